@@ -1,0 +1,4 @@
+"""Adapters between `pdp_calibrate` and other libraries, one small module each.
+
+The core never imports this package.
+"""

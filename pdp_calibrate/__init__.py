@@ -1,0 +1,6 @@
+"""Calibrate differential-privacy noise for correlated data, exactly and provably."""
+
+from pdp_calibrate.models import *
+from pdp_calibrate.queries import *
+from pdp_calibrate.adversaries import *
+from pdp_calibrate.engines import leakage

@@ -1,0 +1,110 @@
+"""What a query adds up: the only thing engines know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pdp_calibrate.errors import QueryError
+from pdp_calibrate.models.base import FloatArray
+
+LARGEST_INTEGER = 2.0**53  # up to here every whole number is a float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contributions:
+    """A lowered query: what each value of each tuple adds to the answer.
+
+    An additive query holds one array per tuple, of shape (domain size, coordinates); any other
+    function holds its value in every cell of the joint table and no array per tuple.
+    """
+
+    values: tuple[FloatArray, ...]
+    """`values[j][v]`: what tuple j adds when it holds its v-th value. Empty if not additive."""
+    table: FloatArray | None = None
+    """The answer in every cell, shape (domain sizes …, coordinates); None if additive."""
+
+    @classmethod
+    def additive(cls, values: Sequence[FloatArray]) -> Contributions:
+        """Wrap one-coordinate arrays, one per tuple."""
+        return cls(values=tuple(_column(array) for array in values))
+
+    @classmethod
+    def tabulated(cls, table: FloatArray) -> Contributions:
+        """Wrap the one-coordinate answer of every cell."""
+        return cls(values=(), table=_column(table))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The domain size of each tuple."""
+        if self.table is not None:
+            return self.table.shape[:-1]
+        return tuple(len(array) for array in self.values)
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether every contribution is a whole number, exactly representable."""
+        arrays = self.values if self.table is None else (self.table,)
+        return all(
+            np.all(array == np.floor(array)) and np.all(np.abs(array) < LARGEST_INTEGER)
+            for array in arrays
+        )
+
+    @property
+    def magnitude(self) -> float:
+        """A bound on the absolute answer for one instance, in any coordinate."""
+        if self.table is not None:
+            return float(np.abs(self.table).max())
+        return float(sum(np.abs(array).max() for array in self.values))
+
+    def select(self, positions: Sequence[int]) -> Contributions:
+        """Keep only the tuples of one independent block; only additive queries split."""
+        if self.table is not None:
+            raise QueryError("only an additive query splits over independent blocks.")
+        return Contributions(values=tuple(self.values[position] for position in positions))
+
+    def tuple_ranges(self) -> FloatArray:
+        """Largest L1 change of the answer when tuple j alone changes (LS_j), for each j."""
+        if self.table is None:
+            return np.array([_diameter(array) for array in self.values])
+        return np.array(
+            [
+                max(map(_diameter, np.moveaxis(self.table, axis, -2).reshape(-1, size, width)))
+                for width in self.table.shape[-1:]
+                for axis, size in enumerate(self.sizes)
+            ]
+        )
+
+    def total_range(self) -> float:
+        """Largest L1 change of the answer when every tuple changes: the group sensitivity."""
+        if self.table is None:
+            return float(self.tuple_ranges().sum())
+        return _diameter(self.table.reshape(-1, self.table.shape[-1]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sensitivity:
+    """How far the answer moves when one tuple changes and all others stay."""
+
+    local: dict[Hashable, float]
+    """LS_i of each tuple, over the full product of domains."""
+
+    @property
+    def overall(self) -> float:
+        """GS, the largest of them."""
+        return max(self.local.values())
+
+
+def _column(array: FloatArray) -> FloatArray:
+    column = np.array(array, dtype=np.float64)[..., np.newaxis] + 0.0  # no negative zeros
+    column.setflags(write=False)
+    return column
+
+
+def _diameter(points: FloatArray) -> float:
+    """Largest L1 distance between two rows."""
+    if points.shape[-1] == 1:
+        return float(points.max() - points.min())
+    return float(max(np.abs(points - point).sum(axis=-1).max() for point in points))

@@ -1,0 +1,65 @@
+"""The answer to the one question: how much the worst adversary learns."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from pdp_calibrate.adversaries import Witness
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What a search knows when it ends."""
+
+    value: float
+    """Upper end: nobody in the problem leaks more."""
+    lower: float
+    """Lower end, attained by the witness."""
+    witness: Witness | None
+    """Who attains the lower end."""
+    target: int
+    """The tuple attacked by the adversary behind `value`."""
+    unknown: tuple[int, ...]
+    """The tuples that this adversary does not know."""
+
+    def with_lower(self, other: Found) -> Found:
+        """Take the other's lower end if it is better."""
+        if self.witness is not None and self.lower >= other.lower:
+            return self
+        return dataclasses.replace(self, lower=other.lower, witness=other.witness)
+
+    def or_worse(self, other: Found) -> Found:
+        """Return the larger upper end together with the larger lower end."""
+        if self.value >= other.value:
+            return self.with_lower(other)
+        return other.with_lower(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leakage:
+    """Worst-case leakage at one scale: a certified bracket and who attains its lower end."""
+
+    value: float
+    """Certified upper bound on the leakage, in floating point too: decide with this one."""
+    lower: float
+    """Certified lower bound, attained by the witness."""
+    scale: float
+    """The Laplace scale λ it holds for."""
+    witness: Witness | None
+    """Adversary, secrets and output that attain `lower`; None if nobody has two secrets."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether `value` and `lower` agree to 1e-9 relative (or to 1e-12, near zero)."""
+        return self.value - self.lower <= max(1e-9 * self.value, 1e-12)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the bracket for JSON."""
+        witness = None if self.witness is None else self.witness.to_dict()
+        return {"value": self.value, "lower": self.lower, "witness": witness}
+
+    def __repr__(self) -> str:
+        bracket = f"{self.value:.6g}" if self.exact else f"{self.lower:.6g} … {self.value:.6g}"
+        return f"Leakage({bracket} at scale {self.scale:.6g}, {self.witness})"

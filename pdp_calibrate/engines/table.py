@@ -1,0 +1,245 @@
+"""The exact engine for joint tables: every target, every known set, every value, every atom."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pdp_calibrate.adversaries import Witness
+from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF, log_densities
+from pdp_calibrate.engines.problem import Problem
+from pdp_calibrate.engines.result import Found
+from pdp_calibrate.models.base import FloatArray
+from pdp_calibrate.models.table import JointTable
+
+_CHUNK = 2**20  # numbers held at once while densities are evaluated
+_ROUND_UP = 1 + 8 * UNIT_ROUNDOFF  # covers a difference and a quotient of floats
+_ROUND_DOWN = 1 - 8 * UNIT_ROUNDOFF
+
+
+@dataclass(frozen=True, kw_only=True)
+class Events:
+    """All that adversaries with one target and one unknown set can know."""
+
+    known: tuple[int, ...]
+    """Positions of the known tuples."""
+    laws: FloatArray
+    """P(atom | x_K, x_i), shape (values of x_K, values of x_i, atoms); rows sum to 1."""
+    possible: npt.NDArray[np.bool_]
+    """Whether x_i occurs together with x_K; where it does not, the law means nothing."""
+    atoms: FloatArray
+    """What target and unknown tuples add, shape (values of x_K or 1, values of x_i, atoms, d)."""
+    additions: int
+    """Bound on the rounded operations behind each law and atom."""
+
+
+def search(
+    problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = np.inf
+) -> Found:
+    """Find the worst adversary of a joint table.
+
+    Parameters
+    ----------
+    problem
+        Table, contributions and adversaries.
+    scale
+        The Laplace scale λ.
+    incumbent
+        Adversaries who cannot leak more than this need not be told apart.
+    deadline
+        Value of `time.monotonic()` after which the rest counts with its group bound.
+    """
+    ranges = problem.contributions.tuple_ranges() / scale
+    group = problem.contributions.total_range() / scale
+    additive = problem.contributions.table is None
+    # Whoever knows x_K sees the answer move by no more than the target and all unknowns can.
+    cases = sorted(
+        (
+            (float(ranges[[target, *unknown]].sum()) if additive else group, target, unknown)
+            for target in problem.knowledge.targets
+            for unknown in problem.knowledge.unknown_sets(target)
+        ),
+        key=lambda case: -case[0],
+    )
+    _, target, unknown = cases[0]
+    best = Found(value=0.0, lower=0.0, witness=None, target=target, unknown=unknown)
+    for movement, target, unknown in cases:
+        bound = movement * (1 + 2 * len(ranges) * UNIT_ROUNDOFF) * _ROUND_UP
+        if bound <= max(incumbent, best.value) or time.monotonic() > deadline:
+            # Bounds fall from case to case, so this one covers all that follow.
+            return dataclasses.replace(best, value=max(best.value, bound))
+        if unknown or problem.hidden_noise:
+            best = best.or_worse(_mixtures(problem, target, unknown, scale))
+        else:
+            best = best.or_worse(_strongest(problem, target, scale))
+    return best
+
+
+def _strongest(problem: Problem, target: int, scale: float) -> Found:
+    """Knowing everyone else, the output tells x_i as plain DP says: LS_i/λ, whatever θ is."""
+    contributions = problem.contributions
+    others = [position for position in range(len(contributions.sizes)) if position != target]
+    if contributions.table is None:
+        likely = _table(problem).probabilities.sum(axis=target)
+        cell = np.unravel_index(np.argmax(likely), likely.shape)
+        answers = contributions.values[target][:, 0]
+    else:
+        by_target = np.moveaxis(contributions.table[..., 0], target, -1)
+        spreads = by_target.max(axis=-1) - by_target.min(axis=-1)
+        cell = np.unravel_index(np.argmax(spreads), spreads.shape)
+        answers = by_target[cell]
+    secrets = int(answers.argmax()), int(answers.argmin())
+    leak = float(answers.max() - answers.min()) / scale
+    known = dict(zip(others, map(int, cell), strict=True))
+    moved = float(answers.max() - (answers if contributions.table is None else by_target).min())
+    return Found(
+        value=leak * _ROUND_UP,
+        lower=leak * _ROUND_DOWN,
+        witness=_witness(problem, target, known, secrets, moved),
+        target=target,
+        unknown=(),
+    )
+
+
+def _mixtures(problem: Problem, target: int, unknown: tuple[int, ...], scale: float) -> Found:
+    """Compare the mixtures of every pair of secrets, for every x_K, at every atom."""
+    best = Found(value=0.0, lower=0.0, witness=None, target=target, unknown=unknown)
+    events = conditional_laws(problem, target, unknown)
+    for first, piece, outputs, is_tail in _pieces(events, scale):
+        log_density, error = log_densities(
+            piece.laws, piece.atoms / scale, outputs, additions=events.additions
+        )
+        possible = piece.possible[:, :, np.newaxis]
+        highest = np.where(possible, log_density, -np.inf)
+        lowest = np.where(possible, log_density, np.inf)
+        gain = highest.max(axis=1) - lowest.min(axis=1)
+        gain[piece.possible.sum(axis=1) < 2] = -np.inf  # one secret only: nothing to tell apart
+        value = max(0.0, float(gain.max()) + error)
+        if problem.hidden_noise:
+            gain = np.where(is_tail, gain, -np.inf)
+        if value <= best.value and gain.max() - error <= best.lower:
+            continue
+        event, place = np.unravel_index(np.argmax(gain), gain.shape)
+        witness = None
+        if gain[event, place] > -np.inf:
+            known = _known_values(events, first + int(event), problem.contributions.sizes)
+            secrets = int(highest[event, :, place].argmax()), int(lowest[event, :, place].argmin())
+            moved = float(outputs[event % len(outputs), place, 0]) * scale
+            if problem.hidden_noise:
+                moved = np.inf if place else -np.inf
+            witness = _witness(problem, target, known, secrets, moved)
+        lower = max(0.0, float(gain[event, place]) - error)
+        here = dataclasses.replace(best, value=value, lower=lower, witness=witness)
+        best = best.or_worse(here)
+    return best
+
+
+def conditional_laws(problem: Problem, target: int, unknown: tuple[int, ...]) -> Events:
+    """Condition the table on (x_i, x_K), for all their values at once."""
+    table, contributions = _table(problem), problem.contributions
+    axes = range(len(table.names))
+    known = tuple(axis for axis in axes if axis != target and axis not in unknown)
+    secrets = len(table.domains[target])
+    order = (*known, target, *unknown)
+    cells = int(np.prod([len(table.domains[axis]) for axis in unknown], dtype=np.int64))
+    masses = table.probabilities.transpose(order).reshape(-1, secrets, cells)
+    if contributions.table is None:
+        own = _from_zero(contributions.values[target])
+        added = np.zeros((1, own.shape[-1]))
+        for axis in unknown:
+            steps = added[:, np.newaxis] + _from_zero(contributions.values[axis])
+            added = steps.reshape(-1, own.shape[-1])
+        masses, added = _merged(masses, added)
+        atoms = own[np.newaxis, :, np.newaxis] + added
+    else:
+        answers = contributions.table - contributions.table.min()
+        atoms = answers.transpose(*order, len(axes)).reshape(*masses.shape, -1)
+    totals = masses.sum(axis=-1)
+    possible = totals > 0
+    laws = np.where(possible[..., np.newaxis], masses, 1.0)
+    laws = laws / np.where(possible, totals, masses.shape[-1])[..., np.newaxis]
+    additions = 2 * cells + 2 * len(axes)
+    return Events(known=known, laws=laws, possible=possible, atoms=atoms, additions=additions)
+
+
+def _merged(masses: FloatArray, added: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Add up the masses of unknown values that give the same answer."""
+    distinct, inverse = np.unique(added, axis=0, return_inverse=True)
+    order = np.argsort(inverse.ravel(), kind="stable")
+    starts = np.searchsorted(inverse.ravel()[order], np.arange(len(distinct)))
+    return np.add.reduceat(masses[..., order], starts, axis=-1), distinct
+
+
+def _pieces(
+    events: Events, scale: float
+) -> Iterator[tuple[int, Events, FloatArray, npt.NDArray[np.bool_]]]:
+    """Cut events and outputs into pieces whose densities fit in memory.
+
+    Yields the position of the first event, the events, the outputs in units of the scale, and
+    which of these lie beyond every atom but one.
+    """
+    shared = len(events.atoms) == 1
+    everywhere = events.atoms.reshape(len(events.atoms), -1, 1) / scale
+    everywhere = np.unique(everywhere, axis=1) if shared else np.sort(everywhere, axis=1)
+    number = everywhere.shape[1]
+    is_tail = np.zeros(number, dtype=np.bool_)
+    is_tail[[0, -1]] = True
+    width = max(1, min(number, _CHUNK // events.laws[0].size))
+    step = max(1, _CHUNK // (events.laws[0].size * width))
+    for first in range(0, len(events.laws), step):
+        rows = slice(first, first + step)
+        piece = dataclasses.replace(
+            events,
+            laws=events.laws[rows],
+            possible=events.possible[rows],
+            atoms=events.atoms if shared else events.atoms[rows],
+        )
+        outputs = everywhere if shared else everywhere[rows]
+        for start in range(0, number, width):
+            columns = slice(start, start + width)
+            yield first, piece, outputs[:, columns], is_tail[columns]
+
+
+def _known_values(events: Events, event: int, sizes: tuple[int, ...]) -> dict[int, int]:
+    """Return position → index of the value, for the event's place in the product of domains."""
+    shape = [sizes[position] for position in events.known]
+    values = np.unravel_index(event, shape) if shape else ()
+    return dict(zip(events.known, map(int, values), strict=True))
+
+
+def _witness(
+    problem: Problem, target: int, known: dict[int, int], secrets: tuple[int, int], moved: float
+) -> Witness:
+    """Translate positions into names and values, and the output back into the user's units."""
+    contributions, domains = problem.contributions, problem.model.domains
+    if contributions.table is None:
+        start = sum(
+            array[known[position], 0] if position in known else array[:, 0].min()
+            for position, array in enumerate(contributions.values)
+        )
+    else:
+        start = contributions.table.min()
+    return Witness(
+        target=problem.names[target],
+        known={problem.names[position]: domains[position][v] for position, v in known.items()},
+        secrets=(domains[target][secrets[0]], domains[target][secrets[1]]),
+        output=float(start + moved),
+        model=problem.model,
+        index=problem.index,
+    )
+
+
+def _table(problem: Problem) -> JointTable:
+    if not isinstance(problem.model, JointTable):
+        raise TypeError(f"the table engine searches joint tables, got {problem.model!r}.")
+    return problem.model
+
+
+def _from_zero(values: FloatArray) -> FloatArray:
+    """Shift a tuple's contributions to start at zero, so that sums keep the digits of the range."""
+    return np.asarray(values - values.min(axis=0))

@@ -1,0 +1,33 @@
+"""Errors and warnings of the library.
+
+Every message gives the rule, the value found and, where there is one, a hint. No message ever
+contains a record or a true answer.
+"""
+
+
+class PdpError(ValueError):
+    """Base of every error this library raises on purpose."""
+
+
+class ModelError(PdpError):
+    """A model (θ or Θ) is not what it must be, or data do not fit it."""
+
+
+class QueryError(PdpError):
+    """A query does not fit the model it is asked of."""
+
+
+class UnsupportedQueryError(QueryError):
+    """The kind of query has no sound answer on this kind of model."""
+
+
+class CalibrationError(PdpError):
+    """No scale could be certified for the wanted ε."""
+
+
+class BudgetExceededError(PdpError):
+    """A release would spend more than the budget that is left."""
+
+
+class PrivacyLeakWarning(UserWarning):
+    """Something the user is about to do leaks outside the stated guarantee."""

@@ -1,0 +1,8 @@
+"""What θ and Θ are: frozen, validated data. Nothing here searches."""
+
+from pdp_calibrate.models.base import Model
+from pdp_calibrate.models.blocks import Blocks
+from pdp_calibrate.models.sets import ModelSet
+from pdp_calibrate.models.table import JointTable
+
+__all__ = ["Blocks", "JointTable", "Model", "ModelSet"]

@@ -1,0 +1,221 @@
+"""What every model has: named tuples, a provenance, equality by value."""
+
+from __future__ import annotations
+
+import abc
+import functools
+import hashlib
+import json
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, cast, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from pdp_calibrate.errors import ModelError
+
+FloatArray = npt.NDArray[np.float64]
+Domain = tuple[Hashable, ...]
+Provenance = Literal["assumed", "public", "dp", "private"]
+
+SCHEMA = "pdp-calibrate/1"
+_PROVENANCES: tuple[Provenance, ...] = get_args(Provenance)  # from harmless to secret
+
+
+class Model(abc.ABC):
+    """A distribution θ of the tuples, or a set Θ of them. Frozen data; no search lives here.
+
+    Attributes
+    ----------
+    names : tuple
+        One name per tuple.
+    provenance : str
+        Where the numbers come from: ``assumed``, ``public``, ``dp`` (learned under differential
+        privacy) or ``private`` (learned from secret rows without it).
+    """
+
+    names: tuple[Hashable, ...]
+    provenance: Provenance
+
+    _families: ClassVar[dict[str, type[Model]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        Model._families[cls.__name__] = cls
+
+    @property
+    @abc.abstractmethod
+    def domains(self) -> tuple[Domain, ...]:
+        """The values that each tuple can take, in the order of `names`."""
+
+    @property
+    def copies(self) -> tuple[int, ...]:
+        """How many independent copies of each named tuple the database holds."""
+        return (1,) * len(self.names)
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether the tuples carry only the default names x1 … xn."""
+        return self.names == default_names(len(self.names))
+
+    @abc.abstractmethod
+    def content(self) -> tuple[object, ...]:
+        """Return what defines the model beside names and provenance, for equality."""
+
+    @abc.abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """Return the numbers that define the model, ready for JSON."""
+
+    @classmethod
+    @abc.abstractmethod
+    def from_parameters(cls, described: Mapping[str, Any]) -> Model | None:
+        """Undo `to_dict`; None where the JSON withholds the parameters."""
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """SHA-256 of everything that defines the model."""
+        return digest_of(type(self).__name__, self.names, self.provenance, *self.content())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the model for JSON; a private model keeps its parameters to itself."""
+        described: dict[str, Any] = {
+            "schema": SCHEMA,
+            "type": type(self).__name__,
+            "names": [json_value(name) for name in self.names],
+            "provenance": self.provenance,
+        }
+        return described if self.provenance == "private" else described | self.parameters()
+
+    @staticmethod
+    def from_dict(described: Mapping[str, Any]) -> Model | None:
+        """Rebuild a model from its JSON description; None where it withholds the parameters."""
+        kind = field_of(described, "type")
+        if kind not in Model._families:
+            raise ModelError(f"unknown type of model {kind!r}.")
+        if field_of(described, "provenance") == "private":
+            return None
+        return Model._families[kind].from_parameters(described)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Model):
+            return NotImplemented
+        return self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+
+def digest_of(*parts: object) -> str:
+    """Hash the parts (arrays by their bytes, the rest by `repr`) into one hexadecimal digest."""
+    hasher = hashlib.sha256()
+    for part in parts:
+        content = part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode()
+        hasher.update(str(len(content)).encode() + b":" + content)
+    return hasher.hexdigest()
+
+
+def default_names(size: int) -> tuple[str, ...]:
+    """Return ("x1", …, "xn")."""
+    return tuple(f"x{position}" for position in range(1, size + 1))
+
+
+def checked_names(names: Iterable[Hashable] | None, size: int) -> tuple[Hashable, ...]:
+    """Return the names, or the default ones; refuse duplicates and wrong lengths."""
+    if names is None:
+        return default_names(size)
+    found = tuple(plain(name) for name in names)
+    if len(found) != size:
+        raise ModelError(f"names must be one per tuple ({size}), got {len(found)}.")
+    if len(set(found)) != size:
+        twice = sorted({str(name) for name in found if found.count(name) > 1})
+        raise ModelError(f"names must differ from each other, got {', '.join(twice)} twice.")
+    return found
+
+
+def checked_provenance(provenance: str) -> Provenance:
+    """Return a known provenance or raise."""
+    if provenance not in _PROVENANCES:
+        raise ModelError(f"provenance must be one of {_PROVENANCES}, got {provenance!r}.")
+    return provenance
+
+
+def most_secret(models: Iterable[Model]) -> Provenance:
+    """Return the provenance that asks for the most care among the models."""
+    return max((model.provenance for model in models), key=_PROVENANCES.index)
+
+
+def checked_domain(values: Iterable[Hashable], name: Hashable) -> Domain:
+    """Return the values as plain Python objects; refuse none at all, duplicates and NaN."""
+    try:
+        domain = tuple(plain(value) for value in values)
+        distinct = len(set(domain))
+    except TypeError as error:
+        raise ModelError(f"the domain of {name} must be a list of hashable values.") from error
+    if not domain:
+        raise ModelError(f"the domain of {name} must have at least one value, got none.")
+    if any(isinstance(value, float) and not np.isfinite(value) for value in domain):
+        raise ModelError(f"the domain of {name} must not contain NaN or infinity.")
+    if distinct != len(domain):
+        raise ModelError(f"the domain of {name} must not repeat a value.")
+    return domain
+
+
+def frozen_array(values: npt.ArrayLike, what: str) -> FloatArray:
+    """Copy into a read-only array of finite floats."""
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{what} must be an array of numbers.") from error
+    if not np.all(np.isfinite(array)):
+        raise ModelError(f"{what} must be finite, got NaN or infinity.")
+    array.setflags(write=False)
+    return array
+
+
+def plain(value: Hashable) -> Hashable:
+    """Turn a numpy scalar into the Python object it stands for."""
+    return cast("Hashable", value.item()) if isinstance(value, np.generic) else value
+
+
+def json_value(value: Hashable) -> Any:
+    """Return a name or domain value as JSON can hold it; tuples become lists."""
+    if isinstance(value, tuple):
+        return [json_value(part) for part in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise ModelError(
+        f"JSON holds only text, numbers, booleans and None, got {type(value).__name__}."
+        " Rename the tuple or recode the domain."
+    )
+
+
+def from_json_value(value: Any) -> Hashable:
+    """Undo `json_value`."""
+    if isinstance(value, list):
+        return tuple(from_json_value(part) for part in value)
+    return cast("Hashable", value)
+
+
+def names_of(described: Mapping[str, Any]) -> list[Hashable]:
+    """Read the names of a JSON object."""
+    return [from_json_value(name) for name in field_of(described, "names")]
+
+
+def models_of(described: Mapping[str, Any]) -> list[Model] | None:
+    """Read the inner models of a JSON object; None if one withholds its parameters."""
+    models = [Model.from_dict(inner) for inner in field_of(described, "models")]
+    known = [model for model in models if model is not None]
+    return known if len(known) == len(models) else None
+
+
+def field_of(described: Mapping[str, Any], key: str) -> Any:
+    """Read a field of a JSON object, or say that it is missing."""
+    if key not in described:
+        raise ModelError(f"the JSON object lacks {json.dumps(key)}.")
+    return described[key]
+
+
+def position_of(name: Hashable, names: Sequence[Hashable]) -> int:
+    """Return where a name stands, or raise with the names there are."""
+    if name not in names:
+        raise ModelError(f"unknown tuple {name!r}; the model has {', '.join(map(str, names))}.")
+    return names.index(name)

@@ -1,0 +1,132 @@
+"""Independent blocks of correlated tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pdp_calibrate.errors import ModelError
+from pdp_calibrate.models.base import (
+    Domain,
+    Model,
+    Provenance,
+    checked_names,
+    checked_provenance,
+    field_of,
+    models_of,
+    most_secret,
+    names_of,
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, init=False)
+class Blocks(Model):
+    """Blocks that are independent of each other: households, plots, patients.
+
+    Parameters
+    ----------
+    models
+        The model of each block. A block may itself be a set Θ.
+    counts
+        How many independent copies of each block the database holds, one by default. Copies
+        share names: a query weighs them alike and an adversary attacks any one of them.
+    names
+        One name per tuple of all blocks. By default named blocks keep their names (duplicates
+        raise) and tuples of unnamed blocks are called ``(block, position)``.
+    provenance
+        The most secret of the blocks' by default.
+
+    Examples
+    --------
+    >>> from pdp_calibrate.models import JointTable
+    >>> couple = JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
+    >>> Blocks(models=[couple], counts=[250]).names
+    ((0, 0), (0, 1))
+    """
+
+    models: tuple[Model, ...]
+    """The model of each kind of block."""
+    counts: tuple[int, ...]
+    """How many copies there are of each."""
+    names: tuple[Hashable, ...]
+    """The names of all tuples, block after block."""
+    provenance: Provenance
+    """Where the numbers come from."""
+
+    def __init__(
+        self,
+        *,
+        models: Iterable[Model],
+        counts: Iterable[int] | None = None,
+        names: Iterable[Hashable] | None = None,
+        provenance: str | None = None,
+    ) -> None:
+        blocks = tuple(models)
+        if not blocks or not all(isinstance(block, Model) for block in blocks):
+            raise ModelError("Blocks needs at least one model.")
+        if any(isinstance(block, Blocks) for block in blocks):
+            raise ModelError("Blocks do not nest: list the inner blocks side by side.")
+        numbers = (1,) * len(blocks) if counts is None else tuple(counts)
+        if len(numbers) != len(blocks) or not all(_is_count(number) for number in numbers):
+            raise ModelError(
+                f"counts must be one positive whole number per block ({len(blocks)}),"
+                f" got {numbers}."
+            )
+        default = _joined_names(blocks) if names is None else names
+        size = sum(len(block.names) for block in blocks)
+        object.__setattr__(self, "models", blocks)
+        object.__setattr__(self, "counts", tuple(int(number) for number in numbers))
+        object.__setattr__(self, "names", checked_names(default, size))
+        secret = most_secret(blocks) if provenance is None else checked_provenance(provenance)
+        object.__setattr__(self, "provenance", secret)
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The values of every tuple, block after block."""
+        return tuple(domain for block in self.models for domain in block.domains)
+
+    @property
+    def copies(self) -> tuple[int, ...]:
+        """How often each named tuple occurs in the database."""
+        return tuple(
+            count
+            for block, count in zip(self.models, self.counts, strict=True)
+            for _ in block.names
+        )
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the blocks and their counts."""
+        return {
+            "models": [block.to_dict() for block in self.models],
+            "counts": list(self.counts),
+        }
+
+    @classmethod
+    def from_parameters(cls, described: Mapping[str, Any]) -> Blocks | None:
+        """Rebuild the blocks; None if one withholds its parameters."""
+        models = models_of(described)
+        if models is None:
+            return None
+        return cls(
+            models=models,
+            counts=field_of(described, "counts"),
+            names=names_of(described),
+            provenance=field_of(described, "provenance"),
+        )
+
+    def content(self) -> tuple[object, ...]:
+        """Return the blocks and their counts."""
+        return *(block.digest for block in self.models), self.counts
+
+
+def _is_count(number: object) -> bool:
+    return hasattr(number, "__index__") and not isinstance(number, bool) and int(number) >= 1
+
+
+def _joined_names(blocks: tuple[Model, ...]) -> list[Hashable]:
+    names: list[Hashable] = []
+    for position, block in enumerate(blocks):
+        size = len(block.names)
+        names += [(position, k) for k in range(size)] if block.is_anonymous else block.names
+    return names

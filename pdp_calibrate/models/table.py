@@ -1,0 +1,224 @@
+"""A joint distribution of discrete tuples, written out cell by cell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pdp_calibrate.errors import ModelError
+from pdp_calibrate.models.base import (
+    Domain,
+    FloatArray,
+    Model,
+    Provenance,
+    checked_domain,
+    checked_names,
+    checked_provenance,
+    field_of,
+    from_json_value,
+    frozen_array,
+    json_value,
+    names_of,
+    position_of,
+)
+from pdp_calibrate.models.conditionals import Law, joint_law
+
+MAXIMAL_CELLS = 2**22
+STORED_CELLS = 10**4  # larger tables go into JSON as a digest only
+_SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
+class JointTable(Model):
+    """Any joint distribution θ of discrete tuples.
+
+    Parameters
+    ----------
+    probabilities
+        Array with one axis per tuple; entries are non-negative and sum to 1 (within 1e-9).
+        A zero is an assumption: adversaries never condition on an event of probability zero.
+    domains
+        The values along each axis. Any hashable values; numbers where a sum is asked for.
+    names
+        One name per tuple, x1 … xn by default.
+    provenance
+        ``assumed``, ``public``, ``dp`` or ``private``.
+
+    Examples
+    --------
+    >>> table = JointTable(probabilities=[[0.3, 0.2], [0.2, 0.3]], domains=[[0, 1], [0, 1]])
+    >>> round(table.correlation("x1", "x2"), 12)
+    0.2
+    """
+
+    probabilities: FloatArray
+    """The cells, read-only."""
+    names: tuple[Hashable, ...]
+    """One name per tuple."""
+    provenance: Provenance
+    """Where the numbers come from."""
+    _domains: tuple[Domain, ...]
+
+    def __init__(
+        self,
+        *,
+        probabilities: npt.ArrayLike,
+        domains: Iterable[Iterable[Hashable]],
+        names: Iterable[Hashable] | None = None,
+        provenance: str = "assumed",
+    ) -> None:
+        given = tuple(domains)
+        found_names = checked_names(names, len(given))
+        found_domains = tuple(map(checked_domain, given, found_names))
+        sizes = tuple(map(len, found_domains))
+        refuse_too_many_cells(sizes)
+        array = frozen_array(probabilities, "probabilities")
+        if not sizes or array.shape != sizes:
+            raise ModelError(
+                f"probabilities must have one axis per tuple and one entry per domain value,"
+                f" shape {sizes}, got shape {array.shape}."
+            )
+        _check_probabilities(array)
+        object.__setattr__(self, "probabilities", array)
+        object.__setattr__(self, "_domains", found_domains)
+        object.__setattr__(self, "names", found_names)
+        object.__setattr__(self, "provenance", checked_provenance(provenance))
+
+    @classmethod
+    def from_conditionals(
+        cls,
+        marginals: Mapping[Hashable, Law],
+        conditionals: Mapping[Hashable, tuple[Sequence[Hashable], Mapping[Any, Law]]],
+        *,
+        provenance: str = "assumed",
+    ) -> JointTable:
+        """Multiply marginal laws and conditional tables into the joint table.
+
+        Parameters
+        ----------
+        marginals
+            For each tuple without parents, its law ``{value: probability}``.
+        conditionals
+            For each other tuple ``(parents, {parent value: law})``; with several parents the key
+            is the tuple of their values, in the order of ``parents``.
+        provenance
+            Where the numbers come from.
+
+        Examples
+        --------
+        >>> family = JointTable.from_conditionals(
+        ...     {"parent": {0: 0.9, 1: 0.1}},
+        ...     {"child": (["parent"], {0: {0: 0.95, 1: 0.05}, 1: {0: 0.5, 1: 0.5}})},
+        ... )
+        >>> family.names
+        ('parent', 'child')
+        >>> round(float(family.probabilities[1, 1]), 12)
+        0.05
+        """
+        names, domains, probabilities = joint_law(marginals, conditionals, refuse_too_many_cells)
+        return cls(probabilities=probabilities, domains=domains, names=names, provenance=provenance)
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The values along each axis."""
+        return self._domains
+
+    def correlation(
+        self, i: Hashable, j: Hashable, *, given: Mapping[Hashable, Hashable] | None = None
+    ) -> float:
+        """Return Pearson's ρ of two tuples, given exact values of others (paper: ρ_{ij,K}).
+
+        Raises `ModelError` where it does not exist: text values, an impossible condition, or a
+        tuple that does not vary under it.
+        """
+        first, second = position_of(i, self.names), position_of(j, self.names)
+        fixed = {position_of(name, self.names): value for name, value in (given or {}).items()}
+        if first in fixed or second in fixed:
+            raise ModelError("a correlation cannot be given the value of one of its own tuples.")
+        index: list[Any] = [slice(None)] * len(self.names)
+        for axis, value in fixed.items():
+            if value not in self.domains[axis]:
+                raise ModelError(f"the value given for {self.names[axis]} is not in its domain.")
+            index[axis] = slice(*(self.domains[axis].index(value) + step for step in (0, 1)))
+        others = tuple(axis for axis in range(len(self.names)) if axis not in (first, second))
+        pair = self.probabilities[tuple(index)].sum(axis=others, keepdims=True)
+        pair = np.moveaxis(pair, (first, second), (0, 1)).reshape(pair.shape[first], -1)
+        if pair.sum() == 0:
+            raise ModelError("the condition given has probability zero.")
+        if first == second:
+            return 1.0
+        return _pearson(pair / pair.sum(), self._numbers(first), self._numbers(second))
+
+    def _numbers(self, axis: int) -> FloatArray:
+        return numeric_domain(self.domains[axis], self.names[axis])
+
+    def parameters(self) -> dict[str, Any]:
+        """Return domains and probabilities; a digest instead for tables over 10⁴ cells."""
+        domains = [[json_value(value) for value in domain] for domain in self.domains]
+        if self.probabilities.size > STORED_CELLS:
+            return {"domains": domains, "digest": self.digest}
+        return {"domains": domains, "probabilities": self.probabilities.tolist()}
+
+    @classmethod
+    def from_parameters(cls, described: Mapping[str, Any]) -> JointTable | None:
+        """Rebuild a table; None if only its digest was stored."""
+        if "probabilities" not in described:
+            return None
+        stored = field_of(described, "domains")
+        return cls(
+            probabilities=described["probabilities"],
+            domains=[[from_json_value(value) for value in domain] for domain in stored],
+            names=names_of(described),
+            provenance=field_of(described, "provenance"),
+        )
+
+    def content(self) -> tuple[object, ...]:
+        """Return domains and cells."""
+        return self.domains, self.probabilities
+
+    def __repr__(self) -> str:
+        sizes = "×".join(map(str, self.probabilities.shape))
+        names = ", ".join(map(str, self.names))
+        return f"JointTable({names}; {sizes} cells, {self.provenance})"
+
+
+def refuse_too_many_cells(sizes: Sequence[int]) -> None:
+    """Raise before a table larger than 2²² cells is built."""
+    cells = math.prod(sizes)
+    if cells > MAXIMAL_CELLS:
+        raise ModelError(
+            f"a joint table may have at most 2^22 = {MAXIMAL_CELLS} cells, got {cells}."
+            " Split independent columns into Blocks, or merge rare values."
+        )
+
+
+def numeric_domain(domain: Domain, name: Hashable) -> FloatArray:
+    """Return the domain as floats, or raise if it is not made of numbers."""
+    if not all(isinstance(value, bool | int | float) for value in domain):
+        raise ModelError(f"the values of {name} are not all numbers.")
+    return np.array(domain, dtype=np.float64)
+
+
+def _check_probabilities(array: FloatArray) -> None:
+    if np.any(array < 0):
+        raise ModelError(f"probabilities must not be negative, got {array.min()}.")
+    total = math.fsum(array.ravel())
+    if abs(total - 1) > 1e-9:
+        raise ModelError(f"probabilities must sum to 1, got {total}.")
+    if np.any((array > 0) & (array < _SMALLEST_NORMAL)):
+        # Below the normal range a float keeps too few digits to certify a ratio.
+        raise ModelError(f"probabilities must be 0 or at least {_SMALLEST_NORMAL:.2g}.")
+
+
+def _pearson(joint: FloatArray, rows: FloatArray, columns: FloatArray) -> float:
+    by_row, by_column = joint.sum(axis=1), joint.sum(axis=0)
+    rows, columns = rows - by_row @ rows, columns - by_column @ columns
+    variance = (by_row @ rows**2) * (by_column @ columns**2)
+    if variance == 0:
+        raise ModelError("a tuple that does not vary has no correlation.")
+    return float(rows @ joint @ columns / math.sqrt(variance))
