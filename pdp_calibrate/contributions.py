@@ -17,19 +17,25 @@ LARGEST_INTEGER = 2.0**53  # up to here every whole number is a float
 class Contributions:
     """A lowered query: what each value of each tuple adds to the answer.
 
-    An additive query holds one array per tuple, of shape (domain size, coordinates); any other
-    function holds its value in every cell of the joint table and no array per tuple.
+    An additive query holds one array per tuple, of shape (domain size, coordinates); a tuple on an
+    interval has two rows, for its ends. Any other function holds its value in every cell of the
+    joint table and no array per tuple.
     """
 
     values: tuple[FloatArray, ...]
     """`values[j][v]`: what tuple j adds when it holds its v-th value. Empty if not additive."""
+    weights: tuple[FloatArray, ...] | None = None
+    """`weights[j]`: the factor of tuple j per coordinate, where the query is linear in values."""
     table: FloatArray | None = None
     """The answer in every cell, shape (domain sizes …, coordinates); None if additive."""
 
     @classmethod
-    def additive(cls, values: Sequence[FloatArray]) -> Contributions:
+    def additive(
+        cls, values: Sequence[FloatArray], *, weights: Sequence[float] | None = None
+    ) -> Contributions:
         """Wrap one-coordinate arrays, one per tuple."""
-        return cls(values=tuple(_column(array) for array in values))
+        factors = None if weights is None else tuple(np.array([weight]) for weight in weights)
+        return cls(values=tuple(_column(array) for array in values), weights=factors)
 
     @classmethod
     def tabulated(cls, table: FloatArray) -> Contributions:
@@ -63,7 +69,9 @@ class Contributions:
         """Keep only the tuples of one independent block; only additive queries split."""
         if self.table is not None:
             raise QueryError("only an additive query splits over independent blocks.")
-        return Contributions(values=tuple(self.values[position] for position in positions))
+        weights = self.weights and tuple(self.weights[position] for position in positions)
+        values = tuple(self.values[position] for position in positions)
+        return Contributions(values=values, weights=weights)
 
     def tuple_ranges(self) -> FloatArray:
         """Largest L1 change of the answer when tuple j alone changes (LS_j), for each j."""

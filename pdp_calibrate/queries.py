@@ -184,6 +184,7 @@ class Count(_Over):
     def contributions(self, model: Model, *, rows: int) -> Contributions:
         """Lower: a tuple adds 1 where its value counts."""
         del rows
+        _refuse_continuous(model, "Count")
         names = set(_selected(self.over, model))
         counted = cast("frozenset[Hashable]", self.values)
         domains = dict(zip(model.names, model.domains, strict=True))
@@ -234,6 +235,7 @@ class Custom(_Over):
             )
         if rows != 1:
             raise UnsupportedQueryError("Custom answers about one instance, so rows must be 1.")
+        _refuse_continuous(model, "Custom")
         axes = [model.names.index(name) for name in _selected(self.over, model)]
         refuse_too_many_cells([len(domain) for domain in model.domains])
         chosen = [model.domains[axis] for axis in axes]
@@ -304,6 +306,7 @@ def lower(query: Query, model: Model, *, rows: int = 1) -> Contributions:
 
 
 def _linear(model: Model, weights: Mapping[Hashable, float], *, divisor: int = 1) -> Contributions:
+    factors = [weights.get(name, 0.0) / divisor for name in model.names]
     values: list[FloatArray] = []
     for name, domain in zip(model.names, model.domains, strict=True):
         weight = weights.get(name, 0.0)
@@ -314,7 +317,14 @@ def _linear(model: Model, weights: Mapping[Hashable, float], *, divisor: int = 1
             values.append(weight * numeric_domain(domain, name) / divisor)
         except ModelError as error:
             raise QueryError(f"{error} A sum needs numbers; use Count for categories.") from error
-    return Contributions.additive(values)
+    return Contributions.additive(values, weights=factors)
+
+
+def _refuse_continuous(model: Model, kind: str) -> None:
+    if model.is_continuous:
+        raise UnsupportedQueryError(
+            f"{kind} needs discrete tuples; a continuous model answers Sum, Mean and Linear."
+        )
 
 
 def _selected(over: Iterable[Hashable] | None, model: Model) -> tuple[Hashable, ...]:

@@ -16,6 +16,7 @@ from pdp_calibrate.errors import ModelError
 
 FloatArray = npt.NDArray[np.float64]
 Domain = tuple[Hashable, ...]
+"""The values that a tuple can take; for a continuous tuple the two ends of its public range."""
 Provenance = Literal["assumed", "public", "dp", "private"]
 
 SCHEMA = "pdp-calibrate/1"
@@ -46,6 +47,11 @@ class Model(abc.ABC):
     @abc.abstractmethod
     def domains(self) -> tuple[Domain, ...]:
         """The values that each tuple can take, in the order of `names`."""
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether the tuples are real numbers; `domains` then holds the ends of their ranges."""
+        return False
 
     @property
     def copies(self) -> tuple[int, ...]:
