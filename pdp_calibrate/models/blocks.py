@@ -87,6 +87,11 @@ class Blocks(Model):
         return tuple(domain for block in self.models for domain in block.domains)
 
     @property
+    def is_continuous(self) -> bool:
+        """Whether any block is continuous."""
+        return any(block.is_continuous for block in self.models)
+
+    @property
     def copies(self) -> tuple[int, ...]:
         """How often each named tuple occurs in the database."""
         return tuple(

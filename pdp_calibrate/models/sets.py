@@ -61,6 +61,11 @@ class ModelSet(Model):
         return self.models[0].domains
 
     @property
+    def is_continuous(self) -> bool:
+        """Whether the members are continuous."""
+        return any(member.is_continuous for member in self.models)
+
+    @property
     def copies(self) -> tuple[int, ...]:
         """How often each named tuple occurs in the database."""
         return self.models[0].copies
