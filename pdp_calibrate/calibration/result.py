@@ -131,7 +131,10 @@ class Calibration:
                 f"the scale is for an answer over {self.rows} rows, got {rows};"
                 f" calibrate with rows={rows}."
             )
-        if rows > covered_rows(self.rows):
+        if self.is_integer:
+            if rows * self.contributions.magnitude >= 2.0**62:
+                raise QueryError("the answer may not fit into a 64-bit whole number.")
+        elif rows > covered_rows(self.rows):
             raise QueryError(
                 f"the scale covers the rounding of sums over up to {covered_rows(self.rows)} rows,"
                 f" got {rows}; calibrate with rows={rows}."

@@ -45,20 +45,19 @@ def smallest_scale(
         value = curve(math.exp(log_scale))
         if math.isnan(value):
             raise CalibrationError("the leakage is not a number: no scale can be certified.")
-        return value - target
+        # A curve may lie on the target for a while: no zeros, so that the solver seeks its edge.
+        return value - target if value > target else min(value - target, -1e-16 * target)
 
     if curve(low) <= target:
         return low
     start, end = math.log(low), math.log(max(high, low))
     for _ in range(_MAXIMAL_STEPS):
-        if excess(end) <= 0:
+        if excess(end) < 0:
             break
         start, end = end, end + math.log(2)
     else:
         raise CalibrationError(f"the leakage stays above {target} up to scale {math.exp(end):.3g}.")
-    root = end
-    if excess(end) < 0:
-        root = float(brentq(excess, start, end, xtol=_TOLERANCE, rtol=4 * _TOLERANCE))
+    root = float(brentq(excess, start, end, xtol=_TOLERANCE, rtol=4 * _TOLERANCE))
     step = _TOLERANCE
     for _ in range(_MAXIMAL_STEPS):
         scale = math.exp(root)

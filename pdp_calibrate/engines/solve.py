@@ -46,13 +46,14 @@ def certified_scale(
         return leakage_with_rounding(list(candidates.values()), at, rounding=rounding)[0]
 
     scale, step = low, 1e-12
-    found, problem = leakage_with_rounding(problems, scale, rounding=rounding, deadline=deadline)
+    found, problem = worst(problems, scale, deadline=deadline)
     if found.value <= epsilon and low <= high * _NEGLIGIBLE:
         raise CalibrationError(
             f"against these adversaries the leakage stays at or below {epsilon} however small the"
             " scale, because every secret leaves the same answers possible. Admit adversaries who"
             " know more, such as Adversaries.all()."
         )
+    found = found.plus(2 * rounding / scale)
     for _ in range(_MAXIMAL_SEARCHES):
         if found.value <= epsilon:
             return scale, found
