@@ -3,4 +3,5 @@
 from pdp_calibrate.models import *
 from pdp_calibrate.queries import *
 from pdp_calibrate.adversaries import *
-from pdp_calibrate.engines import leakage
+from pdp_calibrate.engines import leakage, paper
+from pdp_calibrate.errors import PrivacyLeakWarning
