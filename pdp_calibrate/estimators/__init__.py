@@ -1,0 +1,1 @@
+"""From frames to models and statistics; sufficient statistics are taken through narwhals."""
