@@ -19,7 +19,8 @@ if TYPE_CHECKING:
         calibrate_to_accuracy as calibrate_to_accuracy,
         verify as verify,
     )
-    from pdp_calibrate.engines import Leakage as Leakage, leakage as leakage
+    from pdp_calibrate.engines import Leakage as Leakage, leakage as leakage, paper as paper
+    from pdp_calibrate.engines.posterior import Beliefs as Beliefs, posterior as posterior
     from pdp_calibrate.errors import (
         BudgetExceededError as BudgetExceededError,
         CalibrationError as CalibrationError,
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
         QueryError as QueryError,
         UnsupportedQueryError as UnsupportedQueryError,
     )
-    from pdp_calibrate.estimators import TableEstimator as TableEstimator
+    from pdp_calibrate.estimators.pearson import Correlations as Correlations, pearson as pearson
+    from pdp_calibrate.estimators.table import TableEstimator as TableEstimator
     from pdp_calibrate.explain import explain as explain
     from pdp_calibrate.models import (
         Blocks as Blocks,
@@ -48,9 +50,12 @@ _HOMES = {
     "adversaries": "Adversaries Witness",
     "baselines": "Sensitivity sensitivity",
     "calibration": "Calibration Release calibrate calibrate_to_accuracy verify",
-    "engines": "Leakage leakage",
-    "errors": "BudgetExceededError CalibrationError ModelError PdpError PrivacyLeakWarning QueryError UnsupportedQueryError",
-    "estimators": "TableEstimator",
+    "engines": "Leakage leakage paper",
+    "engines.posterior": "Beliefs posterior",
+    "errors": "BudgetExceededError CalibrationError ModelError PdpError PrivacyLeakWarning"
+    " QueryError UnsupportedQueryError",
+    "estimators.pearson": "Correlations pearson",
+    "estimators.table": "TableEstimator",
     "explain": "explain",
     "models": "Blocks JointTable ModelSet",
     "queries": "Count Custom Linear Mean Sum",
@@ -65,7 +70,10 @@ if not TYPE_CHECKING:  # so that type checkers still see every name
     def __getattr__(name: str) -> Any:
         if name not in _MODULE_OF:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+        home = import_module(f"{__name__}.{_MODULE_OF[name]}")
+        if name == "paper":  # a module of its own
+            import_module(f"{home.__name__}.{name}")
+        value = getattr(home, name)
         globals()[name] = value
         return value
 

@@ -35,7 +35,10 @@ def random_table(
     rng: np.random.Generator, *, tuples: tuple[int, int] = (2, 4), values: tuple[int, int] = (2, 4)
 ) -> pdp.JointTable:
     """Random sizes, real values of any sign, some cells impossible."""
-    sizes = [int(rng.integers(*values, endpoint=True)) for _ in range(rng.integers(*tuples, endpoint=True))]
+    sizes = [
+        int(rng.integers(*values, endpoint=True))
+        for _ in range(rng.integers(*tuples, endpoint=True))
+    ]
     cells = rng.dirichlet(np.full(int(np.prod(sizes)), rng.choice([0.2, 1.0, 5.0]))).reshape(sizes)
     cells = np.where(rng.random(sizes) < rng.choice([0.0, 0.0, 0.3]), 0.0, cells)
     cells[cells < 1e-12] = 0.0
@@ -67,7 +70,9 @@ def random_case(rng: np.random.Generator, **sizes: tuple[int, int]) -> Case:
         weights = rng.normal(size=n).round(2) * (rng.random(n) < 0.7)
         weights[rng.integers(n)] = 1.5
         query = pdp.Linear(weights=weights.tolist())
-        return Case(table, query, lambda x: float(sum(w * v for w, v in zip(weights, x, strict=True))))
+        return Case(
+            table, query, lambda x: float(sum(w * v for w, v in zip(weights, x, strict=True)))
+        )
     if kind == "count":
         counted = {table.domains[p][0] for p in chosen}
         query = pdp.Count(values=counted, over=names)

@@ -41,10 +41,12 @@ def test_restricted_adversaries_get_a_sound_and_tight_scale_or_an_explanation(se
     rng = np.random.default_rng(500 + seed)
     case = random_case(rng)
     for adversaries, admits in adversary_kinds(rng, case.table.names):
+
         def truth(scale, admits=admits):
             return oracle.worst_leakage(
                 case.probabilities, case.domains, case.function, scale, admits
             )[0]
+
         try:
             cal = pdp.calibrate(case.table, case.query, epsilon=0.8, adversaries=adversaries)
         except pdp.CalibrationError:
@@ -64,9 +66,7 @@ def test_the_wasserstein_scale_equals_the_oracle(seed):
             cal = pdp.calibrate(case.table, case.query, epsilon=2.0, adversaries=adversaries)
         except pdp.CalibrationError:
             continue
-        truth = oracle.wasserstein_infinity(
-            case.probabilities, case.domains, case.function, admits
-        )
+        truth = oracle.wasserstein_infinity(case.probabilities, case.domains, case.function, admits)
         assert cal.baselines["wasserstein"] == pytest.approx(truth / 2, rel=1e-9, abs=1e-12)
 
 
@@ -149,9 +149,10 @@ def test_calibrate_to_accuracy_keeps_the_width_and_names_the_price(query, half_w
     assert price.scale == pytest.approx(cal.scale, rel=1e-6)
     larger = pdp.leakage(FAMILY, query, scale=cal.scale * 1.001)
     assert larger.value < cal.epsilon
-    assert math.floor(half_width) == pytest.approx(
-        pdp.Calibration.accuracy(cal, alpha=0.1), abs=1e-9
-    ) or not cal.is_integer
+    assert (
+        math.floor(half_width) == pytest.approx(pdp.Calibration.accuracy(cal, alpha=0.1), abs=1e-9)
+        or not cal.is_integer
+    )
 
 
 @pytest.mark.parametrize(("half_width", "alpha"), [(0, 0.05), (-1, 0.05), (math.inf, 0.05), (1, 0)])
@@ -198,7 +199,9 @@ def test_a_tampered_calibration_is_refused():
         pdp.Calibration.from_json(json.dumps(described))
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": "pdp-calibrate/1", "type": "Release"}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"schema": "pdp-calibrate/1", "type": "Release"}']
+)
 def test_other_json_is_refused(text):
     with pytest.raises(pdp.PdpError):
         pdp.Calibration.from_json(text)

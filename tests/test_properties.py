@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import pdp_calibrate as pdp
 
@@ -20,13 +19,17 @@ def tables(draw, most_tuples=3):
         ).filter(lambda found: sum(found) > 0)
     )  # fmt: skip
     cells = np.array(weights).reshape(sizes)
-    value = st.one_of(st.integers(-5, 5), st.floats(-5, 5, allow_subnormal=False).map(lambda v: round(v, 3)))
+    value = st.one_of(
+        st.integers(-5, 5), st.floats(-5, 5, allow_subnormal=False).map(lambda v: round(v, 3))
+    )
     domains = [draw(st.lists(value, min_size=k, max_size=k, unique=True)) for k in sizes]
     return pdp.JointTable(probabilities=cells / cells.sum(), domains=domains)
 
 
 scales = st.floats(0.05, 50.0)
-kinds = st.sampled_from([pdp.Adversaries.all(), pdp.Adversaries.weakest(), pdp.Adversaries.strongest()])
+kinds = st.sampled_from(
+    [pdp.Adversaries.all(), pdp.Adversaries.weakest(), pdp.Adversaries.strongest()]
+)
 
 
 @PROFILE
