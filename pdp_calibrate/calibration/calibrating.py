@@ -64,7 +64,7 @@ def calibrate(
     >>> table = pdp.JointTable(probabilities=[[0.3, 0.2], [0.2, 0.3]], domains=[[0, 1], [0, 1]])
     >>> cal = pdp.calibrate(table, pdp.Sum(), epsilon=1.0)
     >>> round(cal.scale, 4), cal.baselines["dp"], cal.baselines["group"]
-    (1.1874, 1.0, 2.0)
+    (1.1894, 1.0, 2.0)
     """
     target = checked_epsilon(epsilon)
     _warn_if_private(model)
@@ -120,7 +120,7 @@ def calibrate_to_accuracy(
     >>> table = pdp.JointTable(probabilities=[[0.3, 0.2], [0.2, 0.3]], domains=[[0, 1], [0, 1]])
     >>> cal = pdp.calibrate_to_accuracy(table, pdp.Sum(), half_width=10)
     >>> cal.accuracy(alpha=0.05), round(cal.epsilon, 4)
-    (10.0, 0.3373)
+    (10.0, 0.3409)
     """
     if not 0 < half_width < math.inf or not 0 < alpha < 1:
         raise PdpError(

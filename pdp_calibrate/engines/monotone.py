@@ -37,8 +37,8 @@ def smallest_scale(
 
     Examples
     --------
-    >>> smallest_scale(lambda scale: 3 / scale, 1.5, low=0.1, high=1.0)
-    2.000000000000...
+    >>> round(smallest_scale(lambda scale: 3 / scale, 1.5, low=0.1, high=1.0), 9)
+    2.0
     """
 
     def excess(log_scale: float) -> float:
