@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pdp_calibrate.baselines import Sensitivity as Sensitivity, sensitivity as sensitivity
     from pdp_calibrate.calibration import (
         Calibration as Calibration,
+        JointCalibration as JointCalibration,
+        JointRelease as JointRelease,
         Release as Release,
         calibrate as calibrate,
         calibrate_to_accuracy as calibrate_to_accuracy,
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from pdp_calibrate.queries import (
         Count as Count,
         Custom as Custom,
+        Histogram as Histogram,
         Linear as Linear,
         Mean as Mean,
         Sum as Sum,
@@ -49,7 +52,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "adversaries": "Adversaries Witness",
     "baselines": "Sensitivity sensitivity",
-    "calibration": "Calibration Release calibrate calibrate_to_accuracy verify",
+    "calibration": "Calibration JointCalibration JointRelease Release calibrate"
+    " calibrate_to_accuracy verify",
     "engines": "Leakage leakage paper",
     "engines.posterior": "Beliefs posterior",
     "errors": "BudgetExceededError CalibrationError ModelError PdpError PrivacyLeakWarning"
@@ -58,7 +62,7 @@ _HOMES = {
     "estimators.table": "TableEstimator",
     "explain": "explain",
     "models": "Blocks JointTable ModelSet",
-    "queries": "Count Custom Linear Mean Sum",
+    "queries": "Count Custom Histogram Linear Mean Sum",
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 

@@ -17,10 +17,11 @@ from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 from pdp_calibrate.estimators.statistics import contingency, rows_of
 from pdp_calibrate.models import Model
 
+Answer = tuple[Fraction, ...]
+"""An exact answer: one number, or one per category of a histogram."""
 
-def instance_answer(
-    contributions: Contributions, model: Model, data: Mapping[Any, Any]
-) -> Fraction:
+
+def instance_answer(contributions: Contributions, model: Model, data: Mapping[Any, Any]) -> Answer:
     """Answer for one instance, given as {name: value} of every tuple that enters."""
     positions = _entering(contributions, model)
     absent = [str(model.names[p]) for p in positions if model.names[p] not in data]
@@ -30,16 +31,18 @@ def instance_answer(
     return _Answers(contributions, model)[values]
 
 
-def total_answer(contributions: Contributions, model: Model, frame: Any) -> tuple[Fraction, int]:
+def total_answer(contributions: Contributions, model: Model, frame: Any) -> tuple[Answer, int]:
     """Return the answer over all rows of a wide frame, and how many rows there are."""
     names = [model.names[position] for position in _entering(contributions, model)]
     counts = contingency(frame, names)
     answers = _Answers(contributions, model)
-    total = sum((count * answers[row] for row, count in counts.items()), start=Fraction(0))
-    return total, counts.total()
+    total = [Fraction(0)] * contributions.coordinates
+    for row, count in counts.items():
+        total = [sofar + count * more for sofar, more in zip(total, answers[row], strict=True)]
+    return tuple(total), counts.total()
 
 
-def row_answers(contributions: Contributions, model: Model, frame: Any) -> list[Fraction]:
+def row_answers(contributions: Contributions, model: Model, frame: Any) -> list[Answer]:
     """Answer for each row of a wide frame by itself, in order."""
     names = [model.names[position] for position in _entering(contributions, model)]
     contingency(frame, names)  # refuses missing columns and values
@@ -47,7 +50,7 @@ def row_answers(contributions: Contributions, model: Model, frame: Any) -> list[
     return [answers[row] for row in rows_of(frame, names)]
 
 
-class _Answers(dict[tuple[Hashable, ...], Fraction]):
+class _Answers(dict[tuple[Hashable, ...], Answer]):
     """Answer for one row of the tuples that enter, worked out once for each distinct row."""
 
     def __init__(self, contributions: Contributions, model: Model) -> None:
@@ -60,7 +63,7 @@ class _Answers(dict[tuple[Hashable, ...], Fraction]):
             for position in self._positions
         ]
 
-    def __missing__(self, row: tuple[Hashable, ...]) -> Fraction:
+    def __missing__(self, row: tuple[Hashable, ...]) -> Answer:
         places = []
         for position, index, value in zip(self._positions, self._indices, row, strict=True):
             if value not in index:
@@ -72,15 +75,18 @@ class _Answers(dict[tuple[Hashable, ...], Fraction]):
         self[row] = answer
         return answer
 
-    def _exact(self, places: Sequence[int]) -> Fraction:
+    def _exact(self, places: Sequence[int]) -> Answer:
         table = self._contributions.table
         if table is not None:
             cell = np.zeros(table.ndim - 1, dtype=np.intp)  # elsewhere the table is constant
             cell[self._positions] = places
-            return Fraction(float(table[tuple(cell)][0]))
+            return tuple(Fraction(float(amount)) for amount in table[tuple(cell)])
         values = self._contributions.values
-        added = (values[p][place, 0] for p, place in zip(self._positions, places, strict=True))
-        return sum((Fraction(float(amount)) for amount in added), start=Fraction(0))
+        added = [values[p][place] for p, place in zip(self._positions, places, strict=True)]
+        return tuple(
+            sum((Fraction(float(amounts[k])) for amounts in added), start=Fraction(0))
+            for k in range(self._contributions.coordinates)
+        )
 
 
 def _entering(contributions: Contributions, model: Model) -> list[int]:

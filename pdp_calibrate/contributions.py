@@ -33,14 +33,46 @@ class Contributions:
     def additive(
         cls, values: Sequence[FloatArray], *, weights: Sequence[float] | None = None
     ) -> Contributions:
-        """Wrap one-coordinate arrays, one per tuple."""
+        """Wrap one array per tuple: one number per value, or a row of numbers."""
         factors = None if weights is None else tuple(np.array([weight]) for weight in weights)
-        return cls(values=tuple(_column(array) for array in values), weights=factors)
+        return cls(
+            values=tuple(_column(array) if array.ndim == 1 else _frozen(array) for array in values),
+            weights=factors,
+        )
 
     @classmethod
     def tabulated(cls, table: FloatArray) -> Contributions:
         """Wrap the one-coordinate answer of every cell."""
         return cls(values=(), table=_column(table))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Contributions], units: Sequence[float]) -> Contributions:
+        """Stack several answers about the same tuples, each divided by its unit."""
+        if any(part.table is not None for part in parts):
+            tables = [part.in_every_cell() / unit for part, unit in zip(parts, units, strict=True)]
+            return cls(values=(), table=_frozen(np.concatenate(tables, axis=-1)))
+        values = zip(*(part.values for part in parts), strict=True)
+        weights = None
+        if all(part.weights is not None for part in parts):
+            columns = zip(*(part.weights or () for part in parts), strict=True)
+            weights = tuple(_stacked(column, units) for column in columns)
+        return cls(values=tuple(_stacked(column, units) for column in values), weights=weights)
+
+    def in_every_cell(self) -> FloatArray:
+        """Write the answer out for every cell of the joint table."""
+        if self.table is not None:
+            return self.table
+        total = np.zeros((*self.sizes, self.coordinates))
+        for axis, array in enumerate(self.values):
+            shape = [1] * len(self.values)
+            shape[axis] = len(array)
+            total = total + array.reshape(*shape, -1)
+        return total
+
+    @property
+    def coordinates(self) -> int:
+        """How many numbers make up the answer."""
+        return int((self.values[0] if self.table is None else self.table).shape[-1])
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -93,9 +125,17 @@ class Contributions:
 
 
 def _column(array: FloatArray) -> FloatArray:
-    column = np.array(array, dtype=np.float64)[..., np.newaxis] + 0.0  # no negative zeros
-    column.setflags(write=False)
-    return column
+    return _frozen(np.array(array, dtype=np.float64)[..., np.newaxis] + 0.0)  # no negative zeros
+
+
+def _stacked(columns: Sequence[FloatArray], units: Sequence[float]) -> FloatArray:
+    divided = [column / unit for column, unit in zip(columns, units, strict=True)]
+    return _frozen(np.concatenate(divided, axis=-1))
+
+
+def _frozen(array: FloatArray) -> FloatArray:
+    array.setflags(write=False)
+    return array
 
 
 def _diameter(points: FloatArray) -> float:

@@ -211,6 +211,72 @@ class Count(_Over):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Histogram(_Over):
+    """How many of the tuples hold each value: one count per category, released together.
+
+    >>> Histogram(categories=["low", "high"]).categories
+    ('low', 'high')
+    """
+
+    categories: Iterable[Hashable] | None = None
+    """The values counted, in order; None for every value that a tuple can take."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.categories is None:
+            return
+        if isinstance(self.categories, str):
+            raise QueryError("categories must be a list of values, such as ['yes', 'no'].")
+        found = tuple(plain(value) for value in self.categories)
+        if not found or len(set(found)) != len(found):
+            raise QueryError("categories must be at least one value, none of them twice.")
+        object.__setattr__(self, "categories", found)
+
+    def of(self, model: Model) -> tuple[Hashable, ...]:
+        """Return the categories, in order, as they are for this model."""
+        domains = dict(zip(model.names, model.domains, strict=True))
+        possible = dict.fromkeys(
+            value for name in _selected(self.over, model) for value in domains[name]
+        )
+        if self.categories is None:
+            return tuple(possible)
+        nowhere = [value for value in self.categories if value not in possible]
+        if nowhere:
+            raise QueryError(f"{len(nowhere)} of the categories are in no tuple's domain.")
+        return tuple(self.categories)
+
+    def contributions(self, model: Model, *, rows: int) -> Contributions:
+        """Lower: a tuple adds 1 to the count of its value."""
+        del rows
+        _refuse_continuous(model, "Histogram")
+        names = set(_selected(self.over, model))
+        categories = self.of(model)
+        return Contributions.additive(
+            [
+                np.array(
+                    [
+                        [float(name in names and value == category) for category in categories]
+                        for value in domain
+                    ]
+                )
+                for name, domain in zip(model.names, model.domains, strict=True)
+            ]
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the query for JSON."""
+        chosen = None if self.categories is None else [json_value(v) for v in self.categories]
+        return super().to_dict() | {"categories": chosen}
+
+    @classmethod
+    def from_parameters(cls, described: Mapping[str, Any]) -> Histogram:
+        """Undo `to_dict`."""
+        stored = field_of(described, "categories")
+        chosen = None if stored is None else [from_json_value(value) for value in stored]
+        return cls(categories=chosen, over=_stored_over(described))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Custom(_Over):
     """Any real function of the tuples, on a joint table: maximum, median, a threshold.
 

@@ -7,7 +7,6 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,16 @@ import pandas as pd
 
 from pdp_calibrate import noise
 from pdp_calibrate.adversaries import Adversaries
-from pdp_calibrate.answers import instance_answer, row_answers, total_answer
+from pdp_calibrate.answers import row_answers
 from pdp_calibrate.baselines import scales, sensitivity
+from pdp_calibrate.calibration.releasing import (
+    add_noise,
+    answer_about,
+    check_rows,
+    labelled,
+    nearest_counts,
+    rounding_error,
+)
 from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.engines import Leakage, as_leakage, checked_scale
 from pdp_calibrate.engines.problem import split
@@ -24,10 +31,7 @@ from pdp_calibrate.engines.solve import leakage_with_rounding
 from pdp_calibrate.errors import CalibrationError, PdpError, QueryError
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of
-from pdp_calibrate.queries import Custom, Mean, Query, lower
-
-ROWS_COVERED = 2**20
-"""A scale for real-valued answers covers the rounding of a sum over so many rows, or `rows`."""
+from pdp_calibrate.queries import Custom, Query, lower
 
 PRIVATE_MODEL = (
     "the model was learned from private rows without differential privacy, and the scale depends"
@@ -106,39 +110,28 @@ class Calibration:
             If a value lies outside the model's domain. The message names the column, so the
             error itself tells something about the data: keep it from the public.
         """
-        if isinstance(data, pd.Series | Mapping):
-            answer, rows = instance_answer(self.contributions, self.model, dict(data)), 1
-        else:
-            answer, rows = total_answer(self.contributions, self.model, data)
-        self._check_rows(rows)
-        return Release(value=self._noisy([answer])[0], calibration=self)
+        answer, rows = answer_about(data, self.contributions, self.model)
+        check_rows(self.query, self.contributions, calibrated=self.rows, found=rows)
+        (noisy,) = add_noise([answer], self.contributions, self.scale)
+        value = labelled(noisy, self.query, self.model)
+        return Release(value=value, calibration=self)
 
     def release_rows(self, frame: Any) -> Release:
-        """Answer for each row of a wide frame by itself; `value` is a Series on its index."""
-        self._check_rows(1)
-        noisy = self._noisy(row_answers(self.contributions, self.model, frame))
+        """Answer for each row of a wide frame by itself.
+
+        `value` is a Series on the index of the frame; for a histogram, a DataFrame with a column
+        per category.
+        """
+        check_rows(self.query, self.contributions, calibrated=self.rows, found=1)
+        answers = row_answers(self.contributions, self.model, frame)
+        noisy = add_noise(answers, self.contributions, self.scale)
         index = frame.index if isinstance(frame, pd.DataFrame) else None
-        return Release(value=pd.Series(noisy, index=index), calibration=self)
-
-    def _noisy(self, answers: list[Fraction]) -> list[int] | list[float]:
-        if self.is_integer:
-            return noise.add_laplace_to_integers([int(a) for a in answers], self.scale)
-        return noise.add_laplace_to_floats([float(a) for a in answers], self.scale)
-
-    def _check_rows(self, rows: int) -> None:
-        if isinstance(self.query, Mean | Custom) and rows != self.rows:
-            raise QueryError(
-                f"the scale is for an answer over {self.rows} rows, got {rows};"
-                f" calibrate with rows={rows}."
-            )
-        if self.is_integer:
-            if rows * self.contributions.magnitude >= 2.0**62:
-                raise QueryError("the answer may not fit into a 64-bit whole number.")
-        elif rows > covered_rows(self.rows):
-            raise QueryError(
-                f"the scale covers the rounding of sums over up to {covered_rows(self.rows)} rows,"
-                f" got {rows}; calibrate with rows={rows}."
-            )
+        if self.contributions.coordinates == 1:
+            value: Any = pd.Series([row[0] for row in noisy], index=index)
+        else:
+            value = pd.DataFrame([labelled(row, self.query, self.model) for row in noisy])
+            value.index = value.index if index is None else index
+        return Release(value=value, calibration=self)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the calibration for JSON; nothing of a private model but its names."""
@@ -204,7 +197,7 @@ class Release:
     """
 
     value: Any
-    """The noisy answer: int or float, or a Series for `release_rows`."""
+    """The noisy answer: int or float; a Series by category for a histogram, or by row."""
     calibration: Calibration = field(repr=False)
     """How it was made."""
 
@@ -215,9 +208,22 @@ class Release:
             return self.value - int(width), self.value + int(width)
         return self.value - width, self.value + width
 
+    def cleaned(self, *, total: int | None = None) -> Any:
+        """Return counts that could be true: whole, not negative, and summing to a public total.
+
+        Looks only at the noisy answer, so it costs no privacy: the nearest counts (least squares)
+        with these properties, whole numbers by largest remainder.
+        """
+        if not isinstance(self.value, pd.Series) or not self.calibration.is_integer:
+            raise QueryError("only a histogram of counts can be cleaned.")
+        counts = self.value.clip(lower=0)
+        return counts if total is None else nearest_counts(self.value, total)
+
     def to_dict(self) -> dict[str, Any]:
         """Describe the release for JSON."""
-        value = self.value.tolist() if isinstance(self.value, pd.Series) else self.value
+        value = (
+            self.value if isinstance(self.value, int | float) else self.value.to_numpy().tolist()
+        )
         calibration = self.calibration.to_dict()
         return {"schema": SCHEMA, "type": "Release", "value": value, "calibration": calibration}
 
@@ -251,18 +257,6 @@ def checked_epsilon(epsilon: float) -> float:
     if not 0 < epsilon < math.inf:
         raise PdpError(f"epsilon must be positive and finite, got {epsilon}.")
     return float(epsilon)
-
-
-def rounding_error(contributions: Contributions, rows: int) -> float:
-    """Bound the rounding of the answer before noise; whole numbers are exact."""
-    if contributions.is_integer:
-        return 0.0
-    return noise.summation_error(contributions.magnitude * covered_rows(rows))
-
-
-def covered_rows(rows: int) -> int:
-    """Return the number of rows whose summation error a scale covers."""
-    return max(rows, ROWS_COVERED)
 
 
 def _parsed(text: str) -> dict[str, Any]:

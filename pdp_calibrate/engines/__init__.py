@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from pdp_calibrate.adversaries import Adversaries
+from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.engines import table
 from pdp_calibrate.engines.problem import Problem, split
 from pdp_calibrate.engines.result import Found, Leakage
-from pdp_calibrate.errors import ModelError, PdpError, UnsupportedQueryError
+from pdp_calibrate.errors import ModelError, PdpError, QueryError, UnsupportedQueryError
 from pdp_calibrate.models import JointTable, Model
 from pdp_calibrate.queries import Query, lower
 
@@ -18,9 +22,9 @@ _ENGINES: dict[type[Model], Callable[..., Found]] = {JointTable: table.search}
 
 def leakage(
     model: Model,
-    query: Query,
+    query: Query | Sequence[Query],
     *,
-    scale: float = 1.0,
+    scale: float | Sequence[float] = 1.0,
     adversaries: Adversaries | None = None,
     rows: int = 1,
     time_limit: float | None = None,
@@ -32,9 +36,9 @@ def leakage(
     model
         The distribution θ of the tuples, or a set Θ of them.
     query
-        What is released.
+        What is released; a list is released together.
     scale
-        The Laplace scale λ.
+        The Laplace scale λ, for a list one for each query.
     adversaries
         Who may attack; everyone by default.
     rows
@@ -58,11 +62,20 @@ def leakage(
     >>> round(leak.value, 6), leak.witness.known
     (1.185376, {})
     """
-    checked_scale(scale)
     everyone = Adversaries.all() if adversaries is None else adversaries
-    problems = split(model, lower(query, model, rows=rows), everyone)
-    found, _ = worst(problems, float(scale), deadline=deadline_after(time_limit))
-    return as_leakage(found, float(scale))
+    deadline = deadline_after(time_limit)
+    if isinstance(query, Query):
+        single = checked_scale(scale)
+        problems = split(model, lower(query, model, rows=rows), everyone)
+        found, _ = worst(problems, single, deadline=deadline)
+        return as_leakage(found, single)
+    queries = checked_queries(query)
+    scales = checked_scales(scale, len(queries))
+    parts = [lower(one, model, rows=rows) for one in queries]
+    found, _ = worst(
+        split(model, Contributions.joined(parts, scales), everyone), 1.0, deadline=deadline
+    )
+    return as_leakage(found, tuple(scales))
 
 
 def worst(
@@ -87,15 +100,33 @@ def worst(
     return found.with_lower(lower_end), problem
 
 
-def as_leakage(found: Found, scale: float) -> Leakage:
+def as_leakage(found: Found, scale: float | tuple[float, ...]) -> Leakage:
     """Wrap what a search found."""
     return Leakage(value=found.value, lower=found.lower, scale=scale, witness=found.witness)
 
 
-def checked_scale(scale: float) -> None:
-    """Raise unless the scale is a positive finite number."""
-    if not 0 < scale < float("inf"):
+def checked_scale(scale: object) -> float:
+    """Return the scale, or raise unless it is a positive finite number."""
+    if isinstance(scale, bool) or not isinstance(scale, int | float | np.number):
+        raise PdpError(f"scale must be a number, got {type(scale).__name__}.")
+    if not 0 < scale < math.inf:
         raise PdpError(f"scale must be positive and finite, got {scale}.")
+    return float(scale)
+
+
+def checked_scales(scale: object, number: int) -> list[float]:
+    """Return one scale per query; a single number stands for all of them."""
+    found = list(scale) if isinstance(scale, Sequence | np.ndarray) else [scale] * number
+    if len(found) != number:
+        raise PdpError(f"scale must be one number per query ({number}), got {len(found)}.")
+    return [checked_scale(one) for one in found]
+
+
+def checked_queries(queries: object) -> list[Query]:
+    """Return a list of queries, or raise unless it is one."""
+    if isinstance(queries, Sequence) and queries and all(isinstance(q, Query) for q in queries):
+        return list(queries)
+    raise QueryError("a query such as Sum(), or a list of queries, is needed.")
 
 
 def deadline_after(time_limit: float | None) -> float:
@@ -107,4 +138,12 @@ def deadline_after(time_limit: float | None) -> float:
     return time.monotonic() + time_limit
 
 
-__all__ = ["Leakage", "as_leakage", "checked_scale", "deadline_after", "leakage", "worst"]
+__all__ = [
+    "Leakage",
+    "as_leakage",
+    "checked_queries",
+    "checked_scale",
+    "deadline_after",
+    "leakage",
+    "worst",
+]

@@ -1,0 +1,91 @@
+"""From data to noisy numbers: exact answers, checks, noise, and harmless cleaning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pdp_calibrate import noise
+from pdp_calibrate.answers import Answer, instance_answer, total_answer
+from pdp_calibrate.contributions import Contributions
+from pdp_calibrate.errors import QueryError
+from pdp_calibrate.models import Model
+from pdp_calibrate.queries import Custom, Histogram, Mean, Query
+
+ROWS_COVERED = 2**20
+"""A scale for real-valued answers covers the rounding of a sum over so many rows, or `rows`."""
+
+
+def answer_about(data: Any, contributions: Contributions, model: Model) -> tuple[Answer, int]:
+    """Return the exact answer about one instance or a wide frame, and the number of rows."""
+    if isinstance(data, pd.Series | Mapping):
+        return instance_answer(contributions, model, dict(data)), 1
+    return total_answer(contributions, model, data)
+
+
+def add_noise(
+    answers: Sequence[Answer], contributions: Contributions, scale: float
+) -> list[list[Any]]:
+    """Add independent noise to every number of every answer, in one call."""
+    width = contributions.coordinates
+    numbers = [number for answer in answers for number in answer]
+    noisy: list[Any]
+    if contributions.is_integer:
+        noisy = list(noise.add_laplace_to_integers([int(number) for number in numbers], scale))
+    else:
+        noisy = list(noise.add_laplace_to_floats([float(number) for number in numbers], scale))
+    return [noisy[start : start + width] for start in range(0, len(noisy), width)]
+
+
+def labelled(noisy: Sequence[Any], query: Query, model: Model) -> Any:
+    """Return a number as it is, and the counts of a histogram by category."""
+    if isinstance(query, Histogram):
+        return pd.Series(noisy, index=list(query.of(model)))
+    return noisy[0]
+
+
+def check_rows(query: Query, contributions: Contributions, *, calibrated: int, found: int) -> None:
+    """Refuse an answer over other rows than the scale was proved for."""
+    if isinstance(query, Mean | Custom) and found != calibrated:
+        raise QueryError(
+            f"the scale is for an answer over {calibrated} rows, got {found};"
+            f" calibrate with rows={found}."
+        )
+    if contributions.is_integer:
+        if found * contributions.magnitude >= 2.0**62:
+            raise QueryError("the answer may not fit into a 64-bit whole number.")
+    elif found > covered_rows(calibrated):
+        raise QueryError(
+            f"the scale covers the rounding of sums over up to {covered_rows(calibrated)} rows,"
+            f" got {found}; calibrate with rows={found}."
+        )
+
+
+def rounding_error(contributions: Contributions, rows: int) -> float:
+    """Bound the rounding of the answer before noise; whole numbers are exact."""
+    if contributions.is_integer:
+        return 0.0
+    return noise.summation_error(contributions.magnitude * covered_rows(rows))
+
+
+def covered_rows(rows: int) -> int:
+    """Return the number of rows whose summation error a scale covers."""
+    return max(rows, ROWS_COVERED)
+
+
+def nearest_counts(noisy: pd.Series[Any], total: int) -> pd.Series[Any]:
+    """Return the whole, non-negative counts nearest to the noisy ones that sum to the total."""
+    if not hasattr(total, "__index__") or int(total) < 0:
+        raise QueryError(f"total must be a whole number, zero or more, got {total!r}.")
+    counts = noisy.to_numpy(dtype=np.float64)
+    falling = np.sort(counts)[::-1]
+    shifts = (np.cumsum(falling) - total) / np.arange(1, len(counts) + 1)
+    shift = shifts[np.flatnonzero(falling > shifts)[-1]] if total else falling[0]
+    real = np.maximum(counts - shift, 0.0)
+    whole = np.floor(real).astype(np.int64)
+    missing = int(total) - int(whole.sum())
+    whole[np.argsort(whole - real, kind="stable")[:missing]] += 1
+    return pd.Series(whole, index=noisy.index)
