@@ -195,3 +195,10 @@ def test_unsound_scale_where_nothing_but_dp_counts():
 def test_unsound_scale_refuses_bad_input(bad):
     with pytest.raises(pdp.PdpError):
         paper.unsound_chain_rule_scale(COUNTEREXAMPLE, SUM, **bad)
+
+
+def test_unsound_scale_of_a_constant_answer():
+    everyone = pdp.Count(values={0, 1})
+    table = pdp.JointTable(probabilities=[[0.3, 0.2], [0.2, 0.3]], domains=[[0, 1], [0, 1]])
+    with pytest.warns(pdp.PrivacyLeakWarning), pytest.raises(pdp.PdpError, match="no noise"):
+        paper.unsound_chain_rule_scale(table, everyone, epsilon=1.0)
