@@ -28,14 +28,21 @@ class Contributions:
     """`weights[j]`: the factor of tuple j per coordinate, where the query is linear in values."""
     table: FloatArray | None = None
     """The answer in every cell, shape (domain sizes …, coordinates); None if additive."""
+    clamped: bool = False
+    """Whether values outside the domain are moved to its nearest end before they are added."""
 
     @classmethod
     def additive(
-        cls, values: Sequence[FloatArray], *, weights: Sequence[float] | None = None
+        cls,
+        values: Sequence[FloatArray],
+        *,
+        weights: Sequence[float] | None = None,
+        clamped: bool = False,
     ) -> Contributions:
         """Wrap one-coordinate arrays, one per tuple."""
         factors = None if weights is None else tuple(np.array([weight]) for weight in weights)
-        return cls(values=tuple(_column(array) for array in values), weights=factors)
+        columns = tuple(_column(array) for array in values)
+        return cls(values=columns, weights=factors, clamped=clamped)
 
     @classmethod
     def tabulated(cls, table: FloatArray) -> Contributions:
@@ -71,7 +78,7 @@ class Contributions:
             raise QueryError("only an additive query splits over independent blocks.")
         weights = self.weights and tuple(self.weights[position] for position in positions)
         values = tuple(self.values[position] for position in positions)
-        return Contributions(values=values, weights=weights)
+        return Contributions(values=values, weights=weights, clamped=self.clamped)
 
     def tuple_ranges(self) -> FloatArray:
         """Largest L1 change of the answer when tuple j alone changes (LS_j), for each j."""
