@@ -6,14 +6,19 @@ import time
 from collections.abc import Callable, Sequence
 
 from pdp_calibrate.adversaries import Adversaries
-from pdp_calibrate.engines import table
+from pdp_calibrate.engines import gaussian, table
 from pdp_calibrate.engines.problem import Problem, split
 from pdp_calibrate.engines.result import Found, Leakage
 from pdp_calibrate.errors import ModelError, PdpError, UnsupportedQueryError
-from pdp_calibrate.models import JointTable, Model
+from pdp_calibrate.models import Gaussian, JointTable, LoewnerBall, Model, SampledGaussian
 from pdp_calibrate.queries import Query, lower
 
-_ENGINES: dict[type[Model], Callable[..., Found]] = {JointTable: table.search}
+_ENGINES: dict[type[Model], Callable[..., Found]] = {
+    JointTable: table.search,
+    Gaussian: gaussian.search,
+    LoewnerBall: gaussian.search,
+    SampledGaussian: gaussian.search,
+}
 
 
 def leakage(
