@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pdp_calibrate.engines.gaussian.instance import Instance, Precision
+from pdp_calibrate.engines.gaussian.instance import Instance
 from pdp_calibrate.engines.gaussian.regression import regression
 from pdp_calibrate.models.base import FloatArray
 
@@ -65,7 +65,7 @@ class _Heap:
         return more
 
 
-def root_bounds(instance: Instance, precision: Precision, *, tau: float) -> FloatArray:
+def root_bounds(instance: Instance, precision: FloatArray, *, tau: float) -> FloatArray:
     """Bound the leakage of every known set at once, per target and sign pattern: O(n²)."""
     from pdp_calibrate.engines.gaussian.kernels import sphere_bound, widened
 
@@ -76,7 +76,7 @@ def root_bounds(instance: Instance, precision: Precision, *, tau: float) -> Floa
     bounds = np.zeros((len(instance.targets), len(functions)))
     for row, target in enumerate(instance.targets):
         variance = instance.covariance[target, target]
-        floor = 1 / precision.matrix[target, target]
+        floor = 1 / precision[target, target]
         for which, weights in enumerate(functions):
             cross, total = products[which, target], totals[which]
             bound = sphere_bound(variance, cross, total, floor, weights[target], 0.0, total, tau)
@@ -87,7 +87,7 @@ def root_bounds(instance: Instance, precision: Precision, *, tau: float) -> Floa
 
 
 def branch_and_bound(
-    instance: Instance, precision: Precision, *, tau: float, incumbent: float, deadline: float
+    instance: Instance, precision: FloatArray, *, tau: float, incumbent: float, deadline: float
 ) -> Bracket:
     """Search all targets and sign patterns of one block against one best value.
 
@@ -111,7 +111,7 @@ def branch_and_bound(
         instance,
         (
             instance.covariance,
-            precision.matrix,
+            precision,
             functions,
             products,
             totals,

@@ -100,7 +100,7 @@ def _worst(
             return worst
     precision = precision_of(instance)
     tau = search_tau(instance, precision)
-    return _branched(instance, precision.matrix, tau=tau, incumbent=incumbent, deadline=deadline)
+    return _branched(instance, precision, tau=tau, incumbent=incumbent, deadline=deadline)
 
 
 def _branched(

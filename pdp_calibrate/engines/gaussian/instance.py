@@ -18,9 +18,9 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
+from pdp_calibrate.engines.gaussian.inverse import distance
 from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 from pdp_calibrate.models.base import FloatArray
@@ -68,18 +68,6 @@ class Instance:
         return np.asarray(self.signs() @ self.coordinates)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Precision:
-    """The inverse of an instance's covariance, computed but not exact."""
-
-    matrix: FloatArray
-    """Ω, symmetric."""
-    factor: FloatArray
-    """Lower Cholesky factor L of the covariance."""
-    inverse_factor: FloatArray
-    """L⁻¹."""
-
-
 def rescaled(
     covariance: FloatArray, weights: FloatArray, widths: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -118,21 +106,19 @@ def merged(weights: FloatArray) -> FloatArray:
     return np.array(sizes)[:, np.newaxis] * np.array(directions)
 
 
-def precision_of(instance: Instance) -> Precision:
-    """Invert the covariance."""
-    factor: FloatArray = np.asarray(np.linalg.cholesky(instance.covariance), dtype=np.float64)
+def precision_of(instance: Instance) -> FloatArray:
+    """Invert the covariance; `inverse.distance` says how well."""
+    factor = np.linalg.cholesky(instance.covariance)
     inverse_factor = solve_triangular(factor, np.eye(instance.size), lower=True)
     inverse = inverse_factor.T @ inverse_factor
-    return Precision(
-        matrix=inverse / 2 + inverse.T / 2, factor=factor, inverse_factor=inverse_factor
-    )
+    return np.asarray(inverse / 2 + inverse.T / 2)
 
 
-def search_tau(instance: Instance, precision: Precision) -> float:
+def search_tau(instance: Instance, precision: FloatArray) -> float:
     """Return τ for conditional moments that come from the covariance or from the precision."""
     answers = len(instance.coordinates)
-    tau = max(tau_of(instance.covariance, answers), tau_of(precision.matrix, answers))
-    return checked_tau(tau + distance(precision, precision.matrix))
+    tau = max(tau_of(instance.covariance, answers), tau_of(precision, answers))
+    return checked_tau(tau + distance(instance.covariance, precision))
 
 
 def tau_of(matrix: FloatArray, answers: int) -> float:
@@ -156,37 +142,3 @@ def checked_tau(tau: float) -> float:
             " diagonal, or leave out a tuple that others nearly determine."
         )
     return tau
-
-
-def distance(precision: Precision, altered: FloatArray) -> float:
-    """Bound τ with (1−τ)H ⪯ altered⁻¹ ⪯ (1+τ)H, where H is the covariance.
-
-    With L the factor of H and Ω' the altered precision, LᵀΩ'L − I is computed and its rounding
-    error added: products of three matrices of size n err by at most 2n·u times the product of
-    absolute values, and LLᵀ differs from H by at most (n+1)u·|L||Lᵀ|. Norms of non-negative
-    matrices are bounded after Collatz and Wielandt: for any x > 0 the spectral radius is at most
-    max (Bx)_i/x_i.
-    """
-    factor = precision.factor
-    size = len(factor)
-    gap = factor.T @ altered @ factor - np.eye(size)
-    steps = 2 * (size + 2) * UNIT_ROUNDOFF
-    lower, inverse = np.abs(factor), np.abs(precision.inverse_factor)
-    computed = _radius([np.abs(gap / 2 + gap.T / 2)])
-    rounding = _radius([lower.T, np.abs(altered), lower])
-    factoring = _radius([inverse, lower, lower.T, inverse.T])
-    total = computed + 1.1 * steps * (rounding + factoring)
-    return total / (1 - total) if total < 0.5 else np.inf
-
-
-def _radius(factors: list[FloatArray]) -> float:
-    """Bound the spectral radius of a symmetric product of non-negative matrices."""
-    vector: npt.NDArray[np.float64] = np.ones(len(factors[0]))
-    bound = np.inf
-    for _ in range(8):
-        image = vector
-        for matrix in reversed(factors):
-            image = matrix @ image
-        bound = min(bound, float((image / vector).max()))
-        vector = image / max(float(image.max()), 1e-300) + 1e-6
-    return bound

@@ -10,7 +10,6 @@ from scipy.sparse.csgraph import connected_components
 from pdp_calibrate.engines.gaussian.bands import multipliers_of
 from pdp_calibrate.engines.gaussian.instance import (
     Instance,
-    Precision,
     checked_tau,
     merged,
     precision_of,
@@ -29,6 +28,8 @@ from pdp_calibrate.models.base import FloatArray
 
 _ONE_BY_ONE = 200  # so many regressions are made for their smaller rounding error
 _EXACT = 1 + 5e-10  # a bracket narrower than this needs no search
+_NEARLY_EXACT = 1 + 1e-6  # and one narrower than this needs none where none could finish
+_SEARCHED = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,13 +160,14 @@ def worst_of(
     if instance.fewest == 0 and instance.is_certain:
         cap = certified_upper(instance, precision) or np.inf
         weakest = _weakest(instance) if cap < np.inf else None
-        if weakest and cap <= max(weakest.regression.lower * _EXACT, incumbent):
+        enough = _EXACT if instance.size <= _SEARCHED else _NEARLY_EXACT
+        if weakest and cap <= max(weakest.regression.lower * enough, incumbent):
             return Worst(upper=cap, target=weakest.target, known=(), regression=weakest.regression)
     return _searched(instance, precision, cap=cap, incumbent=incumbent, deadline=deadline)
 
 
 def _searched(
-    instance: Instance, precision: Precision, *, cap: float, incumbent: float, deadline: float
+    instance: Instance, precision: FloatArray, *, cap: float, incumbent: float, deadline: float
 ) -> Worst:
     from pdp_calibrate.engines.gaussian.branching import branch_and_bound
 

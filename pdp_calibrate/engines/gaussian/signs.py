@@ -13,14 +13,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pdp_calibrate.engines.gaussian.instance import Instance, Precision, distance
+from pdp_calibrate.engines.gaussian.instance import Instance
+from pdp_calibrate.engines.gaussian.inverse import distance
 from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF
 from pdp_calibrate.models.base import FloatArray
 
 _NEGLIGIBLE = 1e-6  # entries of Ω so small, relative to the diagonal, may be rounding
 
 
-def certified_upper(instance: Instance, precision: Precision) -> float | None:
+def certified_upper(instance: Instance, precision: FloatArray) -> float | None:
     """Return an upper end for all known sets if nobody known is certified worst, else None.
 
     Each coordinate of the answer must have its own certificate: the sum over coordinates is then
@@ -28,8 +29,8 @@ def certified_upper(instance: Instance, precision: Precision) -> float | None:
     certificate then speaks of a covariance within 1 ± τ of the given one, which is charged twice
     (from the given to the altered one, and back) as |δβ| ≤ τ/√(1−τ²)·√(Var(f)/Var(x_i|all)).
     """
-    deviations = np.sqrt(np.diagonal(precision.matrix))
-    partial = precision.matrix / np.outer(deviations, deviations)
+    deviations = np.sqrt(np.diagonal(precision))
+    partial = precision / np.outer(deviations, deviations)
     total_charge = np.zeros(instance.size)
     values = np.zeros(instance.size)
     for weights in instance.coordinates:
@@ -38,8 +39,8 @@ def certified_upper(instance: Instance, precision: Precision) -> float | None:
             return None
         wrong = np.outer(signs, signs) * partial > 0
         wrong[np.diag_indices(instance.size)] = False
-        altered = np.where(wrong, 0.0, precision.matrix)
-        tau = distance(precision, altered)
+        altered = np.where(wrong, 0.0, precision)
+        tau = distance(instance.covariance, altered)
         if not tau <= 1e-3:
             return None
         spread = float(weights @ instance.covariance @ weights)
