@@ -78,7 +78,7 @@ class LoewnerBall(_Around):
         tighter; this one is for stating a ball.
 
         >>> round(LoewnerBall.radius_for(rows=1000, tuples=5, confidence=0.95), 3)
-        0.304
+        0.306
         """
         _check_sample(rows, confidence)
         failure = 1 - confidence

@@ -2,8 +2,8 @@
 
 H^½·Ω·H^½ − I has the eigenvalues of Ω·H − I. A plain product would hide a residual of 1e-14 behind
 its worst-case rounding error of n²·2^-53; so the factors are cut into slices whose products are
-exact in floating point (Ozaki, Ogita, Oishi, Rump: Error-free transformations of matrix multiplication,
-Numerical Algorithms 59, 2012), and only tiny remainders are rounded.
+exact in floating point (Ozaki, Ogita, Oishi, Rump: Error-free transformations of matrix
+multiplication, Numerical Algorithms 59, 2012), and only tiny remainders are rounded.
 """
 
 from __future__ import annotations

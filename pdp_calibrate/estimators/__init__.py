@@ -1,0 +1,1 @@
+"""From a frame to a model, scikit-learn style, and to correlations."""
