@@ -1,6 +1,81 @@
-"""Calibrate differential-privacy noise for correlated data, exactly and provably."""
+"""Calibrate differential-privacy noise for correlated data, exactly and provably.
 
-from pdp_calibrate.models import *
-from pdp_calibrate.queries import *
-from pdp_calibrate.adversaries import *
-from pdp_calibrate.engines import leakage
+Names load on first use, so importing the package is quick; OpenDP, for one, is loaded by the first
+release. Importing it also gives every pandas DataFrame the methods ``df.pdp``.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import pdp_calibrate.accessor  # noqa: F401 - registers df.pdp
+
+if TYPE_CHECKING:
+    from pdp_calibrate.adversaries import Adversaries as Adversaries, Witness as Witness
+    from pdp_calibrate.baselines import Sensitivity as Sensitivity, sensitivity as sensitivity
+    from pdp_calibrate.calibration import (
+        Calibration as Calibration,
+        Release as Release,
+        calibrate as calibrate,
+        calibrate_to_accuracy as calibrate_to_accuracy,
+        verify as verify,
+    )
+    from pdp_calibrate.engines import Leakage as Leakage, leakage as leakage, paper as paper
+    from pdp_calibrate.engines.posterior import Beliefs as Beliefs, posterior as posterior
+    from pdp_calibrate.errors import (
+        BudgetExceededError as BudgetExceededError,
+        CalibrationError as CalibrationError,
+        ModelError as ModelError,
+        PdpError as PdpError,
+        PrivacyLeakWarning as PrivacyLeakWarning,
+        QueryError as QueryError,
+        UnsupportedQueryError as UnsupportedQueryError,
+    )
+    from pdp_calibrate.estimators.pearson import Correlations as Correlations, pearson as pearson
+    from pdp_calibrate.estimators.table import TableEstimator as TableEstimator
+    from pdp_calibrate.explain import explain as explain
+    from pdp_calibrate.models import (
+        Blocks as Blocks,
+        JointTable as JointTable,
+        ModelSet as ModelSet,
+    )
+    from pdp_calibrate.queries import (
+        Count as Count,
+        Custom as Custom,
+        Linear as Linear,
+        Mean as Mean,
+        Sum as Sum,
+    )
+
+_HOMES = {
+    "adversaries": "Adversaries Witness",
+    "baselines": "Sensitivity sensitivity",
+    "calibration": "Calibration Release calibrate calibrate_to_accuracy verify",
+    "engines": "Leakage leakage paper",
+    "engines.posterior": "Beliefs posterior",
+    "errors": "BudgetExceededError CalibrationError ModelError PdpError PrivacyLeakWarning"
+    " QueryError UnsupportedQueryError",
+    "estimators.pearson": "Correlations pearson",
+    "estimators.table": "TableEstimator",
+    "explain": "explain",
+    "models": "Blocks JointTable ModelSet",
+    "queries": "Count Custom Linear Mean Sum",
+}
+_MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+__all__ = sorted(_MODULE_OF)
+__version__ = "0.1.0"
+
+if not TYPE_CHECKING:  # so that type checkers still see every name
+
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULE_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        home = import_module(f"{__name__}.{_MODULE_OF[name]}")
+        if name == "paper":  # a module of its own
+            import_module(f"{home.__name__}.{name}")
+        value = getattr(home, name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return [*globals(), *__all__]

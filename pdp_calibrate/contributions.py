@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,19 +97,6 @@ class Contributions:
         if self.table is None:
             return float(self.tuple_ranges().sum())
         return _diameter(self.table.reshape(-1, self.table.shape[-1]))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sensitivity:
-    """How far the answer moves when one tuple changes and all others stay."""
-
-    local: dict[Hashable, float]
-    """LS_i of each tuple, over the full product of domains."""
-
-    @property
-    def overall(self) -> float:
-        """GS, the largest of them."""
-        return max(self.local.values())
 
 
 def _column(array: FloatArray) -> FloatArray:

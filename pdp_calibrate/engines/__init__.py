@@ -27,6 +27,7 @@ def leakage(
     *,
     scale: float = 1.0,
     adversaries: Adversaries | None = None,
+    rows: int = 1,
     time_limit: float | None = None,
 ) -> Leakage:
     """Return the leakage of one release of the query with Laplace noise of this scale.
@@ -41,6 +42,8 @@ def leakage(
         The Laplace scale λ.
     adversaries
         Who may attack; everyone by default.
+    rows
+        Number of independent rows that one answer is about; a mean divides by it.
     time_limit
         Seconds after which the search stops with a wider, still certified bracket.
 
@@ -62,7 +65,7 @@ def leakage(
     """
     checked_scale(scale)
     everyone = Adversaries.all() if adversaries is None else adversaries
-    problems = split(model, lower(query, model), everyone)
+    problems = split(model, lower(query, model, rows=rows), everyone)
     found, _ = worst(problems, float(scale), deadline=deadline_after(time_limit))
     return as_leakage(found, float(scale))
 

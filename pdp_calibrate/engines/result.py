@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,12 @@ class Found:
         if self.witness is not None and self.lower >= other.lower:
             return self
         return dataclasses.replace(self, lower=other.lower, witness=other.witness)
+
+    def plus(self, cost: float) -> Found:
+        """Add a cost to the upper end, rounded up."""
+        if cost == 0:
+            return self
+        return dataclasses.replace(self, value=math.nextafter(self.value + cost, math.inf))
 
     def or_worse(self, other: Found) -> Found:
         """Return the larger upper end together with the larger lower end."""

@@ -137,6 +137,8 @@ class JointTable(Model):
         tuple that does not vary under it.
         """
         first, second = position_of(i, self.names), position_of(j, self.names)
+        if first == second:
+            return 1.0
         fixed = {position_of(name, self.names): value for name, value in (given or {}).items()}
         if first in fixed or second in fixed:
             raise ModelError("a correlation cannot be given the value of one of its own tuples.")
@@ -150,8 +152,6 @@ class JointTable(Model):
         pair = np.moveaxis(pair, (first, second), (0, 1)).reshape(pair.shape[first], -1)
         if pair.sum() == 0:
             raise ModelError("the condition given has probability zero.")
-        if first == second:
-            return 1.0
         return _pearson(pair / pair.sum(), self._numbers(first), self._numbers(second))
 
     def _numbers(self, axis: int) -> FloatArray:

@@ -1,0 +1,63 @@
+"""What estimators and releases need to know of a frame: counts, mostly."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, cast
+
+import narwhals as nw
+
+from pdp_calibrate.errors import ModelError
+from pdp_calibrate.models.base import plain
+
+
+def columns_of(frame: Any) -> list[str]:
+    """Return the names of the columns of any frame that narwhals understands."""
+    return list(_frame(frame).collect_schema().names())
+
+
+def contingency(frame: Any, columns: Sequence[Hashable]) -> Counter[tuple[Hashable, ...]]:
+    """Count how often each combination of values occurs in the columns.
+
+    Raises `ModelError` for a column that is not there, an empty frame, and missing values; the
+    message names the column and how many cells are missing, never a value.
+    """
+    table = _frame(frame)
+    names = [cast("str", column) for column in columns]
+    absent = [str(name) for name in names if name not in table.columns]
+    if absent:
+        raise ModelError(f"the frame has no column {', '.join(absent)}.")
+    chosen = table.select(*names)
+    if len(chosen) == 0:
+        raise ModelError("the frame must have at least one row, got none.")
+    for name in names:
+        column = chosen[name]
+        absent_cells = column.is_null()
+        if column.dtype.is_float():
+            absent_cells = absent_cells | column.is_nan().fill_null(value=True)
+        missing = int(absent_cells.sum())
+        if missing:
+            raise ModelError(
+                f"column {name} has {missing} missing values; drop or recode them first."
+            )
+    counted = chosen.group_by(*names).agg(nw.len().alias("__count__"))
+    return Counter(
+        {
+            tuple(plain(value) for value in row[:-1]): int(row[-1])
+            for row in counted.select(*names, "__count__").iter_rows()
+        }
+    )
+
+
+def rows_of(frame: Any, columns: Sequence[Hashable]) -> Iterator[tuple[Hashable, ...]]:
+    """Yield the rows of the columns, in order; for releases row by row only."""
+    for row in _frame(frame).select(*(cast("str", column) for column in columns)).iter_rows():
+        yield tuple(plain(value) for value in row)
+
+
+def _frame(frame: Any) -> nw.DataFrame[Any]:
+    try:
+        return nw.from_native(frame, eager_only=True)
+    except TypeError as error:
+        raise ModelError(f"a DataFrame is needed, got {type(frame).__name__}.") from error

@@ -1,0 +1,199 @@
+"""Releases: the right law of noise, on the right answer, with nothing else on board."""
+
+import json
+import logging
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import pdp_calibrate as pdp
+from pdp_calibrate import noise
+
+COUPLE = pdp.JointTable(
+    probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2, names=["a", "b"]
+)
+INCOMES = pdp.JointTable(
+    probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0.1, 2.7]] * 2, names=["a", "b"]
+)
+DRAWS = 20_000
+SIGNIFICANCE = 1e-4
+
+
+def test_whole_numbers_get_the_discrete_laplace():
+    cal = pdp.calibrate(COUPLE, pdp.Sum(), epsilon=0.5)
+    frame = pd.DataFrame({"a": [1] * DRAWS, "b": [0] * DRAWS})
+    released = cal.release_rows(frame).value
+    assert released.dtype.kind == "i"
+    drawn = released - 1
+    edge = int(6 * cal.scale)
+    decay = math.exp(-1 / cal.scale)
+    support = np.arange(-edge, edge + 1)
+    expected = (1 - decay) / (1 + decay) * decay ** np.abs(support)
+    tail = (1 - expected.sum()) / 2
+    observed = np.bincount(np.clip(drawn, -edge - 1, edge + 1) + edge + 1)
+    everything = np.concatenate([[tail], expected, [tail]]) * DRAWS
+    assert stats.chisquare(observed, everything).pvalue > SIGNIFICANCE
+
+
+def test_real_numbers_get_the_laplace():
+    cal = pdp.calibrate(INCOMES, pdp.Sum(), epsilon=0.5)
+    frame = pd.DataFrame({"a": [0.1] * DRAWS, "b": [2.7] * DRAWS})
+    drawn = cal.release_rows(frame).value - 2.8
+    assert stats.kstest(drawn, stats.laplace(scale=cal.scale).cdf).pvalue > SIGNIFICANCE
+
+
+def test_one_release_after_the_other_draws_the_same_law():
+    """The path of a single answer, not only that of rows."""
+    cal = pdp.calibrate(COUPLE, pdp.Mean(), epsilon=1.0)
+    drawn = [cal.release({"a": 1, "b": 0}).value - 0.5 for _ in range(2000)]
+    assert stats.kstest(drawn, stats.laplace(scale=cal.scale).cdf).pvalue > SIGNIFICANCE
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.1, 0.01])
+@pytest.mark.parametrize("scale", [0.2, 1.0, 7.3, 400.0])
+def test_half_width_is_the_smallest_that_holds(scale, alpha):
+    decay = math.exp(-1 / scale)
+
+    def outside(k: float) -> float:
+        return 2 * decay ** (k + 1) / (1 + decay)
+
+    width = noise.half_width(scale, alpha, integer=True)
+    assert outside(width) <= alpha * (1 + 1e-9)
+    assert width == 0 or outside(width - 1) > alpha
+    assert noise.half_width(scale, alpha, integer=False) == pytest.approx(
+        stats.laplace(scale=scale).ppf(1 - alpha / 2)
+    )
+    widest = noise.scale_for_half_width(5.0, alpha, integer=True)
+    assert noise.half_width(widest, alpha, integer=True) <= 5
+    assert noise.half_width(widest * 1.0001, alpha, integer=True) > 5
+
+
+@pytest.fixture
+def no_noise(monkeypatch):
+    """Take the noise away, to see the answer that would be protected."""
+    monkeypatch.setattr(noise, "add_laplace_to_integers", lambda answers, _: list(answers))
+    monkeypatch.setattr(noise, "add_laplace_to_floats", lambda answers, _: list(answers))
+
+
+@pytest.mark.usefixtures("no_noise")
+def test_the_answer_under_the_noise_is_right():
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"a": rng.choice([0.1, 2.7], 500), "b": rng.choice([0.1, 2.7], 500)})
+    total = pdp.calibrate(INCOMES, pdp.Sum()).release(frame).value
+    assert total == math.fsum(frame.to_numpy().ravel())
+    mean = pdp.calibrate(INCOMES, pdp.Mean(over="b"), rows=500).release(frame).value
+    assert mean == pytest.approx(frame["b"].mean())
+    rows = pdp.calibrate(INCOMES, pdp.Linear(weights={"a": 2})).release_rows(frame).value
+    assert rows.tolist() == (2 * frame["a"]).tolist()
+    count = pdp.calibrate(INCOMES, pdp.Count(values={2.7})).release(frame).value
+    assert count == int((frame == 2.7).sum().sum())
+    largest = pdp.calibrate(INCOMES, pdp.Custom(function=max))
+    assert largest.release({"a": 0.1, "b": 2.7}).value == 2.7
+    assert largest.release(frame.head(1)).value == frame.iloc[0].max()
+    assert largest.release_rows(frame).value.tolist() == frame.max(axis=1).tolist()
+    assert pdp.calibrate(INCOMES, pdp.Sum()).release(frame.iloc[7]).value == frame.iloc[7].sum()
+
+
+@pytest.mark.usefixtures("no_noise")
+def test_columns_that_do_not_enter_may_be_absent_and_the_index_is_kept():
+    cal = pdp.calibrate(COUPLE, pdp.Sum(over=["a"]))
+    frame = pd.DataFrame({"a": [1, 0, 1]}, index=["x", "y", "z"])
+    assert cal.release(frame).value == 2
+    assert cal.release_rows(frame).value.to_dict() == {"x": 1, "y": 0, "z": 1}
+
+
+def test_the_interval_covers_the_answer_as_often_as_it_says():
+    cal = pdp.calibrate(COUPLE, pdp.Sum(), epsilon=0.7)
+    release = cal.release_rows(pd.DataFrame({"a": [1] * 4000, "b": [1] * 4000}))
+    low, high = release.interval(alpha=0.2)
+    covered = int(((low <= 2) & (high >= 2)).sum())
+    assert stats.binomtest(covered, 4000, 0.8, alternative="less").pvalue > SIGNIFICANCE
+    single = cal.release({"a": 1, "b": 1})
+    assert single.interval()[1] - single.interval()[0] == 2 * int(cal.accuracy(alpha=0.05))
+    real = pdp.calibrate(INCOMES, pdp.Sum()).release({"a": 0.1, "b": 0.1})
+    assert real.interval(alpha=0.1)[0] == pytest.approx(
+        real.value - real.calibration.accuracy(alpha=0.1)
+    )
+
+
+def test_a_release_carries_no_true_answer_and_no_record(caplog):
+    table = pdp.JointTable(
+        probabilities=np.full((3, 3), 1 / 9), domains=[[0, 311_000_777, 5]] * 2, names=["a", "b"]
+    )
+    cal = pdp.calibrate(table, pdp.Sum(), epsilon=1e-6)
+    with caplog.at_level(logging.DEBUG):
+        release = cal.release({"a": 311_000_777, "b": 311_000_777})
+    true = str(2 * 311_000_777)
+    for text in (release.to_json(), repr(release), repr(vars(release)), caplog.text):
+        assert true not in text
+    described = json.loads(release.to_json())
+    assert described["type"] == "Release"
+    assert described["calibration"]["scale"] == cal.scale
+    rows = cal.release_rows(pd.DataFrame({"a": [0, 5], "b": [5, 5]}))
+    assert len(json.loads(rows.to_json())["value"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"a": 1}, "lack a value for b"),
+        ({"a": 1, "b": 777_123}, "a value of b is not in the domain"),
+        (pd.DataFrame({"a": [1, 0]}), "no column b"),
+        (pd.DataFrame({"a": [1, 0], "b": [1, 777_123]}), "a value of b is not in the domain"),
+        (pd.DataFrame({"a": [1, None], "b": [1, 1]}), "column a has 1 missing"),
+        (pd.DataFrame({"a": [], "b": []}), "at least one row"),
+        ([1, 0], "DataFrame is needed"),
+    ],
+)
+def test_data_that_do_not_fit_are_refused_without_showing_them(data, message):
+    cal = pdp.calibrate(COUPLE, pdp.Sum())
+    with pytest.raises(pdp.ModelError, match=message) as caught:
+        cal.release(data)
+    assert "777" not in str(caught.value)
+
+
+def test_a_mean_is_released_over_the_rows_it_was_calibrated_for():
+    cal = pdp.calibrate(COUPLE, pdp.Mean(), rows=3)
+    with pytest.raises(pdp.QueryError, match="calibrate with rows=2"):
+        cal.release(pd.DataFrame({"a": [0, 1], "b": [1, 1]}))
+    with pytest.raises(pdp.QueryError, match="calibrate with rows=1"):
+        cal.release_rows(pd.DataFrame({"a": [0, 1, 1], "b": [1, 1, 1]}))
+    with pytest.raises(pdp.QueryError, match="rows=2"):
+        pdp.calibrate(COUPLE, pdp.Custom(function=max)).release(
+            pd.DataFrame({"a": [0, 1], "b": [1, 1]})
+        )
+
+
+def test_real_sums_over_more_rows_than_covered_are_refused(monkeypatch):
+    monkeypatch.setattr("pdp_calibrate.calibration.result.ROWS_COVERED", 2)
+    cal = pdp.calibrate(INCOMES, pdp.Sum())
+    frame = pd.DataFrame({"a": [0.1] * 3, "b": [2.7] * 3})
+    with pytest.raises(pdp.QueryError, match="calibrate with rows=3"):
+        cal.release(frame)
+    assert isinstance(pdp.calibrate(INCOMES, pdp.Sum(), rows=3).release(frame).value, float)
+    whole = pdp.calibrate(COUPLE, pdp.Sum()).release(pd.DataFrame({"a": [1] * 3, "b": [0] * 3}))
+    assert isinstance(whole.value, int)
+
+
+def test_whole_numbers_beyond_64_bits_are_refused():
+    table = pdp.JointTable(probabilities=[0.5, 0.5], domains=[[0, 2**50]], names=["a"])
+    cal = pdp.calibrate(table, pdp.Sum())
+    with pytest.raises(pdp.QueryError, match="64-bit"):
+        cal.release(pd.DataFrame({"a": [0] * 5000}))
+
+
+def test_copies_are_released_row_by_row_not_as_blocks():
+    blocks = pdp.Blocks(models=[COUPLE], counts=[4])
+    with pytest.raises(pdp.UnsupportedQueryError, match="one row per copy"):
+        pdp.calibrate(blocks, pdp.Sum()).release(pd.DataFrame({"a": [1], "b": [0]}))
+
+
+def test_the_scale_does_not_depend_on_the_data():
+    cal = pdp.calibrate(COUPLE, pdp.Sum())
+    before = cal.scale, cal.leakage
+    cal.release({"a": 1, "b": 1})
+    cal.release({"a": 0, "b": 0})
+    assert (cal.scale, cal.leakage) == before
