@@ -27,18 +27,23 @@ if TYPE_CHECKING:
         BudgetExceededError as BudgetExceededError,
         CalibrationError as CalibrationError,
         ModelError as ModelError,
+        ModelFitWarning as ModelFitWarning,
         PdpError as PdpError,
         PrivacyLeakWarning as PrivacyLeakWarning,
         QueryError as QueryError,
         UnsupportedQueryError as UnsupportedQueryError,
     )
+    from pdp_calibrate.estimators.gaussian import GaussianEstimator as GaussianEstimator
     from pdp_calibrate.estimators.pearson import Correlations as Correlations, pearson as pearson
     from pdp_calibrate.estimators.table import TableEstimator as TableEstimator
     from pdp_calibrate.explain import explain as explain
     from pdp_calibrate.models import (
         Blocks as Blocks,
+        Gaussian as Gaussian,
         JointTable as JointTable,
+        LoewnerBall as LoewnerBall,
         ModelSet as ModelSet,
+        SampledGaussian as SampledGaussian,
     )
     from pdp_calibrate.queries import (
         Count as Count,
@@ -56,12 +61,14 @@ _HOMES = {
     " calibrate_to_accuracy verify",
     "engines": "Leakage leakage paper",
     "engines.posterior": "Beliefs posterior",
-    "errors": "BudgetExceededError CalibrationError ModelError PdpError PrivacyLeakWarning"
+    "errors": "BudgetExceededError CalibrationError ModelError ModelFitWarning PdpError"
+    " PrivacyLeakWarning"
     " QueryError UnsupportedQueryError",
+    "estimators.gaussian": "GaussianEstimator",
     "estimators.pearson": "Correlations pearson",
     "estimators.table": "TableEstimator",
     "explain": "explain",
-    "models": "Blocks JointTable ModelSet",
+    "models": "Blocks Gaussian JointTable LoewnerBall ModelSet SampledGaussian",
     "queries": "Count Custom Histogram Linear Mean Sum",
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}

@@ -28,16 +28,23 @@ class Contributions:
     """`weights[j]`: the factor of tuple j per coordinate, where the query is linear in values."""
     table: FloatArray | None = None
     """The answer in every cell, shape (domain sizes …, coordinates); None if additive."""
+    clamped: bool = False
+    """Whether values outside the domain are moved to its nearest end before they are added."""
 
     @classmethod
     def additive(
-        cls, values: Sequence[FloatArray], *, weights: Sequence[float] | None = None
+        cls,
+        values: Sequence[FloatArray],
+        *,
+        weights: Sequence[float] | None = None,
+        clamped: bool = False,
     ) -> Contributions:
         """Wrap one array per tuple: one number per value, or a row of numbers."""
         factors = None if weights is None else tuple(np.array([weight]) for weight in weights)
         return cls(
             values=tuple(_column(array) if array.ndim == 1 else _frozen(array) for array in values),
             weights=factors,
+            clamped=clamped,
         )
 
     @classmethod
@@ -48,6 +55,8 @@ class Contributions:
     @classmethod
     def joined(cls, parts: Sequence[Contributions], units: Sequence[float]) -> Contributions:
         """Stack several answers about the same tuples, each divided by its unit."""
+        if len({part.clamped for part in parts}) > 1:
+            raise QueryError("queries released together must all clamp, or none of them.")
         if any(part.table is not None for part in parts):
             tables = [part.in_every_cell() / unit for part, unit in zip(parts, units, strict=True)]
             return cls(values=(), table=_frozen(np.concatenate(tables, axis=-1)))
@@ -56,7 +65,8 @@ class Contributions:
         if all(part.weights is not None for part in parts):
             columns = zip(*(part.weights or () for part in parts), strict=True)
             weights = tuple(_stacked(column, units) for column in columns)
-        return cls(values=tuple(_stacked(column, units) for column in values), weights=weights)
+        stacked = tuple(_stacked(column, units) for column in values)
+        return cls(values=stacked, weights=weights, clamped=parts[0].clamped)
 
     def in_every_cell(self) -> FloatArray:
         """Write the answer out for every cell of the joint table."""
@@ -103,7 +113,7 @@ class Contributions:
             raise QueryError("only an additive query splits over independent blocks.")
         weights = self.weights and tuple(self.weights[position] for position in positions)
         values = tuple(self.values[position] for position in positions)
-        return Contributions(values=values, weights=weights)
+        return Contributions(values=values, weights=weights, clamped=self.clamped)
 
     def tuple_ranges(self) -> FloatArray:
         """Largest L1 change of the answer when tuple j alone changes (LS_j), for each j."""

@@ -31,3 +31,7 @@ class BudgetExceededError(PdpError):
 
 class PrivacyLeakWarning(UserWarning):
     """Something the user is about to do leaks outside the stated guarantee."""
+
+
+class ModelFitWarning(UserWarning):
+    """The data plainly contradict the model fitted to them."""

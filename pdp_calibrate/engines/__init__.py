@@ -5,19 +5,25 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from importlib import import_module
 
 import numpy as np
 
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.engines import table
 from pdp_calibrate.engines.problem import Problem, split
 from pdp_calibrate.engines.result import Found, Leakage
 from pdp_calibrate.errors import ModelError, PdpError, QueryError, UnsupportedQueryError
-from pdp_calibrate.models import JointTable, Model
+from pdp_calibrate.models import Model
 from pdp_calibrate.queries import Query, lower
 
-_ENGINES: dict[type[Model], Callable[..., Found]] = {JointTable: table.search}
+_ENGINES = {
+    "JointTable": "table",
+    "Gaussian": "gaussian",
+    "LoewnerBall": "gaussian",
+    "SampledGaussian": "gaussian",
+}
+"""Which module searches which family; loaded when first needed, for some compile code."""
 
 
 def leakage(
@@ -85,11 +91,9 @@ def worst(
     best: tuple[Found, Problem] | None = None
     lower_end: Found | None = None
     for problem in problems:
-        engine = _ENGINES.get(type(problem.model))
-        if engine is None:
-            raise ModelError(f"there is no engine for {type(problem.model).__name__}.")
         threshold = max(incumbent, best[0].value) if best else incumbent
-        found = engine(problem, scale, incumbent=threshold, deadline=deadline)
+        search = _engine(problem.model)
+        found = search(problem, scale, incumbent=threshold, deadline=deadline)
         if best is None or found.value > best[0].value:
             best = found, problem
         if lower_end is None or found.lower > lower_end.lower:
@@ -98,6 +102,14 @@ def worst(
         raise UnsupportedQueryError("no adversary of the set attacks any tuple of the model.")
     found, problem = best
     return found.with_lower(lower_end), problem
+
+
+def _engine(model: Model) -> Callable[..., Found]:
+    family = type(model).__name__
+    if family not in _ENGINES:
+        raise ModelError(f"there is no engine for {family}.")
+    search: Callable[..., Found] = import_module(f"{__name__}.{_ENGINES[family]}").search
+    return search
 
 
 def as_leakage(found: Found, scale: float | tuple[float, ...]) -> Leakage:

@@ -1,8 +1,18 @@
 """What θ and Θ are: frozen, validated data. Nothing here searches."""
 
+from pdp_calibrate.models.balls import LoewnerBall, SampledGaussian
 from pdp_calibrate.models.base import Model
 from pdp_calibrate.models.blocks import Blocks
+from pdp_calibrate.models.gaussian import Gaussian
 from pdp_calibrate.models.sets import ModelSet
 from pdp_calibrate.models.table import JointTable
 
-__all__ = ["Blocks", "JointTable", "Model", "ModelSet"]
+__all__ = [
+    "Blocks",
+    "Gaussian",
+    "JointTable",
+    "LoewnerBall",
+    "Model",
+    "ModelSet",
+    "SampledGaussian",
+]

@@ -1,0 +1,249 @@
+"""Fit a Gaussian model, or a set of them, to a frame with one column per tuple."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from scipy.stats import chi2, norm
+from sklearn.base import BaseEstimator
+
+from pdp_calibrate.errors import ModelError, ModelFitWarning
+from pdp_calibrate.estimators.moments import Moments, moments_of
+from pdp_calibrate.models import Gaussian, SampledGaussian
+from pdp_calibrate.models.base import FloatArray
+from pdp_calibrate.models.gaussian import Bounds
+
+Method = Literal["auto", "empirical", "ledoit-wolf", "oas", "graphical-lasso"]
+_METHODS: tuple[str, ...] = get_args(Method)
+_PLAINLY_WRONG = 1e-6  # p-value below which the rows are called plainly not Gaussian
+_LARGEST_TENSOR = 40  # columns up to which Mardia's skewness, a sum over triples, is computed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Normality:
+    """Mardia's measures of how far rows are from Gaussian, and tests of them."""
+
+    skewness: float | None
+    """Mardia's multivariate skewness, 0 for a Gaussian; None for more than 40 columns."""
+    kurtosis: float
+    """Mardia's multivariate kurtosis, n(n+2) for a Gaussian with n columns."""
+    skewness_p: float | None
+    """p-value of the skewness."""
+    kurtosis_p: float
+    """p-value of the kurtosis, two-sided."""
+    skewest: Hashable
+    """The column with the largest skewness of its own."""
+    heaviest: Hashable
+    """The column with the largest excess kurtosis, in absolute value, of its own."""
+
+    @property
+    def is_plainly_wrong(self) -> bool:
+        """Whether either test rejects beyond doubt."""
+        return min(self.kurtosis_p, 1.0 if self.skewness_p is None else self.skewness_p) < (
+            _PLAINLY_WRONG
+        )
+
+
+class GaussianEstimator(BaseEstimator):
+    """Estimate a multivariate normal law from independent rows.
+
+    Parameters
+    ----------
+    covariance
+        ``"empirical"`` (the sample covariance), ``"ledoit-wolf"``, ``"oas"`` or
+        ``"graphical-lasso"`` (cross-validated), all on standardised columns. ``"auto"`` is
+        ``"ledoit-wolf"``, and the sample covariance where a confidence is asked for.
+    bounds
+        Public range of each column: one pair for all, one per column, or ``{column: pair}``. Never
+        take them from the data.
+    confidence
+        None fits one law and claims nothing about its error. A number such as 0.95 fits a set of
+        laws that fails to cover the truth with probability at most 1 − confidence, over the
+        sample, if the rows are Gaussian.
+    source
+        ``"private"`` if the rows are secret (then the noise scale itself leaks), ``"public"`` if
+        they are public or historical.
+
+    Attributes
+    ----------
+    model_ : Gaussian or SampledGaussian
+        The fitted law, or set of laws.
+    diagnostics_ : Normality or None
+        How Gaussian the rows look; None with too few rows to say.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> rows = np.random.default_rng(0).normal(size=(200, 2)) @ [[1, 0.5], [0, 1]]
+    >>> frame = pd.DataFrame(rows, columns=["father", "son"])
+    >>> GaussianEstimator(bounds=(-4, 4), source="public").fit(frame).model_
+    Gaussian(father, son; public)
+    """
+
+    def __init__(
+        self,
+        *,
+        covariance: Method = "auto",
+        bounds: Bounds | Mapping[Hashable, tuple[float, float]] | None = None,
+        confidence: float | None = None,
+        source: str = "private",
+    ) -> None:
+        self.covariance = covariance
+        self.bounds = bounds
+        self.confidence = confidence
+        self.source = source
+
+    def fit(self, frame: Any, y: object = None) -> GaussianEstimator:
+        """Fit the model to a frame with one column per tuple and one row per instance."""
+        del y  # scikit-learn's signature
+        if self.source not in {"private", "public"}:
+            raise ModelError(f"source must be 'private' or 'public', got {self.source!r}.")
+        if self.covariance not in _METHODS:
+            raise ModelError(f"covariance must be one of {_METHODS}, got {self.covariance!r}.")
+        if self.confidence is not None and self.covariance not in {"auto", "empirical"}:
+            raise ModelError(
+                f"confidence needs the sample covariance, got covariance={self.covariance!r}:"
+                " confidence bands hold around the sample covariance only, a shrunk one can lie"
+                " outside its own bands. Use covariance='empirical', or leave confidence out."
+            )
+        moments = moments_of(frame)
+        self.model_ = fitted_model(
+            moments,
+            covariance=self.covariance,
+            bounds=bounds_for(self.bounds, moments.names),
+            confidence=self.confidence,
+            provenance=self.source,
+        )
+        self.diagnostics_ = normality(moments)
+        if self.diagnostics_ is not None and self.diagnostics_.is_plainly_wrong:
+            warnings.warn(_in_words(self.diagnostics_), ModelFitWarning, stacklevel=2)
+        return self
+
+
+def fitted_model(
+    moments: Moments,
+    *,
+    covariance: str,
+    bounds: Bounds,
+    confidence: float | None,
+    provenance: str,
+) -> Gaussian | SampledGaussian:
+    """Return the law, or with a confidence the set of laws, that fits the moments."""
+    size = len(moments.names)
+    shrinks = covariance != "empirical" and confidence is None
+    need = 3 if shrinks else size + 2
+    if moments.rows < need:
+        remedy = "" if shrinks else " Collect more rows, or use covariance='ledoit-wolf'."
+        raise ModelError(f"{size} columns need at least {need} rows, got {moments.rows}.{remedy}")
+    method = "ledoit-wolf" if covariance == "auto" else covariance
+    matrix = _SHRINKERS[method](moments) if shrinks else moments.covariance
+    center = Gaussian(
+        mean=moments.mean,
+        covariance=matrix,
+        bounds=bounds,
+        names=moments.names,
+        provenance=provenance,
+    )
+    if confidence is None:
+        return center
+    return SampledGaussian(center=center, rows=moments.rows, confidence=confidence)
+
+
+def bounds_for(
+    bounds: Bounds | Mapping[Hashable, tuple[float, float]] | None, names: tuple[Hashable, ...]
+) -> Bounds:
+    """Bring the bounds into the order of the columns."""
+    if bounds is None:
+        raise ModelError(
+            "bounds must be given: the public range of each column, not the range of the data."
+        )
+    if not isinstance(bounds, Mapping):
+        return bounds
+    absent = [str(name) for name in names if name not in bounds]
+    unknown = [str(name) for name in bounds if name not in names]
+    if absent or unknown:
+        raise ModelError(
+            f"bounds must name every column once; missing: {absent}, not in the frame: {unknown}."
+        )
+    return [bounds[name] for name in names]
+
+
+def normality(moments: Moments) -> Normality | None:
+    """Test the rows for a Gaussian law (Mardia, Biometrika 57, 1970); None with too few rows."""
+    size, rows = len(moments.names), moments.rows
+    if rows < max(20, 3 * size):
+        return None
+    factor = np.linalg.cholesky(moments.standardised.T @ moments.standardised / rows)
+    white = np.linalg.solve(factor, moments.standardised.T).T
+    lengths = np.einsum("kj,kj->k", white, white)
+    kurtosis = float(np.mean(lengths**2))
+    expected = size * (size + 2)
+    score = (kurtosis - expected) / np.sqrt(8 * expected / rows)
+    skewness = skewness_p = None
+    if size <= _LARGEST_TENSOR:
+        pairs = (white[:, :, np.newaxis] * white[:, np.newaxis, :]).reshape(rows, -1)
+        skewness = float(np.sum((pairs.T @ white / rows) ** 2))
+        freedom = size * (size + 1) * (size + 2) / 6
+        skewness_p = float(chi2.sf(rows * skewness / 6, freedom))
+    own = moments.standardised
+    return Normality(
+        skewness=skewness,
+        kurtosis=kurtosis,
+        skewness_p=skewness_p,
+        kurtosis_p=float(2 * norm.sf(abs(score))),
+        skewest=moments.names[int(np.argmax(np.abs(np.mean(own**3, axis=0))))],
+        heaviest=moments.names[int(np.argmax(np.abs(np.mean(own**4, axis=0) - 3)))],
+    )
+
+
+def _in_words(found: Normality) -> str:
+    return (
+        "the rows are plainly not Gaussian"
+        f" (most skewed column: {found.skewest}; least normal tails: {found.heaviest})."
+        " The leakage reported is exact for a Gaussian with this covariance; for the true law it is"
+        " an approximation, and the privacy guarantee is not proven. Transform the columns, or"
+        " discretise them and use a JointTable."
+    )
+
+
+def _ledoit_wolf(moments: Moments) -> FloatArray:
+    from sklearn.covariance import ledoit_wolf
+
+    return _rescaled(moments, ledoit_wolf(moments.standardised, assume_centered=True)[0])
+
+
+def _oas(moments: Moments) -> FloatArray:
+    from sklearn.covariance import oas
+
+    return _rescaled(moments, oas(moments.standardised, assume_centered=True)[0])
+
+
+def _graphical_lasso(moments: Moments) -> FloatArray:
+    from sklearn.covariance import GraphicalLassoCV
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        try:
+            fitted = GraphicalLassoCV(assume_centered=True).fit(moments.standardised)
+        except (ConvergenceWarning, FloatingPointError) as error:
+            raise ModelError(
+                "the graphical lasso did not converge; use covariance='ledoit-wolf'."
+            ) from error
+    return _rescaled(moments, fitted.covariance_)
+
+
+def _rescaled(moments: Moments, matrix: FloatArray) -> FloatArray:
+    """Undo the divisor N, and the units."""
+    return moments.in_units(np.asarray(matrix) * (moments.rows / (moments.rows - 1)))
+
+
+_SHRINKERS: dict[str, Callable[[Moments], FloatArray]] = {
+    "ledoit-wolf": _ledoit_wolf,
+    "oas": _oas,
+    "graphical-lasso": _graphical_lasso,
+}

@@ -1,0 +1,144 @@
+"""Reference for Gaussian leakage: plain regressions for one adversary after the other.
+
+Written from the definition and sharing nothing with the package. Floats go through a generic
+least-squares solver on a matrix square root; mpmath solves the normal equations in 40 digits.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import mpmath  # type: ignore[import-untyped]
+import numpy as np
+import numpy.typing as npt
+
+Matrix = npt.NDArray[np.float64]
+Admits = Callable[[int, tuple[int, ...]], bool]
+
+
+def everyone(_target: int, _known: tuple[int, ...]) -> bool:
+    """Admit every adversary."""
+    return True
+
+
+def adversaries(size: int, admits: Admits) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """All admitted pairs of a target and a known set."""
+    for target in range(size):
+        others = [k for k in range(size) if k != target]
+        for count in range(size):
+            for known in itertools.combinations(others, count):
+                if admits(target, known):
+                    yield target, known
+
+
+def coefficient(
+    covariance: Matrix, weights: Matrix, target: int, known: Sequence[int]
+) -> tuple[float, float]:
+    """Coefficient of x_i in the regression of f on (x_i, x_K), and √(Var(f|i,K)/Var(i|K))."""
+    deviations = np.sqrt(np.diagonal(covariance))
+    correlation = covariance / deviations / deviations[:, np.newaxis]
+    values, vectors = np.linalg.eigh(correlation)
+    draws = np.sqrt(values)[:, np.newaxis] * vectors.T  # columns: tuples as vectors of length 1
+    answer = draws @ (weights * deviations)
+    columns = [target, *known]
+    solution, *_ = np.linalg.lstsq(draws[:, columns], answer, rcond=None)
+    rest = answer - draws[:, columns] @ solution
+    own = draws[:, target]
+    if len(columns) > 1:
+        others, *_ = np.linalg.lstsq(draws[:, columns[1:]], own, rcond=None)
+        own = own - draws[:, columns[1:]] @ others
+    spread = 0.0 if len(columns) == len(weights) else float(np.linalg.norm(rest))
+    unit = float(deviations[target])
+    return float(solution[0]) / unit, spread / float(np.linalg.norm(own)) / unit
+
+
+def worst_leakage(
+    covariance: Matrix,
+    weights: Matrix,
+    widths: Matrix,
+    scales: Sequence[float],
+    admits: Admits = everyone,
+    multiplier: Callable[[int], float] = lambda _known: 0.0,
+) -> tuple[float, tuple[int, tuple[int, ...]]]:
+    """Largest leakage, and who attains it; `weights` has one row per answer."""
+    worst: tuple[float, tuple[int, tuple[int, ...]]] = (-1.0, (0, ()))
+    signs = list(itertools.product((1.0, -1.0), repeat=len(weights)))
+    for target, known in adversaries(len(covariance), admits):
+        leak = 0.0
+        for pattern in signs:
+            combined = sum(
+                sign / scale * row
+                for sign, scale, row in zip(pattern, scales, weights, strict=True)
+            )
+            slope, ratio = coefficient(covariance, np.asarray(combined), target, known)
+            leak = max(leak, slope + multiplier(len(known)) * ratio)
+        worst = max(worst, (leak * float(widths[target]), (target, known)))
+    return worst
+
+
+def coefficient_mpmath(
+    covariance: Matrix, weights: Matrix, target: int, known: Sequence[int]
+) -> Any:
+    """The coefficient from the normal equations, inputs taken as exact."""
+    columns = [target, *known]
+    size = len(weights)
+    left = mpmath.matrix([[mpmath.mpf(covariance[r, c]) for c in columns] for r in columns])
+    right = mpmath.matrix(
+        [
+            mpmath.fsum(mpmath.mpf(covariance[r, c]) * mpmath.mpf(weights[c]) for c in range(size))
+            for r in columns
+        ]
+    )
+    return mpmath.lu_solve(left, right)[0]
+
+
+def worst_leakage_mpmath(
+    covariance: Matrix,
+    weights: Matrix,
+    widths: Matrix,
+    scale: float,
+    admits: Admits = everyone,
+    digits: int = 40,
+) -> Any:
+    """Largest leakage in 40 digits, for one answer."""
+    with mpmath.workdps(digits):
+        return max(
+            abs(coefficient_mpmath(covariance, weights, target, known))
+            * mpmath.mpf(widths[target])
+            / mpmath.mpf(scale)
+            for target, known in adversaries(len(covariance), admits)
+        )
+
+
+def release_density(
+    covariance: Matrix,
+    weights: Matrix,
+    scale: float,
+    target: int,
+    known: Sequence[int],
+    secret: float,
+    outputs: Matrix,
+) -> Matrix:
+    """Density of f + Laplace given x_i = secret and x_K = 0 (mean zero), by quadrature.
+
+    Used with moderate numbers only: a trapezoid rule over the Gaussian, 40001 points.
+    """
+    columns = [target, *known]
+    rest = [k for k in range(len(weights)) if k not in columns]
+    given = np.array([secret] + [0.0] * len(known))
+    inner = np.linalg.inv(covariance[np.ix_(columns, columns)])
+    mean = float(weights[columns] @ given)
+    spread = 0.0
+    if rest:
+        cross = covariance[np.ix_(rest, columns)] @ inner
+        left = covariance[np.ix_(rest, rest)] - cross @ covariance[np.ix_(columns, rest)]
+        mean += float(weights[rest] @ cross @ given)
+        spread = math.sqrt(float(weights[rest] @ left @ weights[rest]))
+    if spread == 0.0:
+        return np.asarray(np.exp(-np.abs(outputs - mean) / scale) / (2 * scale))
+    grid = np.linspace(-14, 14, 40001)
+    mass = np.exp(-(grid**2) / 2) / math.sqrt(2 * math.pi) * (grid[1] - grid[0])
+    places = mean + spread * grid
+    kernel = np.exp(-np.abs(outputs[:, np.newaxis] - places) / scale) / (2 * scale)
+    return np.asarray(kernel @ mass)
