@@ -7,9 +7,10 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, cast
 
 import narwhals as nw
+import numpy as np
 
 from pdp_calibrate.errors import ModelError
-from pdp_calibrate.models.base import plain
+from pdp_calibrate.models.base import FloatArray, plain
 
 
 def columns_of(frame: Any) -> list[str]:
@@ -18,10 +19,36 @@ def columns_of(frame: Any) -> list[str]:
 
 
 def contingency(frame: Any, columns: Sequence[Hashable]) -> Counter[tuple[Hashable, ...]]:
-    """Count how often each combination of values occurs in the columns.
+    """Count how often each combination of values occurs in the columns."""
+    chosen, names = _complete(frame, columns)
+    counted = chosen.group_by(*names).agg(nw.len().alias("__count__"))
+    return Counter(
+        {
+            tuple(plain(value) for value in row[:-1]): int(row[-1])
+            for row in counted.select(*names, "__count__").iter_rows()
+        }
+    )
 
-    Raises `ModelError` for a column that is not there, an empty frame, and missing values; the
-    message names the column and how many cells are missing, never a value.
+
+def column_of(frame: Any, column: Hashable) -> FloatArray:
+    """Return one column as floats."""
+    chosen, (name,) = _complete(frame, [column])
+    if not chosen[name].dtype.is_numeric():
+        raise ModelError(f"column {name} must hold numbers, got {chosen[name].dtype}.")
+    return np.asarray(chosen[name].to_numpy(), dtype=np.float64)
+
+
+def rows_of(frame: Any, columns: Sequence[Hashable]) -> Iterator[tuple[Hashable, ...]]:
+    """Yield the rows of the columns, in order; for releases row by row only."""
+    chosen, _ = _complete(frame, columns)
+    for row in chosen.iter_rows():
+        yield tuple(plain(value) for value in row)
+
+
+def _complete(frame: Any, columns: Sequence[Hashable]) -> tuple[nw.DataFrame[Any], list[str]]:
+    """Select the columns; refuse absent ones, an empty frame and missing values.
+
+    Messages name the column and how many cells are missing, never a value.
     """
     table = _frame(frame)
     names = [cast("str", column) for column in columns]
@@ -33,27 +60,15 @@ def contingency(frame: Any, columns: Sequence[Hashable]) -> Counter[tuple[Hashab
         raise ModelError("the frame must have at least one row, got none.")
     for name in names:
         column = chosen[name]
-        absent_cells = column.is_null()
+        empty = column.is_null()
         if column.dtype.is_float():
-            absent_cells = absent_cells | column.is_nan().fill_null(value=True)
-        missing = int(absent_cells.sum())
+            empty = empty | column.is_nan().fill_null(value=True)
+        missing = int(empty.sum())
         if missing:
             raise ModelError(
                 f"column {name} has {missing} missing values; drop or recode them first."
             )
-    counted = chosen.group_by(*names).agg(nw.len().alias("__count__"))
-    return Counter(
-        {
-            tuple(plain(value) for value in row[:-1]): int(row[-1])
-            for row in counted.select(*names, "__count__").iter_rows()
-        }
-    )
-
-
-def rows_of(frame: Any, columns: Sequence[Hashable]) -> Iterator[tuple[Hashable, ...]]:
-    """Yield the rows of the columns, in order; for releases row by row only."""
-    for row in _frame(frame).select(*(cast("str", column) for column in columns)).iter_rows():
-        yield tuple(plain(value) for value in row)
+    return chosen, names
 
 
 def _frame(frame: Any) -> nw.DataFrame[Any]:

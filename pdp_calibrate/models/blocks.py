@@ -92,6 +92,11 @@ class Blocks(Model):
         return any(block.is_continuous for block in self.models)
 
     @property
+    def continuous_tuples(self) -> tuple[bool, ...]:
+        """Whether each tuple is continuous, block after block."""
+        return tuple(one for block in self.models for one in block.continuous_tuples)
+
+    @property
     def copies(self) -> tuple[int, ...]:
         """How often each named tuple occurs in the database."""
         return tuple(
