@@ -60,8 +60,13 @@ def total_answer(contributions: Contributions, model: Model, frame: Any) -> tupl
 
 def row_answers(contributions: Contributions, model: Model, frame: Any) -> list[Answer]:
     """Answer for each row of a wide frame by itself, in order."""
-    names = _entering_names(contributions, model)
-    return [_row_answer(contributions, model, row) for row in rows_of(frame, names)]
+    known: dict[tuple[Hashable, ...], Answer] = {}  # equal rows have equal answers
+    answers = []
+    for row in rows_of(frame, _entering_names(contributions, model)):
+        if row not in known:
+            known[row] = _row_answer(contributions, model, row)
+        answers.append(known[row])
+    return answers
 
 
 def _row_answer(contributions: Contributions, model: Model, row: Sequence[Hashable]) -> Answer:
@@ -86,9 +91,8 @@ def _added_by(value: Any, position: int, contributions: Contributions, model: Mo
         number = np.array([float(value)])
     except (TypeError, ValueError) as error:
         raise ModelError(f"a value of {model.names[position]} is not a number.") from error
-    return _weighted(
-        float(_inside(number, position, contributions, model)[0]), position, contributions
-    )
+    (inside,) = _inside(number, position, contributions, model)
+    return _weighted(float(inside), position, contributions)
 
 
 def _place(value: Hashable, position: int, model: Model) -> int:
