@@ -12,21 +12,26 @@ from typing import Any
 from pdp_calibrate import noise
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.baselines import sensitivity
-from pdp_calibrate.calibration.releasing import (
-    add_noise,
-    answer_about,
-    check_rows,
-    labelled,
-    rounding_error,
+from pdp_calibrate.calibration.proof import (
+    certified_leakage,
+    checked_epsilon,
+    number_in,
+    parsed,
+    proved,
+    scaled_rounding,
+    stored_model,
 )
+from pdp_calibrate.calibration.releasing import add_noise, answer_about, check_rows, labelled
 from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.engines import Leakage, as_leakage
+from pdp_calibrate.engines import Leakage, checked_scales
 from pdp_calibrate.engines.problem import split
-from pdp_calibrate.engines.solve import certified_scale, leakage_with_rounding
+from pdp_calibrate.engines.solve import certified_scale
 from pdp_calibrate.errors import CalibrationError, PdpError, QueryError
 from pdp_calibrate.models import Model
-from pdp_calibrate.models.base import SCHEMA
+from pdp_calibrate.models.base import SCHEMA, field_of
 from pdp_calibrate.queries import Custom, Query, lower
+
+_MAXIMAL_STEPS = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +102,27 @@ class JointCalibration:
         """Return the calibration as JSON text."""
         return json.dumps(self.to_dict(), indent=2)
 
+    @classmethod
+    def from_json(cls, text: str, *, model: Model | None = None) -> JointCalibration:
+        """Read a joint calibration, and prove it again before returning it."""
+        described = parsed(text, "JointCalibration")
+        used = stored_model(described, model)
+        queries = [Query.from_dict(query) for query in field_of(described, "queries")]
+        adversaries = Adversaries.from_dict(field_of(described, "adversaries"))
+        epsilon = checked_epsilon(number_in(described, "epsilon"))
+        scales = checked_scales(field_of(described, "scales"), len(queries))
+        rows = int(number_in(described, "rows"))
+        leakage = certified_leakage(used, queries, scales, adversaries, rows=rows)
+        return cls(
+            model=used,
+            queries=tuple(queries),
+            adversaries=adversaries,
+            epsilon=epsilon,
+            scales=tuple(scales),
+            leakage=proved(leakage, epsilon),
+            rows=rows,
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class JointRelease:
@@ -132,29 +158,23 @@ def calibrate_jointly(
         raise QueryError("a query in the list gives the same answer whatever the data are.")
     units = [gs / share for gs, share in zip(local, _checked_shares(shares, parts), strict=True)]
 
-    def problems(by: Sequence[float]) -> Any:
-        return split(model, Contributions.joined(parts, by), adversaries)
-
-    def rounding(by: Sequence[float]) -> float:
-        return sum(rounding_error(part, rows) / unit for part, unit in zip(parts, by, strict=True))
-
-    factor, _ = certified_scale(
-        problems(units), epsilon, rounding=rounding(units), deadline=deadline
-    )
+    joined = split(model, Contributions.joined(parts, units), adversaries)
+    rounding = scaled_rounding(parts, units, rows)
+    factor, _ = certified_scale(joined, epsilon, rounding=rounding, deadline=deadline)
     step = 1e-13
-    for _ in range(60):
-        scales = [factor * unit for unit in units]
-        found, _ = leakage_with_rounding(
-            problems(scales), 1.0, rounding=rounding(scales), deadline=deadline
+    for _ in range(_MAXIMAL_STEPS):
+        scales = [factor * unit for unit in units]  # rounded, so proved again as they are
+        leakage = certified_leakage(
+            model, queries, scales, adversaries, rows=rows, deadline=deadline
         )
-        if found.value <= epsilon:
+        if leakage.value <= epsilon:
             return JointCalibration(
                 model=model,
                 queries=tuple(queries),
                 adversaries=adversaries,
                 epsilon=epsilon,
                 scales=tuple(scales),
-                leakage=as_leakage(found, tuple(scales)),
+                leakage=leakage,
                 rows=rows,
             )
         factor, step = factor * (1 + step), 2 * step

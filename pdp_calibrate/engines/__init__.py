@@ -74,14 +74,14 @@ def leakage(
         single = checked_scale(scale)
         problems = split(model, lower(query, model, rows=rows), everyone)
         found, _ = worst(problems, single, deadline=deadline)
-        return as_leakage(found, single)
+        return as_leakage(found, [single])
     queries = checked_queries(query)
     scales = checked_scales(scale, len(queries))
     parts = [lower(one, model, rows=rows) for one in queries]
     found, _ = worst(
         split(model, Contributions.joined(parts, scales), everyone), 1.0, deadline=deadline
     )
-    return as_leakage(found, tuple(scales))
+    return as_leakage(found, scales)
 
 
 def worst(
@@ -112,8 +112,9 @@ def _engine(model: Model) -> Callable[..., Found]:
     return search
 
 
-def as_leakage(found: Found, scale: float | tuple[float, ...]) -> Leakage:
-    """Wrap what a search found."""
+def as_leakage(found: Found, scales: Sequence[float]) -> Leakage:
+    """Wrap what a search found, the output in the units of the answers."""
+    scale = scales[0] if len(scales) == 1 else tuple(scales)
     return Leakage(value=found.value, lower=found.lower, scale=scale, witness=found.witness)
 
 
@@ -155,6 +156,7 @@ __all__ = [
     "as_leakage",
     "checked_queries",
     "checked_scale",
+    "checked_scales",
     "deadline_after",
     "leakage",
     "worst",
