@@ -14,26 +14,23 @@ from tests.vector_oracle import worst_vector_leakage
 
 
 def random_categories(rng, *, most_tuples=4, most_values=4):
-    sizes = rng.integers(
-        2, most_values, endpoint=True, size=rng.integers(2, most_tuples, endpoint=True)
-    )
+    tuples = rng.integers(2, most_tuples, endpoint=True)
+    sizes = rng.integers(2, most_values, endpoint=True, size=tuples)
     while np.prod(sizes) > 64:
         sizes = sizes[:-1]
     cells = rng.dirichlet(np.full(int(np.prod(sizes)), 0.7)).reshape(sizes)
     cells = np.where(rng.random(sizes) < rng.choice([0.0, 0.25]), 0.0, cells)
     cells[cells < 1e-9] = 0
     cells[(0,) * len(sizes)] += 0.1
-    return pdp.JointTable(
-        probabilities=cells / cells.sum(), domains=["abcd"[:size] for size in sizes]
-    )
+    domains = ["abcd"[:size] for size in sizes]
+    return pdp.JointTable(probabilities=cells / cells.sum(), domains=domains)
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_histograms_equal_brute_force_over_the_whole_grid(seed):
     rng = np.random.default_rng(seed)
-    table = random_categories(
-        rng, most_tuples=3 if seed % 3 else 4, most_values=3 if seed % 2 else 4
-    )
+    sizes = {"most_tuples": 3 if seed % 3 else 4, "most_values": 3 if seed % 2 else 4}
+    table = random_categories(rng, **sizes)
     scale = float(np.exp(rng.uniform(-1.5, 2)))
     query = pdp.Histogram()
     categories = query.of(table)
@@ -71,6 +68,37 @@ def test_joint_answers_equal_brute_force(seed):
         leak = pdp.leakage(table, queries, scale=scales, adversaries=adversaries)
         assert leak.value == pytest.approx(truth, rel=1e-9, abs=1e-12), adversaries
         assert leak.exact
+        if leak.witness is not None:
+            witness = leak.witness
+            attained = log_ratio(
+                table,
+                function,
+                scales,
+                witness.target,
+                witness.known,
+                witness.secrets,
+                witness.output,
+            )
+            assert attained == pytest.approx(truth, rel=1e-7, abs=1e-9)
+
+
+def log_ratio(table, function, scales, target, known, secrets, output):
+    """Log ratio of the densities at one output, from the table alone."""
+    log_densities = []
+    for secret in secrets:
+        fixed = known | {target: secret}
+        weights, terms = [], []
+        for cell, mass in np.ndenumerate(table.probabilities):
+            x = tuple(domain[k] for domain, k in zip(table.domains, cell, strict=True))
+            everyone = len(fixed) == len(x)
+            if all(x[table.names.index(n)] == v for n, v in fixed.items()) and (mass or everyone):
+                weights.append(mass or 1.0)
+                terms.append(
+                    sum(abs(a - b) / s for a, b, s in zip(output, function(x), scales, strict=True))
+                )
+        weights = np.array(weights) / np.sum(weights)
+        log_densities.append(np.log(weights @ np.exp(-np.array(terms))))
+    return log_densities[0] - log_densities[1]
 
 
 def test_adding_single_leakages_is_unsound_and_the_joint_scale_is_not():
@@ -182,9 +210,8 @@ def test_a_histogram_is_released_by_category_with_discrete_noise():
         edge = int(5 * cal.scale)
         expected = (1 - decay) / (1 + decay) * decay ** np.abs(np.arange(-edge, edge + 1))
         rest = (1 - expected.sum()) / 2
-        observed = np.bincount(
-            np.clip(drawn, -edge - 1, edge + 1) + edge + 1, minlength=2 * edge + 3
-        )
+        places = np.clip(drawn, -edge - 1, edge + 1) + edge + 1
+        observed = np.bincount(places, minlength=2 * edge + 3)
         law = np.concatenate([[rest], expected, [rest]]) * len(drawn)
         assert stats.chisquare(observed, law).pvalue > 1e-4
     release = cal.release(frame)

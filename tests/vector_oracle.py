@@ -39,7 +39,7 @@ def _adversary(mass, domains, function, scales, target, known):
             fixed = dict(zip(known, values, strict=True)) | {target: secret}
             law: dict[tuple[float, ...], float] = {}
             ranges = [
-                [fixed[j]] if j in fixed else range(len(domains[j])) for j in range(len(domains))
+                [fixed[j]] if j in fixed else range(len(domain)) for j, domain in enumerate(domains)
             ]
             for cell in itertools.product(*ranges):
                 if mass[cell] > 0:

@@ -126,7 +126,7 @@ def calibrate(
         adversaries=everyone,
         epsilon=target,
         scale=scale,
-        leakage=as_leakage(found, [scale]),
+        leakage=as_leakage(found, scale),
         rows=int(rows),
     )
 
@@ -195,8 +195,10 @@ def verify(calibration: Calibration | JointCalibration) -> Leakage:
 
     Returns the leakage at its scales; raises `CalibrationError` if that is above its ε.
     """
+    queries: Sequence[Query]
+    scales: Sequence[float]
     if isinstance(calibration, Calibration):
-        queries, scales = (calibration.query,), (calibration.scale,)
+        queries, scales = [calibration.query], [calibration.scale]
     else:
         queries, scales = calibration.queries, calibration.scales
     leakage = certified_leakage(

@@ -12,8 +12,8 @@ import numpy as np
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.calibration.releasing import rounding_error
 from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.engines import Leakage, as_leakage, checked_scale
-from pdp_calibrate.engines.problem import Problem, split
+from pdp_calibrate.engines import Leakage, as_joint_leakage, as_leakage, checked_scale
+from pdp_calibrate.engines.problem import split
 from pdp_calibrate.engines.solve import leakage_with_rounding
 from pdp_calibrate.errors import CalibrationError, PdpError
 from pdp_calibrate.models import Model
@@ -34,23 +34,22 @@ def certified_leakage(
     for scale in scales:
         checked_scale(scale)
     parts = [lower(query, model, rows=rows) for query in queries]
-    problems, unit = scaled_problems(model, parts, scales, adversaries)
-    found, _ = leakage_with_rounding(
-        problems, unit, rounding=scaled_rounding(parts, scales, rows) * unit, deadline=deadline
-    )
-    return as_leakage(found, scales)
-
-
-def scaled_problems(
-    model: Model, parts: Sequence[Contributions], units: Sequence[float], adversaries: Adversaries
-) -> tuple[list[Problem], float]:
-    """Return the problems to search, and the scale to search them at.
-
-    One answer keeps its own units, whole numbers among them; several are divided by theirs.
-    """
     if len(parts) == 1:
-        return split(model, parts[0], adversaries), units[0]
-    return split(model, Contributions.joined(parts, units), adversaries), 1.0
+        (part,), (scale,) = parts, scales
+        found, _ = leakage_with_rounding(
+            split(model, part, adversaries),
+            scale,
+            rounding=rounding_error(part, rows),
+            deadline=deadline,
+        )
+        return as_leakage(found, scale)
+    found, _ = leakage_with_rounding(
+        split(model, Contributions.joined(parts, scales), adversaries),
+        1.0,
+        rounding=scaled_rounding(parts, scales, rows),
+        deadline=deadline,
+    )
+    return as_joint_leakage(found, parts, scales)
 
 
 def scaled_rounding(parts: Sequence[Contributions], units: Sequence[float], rows: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -74,14 +75,14 @@ def leakage(
         single = checked_scale(scale)
         problems = split(model, lower(query, model, rows=rows), everyone)
         found, _ = worst(problems, single, deadline=deadline)
-        return as_leakage(found, [single])
+        return as_leakage(found, single)
     queries = checked_queries(query)
     scales = checked_scales(scale, len(queries))
     parts = [lower(one, model, rows=rows) for one in queries]
     found, _ = worst(
         split(model, Contributions.joined(parts, scales), everyone), 1.0, deadline=deadline
     )
-    return as_leakage(found, scales)
+    return as_joint_leakage(found, parts, scales)
 
 
 def worst(
@@ -112,10 +113,22 @@ def _engine(model: Model) -> Callable[..., Found]:
     return search
 
 
-def as_leakage(found: Found, scales: Sequence[float]) -> Leakage:
-    """Wrap what a search found, the output in the units of the answers."""
-    scale = scales[0] if len(scales) == 1 else tuple(scales)
+def as_leakage(found: Found, scale: float) -> Leakage:
+    """Wrap what a search about one query found."""
     return Leakage(value=found.value, lower=found.lower, scale=scale, witness=found.witness)
+
+
+def as_joint_leakage(
+    found: Found, parts: Sequence[Contributions], scales: Sequence[float]
+) -> Leakage:
+    """Wrap what a search in units of the scales found; the output goes back to its own units."""
+    witness = found.witness
+    if witness is not None:
+        units = [s for part, s in zip(parts, scales, strict=True) for _ in range(part.coordinates)]
+        outputs = witness.output if isinstance(witness.output, tuple) else (witness.output,)
+        back = tuple(unit * output for unit, output in zip(units, outputs, strict=True))
+        witness = dataclasses.replace(witness, output=back)
+    return Leakage(value=found.value, lower=found.lower, scale=tuple(scales), witness=witness)
 
 
 def checked_scale(scale: object) -> float:
@@ -153,6 +166,7 @@ def deadline_after(time_limit: float | None) -> float:
 
 __all__ = [
     "Leakage",
+    "as_joint_leakage",
     "as_leakage",
     "checked_queries",
     "checked_scale",
