@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from pdp_calibrate.models import (
         Blocks as Blocks,
         Gaussian as Gaussian,
+        GaussianGroup as GaussianGroup,
+        GaussianSeries as GaussianSeries,
         JointTable as JointTable,
         LoewnerBall as LoewnerBall,
         ModelSet as ModelSet,
@@ -68,7 +70,8 @@ _HOMES = {
     "estimators.pearson": "Correlations pearson",
     "estimators.table": "TableEstimator",
     "explain": "explain",
-    "models": "Blocks Gaussian JointTable LoewnerBall ModelSet SampledGaussian",
+    "models": "Blocks Gaussian GaussianGroup GaussianSeries JointTable LoewnerBall ModelSet"
+    " SampledGaussian",
     "queries": "Count Custom Histogram Linear Mean Sum",
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}

@@ -23,6 +23,8 @@ _ENGINES = {
     "Gaussian": "gaussian",
     "LoewnerBall": "gaussian",
     "SampledGaussian": "gaussian",
+    "GaussianGroup": "gaussian_families",
+    "GaussianSeries": "gaussian_families",
 }
 """Which module searches which family; loaded when first needed, for some compile code."""
 
@@ -123,10 +125,9 @@ def as_joint_leakage(
 ) -> Leakage:
     """Wrap what a search in units of the scales found; the output goes back to its own units."""
     witness = found.witness
-    if witness is not None:
+    if witness is not None and isinstance(witness.output, tuple):
         units = [s for part, s in zip(parts, scales, strict=True) for _ in range(part.coordinates)]
-        outputs = witness.output if isinstance(witness.output, tuple) else (witness.output,)
-        back = tuple(unit * output for unit, output in zip(units, outputs, strict=True))
+        back = tuple(unit * output for unit, output in zip(units, witness.output, strict=True))
         witness = dataclasses.replace(witness, output=back)
     return Leakage(value=found.value, lower=found.lower, scale=tuple(scales), witness=witness)
 
