@@ -156,8 +156,8 @@ class Witness:
     """The tuples known and the values they hold in the worst case."""
     secrets: tuple[Hashable, Hashable]
     """The value of the target that the output speaks for, and the one it speaks against."""
-    output: float
-    """The released answer at which the ratio is largest; ±inf for a limit."""
+    output: float | tuple[float, ...]
+    """The released answer at which the ratio is largest (one per coordinate); ±inf for a limit."""
     model: Model = field(repr=False)
     """The θ under which it happens."""
     index: int | None = None

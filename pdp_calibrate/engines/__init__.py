@@ -3,17 +3,43 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Protocol, cast
 
 from pdp_calibrate.adversaries import Adversaries
-from pdp_calibrate.engines import table
 from pdp_calibrate.engines.problem import Problem, split
 from pdp_calibrate.engines.result import Found, Leakage
 from pdp_calibrate.errors import ModelError, PdpError, UnsupportedQueryError
-from pdp_calibrate.models import JointTable, Model
+from pdp_calibrate.models import Model
+from pdp_calibrate.models.base import FloatArray
 from pdp_calibrate.queries import Query, lower
 
-_ENGINES: dict[type[Model], Callable[..., Found]] = {JointTable: table.search}
+# Family of models → module whose `search` answers for it, imported when first asked: compiled code
+# is slow to load, and `import pdp_calibrate` shall not wait for it.
+_ENGINES = {"JointTable": "pdp_calibrate.engines.tables"}
+
+
+class Engine(Protocol):
+    """What every engine offers."""
+
+    def __call__(
+        self,
+        problem: Problem,
+        scale: float | FloatArray,
+        *,
+        incumbent: float = 0.0,
+        deadline: float = float("inf"),
+    ) -> Found:
+        """Search one problem; prune whoever cannot leak more than `incumbent`."""
+
+
+def engine_for(model: Model) -> Engine:
+    """Return the search function for this family of models."""
+    for family in type(model).__mro__:
+        if family.__name__ in _ENGINES:
+            return cast("Engine", import_module(_ENGINES[family.__name__]).search)
+    raise ModelError(f"there is no engine for {type(model).__name__}.")
 
 
 def leakage(
@@ -69,9 +95,7 @@ def worst(
     best: tuple[Found, Problem] | None = None
     lower_end: Found | None = None
     for problem in problems:
-        engine = _ENGINES.get(type(problem.model))
-        if engine is None:
-            raise ModelError(f"there is no engine for {type(problem.model).__name__}.")
+        engine = engine_for(problem.model)
         threshold = max(incumbent, best[0].value) if best else incumbent
         found = engine(problem, scale, incumbent=threshold, deadline=deadline)
         if best is None or found.value > best[0].value:
@@ -104,4 +128,12 @@ def deadline_after(time_limit: float | None) -> float:
     return time.monotonic() + time_limit
 
 
-__all__ = ["Leakage", "as_leakage", "checked_scale", "deadline_after", "leakage", "worst"]
+__all__ = [
+    "Leakage",
+    "as_leakage",
+    "checked_scale",
+    "deadline_after",
+    "engine_for",
+    "leakage",
+    "worst",
+]
