@@ -19,7 +19,7 @@ from pdp_calibrate.models import Model
 from pdp_calibrate.queries import Query, lower
 
 _ENGINES = {
-    "JointTable": "table",
+    "JointTable": "tables",
     "Gaussian": "gaussian",
     "LoewnerBall": "gaussian",
     "SampledGaussian": "gaussian",
