@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,12 @@ from pdp_calibrate.calibration.proof import (
     scaled_rounding,
     stored_model,
 )
-from pdp_calibrate.calibration.releasing import add_noise, answer_about, check_rows, labelled
+from pdp_calibrate.calibration.releasing import (
+    add_noise,
+    checked_layout,
+    exact_answer,
+    labelled,
+)
 from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.engines import Leakage, checked_scales
 from pdp_calibrate.engines.problem import split
@@ -71,12 +76,19 @@ class JointCalibration:
             for scale, part in zip(self.scales, self.contributions, strict=True)
         )
 
-    def release(self, data: Any) -> JointRelease:
-        """Answer all queries with noise, about one instance or all rows of a wide frame."""
+    def release(
+        self,
+        data: Any,
+        *,
+        value: Hashable | None = None,
+        by: Hashable | None = None,
+        order_by: Hashable | None = None,
+    ) -> JointRelease:
+        """Answer all queries with noise; data and columns as in `Calibration.release`."""
         values = []
+        layout = checked_layout(value, by, order_by)
         for query, part, scale in zip(self.queries, self.contributions, self.scales, strict=True):
-            answer, rows = answer_about(data, part, self.model)
-            check_rows(query, part, calibrated=self.rows, found=rows)
+            answer = exact_answer(data, query, part, self.model, rows=self.rows, layout=layout)
             (noisy,) = add_noise([answer], part, scale)
             values.append(labelled(noisy, query, self.model))
         return JointRelease(values=tuple(values), calibration=self)
@@ -159,7 +171,7 @@ def calibrate_jointly(
     units = [gs / share for gs, share in zip(local, _checked_shares(shares, parts), strict=True)]
 
     joined = split(model, Contributions.joined(parts, units), adversaries)
-    rounding = scaled_rounding(parts, units, rows)
+    rounding = scaled_rounding(model, parts, units, rows)
     factor, _ = certified_scale(joined, epsilon, rounding=rounding, deadline=deadline)
     step = 1e-13
     for _ in range(_MAXIMAL_STEPS):

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import narwhals as nw
 import numpy as np
+import numpy.typing as npt
 
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.models.base import FloatArray, plain
@@ -43,6 +44,41 @@ def rows_of(frame: Any, columns: Sequence[Hashable]) -> Iterator[tuple[Hashable,
     chosen, _ = _complete(frame, columns)
     for row in chosen.iter_rows():
         yield tuple(plain(value) for value in row)
+
+
+def group_sizes(frame: Any, by: Hashable | None) -> Counter[int]:
+    """Count how many groups there are of each size."""
+    if by is None:
+        return Counter({len(_frame(frame)): 1})
+    chosen, (name,) = _complete(frame, [by])
+    sizes = chosen.group_by(name).agg(nw.len().alias("__size__"))
+    counted = sizes.group_by("__size__").agg(nw.len().alias("__count__"))
+    return Counter(
+        {
+            int(size): int(count)
+            for size, count in counted.select("__size__", "__count__").iter_rows()
+        }
+    )
+
+
+def ranks_in_groups(
+    frame: Any, by: Hashable | None, order_by: Hashable
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return for each row its place in its group, in order, and the size of the group."""
+    chosen, names = _complete(frame, [order_by] if by is None else [order_by, by])
+    _, order = np.unique(chosen[names[0]].to_numpy(), return_inverse=True)
+    groups = np.zeros(len(order), dtype=np.int64)
+    if by is not None:
+        _, groups = np.unique(chosen[names[1]].to_numpy(), return_inverse=True)
+    rows = np.lexsort((order, groups))
+    same_group = np.diff(groups[rows]) == 0
+    if np.any(same_group & (np.diff(order[rows]) == 0)):
+        raise ModelError(f"column {order_by} has two equal entries in one group.")
+    sizes = np.bincount(groups)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    ranks = np.empty(len(rows), dtype=np.int64)
+    ranks[rows] = np.arange(len(rows)) - starts[groups[rows]]
+    return ranks, sizes[groups]
 
 
 def _complete(frame: Any, columns: Sequence[Hashable]) -> tuple[nw.DataFrame[Any], list[str]]:
