@@ -85,17 +85,18 @@ def merged(weights: FloatArray) -> FloatArray:
     directions: list[FloatArray] = []
     sizes: list[float] = []
     for row in weights:
-        peak = int(np.abs(row).argmax())
-        if row[peak] == 0:
+        peak = float(np.abs(row).max())
+        if peak == 0:
             continue
-        unit = row / row[peak]
+        unit = row / peak
         for place, other in enumerate(directions):
-            if np.all(np.abs(unit - other) <= 4 * UNIT_ROUNDOFF * np.abs(other)):
-                sizes[place] += abs(row[peak])
+            sign = np.sign(unit @ other)
+            if np.all(np.abs(unit - sign * other) <= 4 * UNIT_ROUNDOFF * np.abs(other)):
+                sizes[place] += peak
                 break
         else:
             directions.append(unit)
-            sizes.append(abs(float(row[peak])))
+            sizes.append(peak)
     if len(directions) > MAXIMAL_COORDINATES:
         raise UnsupportedQueryError(
             f"at most {MAXIMAL_COORDINATES} different answers can be weighed together on a Gaussian"

@@ -79,9 +79,14 @@ def search(
             continue
         threshold = max(incumbent, best.value) if best else incumbent
         worst = worst_of(problem, instance, block, incumbent=threshold, deadline=deadline)
-        known = [block[place] for place in worst.known]
         found = found_from(
-            problem, weights, block[worst.target], known, worst.regression, upper=worst.upper
+            problem,
+            weights,
+            block,
+            worst.target,
+            worst.known,
+            worst.regression,
+            upper=worst.upper,
         )
         best = found if best is None else best.or_worse(found)
     if best is None:
