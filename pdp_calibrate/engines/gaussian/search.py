@@ -124,7 +124,8 @@ def instance_of(
     `functions` linear functions are bounded together: by default the sign patterns of the answer.
     """
     knowledge = problem.knowledge
-    targets = tuple(block.index(target) for target in knowledge.targets if target in set(block))
+    places = {position: place for place, position in enumerate(block)}
+    targets = tuple(places[target] for target in knowledge.targets if target in places)
     rest = knowledge.total - len(block)
     fewest, most = max(0, knowledge.fewest - rest), min(len(block) - 1, knowledge.most)
     if knowledge.known is not None:
