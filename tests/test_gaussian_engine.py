@@ -2,6 +2,7 @@
 
 import time
 
+import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 
@@ -255,6 +256,36 @@ def test_several_answers_add_up_at_one_adversary(seed):
         for row, scale in zip(rows, scales, strict=True)
     )
     assert found.value <= one_by_one * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_answers_that_nearly_cancel_stay_certified(seed):
+    rng = np.random.default_rng(seed)
+    problem = draw(2500 + seed, smallest=3, largest=4, exponents=0)
+    size = len(problem.weights)
+    first = rng.normal(size=size) * 1e3
+    rows = np.array([first, -first + rng.normal(size=size) * 1e-6])
+    found = joint_search(problem.model, [pdp.Linear(weights=row) for row in rows], [1.0, 1.0])
+    with mpmath.workdps(40):
+        truth = max(
+            sum(
+                abs(oracle.coefficient_mpmath(problem.model.covariance, row, target, known))
+                for row in rows
+            )
+            * mpmath.mpf(problem.model.widths[target])
+            for target, known in oracle.adversaries(size, oracle.everyone)
+        )
+    assert found.lower <= truth <= found.value
+    assert found.value == pytest.approx(float(truth), rel=1e-9)
+
+
+def test_numbers_beyond_floats_are_refused():
+    model = pdp.Gaussian(covariance=[[1, 0.5], [0.5, 1]], bounds=(0, 1))
+    with pytest.raises(pdp.PdpError, match="overflows"):
+        pdp.leakage(model, pdp.Linear(weights=[1e10, 1.0]), scale=1e-300)
+    wide = pdp.Gaussian(covariance=[[1, 0.5], [0.5, 1]], bounds=(0, 1e20))
+    with pytest.raises(pdp.PdpError, match="too large"):
+        pdp.leakage(wide, pdp.Sum(), scale=1e-300)
 
 
 def test_repeated_answers_are_merged_and_too_many_refused():

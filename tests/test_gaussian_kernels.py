@@ -57,7 +57,7 @@ def test_the_sphere_bounds_every_known_set_below_a_node(seed):
         for more in itertools.combinations(opened, count)
     ]
     assert max(values) <= bound * (1 + 1e-9) + 1e-12
-    steady = steady_bound(covariance, weights, target, state, 1e-15, 0.0)
+    steady = steady_bound(covariance, weights, target, state, 1e-15, 0.0, 0.0)
     assert max(values) <= steady * (1 + 1e-9) + 1e-12
     assert steady <= bound * (1 + 1e-9) + 1e-12
     if len(opened) <= 1:  # the sphere is a segment, its ends are the known sets

@@ -22,7 +22,7 @@ from scipy.linalg import solve_triangular
 
 from pdp_calibrate.engines.gaussian.inverse import distance
 from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF
-from pdp_calibrate.errors import ModelError, UnsupportedQueryError
+from pdp_calibrate.errors import ModelError, PdpError, UnsupportedQueryError
 from pdp_calibrate.models.base import FloatArray
 
 MAXIMAL_COORDINATES = 12  # 2^11 sign patterns
@@ -76,7 +76,10 @@ def rescaled(
     unit = np.ldexp(np.ldexp(covariance, -exponents), -exponents[:, np.newaxis])
     scaled = np.ldexp(weights, exponents)
     largest = int(np.frexp(np.abs(scaled).max())[1])
-    factors = np.ldexp(widths * (1 + 8 * UNIT_ROUNDOFF), largest - exponents)
+    with np.errstate(over="ignore"):
+        factors = np.ldexp(widths * (1 + 8 * UNIT_ROUNDOFF), largest - exponents)
+    if not np.all(np.isfinite(factors)):
+        raise PdpError("the leakage is too large for a floating-point number; raise the scale.")
     return unit, np.ldexp(scaled, -largest), factors
 
 

@@ -99,8 +99,11 @@ def weights_over_scale(problem: Problem, scale: float | FloatArray) -> FloatArra
     if problem.contributions.weights is None:
         raise UnsupportedQueryError("a continuous model answers Sum, Mean and Linear only.")
     weights = np.column_stack(problem.contributions.weights)
-    with np.errstate(over="raise"):
-        return merged(weights / np.reshape(scale, (-1, 1)))
+    with np.errstate(over="ignore"):
+        relative = weights / np.reshape(scale, (-1, 1))
+    if not np.all(np.isfinite(relative)):
+        raise PdpError("scale is too small for these weights: their ratio overflows.")
+    return merged(relative)
 
 
 def blocks_of(problem: Problem) -> list[list[int]]:
