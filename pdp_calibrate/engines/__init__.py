@@ -22,6 +22,10 @@ _ENGINES = {
     "Gaussian": "gaussian",
     "LoewnerBall": "gaussian",
     "SampledGaussian": "gaussian",
+    "BinaryGroup": "groups",
+    "CategoryGroup": "groups",
+    "MarkovChain": "chains",
+    "Unknown": "unknown",
 }
 """Which module searches which family; loaded when first needed, for some compile code."""
 
