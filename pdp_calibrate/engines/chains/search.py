@@ -15,6 +15,7 @@ import numpy as np
 
 from pdp_calibrate.engines.additive import ROUND_UP, nobody, plain_dp, search_table
 from pdp_calibrate.engines.chains.around import Outcome, walk_around
+from pdp_calibrate.engines.chains.mixing import birkhoff_bounds, diameters
 from pdp_calibrate.engines.chains.placing import Place, likely_course, witness_in
 from pdp_calibrate.engines.chains.setup import Setup, setup_of
 from pdp_calibrate.engines.chains.single import search_one, with_tail
@@ -69,8 +70,6 @@ def _fits_a_table(chain: MarkovChain) -> bool:
 
 def _bound_only(problem: Problem, chain: MarkovChain, scale: float) -> Found:
     """Answers of several numbers: the Birkhoff bound above, plain DP below."""
-    from pdp_calibrate.engines.chains.mixing import birkhoff_bounds, diameters
-
     ranges = problem.contributions.tuple_ranges() / scale
     bounds = birkhoff_bounds(ranges, float(diameters(chain.kernel, 1)[0][1]))
     target = max(problem.knowledge.targets, key=lambda position: bounds[position])
@@ -99,14 +98,19 @@ def _search_all(
         return best.or_worse(
             _around(problem, setup, scale, None, highest, max(incumbent, best.value), deadline)
         )
+    seen: set[object] = set()
+    reach = setup.reach(scale)
     for target in sorted(range(setup.length), key=lambda position: -bounds[position]):
         bound = float(bounds[target])
         if bound <= max(incumbent, best.value) or time.monotonic() > deadline:
             # Bounds fall from target to target, so this one covers all that follow.
             return _at_least(best, bound, target, setup)
-        best = best.or_worse(
-            _around(problem, setup, scale, target, bound, max(incumbent, best.value), deadline)
-        )
+        view = setup.view(target, reach)
+        if view not in seen:
+            seen.add(view)
+            best = best.or_worse(
+                _around(problem, setup, scale, target, bound, max(incumbent, best.value), deadline)
+            )
     return best
 
 
@@ -152,7 +156,7 @@ def _around(
     )
     if outcome.lower > -np.inf:
         found = found.or_worse(_attained(problem, setup, walk, target, outcome))
-    if any(side.kind == "far" for side in outcome.upper_sides) and not found.lower:
+    if any(side.kind == "far" for side in outcome.upper_sides):
         found = with_tail(problem, setup, scale, place, found)
     return found
 

@@ -19,6 +19,7 @@ FULL_LENGTH = 200
 """Chains up to this length are searched window by window, without truncation."""
 _LONGEST = 1000  # tuples on one side beyond which no window is walked
 _WORK = 4e9  # elementary steps of one search
+_PATIENCE = 10  # times as many where the chain never forgets and nothing else helps
 _TOLERANCE = 2e-7  # what truncation may add on each side, of the smallest leakage
 _KEPT = 8  # chains and queries remembered
 
@@ -49,10 +50,12 @@ class Setup:
         ever = self.support.any(axis=0)
         return np.where(ever, self.support.argmax(axis=0), self.length)
 
-    @functools.cached_property
-    def targets(self) -> list[int]:
-        """One target for each way the contributions look from there, most central first."""
-        return sorted(range(self.length), key=lambda i: abs(2 * i - self.length + 1))
+    def view(self, target: int, reach: int) -> object:
+        """Return what a target sees within reach; targets that see the same leak the same."""
+        inner = reach < target < self.length - 1 - reach
+        if not inner or not self.support.all():
+            return target
+        return self.added[target - reach : target + reach + 1].tobytes()
 
     def bounds(self, scale: float) -> FloatArray:
         """Return the Birkhoff bound on the leakage about each tuple."""
@@ -88,8 +91,9 @@ class Setup:
 
     def _affordable(self) -> int:
         """Return the reach that keeps one search within the work allowed, at least 16."""
+        work = _WORK if self.diameters[-1] < math.inf else _PATIENCE * _WORK
         reach = 16
-        while reach < len(self.diameters) - 1 and self._runs(reach) * 2 * reach <= _WORK:
+        while reach < len(self.diameters) - 1 and self._runs(reach) * 2 * reach <= work:
             reach += max(1, reach // 8)
         return min(reach, len(self.diameters) - 1)
 

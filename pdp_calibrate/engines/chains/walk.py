@@ -153,14 +153,14 @@ class Walk:
     ) -> tuple[FloatArray, FloatArray, int]:
         """Return the densities of one whole window, one row per secret, in the walk's form."""
         states = self.setup.states
-        here = np.empty((states, states, rows.shape[1]))
+        here = np.zeros((states, states, rows.shape[1]))
         for v in range(states):
             for u in range(states):
-                here[v, u] = self._weighted(rows[v], self.matrix[v, u])
+                here[v, u, :size] = self._weighted(rows[v, :size], self.matrix[v, u])
         ends = np.array([self._weighted(masses[v], self.matrix[v]) for v in range(states)])
         backwards = np.ascontiguousarray(self.matrix.T)
         for points in self.right[: right.distance - (right.kind != "none")]:
-            there, new_ends = np.empty_like(here), np.empty_like(ends)
+            there, new_ends = np.zeros_like(here), np.empty_like(ends)
             for v in range(states):
                 new_size = self._advance(
                     here[v], ends[v], size, points, backwards, there[v], new_ends[v]
