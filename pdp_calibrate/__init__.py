@@ -38,14 +38,18 @@ if TYPE_CHECKING:
     from pdp_calibrate.estimators.table import TableEstimator as TableEstimator
     from pdp_calibrate.explain import explain as explain
     from pdp_calibrate.models import (
+        BinaryGroup as BinaryGroup,
         Blocks as Blocks,
+        CategoryGroup as CategoryGroup,
         Gaussian as Gaussian,
         GaussianGroup as GaussianGroup,
         GaussianSeries as GaussianSeries,
         JointTable as JointTable,
         LoewnerBall as LoewnerBall,
+        MarkovChain as MarkovChain,
         ModelSet as ModelSet,
         SampledGaussian as SampledGaussian,
+        Unknown as Unknown,
     )
     from pdp_calibrate.queries import (
         Count as Count,
@@ -70,8 +74,8 @@ _HOMES = {
     "estimators.pearson": "Correlations pearson",
     "estimators.table": "TableEstimator",
     "explain": "explain",
-    "models": "Blocks Gaussian GaussianGroup GaussianSeries JointTable LoewnerBall ModelSet"
-    " SampledGaussian",
+    "models": "BinaryGroup Blocks CategoryGroup Gaussian GaussianGroup GaussianSeries JointTable"
+    " LoewnerBall MarkovChain ModelSet SampledGaussian Unknown",
     "queries": "Count Custom Histogram Linear Mean Sum",
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
