@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pdp_calibrate.baselines import Sensitivity as Sensitivity, sensitivity as sensitivity
     from pdp_calibrate.calibration import (
         Calibration as Calibration,
+        JointCalibration as JointCalibration,
+        JointRelease as JointRelease,
         Release as Release,
         calibrate as calibrate,
         calibrate_to_accuracy as calibrate_to_accuracy,
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from pdp_calibrate.models import (
         Blocks as Blocks,
         Gaussian as Gaussian,
+        GaussianGroup as GaussianGroup,
+        GaussianSeries as GaussianSeries,
         JointTable as JointTable,
         LoewnerBall as LoewnerBall,
         ModelSet as ModelSet,
@@ -46,6 +50,7 @@ if TYPE_CHECKING:
     from pdp_calibrate.queries import (
         Count as Count,
         Custom as Custom,
+        Histogram as Histogram,
         Linear as Linear,
         Mean as Mean,
         Sum as Sum,
@@ -54,7 +59,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "adversaries": "Adversaries Witness",
     "baselines": "Sensitivity sensitivity",
-    "calibration": "Calibration Release calibrate calibrate_to_accuracy verify",
+    "calibration": "Calibration JointCalibration JointRelease Release calibrate"
+    " calibrate_to_accuracy verify",
     "engines": "Leakage leakage paper",
     "engines.posterior": "Beliefs posterior",
     "errors": "BudgetExceededError CalibrationError ModelError ModelFitWarning PdpError"
@@ -64,8 +70,9 @@ _HOMES = {
     "estimators.pearson": "Correlations pearson",
     "estimators.table": "TableEstimator",
     "explain": "explain",
-    "models": "Blocks Gaussian JointTable LoewnerBall ModelSet SampledGaussian",
-    "queries": "Count Custom Linear Mean Sum",
+    "models": "Blocks Gaussian GaussianGroup GaussianSeries JointTable LoewnerBall ModelSet"
+    " SampledGaussian",
+    "queries": "Count Custom Histogram Linear Mean Sum",
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,6 +28,8 @@ class Contributions:
     """`weights[j]`: the factor of tuple j per coordinate, where the query is linear in values."""
     table: FloatArray | None = None
     """The answer in every cell, shape (domain sizes …, coordinates); None if additive."""
+    real: bool = False
+    """Whether some tuple takes any value between the two ends that `values` holds."""
     clamped: bool = False
     """Whether values outside the domain are moved to its nearest end before they are added."""
 
@@ -37,17 +39,55 @@ class Contributions:
         values: Sequence[FloatArray],
         *,
         weights: Sequence[float] | None = None,
+        real: bool = False,
         clamped: bool = False,
     ) -> Contributions:
-        """Wrap one-coordinate arrays, one per tuple."""
+        """Wrap one array per tuple: one number per value, or a row of numbers."""
         factors = None if weights is None else tuple(np.array([weight]) for weight in weights)
-        columns = tuple(_column(array) for array in values)
-        return cls(values=columns, weights=factors, clamped=clamped)
+        return cls(
+            values=tuple(_column(array) if array.ndim == 1 else _frozen(array) for array in values),
+            weights=factors,
+            real=real,
+            clamped=clamped,
+        )
 
     @classmethod
     def tabulated(cls, table: FloatArray) -> Contributions:
         """Wrap the one-coordinate answer of every cell."""
         return cls(values=(), table=_column(table))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Contributions], units: Sequence[float]) -> Contributions:
+        """Stack several answers about the same tuples, each divided by its unit."""
+        if len({part.clamped for part in parts}) > 1:
+            raise QueryError("queries released together must all clamp, or none of them.")
+        if any(part.table is not None for part in parts):
+            tables = [part.in_every_cell() / unit for part, unit in zip(parts, units, strict=True)]
+            return cls(values=(), table=_frozen(np.concatenate(tables, axis=-1)))
+        values = zip(*(part.values for part in parts), strict=True)
+        weights = None
+        if all(part.weights is not None for part in parts):
+            columns = zip(*(part.weights or () for part in parts), strict=True)
+            weights = tuple(_stacked(column, units) for column in columns)
+        stacked = tuple(_stacked(column, units) for column in values)
+        real = any(part.real for part in parts)
+        return cls(values=stacked, weights=weights, real=real, clamped=parts[0].clamped)
+
+    def in_every_cell(self) -> FloatArray:
+        """Write the answer out for every cell of the joint table."""
+        if self.table is not None:
+            return self.table
+        total = np.zeros((*self.sizes, self.coordinates))
+        for axis, array in enumerate(self.values):
+            shape = [1] * len(self.values)
+            shape[axis] = len(array)
+            total = total + array.reshape(*shape, -1)
+        return total
+
+    @property
+    def coordinates(self) -> int:
+        """How many numbers make up the answer."""
+        return int((self.values[0] if self.table is None else self.table).shape[-1])
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -59,6 +99,8 @@ class Contributions:
     @property
     def is_integer(self) -> bool:
         """Whether every contribution is a whole number, exactly representable."""
+        if self.real:
+            return False
         arrays = self.values if self.table is None else (self.table,)
         return all(
             np.all(array == np.floor(array)) and np.all(np.abs(array) < LARGEST_INTEGER)
@@ -78,7 +120,7 @@ class Contributions:
             raise QueryError("only an additive query splits over independent blocks.")
         weights = self.weights and tuple(self.weights[position] for position in positions)
         values = tuple(self.values[position] for position in positions)
-        return Contributions(values=values, weights=weights, clamped=self.clamped)
+        return replace(self, values=values, weights=weights)
 
     def tuple_ranges(self) -> FloatArray:
         """Largest L1 change of the answer when tuple j alone changes (LS_j), for each j."""
@@ -100,9 +142,17 @@ class Contributions:
 
 
 def _column(array: FloatArray) -> FloatArray:
-    column = np.array(array, dtype=np.float64)[..., np.newaxis] + 0.0  # no negative zeros
-    column.setflags(write=False)
-    return column
+    return _frozen(np.array(array, dtype=np.float64)[..., np.newaxis] + 0.0)  # no negative zeros
+
+
+def _stacked(columns: Sequence[FloatArray], units: Sequence[float]) -> FloatArray:
+    divided = [column / unit for column, unit in zip(columns, units, strict=True)]
+    return _frozen(np.concatenate(divided, axis=-1))
+
+
+def _frozen(array: FloatArray) -> FloatArray:
+    array.setflags(write=False)
+    return array
 
 
 def _diameter(points: FloatArray) -> float:

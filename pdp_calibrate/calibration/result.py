@@ -4,30 +4,39 @@ from __future__ import annotations
 
 import functools
 import json
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from pdp_calibrate import noise
 from pdp_calibrate.adversaries import Adversaries
-from pdp_calibrate.answers import instance_answer, row_answers, total_answer
+from pdp_calibrate.answers import row_answers
 from pdp_calibrate.baselines import scales, sensitivity
+from pdp_calibrate.calibration.proof import (
+    certified_leakage,
+    checked_epsilon,
+    number_in,
+    parsed,
+    proved,
+    stored_model,
+)
+from pdp_calibrate.calibration.releasing import (
+    add_noise,
+    check_rows,
+    checked_layout,
+    exact_answer,
+    labelled,
+    nearest_counts,
+)
 from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.engines import Leakage, as_leakage, checked_scale
+from pdp_calibrate.engines import Leakage
 from pdp_calibrate.engines.problem import split
-from pdp_calibrate.engines.solve import leakage_with_rounding
-from pdp_calibrate.errors import CalibrationError, PdpError, QueryError
+from pdp_calibrate.errors import PdpError, QueryError
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of
-from pdp_calibrate.queries import Custom, Mean, Query, lower
-
-ROWS_COVERED = 2**20
-"""A scale for real-valued answers covers the rounding of a sum over so many rows, or `rows`."""
+from pdp_calibrate.queries import Custom, Query, lower
 
 PRIVATE_MODEL = (
     "the model was learned from private rows without differential privacy, and the scale depends"
@@ -86,14 +95,27 @@ class Calibration:
             raise PdpError(f"alpha must lie between 0 and 1, got {alpha}.")
         return noise.half_width(self.scale, alpha, integer=self.is_integer)
 
-    def release(self, data: Any) -> Release:
-        """Answer with noise: one instance (a mapping or Series), or all rows of a wide frame.
+    def release(
+        self,
+        data: Any,
+        *,
+        value: Hashable | None = None,
+        by: Hashable | None = None,
+        order_by: Hashable | None = None,
+    ) -> Release:
+        """Answer with noise: one instance, all rows of a wide frame, or of a long one.
 
         Parameters
         ----------
         data
-            ``{name: value}``, or a frame with a column per tuple that enters the answer. Rows are
-            independent instances; one answer over all of them needs the scale of one.
+            ``{name: value}`` or a Series; or a wide frame with a column per tuple that enters the
+            answer, its rows independent instances; or a long frame with a row per value.
+        value
+            For a long frame, the column of values.
+        by
+            For a long frame, the column that tells groups apart; all rows are one group without.
+        order_by
+            For a long frame, the column that orders a group, where the query needs it.
 
         Returns
         -------
@@ -106,39 +128,33 @@ class Calibration:
             If a value lies outside the model's domain. The message names the column, so the
             error itself tells something about the data: keep it from the public.
         """
-        if isinstance(data, pd.Series | Mapping):
-            answer, rows = instance_answer(self.contributions, self.model, dict(data)), 1
-        else:
-            answer, rows = total_answer(self.contributions, self.model, data)
-        self._check_rows(rows)
-        return Release(value=self._noisy([answer])[0], calibration=self)
+        answer = exact_answer(
+            data,
+            self.query,
+            self.contributions,
+            self.model,
+            rows=self.rows,
+            layout=checked_layout(value, by, order_by),
+        )
+        (noisy,) = add_noise([answer], self.contributions, self.scale)
+        return Release(value=labelled(noisy, self.query, self.model), calibration=self)
 
     def release_rows(self, frame: Any) -> Release:
-        """Answer for each row of a wide frame by itself; `value` is a Series on its index."""
-        self._check_rows(1)
-        noisy = self._noisy(row_answers(self.contributions, self.model, frame))
+        """Answer for each row of a wide frame by itself.
+
+        `value` is a Series on the index of the frame; for a histogram, a DataFrame with a column
+        per category.
+        """
+        check_rows(self.query, calibrated=self.rows, found=1)
+        answers = row_answers(self.contributions, self.model, frame)
+        noisy = add_noise(answers, self.contributions, self.scale)
         index = frame.index if isinstance(frame, pd.DataFrame) else None
-        return Release(value=pd.Series(noisy, index=index), calibration=self)
-
-    def _noisy(self, answers: list[Fraction]) -> list[int] | list[float]:
-        if self.is_integer:
-            return noise.add_laplace_to_integers([int(a) for a in answers], self.scale)
-        return noise.add_laplace_to_floats([float(a) for a in answers], self.scale)
-
-    def _check_rows(self, rows: int) -> None:
-        if isinstance(self.query, Mean | Custom) and rows != self.rows:
-            raise QueryError(
-                f"the scale is for an answer over {self.rows} rows, got {rows};"
-                f" calibrate with rows={rows}."
-            )
-        if self.is_integer:
-            if rows * self.contributions.magnitude >= 2.0**62:
-                raise QueryError("the answer may not fit into a 64-bit whole number.")
-        elif rows > covered_rows(self.rows):
-            raise QueryError(
-                f"the scale covers the rounding of sums over up to {covered_rows(self.rows)} rows,"
-                f" got {rows}; calibrate with rows={rows}."
-            )
+        if self.contributions.coordinates == 1:
+            value: Any = pd.Series([row[0] for row in noisy], index=index)
+        else:
+            value = pd.DataFrame([labelled(row, self.query, self.model) for row in noisy])
+            value.index = value.index if index is None else index
+        return Release(value=value, calibration=self)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the calibration for JSON; nothing of a private model but its names."""
@@ -173,27 +189,22 @@ class Calibration:
         model
             The model, where the JSON withholds it (private, or over 10⁴ cells).
         """
-        described = _parsed(text)
-        stored = Model.from_dict(field_of(described, "model"))
-        digest = described["model"].get("digest")
-        if model is not None and digest not in (None, model.digest):
-            raise CalibrationError("the model given is not the one this calibration was made for.")
-        if stored is not None and model is not None and stored != model:
-            raise CalibrationError("the model given is not the one stored with this calibration.")
-        used = stored or model
-        if used is None:
-            raise CalibrationError("the JSON withholds the model: pass it as model=.")
-        scale = _number(described, "scale")
-        claim = cls(
+        described = parsed(text, "Calibration")
+        used = stored_model(described, model)
+        query = Query.from_dict(field_of(described, "query"))
+        adversaries = Adversaries.from_dict(field_of(described, "adversaries"))
+        epsilon = checked_epsilon(number_in(described, "epsilon"))
+        scale, rows = number_in(described, "scale"), int(number_in(described, "rows"))
+        leakage = certified_leakage(used, [query], [scale], adversaries, rows=rows)
+        return cls(
             model=used,
-            query=Query.from_dict(field_of(described, "query")),
-            adversaries=Adversaries.from_dict(field_of(described, "adversaries")),
-            epsilon=_number(described, "epsilon"),
+            query=query,
+            adversaries=adversaries,
+            epsilon=epsilon,
             scale=scale,
-            leakage=Leakage(value=math.inf, lower=0.0, scale=scale, witness=None),
-            rows=int(_number(described, "rows")),
+            leakage=proved(leakage, epsilon),
+            rows=rows,
         )
-        return replace(claim, leakage=verify(claim))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,7 +215,7 @@ class Release:
     """
 
     value: Any
-    """The noisy answer: int or float, or a Series for `release_rows`."""
+    """The noisy answer: int or float; a Series by category for a histogram, or by row."""
     calibration: Calibration = field(repr=False)
     """How it was made."""
 
@@ -215,70 +226,25 @@ class Release:
             return self.value - int(width), self.value + int(width)
         return self.value - width, self.value + width
 
+    def cleaned(self, *, total: int | None = None) -> Any:
+        """Return counts that could be true: whole, not negative, and summing to a public total.
+
+        Looks only at the noisy answer, so it costs no privacy: the nearest counts (least squares)
+        with these properties, whole numbers by largest remainder.
+        """
+        if not isinstance(self.value, pd.Series) or not self.calibration.is_integer:
+            raise QueryError("only a histogram of counts can be cleaned.")
+        counts = self.value.clip(lower=0)
+        return counts if total is None else nearest_counts(self.value, total)
+
     def to_dict(self) -> dict[str, Any]:
         """Describe the release for JSON."""
-        value = self.value.tolist() if isinstance(self.value, pd.Series) else self.value
+        value = (
+            self.value if isinstance(self.value, int | float) else self.value.to_numpy().tolist()
+        )
         calibration = self.calibration.to_dict()
         return {"schema": SCHEMA, "type": "Release", "value": value, "calibration": calibration}
 
     def to_json(self) -> str:
         """Return the release as JSON text."""
         return json.dumps(self.to_dict(), indent=2)
-
-
-def verify(calibration: Calibration) -> Leakage:
-    """Prove a calibration again from its model, query and scale alone.
-
-    Returns the leakage at its scale; raises `CalibrationError` if that is above its ε.
-    """
-    checked_scale(calibration.scale)
-    checked_epsilon(calibration.epsilon)
-    problems = split(calibration.model, calibration.contributions, calibration.adversaries)
-    error = rounding_error(calibration.contributions, calibration.rows)
-    found, _ = leakage_with_rounding(problems, calibration.scale, rounding=error)
-    if not found.value <= calibration.epsilon:
-        raise CalibrationError(
-            f"scale {calibration.scale} leaks up to {found.value}, above the"
-            f" epsilon = {calibration.epsilon} it claims."
-        )
-    return as_leakage(found, calibration.scale)
-
-
-def checked_epsilon(epsilon: float) -> float:
-    """Return ε as a float, or raise unless it is positive and finite."""
-    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number):
-        raise PdpError(f"epsilon must be a number, got {type(epsilon).__name__}.")
-    if not 0 < epsilon < math.inf:
-        raise PdpError(f"epsilon must be positive and finite, got {epsilon}.")
-    return float(epsilon)
-
-
-def rounding_error(contributions: Contributions, rows: int) -> float:
-    """Bound the rounding of the answer before noise; whole numbers are exact."""
-    if contributions.is_integer:
-        return 0.0
-    return noise.summation_error(contributions.magnitude * covered_rows(rows))
-
-
-def covered_rows(rows: int) -> int:
-    """Return the number of rows whose summation error a scale covers."""
-    return max(rows, ROWS_COVERED)
-
-
-def _parsed(text: str) -> dict[str, Any]:
-    try:
-        described = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise CalibrationError("the text is not JSON.") from error
-    if not isinstance(described, dict) or described.get("schema") != SCHEMA:
-        raise CalibrationError(f"the JSON must be an object with schema {SCHEMA}.")
-    if described.get("type") != "Calibration":
-        raise CalibrationError("the JSON does not describe a Calibration.")
-    return described
-
-
-def _number(described: Mapping[str, Any], key: str) -> float:
-    value = field_of(described, key)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise CalibrationError(f"{key} must be a number.")
-    return value

@@ -122,7 +122,7 @@ def _comparison(model: JointTable, calibration: Calibration) -> Table:
         table.add_row(
             method,
             f"{scale:.2f}",
-            f"±{half_width(leak.scale, 0.05, integer=True):.0f}",
+            f"±{half_width(float(scale or 0), 0.05, integer=True):.0f}",
             f"{leak.value:.2f}",
             f"×{math.exp(leak.value):.2f}",
             "kept" if leak.value <= EPSILON else "broken",

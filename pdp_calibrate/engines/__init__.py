@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import time
 from collections.abc import Callable, Sequence
+from importlib import import_module
+
+import numpy as np
 
 from pdp_calibrate.adversaries import Adversaries
-from pdp_calibrate.engines import gaussian, table
+from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.engines.problem import Problem, split
 from pdp_calibrate.engines.result import Found, Leakage
-from pdp_calibrate.errors import ModelError, PdpError, UnsupportedQueryError
-from pdp_calibrate.models import Gaussian, JointTable, LoewnerBall, Model, SampledGaussian
+from pdp_calibrate.errors import ModelError, PdpError, QueryError, UnsupportedQueryError
+from pdp_calibrate.models import Model
 from pdp_calibrate.queries import Query, lower
 
-_ENGINES: dict[type[Model], Callable[..., Found]] = {
-    JointTable: table.search,
-    Gaussian: gaussian.search,
-    LoewnerBall: gaussian.search,
-    SampledGaussian: gaussian.search,
+_ENGINES = {
+    "JointTable": "tables",
+    "Gaussian": "gaussian",
+    "LoewnerBall": "gaussian",
+    "SampledGaussian": "gaussian",
+    "GaussianGroup": "gaussian_families",
+    "GaussianSeries": "gaussian_families",
 }
+"""Which module searches which family; loaded when first needed, for some compile code."""
 
 
 def leakage(
     model: Model,
-    query: Query,
+    query: Query | Sequence[Query],
     *,
-    scale: float = 1.0,
+    scale: float | Sequence[float] = 1.0,
     adversaries: Adversaries | None = None,
     rows: int = 1,
     time_limit: float | None = None,
@@ -37,9 +45,9 @@ def leakage(
     model
         The distribution θ of the tuples, or a set Θ of them.
     query
-        What is released.
+        What is released; a list is released together.
     scale
-        The Laplace scale λ.
+        The Laplace scale λ, for a list one for each query.
     adversaries
         Who may attack; everyone by default.
     rows
@@ -63,11 +71,20 @@ def leakage(
     >>> round(leak.value, 6), leak.witness.known
     (1.185376, {})
     """
-    checked_scale(scale)
     everyone = Adversaries.all() if adversaries is None else adversaries
-    problems = split(model, lower(query, model, rows=rows), everyone)
-    found, _ = worst(problems, float(scale), deadline=deadline_after(time_limit))
-    return as_leakage(found, float(scale))
+    deadline = deadline_after(time_limit)
+    if isinstance(query, Query):
+        single = checked_scale(scale)
+        problems = split(model, lower(query, model, rows=rows), everyone)
+        found, _ = worst(problems, single, deadline=deadline)
+        return as_leakage(found, single)
+    queries = checked_queries(query)
+    scales = checked_scales(scale, len(queries))
+    parts = [lower(one, model, rows=rows) for one in queries]
+    found, _ = worst(
+        split(model, Contributions.joined(parts, scales), everyone), 1.0, deadline=deadline
+    )
+    return as_joint_leakage(found, parts, scales)
 
 
 def worst(
@@ -77,11 +94,9 @@ def worst(
     best: tuple[Found, Problem] | None = None
     lower_end: Found | None = None
     for problem in problems:
-        engine = _ENGINES.get(type(problem.model))
-        if engine is None:
-            raise ModelError(f"there is no engine for {type(problem.model).__name__}.")
         threshold = max(incumbent, best[0].value) if best else incumbent
-        found = engine(problem, scale, incumbent=threshold, deadline=deadline)
+        search = _engine(problem.model)
+        found = search(problem, scale, incumbent=threshold, deadline=deadline)
         if best is None or found.value > best[0].value:
             best = found, problem
         if lower_end is None or found.lower > lower_end.lower:
@@ -92,15 +107,53 @@ def worst(
     return found.with_lower(lower_end), problem
 
 
+def _engine(model: Model) -> Callable[..., Found]:
+    family = type(model).__name__
+    if family not in _ENGINES:
+        raise ModelError(f"there is no engine for {family}.")
+    search: Callable[..., Found] = import_module(f"{__name__}.{_ENGINES[family]}").search
+    return search
+
+
 def as_leakage(found: Found, scale: float) -> Leakage:
-    """Wrap what a search found."""
+    """Wrap what a search about one query found."""
     return Leakage(value=found.value, lower=found.lower, scale=scale, witness=found.witness)
 
 
-def checked_scale(scale: float) -> None:
-    """Raise unless the scale is a positive finite number."""
-    if not 0 < scale < float("inf"):
+def as_joint_leakage(
+    found: Found, parts: Sequence[Contributions], scales: Sequence[float]
+) -> Leakage:
+    """Wrap what a search in units of the scales found; the output goes back to its own units."""
+    witness = found.witness
+    if witness is not None and isinstance(witness.output, tuple):
+        units = [s for part, s in zip(parts, scales, strict=True) for _ in range(part.coordinates)]
+        back = tuple(unit * output for unit, output in zip(units, witness.output, strict=True))
+        witness = dataclasses.replace(witness, output=back)
+    return Leakage(value=found.value, lower=found.lower, scale=tuple(scales), witness=witness)
+
+
+def checked_scale(scale: object) -> float:
+    """Return the scale, or raise unless it is a positive finite number."""
+    if isinstance(scale, bool) or not isinstance(scale, int | float | np.number):
+        raise PdpError(f"scale must be a number, got {type(scale).__name__}.")
+    if not 0 < scale < math.inf:
         raise PdpError(f"scale must be positive and finite, got {scale}.")
+    return float(scale)
+
+
+def checked_scales(scale: object, number: int) -> list[float]:
+    """Return one scale per query; a single number stands for all of them."""
+    found = list(scale) if isinstance(scale, Sequence | np.ndarray) else [scale] * number
+    if len(found) != number:
+        raise PdpError(f"scale must be one number per query ({number}), got {len(found)}.")
+    return [checked_scale(one) for one in found]
+
+
+def checked_queries(queries: object) -> list[Query]:
+    """Return a list of queries, or raise unless it is one."""
+    if isinstance(queries, Sequence) and queries and all(isinstance(q, Query) for q in queries):
+        return list(queries)
+    raise QueryError("a query such as Sum(), or a list of queries, is needed.")
 
 
 def deadline_after(time_limit: float | None) -> float:
@@ -112,4 +165,14 @@ def deadline_after(time_limit: float | None) -> float:
     return time.monotonic() + time_limit
 
 
-__all__ = ["Leakage", "as_leakage", "checked_scale", "deadline_after", "leakage", "worst"]
+__all__ = [
+    "Leakage",
+    "as_joint_leakage",
+    "as_leakage",
+    "checked_queries",
+    "checked_scale",
+    "checked_scales",
+    "deadline_after",
+    "leakage",
+    "worst",
+]

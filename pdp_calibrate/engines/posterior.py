@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from pdp_calibrate.engines import checked_scale
 from pdp_calibrate.engines.laplace import log_densities
 from pdp_calibrate.errors import ModelError, PdpError
 from pdp_calibrate.models import JointTable, Model
@@ -94,8 +95,7 @@ def posterior(
     """
     if not isinstance(model, JointTable):
         raise ModelError(f"posterior needs a JointTable, got {type(model).__name__}.")
-    if not 0 < scale < math.inf:
-        raise PdpError(f"scale must be positive and finite, got {scale}.")
+    checked_scale(scale)
     if math.isnan(output):
         raise PdpError("output must be a number, got NaN.")
     axis = position_of(target, model.names)

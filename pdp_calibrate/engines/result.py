@@ -52,15 +52,15 @@ class Leakage:
     """Certified upper bound on the leakage, in floating point too: decide with this one."""
     lower: float
     """Certified lower bound, attained by the witness."""
-    scale: float
-    """The Laplace scale λ it holds for."""
+    scale: float | tuple[float, ...]
+    """The Laplace scale λ it holds for; one per query for a joint release."""
     witness: Witness | None
     """Adversary, secrets and output that attain `lower`; None if nobody has two secrets."""
 
     @property
     def exact(self) -> bool:
-        """Whether `value` and `lower` agree to 1e-9 relative (or to 1e-12, near zero)."""
-        return self.value - self.lower <= max(1e-9 * self.value, 1e-12)
+        """Whether `value` and `lower` agree to 1e-9 relative (or to 1e-11, near zero)."""
+        return self.value - self.lower <= max(1e-9 * self.value, 1e-11)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the bracket for JSON."""
@@ -69,4 +69,6 @@ class Leakage:
 
     def __repr__(self) -> str:
         bracket = f"{self.value:.6g}" if self.exact else f"{self.lower:.6g} … {self.value:.6g}"
-        return f"Leakage({bracket} at scale {self.scale:.6g}, {self.witness})"
+        scales = self.scale if isinstance(self.scale, tuple) else (self.scale,)
+        at = ", ".join(f"{scale:.6g}" for scale in scales)
+        return f"Leakage({bracket} at scale {at}, {self.witness})"

@@ -7,9 +7,11 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, cast
 
 import narwhals as nw
+import numpy as np
+import numpy.typing as npt
 
 from pdp_calibrate.errors import ModelError
-from pdp_calibrate.models.base import plain
+from pdp_calibrate.models.base import FloatArray, plain
 
 
 def columns_of(frame: Any) -> list[str]:
@@ -18,10 +20,71 @@ def columns_of(frame: Any) -> list[str]:
 
 
 def contingency(frame: Any, columns: Sequence[Hashable]) -> Counter[tuple[Hashable, ...]]:
-    """Count how often each combination of values occurs in the columns.
+    """Count how often each combination of values occurs in the columns."""
+    chosen, names = _complete(frame, columns)
+    counted = chosen.group_by(*names).agg(nw.len().alias("__count__"))
+    return Counter(
+        {
+            tuple(plain(value) for value in row[:-1]): int(row[-1])
+            for row in counted.select(*names, "__count__").iter_rows()
+        }
+    )
 
-    Raises `ModelError` for a column that is not there, an empty frame, and missing values; the
-    message names the column and how many cells are missing, never a value.
+
+def column_of(frame: Any, column: Hashable) -> FloatArray:
+    """Return one column as floats."""
+    chosen, (name,) = _complete(frame, [column])
+    if not chosen[name].dtype.is_numeric():
+        raise ModelError(f"column {name} must hold numbers, got {chosen[name].dtype}.")
+    return np.asarray(chosen[name].to_numpy(), dtype=np.float64)
+
+
+def rows_of(frame: Any, columns: Sequence[Hashable]) -> Iterator[tuple[Hashable, ...]]:
+    """Yield the rows of the columns, in order; for releases row by row only."""
+    chosen, _ = _complete(frame, columns)
+    for row in chosen.iter_rows():
+        yield tuple(plain(value) for value in row)
+
+
+def group_sizes(frame: Any, by: Hashable | None) -> Counter[int]:
+    """Count how many groups there are of each size."""
+    if by is None:
+        return Counter({len(_frame(frame)): 1})
+    chosen, (name,) = _complete(frame, [by])
+    sizes = chosen.group_by(name).agg(nw.len().alias("__size__"))
+    counted = sizes.group_by("__size__").agg(nw.len().alias("__count__"))
+    return Counter(
+        {
+            int(size): int(count)
+            for size, count in counted.select("__size__", "__count__").iter_rows()
+        }
+    )
+
+
+def ranks_in_groups(
+    frame: Any, by: Hashable | None, order_by: Hashable
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return for each row its place in its group, in order, and the size of the group."""
+    chosen, names = _complete(frame, [order_by] if by is None else [order_by, by])
+    _, order = np.unique(chosen[names[0]].to_numpy(), return_inverse=True)
+    groups = np.zeros(len(order), dtype=np.int64)
+    if by is not None:
+        _, groups = np.unique(chosen[names[1]].to_numpy(), return_inverse=True)
+    rows = np.lexsort((order, groups))
+    same_group = np.diff(groups[rows]) == 0
+    if np.any(same_group & (np.diff(order[rows]) == 0)):
+        raise ModelError(f"column {order_by} has two equal entries in one group.")
+    sizes = np.bincount(groups)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    ranks = np.empty(len(rows), dtype=np.int64)
+    ranks[rows] = np.arange(len(rows)) - starts[groups[rows]]
+    return ranks, sizes[groups]
+
+
+def _complete(frame: Any, columns: Sequence[Hashable]) -> tuple[nw.DataFrame[Any], list[str]]:
+    """Select the columns; refuse absent ones, an empty frame and missing values.
+
+    Messages name the column and how many cells are missing, never a value.
     """
     table = _frame(frame)
     names = [cast("str", column) for column in columns]
@@ -33,27 +96,15 @@ def contingency(frame: Any, columns: Sequence[Hashable]) -> Counter[tuple[Hashab
         raise ModelError("the frame must have at least one row, got none.")
     for name in names:
         column = chosen[name]
-        absent_cells = column.is_null()
+        empty = column.is_null()
         if column.dtype.is_float():
-            absent_cells = absent_cells | column.is_nan().fill_null(value=True)
-        missing = int(absent_cells.sum())
+            empty = empty | column.is_nan().fill_null(value=True)
+        missing = int(empty.sum())
         if missing:
             raise ModelError(
                 f"column {name} has {missing} missing values; drop or recode them first."
             )
-    counted = chosen.group_by(*names).agg(nw.len().alias("__count__"))
-    return Counter(
-        {
-            tuple(plain(value) for value in row[:-1]): int(row[-1])
-            for row in counted.select(*names, "__count__").iter_rows()
-        }
-    )
-
-
-def rows_of(frame: Any, columns: Sequence[Hashable]) -> Iterator[tuple[Hashable, ...]]:
-    """Yield the rows of the columns, in order; for releases row by row only."""
-    for row in _frame(frame).select(*(cast("str", column) for column in columns)).iter_rows():
-        yield tuple(plain(value) for value in row)
+    return chosen, names
 
 
 def _frame(frame: Any) -> nw.DataFrame[Any]:

@@ -4,12 +4,15 @@ from pdp_calibrate.models.balls import LoewnerBall, SampledGaussian
 from pdp_calibrate.models.base import Model
 from pdp_calibrate.models.blocks import Blocks
 from pdp_calibrate.models.gaussian import Gaussian
+from pdp_calibrate.models.gaussian_families import GaussianGroup, GaussianSeries
 from pdp_calibrate.models.sets import ModelSet
 from pdp_calibrate.models.table import JointTable
 
 __all__ = [
     "Blocks",
     "Gaussian",
+    "GaussianGroup",
+    "GaussianSeries",
     "JointTable",
     "LoewnerBall",
     "Model",

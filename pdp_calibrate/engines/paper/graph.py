@@ -9,11 +9,8 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from pdp_calibrate.engines.paper.impact import (
-    additive_values,
-    checked_scale,
-    log_exponential_means,
-)
+from pdp_calibrate.engines import checked_scale
+from pdp_calibrate.engines.paper.impact import additive_values, log_exponential_means
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.models import JointTable
 from pdp_calibrate.models.base import FloatArray, checked_names, position_of
@@ -152,22 +149,25 @@ def graph(table: JointTable, query: Query, scale: float) -> WeightedHierarchical
     size = len(table.names)
     refuse_too_many_tuples(size)
     lowest, highest = np.full((2, size, size, 2**size), np.nan)
+    orders = [np.argsort(values, kind="stable") for values in added]
+    pairs = [np.triu_indices(len(values), 1) for values in added]
     for axes, law in _marginals(table.probabilities, tuple(range(size)), 0):
-        for i, j in [(i, j) for i in axes for j in axes if i != j]:
-            mask = sum(1 << axis for axis in axes if axis not in (i, j))
-            ordered = np.moveaxis(law, (axes.index(i), axes.index(j)), (-2, -1))
-            ordered = ordered.reshape(-1, *ordered.shape[-2:])
-            ordered = ordered[:, np.argsort(added[i], kind="stable")]
-            log_means = log_exponential_means(ordered, added[j] / scale)
-            first, second = np.triu_indices(len(added[i]), 1)
-            gamma = log_means[:, first] - log_means[:, second]
-            if not np.isfinite(gamma).any():
-                known = [str(table.names[axis]) for axis in axes if axis not in (i, j)]
-                raise ModelError(
-                    f"given {', '.join(known) or 'nothing'}, {table.names[i]} has one possible"
-                    " value, so the paper's edge value does not exist; use leakage() instead."
-                )
-            lowest[i, j, mask], highest[i, j, mask] = np.nanmin(gamma), np.nanmax(gamma)
+        for place, j in enumerate(axes):
+            # log E[e^{−y_j/λ} | x_i, x_K'] does not ask which of the others is the target.
+            log_means = log_exponential_means(np.moveaxis(law, place, -1), added[j] / scale)
+            others = axes[:place] + axes[place + 1 :]
+            for axis, i in enumerate(others):
+                mask = sum(1 << other for other in others if other != i)
+                ordered = np.moveaxis(log_means, axis, 0)[orders[i]]
+                gamma = ordered[pairs[i][0]] - ordered[pairs[i][1]]  # NaN: not both possible
+                lowest[i, j, mask] = np.fmin.reduce(gamma, axis=None, initial=np.inf)
+                highest[i, j, mask] = np.fmax.reduce(gamma, axis=None, initial=-np.inf)
+                if lowest[i, j, mask] == np.inf:
+                    known = ", ".join(str(table.names[k]) for k in others if k != i) or "nothing"
+                    raise ModelError(
+                        f"given {known}, {table.names[i]} has one possible value, so the paper's"
+                        " edge value does not exist; use leakage() instead."
+                    )
     reach = [float(np.ptp(values)) / scale for values in added]
     return WeightedHierarchicalGraph(dict(zip(table.names, reach, strict=True)), (lowest, highest))
 

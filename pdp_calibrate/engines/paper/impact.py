@@ -14,6 +14,7 @@ from collections.abc import Hashable, Iterable, Mapping
 import numpy as np
 
 from pdp_calibrate.contributions import Contributions
+from pdp_calibrate.engines import checked_scale
 from pdp_calibrate.errors import ModelError, PdpError, UnsupportedQueryError
 from pdp_calibrate.models import JointTable
 from pdp_calibrate.models.base import FloatArray, position_of
@@ -73,7 +74,7 @@ def impacts(
         law = law.take([table.domains[axis].index(value)], axis=axis)
     law = np.moveaxis(law, (i, j), (0, 1))
     law = law.sum(axis=tuple(range(2, law.ndim)))
-    log_means = log_exponential_means(law[np.newaxis], added[j] / scale)[0]
+    log_means = log_exponential_means(law, added[j] / scale)
     order = np.argsort(added[i], kind="stable")
     return {
         (table.domains[i][m], table.domains[i][n]): float(log_means[m] - log_means[n])
@@ -139,16 +140,10 @@ def additive_values(table: JointTable, query: Query) -> list[FloatArray]:
     return [array[:, 0] for array in contributions.values]
 
 
-def checked_scale(scale: float) -> None:
-    """Raise unless the scale is a positive finite number."""
-    if not 0 < scale < np.inf:
-        raise PdpError(f"scale must be positive and finite, got {scale}.")
-
-
 def log_exponential_means(laws: FloatArray, exponents: FloatArray) -> FloatArray:
-    """Return log E[e^{−exponent} | event, x_i]; NaN where x_i does not occur with the event.
+    """Return log E[e^{−exponent}] under each law along the last axis; NaN for a law of mass 0.
 
-    `laws` has shape (events, values of x_i, values of x_j) and need not be normalised.
+    The laws need not be normalised.
     """
     totals = laws.sum(axis=-1, keepdims=True)
     possible = totals > 0

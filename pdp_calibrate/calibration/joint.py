@@ -1,0 +1,202 @@
+"""Several answers about the same data, released together under one ε."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pdp_calibrate import noise
+from pdp_calibrate.adversaries import Adversaries
+from pdp_calibrate.baselines import sensitivity
+from pdp_calibrate.calibration.proof import (
+    certified_leakage,
+    checked_epsilon,
+    number_in,
+    parsed,
+    proved,
+    scaled_rounding,
+    stored_model,
+)
+from pdp_calibrate.calibration.releasing import (
+    add_noise,
+    checked_layout,
+    exact_answer,
+    labelled,
+)
+from pdp_calibrate.contributions import Contributions
+from pdp_calibrate.engines import Leakage, checked_scales
+from pdp_calibrate.engines.problem import split
+from pdp_calibrate.engines.solve import certified_scale
+from pdp_calibrate.errors import CalibrationError, PdpError, QueryError
+from pdp_calibrate.models import Model
+from pdp_calibrate.models.base import SCHEMA, field_of
+from pdp_calibrate.queries import Custom, Query, lower
+
+_MAXIMAL_STEPS = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointCalibration:
+    """Scales proved to keep every allowed adversary at or below ε, for one joint release.
+
+    The leakage is that of all answers seen together; it is neither the sum of the single ones
+    nor bounded by it.
+    """
+
+    model: Model = field(repr=False)
+    """The θ or Θ that the proof is about."""
+    queries: tuple[Query, ...]
+    """What is released, in order."""
+    adversaries: Adversaries
+    """Against whom."""
+    epsilon: float
+    """The joint leakage that nobody exceeds."""
+    scales: tuple[float, ...]
+    """The Laplace scale of each answer."""
+    leakage: Leakage = field(repr=False)
+    """The joint leakage at these scales; `value` ≤ `epsilon`."""
+    rows: int = 1
+    """Number of independent instances that each answer is about."""
+
+    @functools.cached_property
+    def contributions(self) -> tuple[Contributions, ...]:
+        """The lowered queries."""
+        return tuple(lower(query, self.model, rows=self.rows) for query in self.queries)
+
+    def accuracy(self, *, alpha: float = 0.05) -> tuple[float, ...]:
+        """Return for each answer the half-width h with P(|noise| > h) ≤ alpha."""
+        if not 0 < alpha < 1:
+            raise PdpError(f"alpha must lie between 0 and 1, got {alpha}.")
+        return tuple(
+            noise.half_width(scale, alpha, integer=part.is_integer)
+            for scale, part in zip(self.scales, self.contributions, strict=True)
+        )
+
+    def release(
+        self,
+        data: Any,
+        *,
+        value: Hashable | None = None,
+        by: Hashable | None = None,
+        order_by: Hashable | None = None,
+    ) -> JointRelease:
+        """Answer all queries with noise; data and columns as in `Calibration.release`."""
+        values = []
+        layout = checked_layout(value, by, order_by)
+        for query, part, scale in zip(self.queries, self.contributions, self.scales, strict=True):
+            answer = exact_answer(data, query, part, self.model, rows=self.rows, layout=layout)
+            (noisy,) = add_noise([answer], part, scale)
+            values.append(labelled(noisy, query, self.model))
+        return JointRelease(values=tuple(values), calibration=self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the calibration for JSON; nothing of a private model but its names."""
+        private = self.model.provenance == "private"
+        queries = [q.tabulate(self.model) if isinstance(q, Custom) else q for q in self.queries]
+        leakage = self.leakage.to_dict()
+        return {
+            "schema": SCHEMA,
+            "type": "JointCalibration",
+            "epsilon": self.epsilon,
+            "scales": list(self.scales),
+            "rows": self.rows,
+            "queries": [query.to_dict() for query in queries],
+            "adversaries": self.adversaries.to_dict(),
+            "model": self.model.to_dict(),
+            "leakage": {"value": leakage["value"]} if private else leakage,
+        }
+
+    def to_json(self) -> str:
+        """Return the calibration as JSON text."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    @classmethod
+    def from_json(cls, text: str, *, model: Model | None = None) -> JointCalibration:
+        """Read a joint calibration, and prove it again before returning it."""
+        described = parsed(text, "JointCalibration")
+        used = stored_model(described, model)
+        queries = [Query.from_dict(query) for query in field_of(described, "queries")]
+        adversaries = Adversaries.from_dict(field_of(described, "adversaries"))
+        epsilon = checked_epsilon(number_in(described, "epsilon"))
+        scales = checked_scales(field_of(described, "scales"), len(queries))
+        rows = int(number_in(described, "rows"))
+        leakage = certified_leakage(used, queries, scales, adversaries, rows=rows)
+        return cls(
+            model=used,
+            queries=tuple(queries),
+            adversaries=adversaries,
+            epsilon=epsilon,
+            scales=tuple(scales),
+            leakage=proved(leakage, epsilon),
+            rows=rows,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointRelease:
+    """Noisy answers released together. The true answers are nowhere in it."""
+
+    values: tuple[Any, ...]
+    """One noisy answer per query: int, float, or a Series by category."""
+    calibration: JointCalibration = field(repr=False)
+    """How they were made."""
+
+    def intervals(self, *, alpha: float = 0.05) -> tuple[tuple[Any, Any], ...]:
+        """Return, for each answer, bounds that contain the truth with probability 1 − alpha."""
+        widths = self.calibration.accuracy(alpha=alpha)
+        return tuple(
+            (value - width, value + width) for value, width in zip(self.values, widths, strict=True)
+        )
+
+
+def calibrate_jointly(
+    model: Model,
+    queries: Sequence[Query],
+    *,
+    epsilon: float,
+    adversaries: Adversaries,
+    shares: Sequence[float] | None,
+    rows: int,
+    deadline: float,
+) -> JointCalibration:
+    """Find the smallest common factor t with scales t·GS_m/share_m that keeps ε."""
+    parts = [lower(query, model, rows=rows) for query in queries]
+    local = [sensitivity(model, query, rows=rows).overall for query in queries]
+    if min(local) == 0:
+        raise QueryError("a query in the list gives the same answer whatever the data are.")
+    units = [gs / share for gs, share in zip(local, _checked_shares(shares, parts), strict=True)]
+
+    joined = split(model, Contributions.joined(parts, units), adversaries)
+    rounding = scaled_rounding(model, parts, units, rows)
+    factor, _ = certified_scale(joined, epsilon, rounding=rounding, deadline=deadline)
+    step = 1e-13
+    for _ in range(_MAXIMAL_STEPS):
+        scales = [factor * unit for unit in units]  # rounded, so proved again as they are
+        leakage = certified_leakage(
+            model, queries, scales, adversaries, rows=rows, deadline=deadline
+        )
+        if leakage.value <= epsilon:
+            return JointCalibration(
+                model=model,
+                queries=tuple(queries),
+                adversaries=adversaries,
+                epsilon=epsilon,
+                scales=tuple(scales),
+                leakage=leakage,
+                rows=rows,
+            )
+        factor, step = factor * (1 + step), 2 * step
+    raise CalibrationError(f"no scales could be certified for epsilon = {epsilon}.")
+
+
+def _checked_shares(shares: Sequence[float] | None, parts: Sequence[Contributions]) -> list[float]:
+    if shares is None:
+        return [1 / len(parts)] * len(parts)
+    found = [float(share) for share in shares]
+    if len(found) != len(parts) or not all(0 < share < math.inf for share in found):
+        raise PdpError(f"shares must be one positive number per query ({len(parts)}).")
+    return [share / sum(found) for share in found]

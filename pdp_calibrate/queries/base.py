@@ -1,0 +1,121 @@
+"""What every query has: lowering, JSON, and the tuples it goes over."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pdp_calibrate.contributions import Contributions
+from pdp_calibrate.errors import QueryError, UnsupportedQueryError
+from pdp_calibrate.models import Model
+from pdp_calibrate.models.base import field_of, from_json_value, json_value, plain
+
+
+class Query(abc.ABC):
+    """Base of all queries: frozen, compared by value, silent about data."""
+
+    _kinds: ClassVar[dict[str, type[Query]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        Query._kinds[cls.__name__] = cls
+
+    @abc.abstractmethod
+    def contributions(self, model: Model, *, rows: int) -> Contributions:
+        """Lower the query for one instance of the model out of `rows`."""
+
+    @abc.abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the query for JSON."""
+
+    @classmethod
+    @abc.abstractmethod
+    def from_parameters(cls, described: Mapping[str, Any]) -> Query:
+        """Undo `to_dict`."""
+
+    @staticmethod
+    def from_dict(described: Mapping[str, Any]) -> Query:
+        """Rebuild a query from its JSON description."""
+        kind = field_of(described, "type")
+        if kind not in Query._kinds:
+            raise QueryError(f"unknown type of query {kind!r}.")
+        return Query._kinds[kind].from_parameters(described)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverTuples(Query):
+    """A query that takes the same function of every tuple it goes over."""
+
+    over: Iterable[Hashable] | None = None
+    """The tuples that enter the answer, None for all. Everyone else can still be attacked."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "over", checked_over(self.over))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the query for JSON."""
+        over = None if self.over is None else [json_value(name) for name in self.over]
+        return {"type": type(self).__name__, "over": over}
+
+    @classmethod
+    def from_parameters(cls, described: Mapping[str, Any]) -> Query:
+        """Undo `to_dict`."""
+        return cls(over=stored_over(described))
+
+
+def lower(query: Query, model: Model, *, rows: int = 1) -> Contributions:
+    """Turn a query into what each value of each tuple adds to the answer.
+
+    Parameters
+    ----------
+    query
+        What is asked.
+    model
+        Whose names and domains the query refers to.
+    rows
+        Number of independent instances answered together; only a mean depends on it.
+    """
+    if not isinstance(query, Query):
+        raise QueryError(f"a query such as Sum() is needed, got {type(query).__name__}.")
+    if not hasattr(rows, "__index__") or int(rows) < 1:
+        raise QueryError(f"rows must be a positive whole number, got {rows!r}.")
+    return query.contributions(model, rows=int(rows))
+
+
+def refuse_continuous(model: Model, kind: str) -> None:
+    """Raise where a query needs discrete tuples."""
+    if model.is_continuous:
+        raise UnsupportedQueryError(
+            f"{kind} needs discrete tuples; a continuous model answers Sum, Mean and Linear."
+        )
+
+
+def selected(over: Iterable[Hashable] | None, model: Model) -> tuple[Hashable, ...]:
+    """Return the names that a query goes over, or raise with the names there are."""
+    if over is None:
+        return model.names
+    chosen = tuple(over)
+    unknown = [str(name) for name in chosen if name not in model.names]
+    if unknown:
+        known = ", ".join(map(str, model.names[:12]))
+        raise QueryError(f"the model has no tuple {', '.join(unknown)}; it has {known}.")
+    return chosen
+
+
+def checked_over(over: Iterable[Hashable] | None) -> tuple[Hashable, ...] | None:
+    """Return the names as a tuple; a single text is one name."""
+    if over is None:
+        return None
+    chosen = (over,) if isinstance(over, str) else tuple(plain(name) for name in over)
+    if not chosen:
+        raise QueryError("over must name at least one tuple, got none; leave it out for all.")
+    if len(set(chosen)) != len(chosen):
+        raise QueryError("over must not name a tuple twice.")
+    return chosen
+
+
+def stored_over(described: Mapping[str, Any]) -> list[Hashable] | None:
+    """Read the names of a JSON object."""
+    over = field_of(described, "over")
+    return None if over is None else [from_json_value(name) for name in over]

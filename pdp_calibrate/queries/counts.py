@@ -1,0 +1,130 @@
+"""Queries that count: how many tuples hold certain values."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from pdp_calibrate.contributions import Contributions
+from pdp_calibrate.errors import QueryError
+from pdp_calibrate.models import Model
+from pdp_calibrate.models.base import field_of, from_json_value, json_value, plain
+from pdp_calibrate.queries.base import OverTuples, refuse_continuous, selected, stored_over
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count(OverTuples):
+    """How many of the tuples hold one of the values.
+
+    >>> sorted(Count(values={1, 2}).values)
+    [1, 2]
+    """
+
+    values: Iterable[Hashable]
+    """The values that count."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.values, str) or not isinstance(self.values, Iterable):
+            raise QueryError("values must be a collection of values, such as {1} or ['yes'].")
+        values = frozenset(plain(value) for value in self.values)
+        if not values:
+            raise QueryError("values must name at least one value to count, got none.")
+        object.__setattr__(self, "values", values)
+
+    def contributions(self, model: Model, *, rows: int) -> Contributions:
+        """Lower: a tuple adds 1 where its value counts."""
+        del rows
+        refuse_continuous(model, "Count")
+        names = set(selected(self.over, model))
+        counted = cast("frozenset[Hashable]", self.values)
+        domains = dict(zip(model.names, model.domains, strict=True))
+        nowhere = counted.difference(*(domains[name] for name in names))
+        if nowhere:
+            raise QueryError(f"{len(nowhere)} of the counted values are in no tuple's domain.")
+        return Contributions.additive(
+            [
+                np.array([float(name in names and value in counted) for value in domain])
+                for name, domain in domains.items()
+            ]
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the query for JSON."""
+        values = [json_value(value) for value in self.values]
+        return super().to_dict() | {"values": sorted(values, key=repr)}
+
+    @classmethod
+    def from_parameters(cls, described: Mapping[str, Any]) -> Count:
+        """Undo `to_dict`."""
+        values = [from_json_value(value) for value in field_of(described, "values")]
+        return cls(values=values, over=stored_over(described))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Histogram(OverTuples):
+    """How many of the tuples hold each value: one count per category, released together.
+
+    >>> Histogram(categories=["low", "high"]).categories
+    ('low', 'high')
+    """
+
+    categories: Iterable[Hashable] | None = None
+    """The values counted, in order; None for every value that a tuple can take."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.categories is None:
+            return
+        if isinstance(self.categories, str):
+            raise QueryError("categories must be a list of values, such as ['yes', 'no'].")
+        found = tuple(plain(value) for value in self.categories)
+        if not found or len(set(found)) != len(found):
+            raise QueryError("categories must be at least one value, none of them twice.")
+        object.__setattr__(self, "categories", found)
+
+    def of(self, model: Model) -> tuple[Hashable, ...]:
+        """Return the categories, in order, as they are for this model."""
+        domains = dict(zip(model.names, model.domains, strict=True))
+        possible = dict.fromkeys(
+            value for name in selected(self.over, model) for value in domains[name]
+        )
+        if self.categories is None:
+            return tuple(possible)
+        nowhere = [value for value in self.categories if value not in possible]
+        if nowhere:
+            raise QueryError(f"{len(nowhere)} of the categories are in no tuple's domain.")
+        return tuple(self.categories)
+
+    def contributions(self, model: Model, *, rows: int) -> Contributions:
+        """Lower: a tuple adds 1 to the count of its value."""
+        del rows
+        refuse_continuous(model, "Histogram")
+        names = set(selected(self.over, model))
+        categories = self.of(model)
+        return Contributions.additive(
+            [
+                np.array(
+                    [
+                        [float(name in names and value == category) for category in categories]
+                        for value in domain
+                    ]
+                )
+                for name, domain in zip(model.names, model.domains, strict=True)
+            ]
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the query for JSON."""
+        chosen = None if self.categories is None else [json_value(v) for v in self.categories]
+        return super().to_dict() | {"categories": chosen}
+
+    @classmethod
+    def from_parameters(cls, described: Mapping[str, Any]) -> Histogram:
+        """Undo `to_dict`."""
+        stored = field_of(described, "categories")
+        chosen = None if stored is None else [from_json_value(value) for value in stored]
+        return cls(categories=chosen, over=stored_over(described))

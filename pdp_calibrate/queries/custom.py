@@ -1,0 +1,93 @@
+"""Any function of a table: the one query that is not additive."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from pdp_calibrate.contributions import Contributions
+from pdp_calibrate.errors import QueryError, UnsupportedQueryError
+from pdp_calibrate.models import Blocks, Model
+from pdp_calibrate.models.base import field_of, from_json_value, json_value
+from pdp_calibrate.models.table import refuse_too_many_cells
+from pdp_calibrate.queries.base import OverTuples, refuse_continuous, selected, stored_over
+
+
+@dataclass(frozen=True, kw_only=True)
+class Custom(OverTuples):
+    """Any real function of the tuples, on a joint table: maximum, median, a threshold.
+
+    Examples
+    --------
+    >>> Custom(function=max).over is None
+    True
+    """
+
+    function: Callable[[tuple[Any, ...]], float] | Mapping[tuple[Hashable, ...], float]
+    """Takes one tuple of values in the order of `over`; or the table of its values."""
+
+    def __hash__(self) -> int:
+        return hash((self.over, id(self.function)))
+
+    def contributions(self, model: Model, *, rows: int) -> Contributions:
+        """Lower: the function's value in every cell, impossible cells included."""
+        if isinstance(model, Blocks):
+            raise UnsupportedQueryError(
+                "Custom is not additive, so independent blocks cannot be treated one by one."
+                " Use a JointTable over all tuples, or Sum, Count, Mean or Linear."
+            )
+        if rows != 1:
+            raise UnsupportedQueryError("Custom answers about one instance, so rows must be 1.")
+        refuse_continuous(model, "Custom")
+        axes = [model.names.index(name) for name in selected(self.over, model)]
+        refuse_too_many_cells([len(domain) for domain in model.domains])
+        chosen = [model.domains[axis] for axis in axes]
+        answers = [self._evaluate(cell) for cell in itertools.product(*chosen)]
+        small = np.array(answers).reshape([len(domain) for domain in chosen])
+        order = sorted(range(len(axes)), key=lambda place: axes[place])
+        shape = [len(d) if axis in axes else 1 for axis, d in enumerate(model.domains)]
+        full = np.broadcast_to(
+            small.transpose(order).reshape(shape), [len(domain) for domain in model.domains]
+        )
+        return Contributions.tabulated(full)
+
+    def _evaluate(self, cell: tuple[Hashable, ...]) -> float:
+        try:
+            answer = (
+                self.function[cell] if isinstance(self.function, Mapping) else self.function(cell)
+            )
+            number = float(answer)
+        except (TypeError, ValueError, KeyError, ArithmeticError) as error:
+            raise QueryError(
+                "function must return a number for every cell of the table."
+            ) from error
+        if not np.isfinite(number):
+            raise QueryError("function must be finite on every cell of the table.")
+        return number
+
+    def tabulate(self, model: Model) -> Custom:
+        """Return the same query with its function written out as a table of values."""
+        domains = dict(zip(model.names, model.domains, strict=True))
+        names = selected(self.over, model)
+        cells = itertools.product(*(domains[name] for name in names))
+        return Custom(function={cell: self._evaluate(cell) for cell in cells}, over=names)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the query for JSON; only a tabulated function can be stored."""
+        if not isinstance(self.function, Mapping):
+            raise QueryError("a Custom query is stored as its table: call tabulate(model) first.")
+        table = [[json_value(cell), answer] for cell, answer in self.function.items()]
+        return super().to_dict() | {"table": table}
+
+    @classmethod
+    def from_parameters(cls, described: Mapping[str, Any]) -> Custom:
+        """Undo `to_dict`."""
+        table = {
+            cast("tuple[Hashable, ...]", from_json_value(cell)): float(answer)
+            for cell, answer in field_of(described, "table")
+        }
+        return cls(function=table, over=stored_over(described))
