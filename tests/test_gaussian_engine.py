@@ -251,6 +251,10 @@ def test_several_answers_add_up_at_one_adversary(seed):
     truth = max(leaks.values())
     assert found.value == pytest.approx(truth, rel=1e-9)
     assert found.lower == pytest.approx(truth, rel=1e-9)
+    together = pdp.leakage(
+        problem.model, [pdp.Linear(weights=row) for row in rows], scale=scales.tolist()
+    )
+    assert together.value == pytest.approx(truth, rel=1e-9)
     one_by_one = sum(
         pdp.leakage(problem.model, pdp.Linear(weights=row), scale=scale).value
         for row, scale in zip(rows, scales, strict=True)
