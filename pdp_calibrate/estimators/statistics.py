@@ -81,6 +81,25 @@ def ranks_in_groups(
     return ranks, sizes[groups]
 
 
+def rows_in(frame: Any) -> int:
+    """Return the number of rows."""
+    return len(_frame(frame))
+
+
+def parts_of(frame: Any, column: Hashable) -> list[tuple[Hashable, Any]]:
+    """Cut the frame by the values of a column: pairs of value and rows, in order of value."""
+    values = sorted((value for (value,) in contingency(frame, [column])), key=repr)
+    table, name = _frame(frame), cast("str", column)
+    return [(value, table.filter(nw.col(name) == value).to_native()) for value in values]
+
+
+def groups_cross(frame: Any, by: Hashable, column: Hashable) -> bool:
+    """Whether some group has rows with different values in the column."""
+    chosen, (group, part) = _complete(frame, [by, column])
+    pairs = chosen.unique([group, part])
+    return len(pairs) > pairs[group].n_unique()
+
+
 def _complete(frame: Any, columns: Sequence[Hashable]) -> tuple[nw.DataFrame[Any], list[str]]:
     """Select the columns; refuse absent ones, an empty frame and missing values.
 
