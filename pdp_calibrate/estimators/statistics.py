@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import narwhals as nw
@@ -61,24 +62,99 @@ def group_sizes(frame: Any, by: Hashable | None) -> Counter[int]:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class GroupMoments:
+    """Sums of squares of a grouped column."""
+
+    sizes: Counter[int]
+    """How many groups there are of each size."""
+    between: float
+    """Σ n_i·(mean of group i − mean of all)²."""
+    within: float
+    """Σ (value − mean of its group)²."""
+
+    @property
+    def rows(self) -> int:
+        """The number of values."""
+        return sum(size * number for size, number in self.sizes.items())
+
+
+def group_moments(frame: Any, *, value: Hashable, by: Hashable) -> GroupMoments:
+    """Sum squares between and within groups; values are centred first, to keep their digits."""
+    centred = column_of(frame, value)
+    if not np.all(np.isfinite(centred)):
+        raise ModelError(f"column {value} must be finite.")
+    chosen, (name,) = _complete(frame, [by])
+    centred = centred - centred.mean()
+    column = nw.new_series("__value__", centred, backend=nw.get_native_namespace(chosen))
+    summed = (
+        chosen.with_columns(column, (column * column).alias("__square__"))
+        .group_by(name)
+        .agg(
+            nw.len().alias("__size__"),
+            nw.col("__value__").sum().alias("__sum__"),
+            nw.col("__square__").sum().alias("__squares__"),
+        )
+    )
+    sizes = summed["__size__"].to_numpy()
+    sums = summed["__sum__"].to_numpy()
+    by_group = float((sums**2 / sizes).sum())
+    numbers = np.bincount(sizes)
+    return GroupMoments(
+        sizes=Counter({int(size): int(numbers[size]) for size in np.flatnonzero(numbers)}),
+        between=by_group - float(sums.sum()) ** 2 / len(centred),
+        within=max(0.0, float(summed["__squares__"].to_numpy().sum()) - by_group),
+    )
+
+
 def ranks_in_groups(
     frame: Any, by: Hashable | None, order_by: Hashable
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return for each row its place in its group, in order, and the size of the group."""
-    chosen, names = _complete(frame, [order_by] if by is None else [order_by, by])
-    _, order = np.unique(chosen[names[0]].to_numpy(), return_inverse=True)
-    groups = np.zeros(len(order), dtype=np.int64)
-    if by is not None:
-        _, groups = np.unique(chosen[names[1]].to_numpy(), return_inverse=True)
-    rows = np.lexsort((order, groups))
-    same_group = np.diff(groups[rows]) == 0
-    if np.any(same_group & (np.diff(order[rows]) == 0)):
-        raise ModelError(f"column {order_by} has two equal entries in one group.")
+    rows, groups = _in_order(frame, by, order_by)
     sizes = np.bincount(groups)
     starts = np.concatenate([[0], np.cumsum(sizes)])
     ranks = np.empty(len(rows), dtype=np.int64)
     ranks[rows] = np.arange(len(rows)) - starts[groups[rows]]
     return ranks, sizes[groups]
+
+
+def consecutive_rows(
+    frame: Any, *, by: Hashable | None, order_by: Hashable | None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the positions of all pairs of rows that follow each other in a group.
+
+    Times that are numbers or dates must be equally spaced: a gap would pass for a neighbour.
+    """
+    rows, groups = _in_order(frame, by, order_by)
+    follows = groups[rows][1:] == groups[rows][:-1]
+    if order_by is not None:
+        chosen, (name,) = _complete(frame, [order_by])
+        times = chosen[name]
+        if times.dtype.is_numeric() or times.dtype.is_temporal():
+            steps = np.diff(times.to_numpy()[rows])[follows]
+            if len(steps) and not np.all(steps == steps[0]):
+                raise ModelError(f"the times in column {order_by} must be equally spaced.")
+    return rows[:-1][follows], rows[1:][follows]
+
+
+def _in_order(
+    frame: Any, by: Hashable | None, order_by: Hashable | None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the rows sorted by group and time, and the number of each row's group."""
+    wanted = [column for column in (order_by, by) if column is not None]
+    chosen, names = _complete(frame, wanted) if wanted else (_frame(frame), [])
+    order = groups = np.zeros(len(chosen), dtype=np.int64)
+    if order_by is not None:
+        order = np.unique(chosen[names[0]].to_numpy(), return_inverse=True)[1]
+    if by is not None:
+        groups = np.unique(chosen[names[-1]].to_numpy(), return_inverse=True)[1]
+    rows = np.lexsort((order, groups))
+    if order_by is not None:
+        same = (np.diff(groups[rows]) == 0) & (np.diff(order[rows]) == 0)
+        if np.any(same):
+            raise ModelError(f"column {order_by} has two equal entries in one group.")
+    return rows, groups
 
 
 def rows_in(frame: Any) -> int:
