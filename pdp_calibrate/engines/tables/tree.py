@@ -251,7 +251,7 @@ def explore(
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _reach(grid, floor, ceiling):
-    """Return the range of outputs from the last one not above `floor` to one not below `ceiling`."""
+    """Return the range of outputs that holds every answer from `floor` to `ceiling`."""
     begin = 0
     while begin + 1 < grid.size and grid[begin + 1] <= floor:
         begin += 1
