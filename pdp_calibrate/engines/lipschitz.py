@@ -15,6 +15,7 @@ bad solution costs tightness, never soundness. Solving for g instead would fail 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -99,9 +100,8 @@ def _certified(
     largest = float(np.max(log_ratios))
     # Each logarithm and exponent is right to a few roundings of its own size, each sum to one per
     # term; nothing cancels but the final difference.
-    size = (
-        1 + float(cost.max()) + abs(float(np.log(demand).min())) + abs(float(np.log(supply).min()))
-    )
+    rarest = min(float(demand.min()), float(supply.min()))
+    size = 1 + float(cost.max()) - 2 * math.log(rarest)
     return max(0.0, largest) + 8 * (sum(cost.shape) + 8) * UNIT_ROUNDOFF * size
 
 
@@ -155,7 +155,7 @@ def _optimal(
     prices = np.exp(cost[from_row, to_column] - level) / demand[to_column]
     moves = np.arange(number)
     total = np.full(columns, number)  # the last variable: the largest price paid for any l
-    limit = scipy.sparse.csr_array(
+    limit: Any = scipy.sparse.csr_array(
         (
             np.concatenate([prices, -np.ones(columns)]),
             (
@@ -165,7 +165,9 @@ def _optimal(
         ),
         shape=(columns, number + 1),
     )
-    sums = scipy.sparse.csr_array((np.ones(number), (from_row, moves)), shape=(rows, number + 1))
+    sums: Any = scipy.sparse.csr_array(
+        (np.ones(number), (from_row, moves)), shape=(rows, number + 1)
+    )
     result = scipy.optimize.linprog(
         np.concatenate([np.zeros(number), [1.0]]),
         A_ub=limit,
@@ -183,7 +185,7 @@ def _optimal(
 
 def _incidence(
     from_row: npt.NDArray[np.intp], to_column: npt.NDArray[np.intp], shape: tuple[int, ...]
-) -> scipy.sparse.csr_array:
+) -> Any:  # sparse matrices are welcome to the solver, but not to its type stubs
     number = np.arange(len(from_row))
     ends = np.concatenate([from_row, shape[0] + to_column])
     ones = np.ones(2 * len(from_row))
