@@ -29,8 +29,8 @@ def release_parts(
     Notes
     -----
     Sound for models whose bound comes from moving one database onto another: clamped Gaussian
-    groups and series, and unknown groups. There the proof bounds Σ_u |change of u|, the L1 change of
-    all parts together as well as the change of the total.
+    groups and series, and unknown groups. There the proof bounds Σ_u |change of u|, which is the L1
+    change of all parts together as well as a bound on the change of the total.
     """
     model = calibration.model
     families = {type(block) for block in (model.models if isinstance(model, Blocks) else (model,))}
