@@ -136,7 +136,7 @@ def _plan_within(
         method="highs",
     )
     # A plan that misses some mass is completed by the caller at full price: never unsound.
-    if result.x is None or -result.fun < supply.sum() * (1 - 1e-9):
+    if result.x is None or result.x.sum() < supply.sum() * (1 - 1e-9):
         return None
     plan = np.zeros(allowed.shape)
     plan[from_row, to_column] = result.x
