@@ -33,7 +33,9 @@ def search(
     leak = math.fsum(ranges[moving]) / scale
     # Several coordinates add up only if all tuples can move the same way.
     several = contributions.values[0].shape[-1] > 1
-    alike = all(np.array_equal(contributions.values[p], contributions.values[target]) for p in moving)
+    alike = all(
+        np.array_equal(contributions.values[p], contributions.values[target]) for p in moving
+    )
     lower = leak if not several or alike else max(ranges[moving]) / scale
     answers = contributions.values[target][:, 0]
     known = {p: 0 for p in range(problem.knowledge.total) if p not in set(moving)}

@@ -79,7 +79,7 @@ def _window(walk: Walk, place: Place, left: Side, right: Side, code: int) -> Out
 
     def visit(side: Side, rows: FloatArray, masses: FloatArray, size: int) -> None:
         (upper, _, _), (lower, _, _, end), _ = walk.right_ends(
-            rows, masses, size, ends, np.full(steps, np.inf), np.inf
+            rows, masses, size, side.inside, ends, np.full(steps, np.inf), np.inf
         )
         outcome.upper = max(outcome.upper, upper)
         if lower > outcome.lower:
@@ -100,9 +100,7 @@ def _window(walk: Walk, place: Place, left: Side, right: Side, code: int) -> Out
     return outcome
 
 
-def with_tail(
-    problem: Problem, setup: Setup, scale: float, place: Place, found: Found
-) -> Found:
+def with_tail(problem: Problem, setup: Setup, scale: float, place: Place, found: Found) -> Found:
     """Take the limit r → ±∞ as lower end, which costs one pass along any window."""
     tail = _tail(setup, scale, place)
     if tail is None:
@@ -145,9 +143,7 @@ def _tail(setup: Setup, scale: float, place: Place) -> Tail | None:
     return best
 
 
-def _factors(
-    setup: Setup, place: Place, tilts: FloatArray | None, *, left: bool
-) -> FloatArray:
+def _factors(setup: Setup, place: Place, tilts: FloatArray | None, *, left: bool) -> FloatArray:
     """Return the log-weight of one side for each value of its end and each secret."""
     rows = slice(place.low + 1, place.target) if left else slice(place.target + 1, place.high)
     inner = np.zeros_like(setup.added[rows]) if tilts is None else tilts[rows]

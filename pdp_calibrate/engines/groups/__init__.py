@@ -14,8 +14,9 @@ def search(
     problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
 ) -> Found:
     """Find the worst adversary of an exchangeable group; see `engines.table.search`."""
-    engine = binary if isinstance(problem.model, BinaryGroup) else categories
-    return engine.search(problem, scale, incumbent=incumbent, deadline=deadline)
+    if isinstance(problem.model, BinaryGroup):
+        return binary.search(problem, scale, incumbent=incumbent, deadline=deadline)
+    return categories.search(problem, scale, incumbent=incumbent, deadline=deadline)
 
 
 __all__ = ["search"]

@@ -134,9 +134,7 @@ class _Search:
         if self.problem.knowledge.known is not None:
             (target,) = self.problem.knowledge.targets
             known = self.problem.knowledge.known
-            return target, tuple(
-                p for p in range(self.size) if p != target and p not in known
-            )
+            return target, tuple(p for p in range(self.size) if p != target and p not in known)
         target = (self.members_in if case.own else self.members_out)[0]
         inside = [p for p in self.members_in if p != target][: case.inside]
         outside = [p for p in self.members_out if p != target][: case.outside]
@@ -171,7 +169,7 @@ class _Search:
         return dataclasses.replace(found, lower=max(0.0, gain - error), witness=witness)
 
     def _moved(self, target: int, unknown: tuple[int, ...], point: int) -> float:
-        """What the target and the unknown members add at a point of the lattice."""
+        """Return what the target and the unknown members add at a point of the lattice."""
         if self.problem.hidden_noise:
             return math.inf if (point > 0) == (self.step > 0) else -math.inf
         values = self.problem.contributions.values

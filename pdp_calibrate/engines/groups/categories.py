@@ -171,7 +171,8 @@ class _Search:
             possible = peaks > -np.inf
             shares = np.exp(logs - np.where(possible, peaks, 0.0)[..., np.newaxis])
             laws = np.zeros((*peaks.shape, len(sums)))
-            np.add.at(laws, (slice(None), slice(None), inverse.ravel()), shares)
+            for place, column in enumerate(inverse.ravel()):
+                laws[..., column] += shares[..., place]
             totals = laws.sum(axis=2, keepdims=True)
             laws = np.divide(laws, totals, out=np.full_like(laws, 1 / len(sums)), where=totals > 0)
             log_density, error = log_densities(
