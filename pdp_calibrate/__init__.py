@@ -44,6 +44,8 @@ if TYPE_CHECKING:
         Blocks as Blocks,
         CategoryGroup as CategoryGroup,
         Gaussian as Gaussian,
+        GaussianGroup as GaussianGroup,
+        GaussianSeries as GaussianSeries,
         JointTable as JointTable,
         LoewnerBall as LoewnerBall,
         MarkovChain as MarkovChain,
@@ -76,8 +78,8 @@ _HOMES = {
     "estimators.pearson": "Correlations pearson",
     "estimators.table": "TableEstimator",
     "explain": "explain",
-    "models": "BinaryGroup Blocks CategoryGroup Gaussian JointTable LoewnerBall MarkovChain"
-    " ModelSet SampledGaussian Unknown",
+    "models": "BinaryGroup Blocks CategoryGroup Gaussian GaussianGroup GaussianSeries JointTable"
+    " LoewnerBall MarkovChain ModelSet SampledGaussian Unknown",
     "queries": "Count Custom Histogram Linear Mean Sum",
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}

@@ -156,8 +156,8 @@ class Witness:
     """The tuples known and the values they hold in the worst case."""
     secrets: tuple[Hashable, Hashable]
     """The value of the target that the output speaks for, and the one it speaks against."""
-    output: float
-    """The released answer at which the ratio is largest; ±inf for a limit."""
+    output: float | tuple[float, ...]
+    """The released answer at which the ratio is largest; ±inf for a limit, a tuple for vectors."""
     model: Model = field(repr=False)
     """The θ under which it happens."""
     index: int | None = None
@@ -174,6 +174,6 @@ class Witness:
             "target": json_value(self.target),
             "known": [[json_value(name), json_value(v)] for name, v in self.known.items()],
             "secrets": [json_value(secret) for secret in self.secrets],
-            "output": str(self.output),
+            "output": str(self.output),  # JSON has no infinity
             "index": self.index,
         }

@@ -10,7 +10,7 @@ import numpy as np
 
 from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF
 from pdp_calibrate.engines.problem import Problem
-from pdp_calibrate.engines.table import Events, conditional_laws
+from pdp_calibrate.engines.tables.events import Events, conditional_laws
 from pdp_calibrate.models import JointTable, Model
 from pdp_calibrate.models.base import FloatArray
 from pdp_calibrate.queries import Query, lower

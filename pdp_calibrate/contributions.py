@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,6 +28,8 @@ class Contributions:
     """`weights[j]`: the factor of tuple j per coordinate, where the query is linear in values."""
     table: FloatArray | None = None
     """The answer in every cell, shape (domain sizes …, coordinates); None if additive."""
+    real: bool = False
+    """Whether some tuple takes any value between the two ends that `values` holds."""
     clamped: bool = False
     """Whether values outside the domain are moved to its nearest end before they are added."""
 
@@ -37,6 +39,7 @@ class Contributions:
         values: Sequence[FloatArray],
         *,
         weights: Sequence[float] | None = None,
+        real: bool = False,
         clamped: bool = False,
     ) -> Contributions:
         """Wrap one array per tuple: one number per value, or a row of numbers."""
@@ -44,6 +47,7 @@ class Contributions:
         return cls(
             values=tuple(_column(array) if array.ndim == 1 else _frozen(array) for array in values),
             weights=factors,
+            real=real,
             clamped=clamped,
         )
 
@@ -66,7 +70,8 @@ class Contributions:
             columns = zip(*(part.weights or () for part in parts), strict=True)
             weights = tuple(_stacked(column, units) for column in columns)
         stacked = tuple(_stacked(column, units) for column in values)
-        return cls(values=stacked, weights=weights, clamped=parts[0].clamped)
+        real = any(part.real for part in parts)
+        return cls(values=stacked, weights=weights, real=real, clamped=parts[0].clamped)
 
     def in_every_cell(self) -> FloatArray:
         """Write the answer out for every cell of the joint table."""
@@ -94,6 +99,8 @@ class Contributions:
     @property
     def is_integer(self) -> bool:
         """Whether every contribution is a whole number, exactly representable."""
+        if self.real:
+            return False
         arrays = self.values if self.table is None else (self.table,)
         return all(
             np.all(array == np.floor(array)) and np.all(np.abs(array) < LARGEST_INTEGER)
@@ -113,7 +120,7 @@ class Contributions:
             raise QueryError("only an additive query splits over independent blocks.")
         weights = self.weights and tuple(self.weights[position] for position in positions)
         values = tuple(self.values[position] for position in positions)
-        return Contributions(values=values, weights=weights, clamped=self.clamped)
+        return replace(self, values=values, weights=weights)
 
     def tuple_ranges(self) -> FloatArray:
         """Largest L1 change of the answer when tuple j alone changes (LS_j), for each j."""

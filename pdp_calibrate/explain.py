@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from pdp_calibrate.adversaries import Witness
 from pdp_calibrate.calibration import Calibration
 from pdp_calibrate.calibration.result import PRIVATE_MODEL
@@ -46,9 +48,17 @@ def worst_adversary(witness: Witness | None) -> str:
     first, second = witness.secrets
     return (
         f"The worst adversary attacks {witness.target} and {knowing}. They learn most when the"
-        f" released answer is near {witness.output:.4g} or beyond, which speaks for"
-        f" {witness.target} = {first} and against {second}."
+        f" released answer is {_where(witness.output)}, which speaks for {witness.target} = {first}"
+        f" and against {second}."
     )
+
+
+def _where(output: float | tuple[float, ...]) -> str:
+    if isinstance(output, tuple):
+        return "near (" + ", ".join(f"{number:.4g}" for number in output) + ")"
+    if math.isinf(output):
+        return "as high as can be" if output > 0 else "as low as can be"
+    return f"near {output:.4g} or beyond"
 
 
 def plain_dp(calibration: Calibration) -> str:

@@ -72,5 +72,8 @@ def scale_for_half_width(width: float, alpha: float, *, integer: bool) -> float:
 
 
 def summation_error(magnitude: float) -> float:
-    """Bound how far a correctly rounded sum of at most this magnitude is from the exact one."""
-    return magnitude * UNIT_ROUNDOFF
+    """Bound how far a released sum of at most this magnitude is from the exact one.
+
+    Columns are summed with one rounding, their weighted total with another.
+    """
+    return 2 * magnitude * UNIT_ROUNDOFF

@@ -125,7 +125,7 @@ def test_rounding_of_a_real_answer_is_paid_for():
     """Far from zero a float sum is coarse; the scale must cover it for up to 2^20 rows."""
     table = pdp.JointTable(probabilities=[0.5, 0.5], domains=[[1e9, 1e9 + 0.1]])
     cal = pdp.calibrate(table, pdp.Sum(), epsilon=1.0)
-    error = 2.0**-53 * (1e9 + 0.1) * 2**20
+    error = 2.0**-52 * (1e9 + 0.1) * 2**20
     sensitivity = pdp.sensitivity(table, pdp.Sum()).overall
     assert sensitivity / cal.scale + 2 * error / cal.scale <= 1.0
     assert cal.scale == pytest.approx(sensitivity + 2 * error, rel=1e-9)

@@ -10,15 +10,12 @@ from typing import overload
 from pdp_calibrate import noise
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.calibration.joint import JointCalibration, calibrate_jointly
+from pdp_calibrate.calibration.proof import certified_leakage, checked_epsilon, proved
 from pdp_calibrate.calibration.releasing import rounding_error
-from pdp_calibrate.calibration.result import (
-    PRIVATE_MODEL,
-    Calibration,
-    checked_epsilon,
-)
-from pdp_calibrate.engines import as_leakage, checked_queries, deadline_after
+from pdp_calibrate.calibration.result import PRIVATE_MODEL, Calibration
+from pdp_calibrate.engines import Leakage, as_leakage, checked_queries, deadline_after
 from pdp_calibrate.engines.problem import split
-from pdp_calibrate.engines.solve import certified_scale, leakage_with_rounding
+from pdp_calibrate.engines.solve import certified_scale
 from pdp_calibrate.errors import CalibrationError, PdpError, PrivacyLeakWarning, QueryError
 from pdp_calibrate.models import Model
 from pdp_calibrate.queries import Query, lower
@@ -120,7 +117,7 @@ def calibrate(
     scale, found = certified_scale(
         problems,
         target,
-        rounding=rounding_error(contributions, rows),
+        rounding=rounding_error(contributions, rows, model),
         deadline=deadline_after(time_limit),
     )
     return Calibration(
@@ -175,25 +172,39 @@ def calibrate_to_accuracy(
         )
     _warn_if_private(model)
     everyone = Adversaries.all() if adversaries is None else adversaries
-    contributions = lower(query, model, rows=rows)
-    scale = noise.scale_for_half_width(half_width, alpha, integer=contributions.is_integer)
-    found, _ = leakage_with_rounding(
-        split(model, contributions, everyone),
-        scale,
-        rounding=rounding_error(contributions, rows),
-        deadline=deadline_after(time_limit),
+    integer = lower(query, model, rows=rows).is_integer
+    scale = noise.scale_for_half_width(half_width, alpha, integer=integer)
+    leakage = certified_leakage(
+        model, [query], [scale], everyone, rows=rows, deadline=deadline_after(time_limit)
     )
-    if found.value <= 0:
+    if leakage.value <= 0:
         raise CalibrationError("the answer tells these adversaries nothing: it costs no epsilon.")
     return Calibration(
         model=model,
         query=query,
         adversaries=everyone,
-        epsilon=found.value,
+        epsilon=leakage.value,
         scale=scale,
-        leakage=as_leakage(found, scale),
+        leakage=leakage,
         rows=int(rows),
     )
+
+
+def verify(calibration: Calibration | JointCalibration) -> Leakage:
+    """Prove a calibration again from its model, queries and scales alone.
+
+    Returns the leakage at its scales; raises `CalibrationError` if that is above its ε.
+    """
+    queries: Sequence[Query]
+    scales: Sequence[float]
+    if isinstance(calibration, Calibration):
+        queries, scales = [calibration.query], [calibration.scale]
+    else:
+        queries, scales = calibration.queries, calibration.scales
+    leakage = certified_leakage(
+        calibration.model, queries, scales, calibration.adversaries, rows=calibration.rows
+    )
+    return proved(leakage, checked_epsilon(calibration.epsilon))
 
 
 def _warn_if_private(model: Model) -> None:

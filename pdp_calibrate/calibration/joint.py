@@ -5,28 +5,38 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pdp_calibrate import noise
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.baselines import sensitivity
+from pdp_calibrate.calibration.proof import (
+    certified_leakage,
+    checked_epsilon,
+    number_in,
+    parsed,
+    proved,
+    scaled_rounding,
+    stored_model,
+)
 from pdp_calibrate.calibration.releasing import (
     add_noise,
-    answer_about,
-    check_rows,
+    checked_layout,
+    exact_answer,
     labelled,
-    rounding_error,
 )
 from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.engines import Leakage, as_leakage
+from pdp_calibrate.engines import Leakage, checked_scales
 from pdp_calibrate.engines.problem import split
-from pdp_calibrate.engines.solve import certified_scale, leakage_with_rounding
+from pdp_calibrate.engines.solve import certified_scale
 from pdp_calibrate.errors import CalibrationError, PdpError, QueryError
 from pdp_calibrate.models import Model
-from pdp_calibrate.models.base import SCHEMA
+from pdp_calibrate.models.base import SCHEMA, field_of
 from pdp_calibrate.queries import Custom, Query, lower
+
+_MAXIMAL_STEPS = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,12 +76,19 @@ class JointCalibration:
             for scale, part in zip(self.scales, self.contributions, strict=True)
         )
 
-    def release(self, data: Any) -> JointRelease:
-        """Answer all queries with noise, about one instance or all rows of a wide frame."""
+    def release(
+        self,
+        data: Any,
+        *,
+        value: Hashable | None = None,
+        by: Hashable | None = None,
+        order_by: Hashable | None = None,
+    ) -> JointRelease:
+        """Answer all queries with noise; data and columns as in `Calibration.release`."""
         values = []
+        layout = checked_layout(value, by, order_by)
         for query, part, scale in zip(self.queries, self.contributions, self.scales, strict=True):
-            answer, rows = answer_about(data, part, self.model)
-            check_rows(query, part, calibrated=self.rows, found=rows)
+            answer = exact_answer(data, query, part, self.model, rows=self.rows, layout=layout)
             (noisy,) = add_noise([answer], part, scale)
             values.append(labelled(noisy, query, self.model))
         return JointRelease(values=tuple(values), calibration=self)
@@ -96,6 +113,27 @@ class JointCalibration:
     def to_json(self) -> str:
         """Return the calibration as JSON text."""
         return json.dumps(self.to_dict(), indent=2)
+
+    @classmethod
+    def from_json(cls, text: str, *, model: Model | None = None) -> JointCalibration:
+        """Read a joint calibration, and prove it again before returning it."""
+        described = parsed(text, "JointCalibration")
+        used = stored_model(described, model)
+        queries = [Query.from_dict(query) for query in field_of(described, "queries")]
+        adversaries = Adversaries.from_dict(field_of(described, "adversaries"))
+        epsilon = checked_epsilon(number_in(described, "epsilon"))
+        scales = checked_scales(field_of(described, "scales"), len(queries))
+        rows = int(number_in(described, "rows"))
+        leakage = certified_leakage(used, queries, scales, adversaries, rows=rows)
+        return cls(
+            model=used,
+            queries=tuple(queries),
+            adversaries=adversaries,
+            epsilon=epsilon,
+            scales=tuple(scales),
+            leakage=proved(leakage, epsilon),
+            rows=rows,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,29 +170,23 @@ def calibrate_jointly(
         raise QueryError("a query in the list gives the same answer whatever the data are.")
     units = [gs / share for gs, share in zip(local, _checked_shares(shares, parts), strict=True)]
 
-    def problems(by: Sequence[float]) -> Any:
-        return split(model, Contributions.joined(parts, by), adversaries)
-
-    def rounding(by: Sequence[float]) -> float:
-        return sum(rounding_error(part, rows) / unit for part, unit in zip(parts, by, strict=True))
-
-    factor, _ = certified_scale(
-        problems(units), epsilon, rounding=rounding(units), deadline=deadline
-    )
+    joined = split(model, Contributions.joined(parts, units), adversaries)
+    rounding = scaled_rounding(model, parts, units, rows)
+    factor, _ = certified_scale(joined, epsilon, rounding=rounding, deadline=deadline)
     step = 1e-13
-    for _ in range(60):
-        scales = [factor * unit for unit in units]
-        found, _ = leakage_with_rounding(
-            problems(scales), 1.0, rounding=rounding(scales), deadline=deadline
+    for _ in range(_MAXIMAL_STEPS):
+        scales = [factor * unit for unit in units]  # rounded, so proved again as they are
+        leakage = certified_leakage(
+            model, queries, scales, adversaries, rows=rows, deadline=deadline
         )
-        if found.value <= epsilon:
+        if leakage.value <= epsilon:
             return JointCalibration(
                 model=model,
                 queries=tuple(queries),
                 adversaries=adversaries,
                 epsilon=epsilon,
                 scales=tuple(scales),
-                leakage=as_leakage(found, tuple(scales)),
+                leakage=leakage,
                 rows=rows,
             )
         factor, step = factor * (1 + step), 2 * step

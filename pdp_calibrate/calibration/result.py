@@ -4,31 +4,36 @@ from __future__ import annotations
 
 import functools
 import json
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from pdp_calibrate import noise
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.answers import row_answers
 from pdp_calibrate.baselines import scales, sensitivity
+from pdp_calibrate.calibration.proof import (
+    certified_leakage,
+    checked_epsilon,
+    number_in,
+    parsed,
+    proved,
+    stored_model,
+)
 from pdp_calibrate.calibration.releasing import (
     add_noise,
-    answer_about,
     check_rows,
+    checked_layout,
+    exact_answer,
     labelled,
     nearest_counts,
-    rounding_error,
 )
 from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.engines import Leakage, as_leakage, checked_scale
+from pdp_calibrate.engines import Leakage
 from pdp_calibrate.engines.problem import split
-from pdp_calibrate.engines.solve import leakage_with_rounding
-from pdp_calibrate.errors import CalibrationError, PdpError, QueryError
+from pdp_calibrate.errors import PdpError, QueryError
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of
 from pdp_calibrate.queries import Custom, Query, lower
@@ -90,14 +95,27 @@ class Calibration:
             raise PdpError(f"alpha must lie between 0 and 1, got {alpha}.")
         return noise.half_width(self.scale, alpha, integer=self.is_integer)
 
-    def release(self, data: Any) -> Release:
-        """Answer with noise: one instance (a mapping or Series), or all rows of a wide frame.
+    def release(
+        self,
+        data: Any,
+        *,
+        value: Hashable | None = None,
+        by: Hashable | None = None,
+        order_by: Hashable | None = None,
+    ) -> Release:
+        """Answer with noise: one instance, all rows of a wide frame, or of a long one.
 
         Parameters
         ----------
         data
-            ``{name: value}``, or a frame with a column per tuple that enters the answer. Rows are
-            independent instances; one answer over all of them needs the scale of one.
+            ``{name: value}`` or a Series; or a wide frame with a column per tuple that enters the
+            answer, its rows independent instances; or a long frame with a row per value.
+        value
+            For a long frame, the column of values.
+        by
+            For a long frame, the column that tells groups apart; all rows are one group without.
+        order_by
+            For a long frame, the column that orders a group, where the query needs it.
 
         Returns
         -------
@@ -110,11 +128,16 @@ class Calibration:
             If a value lies outside the model's domain. The message names the column, so the
             error itself tells something about the data: keep it from the public.
         """
-        answer, rows = answer_about(data, self.contributions, self.model)
-        check_rows(self.query, self.contributions, calibrated=self.rows, found=rows)
+        answer = exact_answer(
+            data,
+            self.query,
+            self.contributions,
+            self.model,
+            rows=self.rows,
+            layout=checked_layout(value, by, order_by),
+        )
         (noisy,) = add_noise([answer], self.contributions, self.scale)
-        value = labelled(noisy, self.query, self.model)
-        return Release(value=value, calibration=self)
+        return Release(value=labelled(noisy, self.query, self.model), calibration=self)
 
     def release_rows(self, frame: Any) -> Release:
         """Answer for each row of a wide frame by itself.
@@ -122,7 +145,7 @@ class Calibration:
         `value` is a Series on the index of the frame; for a histogram, a DataFrame with a column
         per category.
         """
-        check_rows(self.query, self.contributions, calibrated=self.rows, found=1)
+        check_rows(self.query, calibrated=self.rows, found=1)
         answers = row_answers(self.contributions, self.model, frame)
         noisy = add_noise(answers, self.contributions, self.scale)
         index = frame.index if isinstance(frame, pd.DataFrame) else None
@@ -166,27 +189,22 @@ class Calibration:
         model
             The model, where the JSON withholds it (private, or over 10⁴ cells).
         """
-        described = _parsed(text)
-        stored = Model.from_dict(field_of(described, "model"))
-        digest = described["model"].get("digest")
-        if model is not None and digest not in (None, model.digest):
-            raise CalibrationError("the model given is not the one this calibration was made for.")
-        if stored is not None and model is not None and stored != model:
-            raise CalibrationError("the model given is not the one stored with this calibration.")
-        used = stored or model
-        if used is None:
-            raise CalibrationError("the JSON withholds the model: pass it as model=.")
-        scale = _number(described, "scale")
-        claim = cls(
+        described = parsed(text, "Calibration")
+        used = stored_model(described, model)
+        query = Query.from_dict(field_of(described, "query"))
+        adversaries = Adversaries.from_dict(field_of(described, "adversaries"))
+        epsilon = checked_epsilon(number_in(described, "epsilon"))
+        scale, rows = number_in(described, "scale"), int(number_in(described, "rows"))
+        leakage = certified_leakage(used, [query], [scale], adversaries, rows=rows)
+        return cls(
             model=used,
-            query=Query.from_dict(field_of(described, "query")),
-            adversaries=Adversaries.from_dict(field_of(described, "adversaries")),
-            epsilon=_number(described, "epsilon"),
+            query=query,
+            adversaries=adversaries,
+            epsilon=epsilon,
             scale=scale,
-            leakage=Leakage(value=math.inf, lower=0.0, scale=scale, witness=None),
-            rows=int(_number(described, "rows")),
+            leakage=proved(leakage, epsilon),
+            rows=rows,
         )
-        return replace(claim, leakage=verify(claim))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,49 +248,3 @@ class Release:
     def to_json(self) -> str:
         """Return the release as JSON text."""
         return json.dumps(self.to_dict(), indent=2)
-
-
-def verify(calibration: Calibration) -> Leakage:
-    """Prove a calibration again from its model, query and scale alone.
-
-    Returns the leakage at its scale; raises `CalibrationError` if that is above its ε.
-    """
-    checked_scale(calibration.scale)
-    checked_epsilon(calibration.epsilon)
-    problems = split(calibration.model, calibration.contributions, calibration.adversaries)
-    error = rounding_error(calibration.contributions, calibration.rows)
-    found, _ = leakage_with_rounding(problems, calibration.scale, rounding=error)
-    if not found.value <= calibration.epsilon:
-        raise CalibrationError(
-            f"scale {calibration.scale} leaks up to {found.value}, above the"
-            f" epsilon = {calibration.epsilon} it claims."
-        )
-    return as_leakage(found, calibration.scale)
-
-
-def checked_epsilon(epsilon: float) -> float:
-    """Return ε as a float, or raise unless it is positive and finite."""
-    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number):
-        raise PdpError(f"epsilon must be a number, got {type(epsilon).__name__}.")
-    if not 0 < epsilon < math.inf:
-        raise PdpError(f"epsilon must be positive and finite, got {epsilon}.")
-    return float(epsilon)
-
-
-def _parsed(text: str) -> dict[str, Any]:
-    try:
-        described = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise CalibrationError("the text is not JSON.") from error
-    if not isinstance(described, dict) or described.get("schema") != SCHEMA:
-        raise CalibrationError(f"the JSON must be an object with schema {SCHEMA}.")
-    if described.get("type") != "Calibration":
-        raise CalibrationError("the JSON does not describe a Calibration.")
-    return described
-
-
-def _number(described: Mapping[str, Any], key: str) -> float:
-    value = field_of(described, key)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise CalibrationError(f"{key} must be a number.")
-    return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -18,10 +19,12 @@ from pdp_calibrate.models import Model
 from pdp_calibrate.queries import Query, lower
 
 _ENGINES = {
-    "JointTable": "table",
+    "JointTable": "tables",
     "Gaussian": "gaussian",
     "LoewnerBall": "gaussian",
     "SampledGaussian": "gaussian",
+    "GaussianGroup": "gaussian_families",
+    "GaussianSeries": "gaussian_families",
     "BinaryGroup": "groups",
     "CategoryGroup": "groups",
     "MarkovChain": "chains",
@@ -85,7 +88,7 @@ def leakage(
     found, _ = worst(
         split(model, Contributions.joined(parts, scales), everyone), 1.0, deadline=deadline
     )
-    return as_leakage(found, tuple(scales))
+    return as_joint_leakage(found, parts, scales)
 
 
 def worst(
@@ -116,9 +119,21 @@ def _engine(model: Model) -> Callable[..., Found]:
     return search
 
 
-def as_leakage(found: Found, scale: float | tuple[float, ...]) -> Leakage:
-    """Wrap what a search found."""
+def as_leakage(found: Found, scale: float) -> Leakage:
+    """Wrap what a search about one query found."""
     return Leakage(value=found.value, lower=found.lower, scale=scale, witness=found.witness)
+
+
+def as_joint_leakage(
+    found: Found, parts: Sequence[Contributions], scales: Sequence[float]
+) -> Leakage:
+    """Wrap what a search in units of the scales found; the output goes back to its own units."""
+    witness = found.witness
+    if witness is not None and isinstance(witness.output, tuple):
+        units = [s for part, s in zip(parts, scales, strict=True) for _ in range(part.coordinates)]
+        back = tuple(unit * output for unit, output in zip(units, witness.output, strict=True))
+        witness = dataclasses.replace(witness, output=back)
+    return Leakage(value=found.value, lower=found.lower, scale=tuple(scales), witness=witness)
 
 
 def checked_scale(scale: object) -> float:
@@ -156,9 +171,11 @@ def deadline_after(time_limit: float | None) -> float:
 
 __all__ = [
     "Leakage",
+    "as_joint_leakage",
     "as_leakage",
     "checked_queries",
     "checked_scale",
+    "checked_scales",
     "deadline_after",
     "leakage",
     "worst",

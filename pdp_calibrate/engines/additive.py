@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from pdp_calibrate.adversaries import Witness
-from pdp_calibrate.engines import table
+from pdp_calibrate.engines import tables
 from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF
 from pdp_calibrate.engines.problem import Problem
 from pdp_calibrate.engines.result import Found
@@ -73,7 +73,7 @@ def search_table(
 ) -> Found:
     """Search the same problem written out as a joint table."""
     written = dataclasses.replace(problem, model=joint)
-    found = table.search(written, scale, incumbent=incumbent, deadline=deadline)
+    found = tables.search(written, scale, incumbent=incumbent, deadline=deadline)
     if found.witness is None:
         return found
     witness = dataclasses.replace(found.witness, model=problem.model)

@@ -59,8 +59,8 @@ class Leakage:
 
     @property
     def exact(self) -> bool:
-        """Whether `value` and `lower` agree to 1e-9 relative (or to 1e-12, near zero)."""
-        return self.value - self.lower <= max(1e-9 * self.value, 1e-12)
+        """Whether `value` and `lower` agree to 1e-9 relative (or to 1e-11, near zero)."""
+        return self.value - self.lower <= max(1e-9 * self.value, 1e-11)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the bracket for JSON."""

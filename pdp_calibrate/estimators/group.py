@@ -42,7 +42,7 @@ def exchangeability_test(frame: Any, by: str, value: str, role: str) -> FitTest:
     role occurs once in every group. With n members of each role among m members of whom L hold a
     one, the ones of a role have mean n·L/m and covariance L(m−L)/(m²(m−1))·(m·diag(n) − n·nᵀ).
     """
-    rows = complete_rows(frame, [by, value, role])
+    rows, _ = complete_rows(frame, [by, value, role])
     _, group = np.unique(rows[by].to_numpy(), return_inverse=True)
     roles, part = np.unique(rows[role].to_numpy().astype(str), return_inverse=True)
     ones = rows[value].to_numpy().astype(np.float64)

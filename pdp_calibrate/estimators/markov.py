@@ -12,7 +12,7 @@ from scipy import stats
 from sklearn.base import BaseEstimator
 
 from pdp_calibrate.errors import ModelError
-from pdp_calibrate.estimators.statistics import (
+from pdp_calibrate.estimators.series import (
     first_values,
     ordered_series,
     runs,

@@ -8,9 +8,10 @@ from typing import Any, cast
 
 import narwhals as nw
 import numpy as np
+import numpy.typing as npt
 
 from pdp_calibrate.errors import ModelError
-from pdp_calibrate.models.base import plain
+from pdp_calibrate.models.base import FloatArray, plain
 
 
 def columns_of(frame: Any) -> list[str]:
@@ -19,13 +20,8 @@ def columns_of(frame: Any) -> list[str]:
 
 
 def contingency(frame: Any, columns: Sequence[Hashable]) -> Counter[tuple[Hashable, ...]]:
-    """Count how often each combination of values occurs in the columns.
-
-    Raises `ModelError` for a column that is not there, an empty frame, and missing values; the
-    message names the column and how many cells are missing, never a value.
-    """
-    names = [cast("str", column) for column in columns]
-    chosen = complete_rows(frame, columns)
+    """Count how often each combination of values occurs in the columns."""
+    chosen, names = complete_rows(frame, columns)
     counted = chosen.group_by(*names).agg(nw.len().alias("__count__"))
     return Counter(
         {
@@ -35,32 +31,39 @@ def contingency(frame: Any, columns: Sequence[Hashable]) -> Counter[tuple[Hashab
     )
 
 
-def complete_rows(frame: Any, columns: Sequence[Hashable]) -> nw.DataFrame[Any]:
-    """Return the columns of a frame; raise if one is not there, empty, or has missing values."""
-    table = _frame(frame)
-    names = [cast("str", column) for column in columns]
-    absent = [str(name) for name in names if name not in table.columns]
-    if absent:
-        raise ModelError(f"the frame has no column {', '.join(absent)}.")
-    chosen = table.select(*dict.fromkeys(names))
-    if len(chosen) == 0:
-        raise ModelError("the frame must have at least one row, got none.")
-    for name in names:
-        column = chosen[name]
-        absent_cells = column.is_null()
-        if column.dtype.is_float():
-            absent_cells = absent_cells | column.is_nan().fill_null(value=True)
-        missing = int(absent_cells.sum())
-        if missing:
-            raise ModelError(
-                f"column {name} has {missing} missing values; drop or recode them first."
-            )
-    return chosen
+def column_of(frame: Any, column: Hashable) -> FloatArray:
+    """Return one column as floats."""
+    chosen, (name,) = complete_rows(frame, [column])
+    if not chosen[name].dtype.is_numeric():
+        raise ModelError(f"column {name} must hold numbers, got {chosen[name].dtype}.")
+    return np.asarray(chosen[name].to_numpy(), dtype=np.float64)
+
+
+def rows_of(frame: Any, columns: Sequence[Hashable]) -> Iterator[tuple[Hashable, ...]]:
+    """Yield the rows of the columns, in order; for releases row by row only."""
+    chosen, _ = complete_rows(frame, columns)
+    for row in chosen.iter_rows():
+        yield tuple(plain(value) for value in row)
+
+
+def group_sizes(frame: Any, by: Hashable | None) -> Counter[int]:
+    """Count how many groups there are of each size."""
+    if by is None:
+        return Counter({len(_frame(frame)): 1})
+    chosen, (name,) = complete_rows(frame, [by])
+    sizes = chosen.group_by(name).agg(nw.len().alias("__size__"))
+    counted = sizes.group_by("__size__").agg(nw.len().alias("__count__"))
+    return Counter(
+        {
+            int(size): int(count)
+            for size, count in counted.select("__size__", "__count__").iter_rows()
+        }
+    )
 
 
 def group_totals(frame: Any, by: str, value: str) -> Counter[tuple[int, int]]:
     """Count the groups with each size and number of ones, from a long frame of zeros and ones."""
-    rows = complete_rows(frame, [by, value])
+    rows, _ = complete_rows(frame, [by, value])
     if not (rows[value].dtype.is_numeric() or rows[value].dtype == nw.Boolean):
         raise ModelError(f"column {value} must hold only 0 and 1.")
     rows = rows.with_columns(nw.col(value).cast(nw.Float64).alias("__value__"))
@@ -76,7 +79,7 @@ def group_totals(frame: Any, by: str, value: str) -> Counter[tuple[int, int]]:
 
 def refuse_repeated(frame: Any, person: str, by: str) -> None:
     """Raise if a person stands in two groups, or twice in one."""
-    rows = complete_rows(frame, [person, by])
+    rows, _ = complete_rows(frame, [person, by])
     pairs = rows.unique(subset=[person, by])
     several = len(pairs) - pairs[person].n_unique()
     if several:
@@ -90,94 +93,50 @@ def refuse_repeated(frame: Any, person: str, by: str) -> None:
         )
 
 
-def ordered_series(
-    frame: Any, value: str, *, by: str | None, order_by: str | None
-) -> tuple[list[Hashable], nw.DataFrame[Any]]:
-    """Sort a long frame into series, one after the other.
-
-    Returns the values in order, and a frame with the columns ``__series__`` (a number per series)
-    and ``__value__``. Rows keep their order where there is no `order_by`. Raises for times that
-    occur twice in a series, and for gaps: steps longer than one and a half times the usual one.
-    """
-    names = [value, *([by] if by else []), *([order_by] if order_by else [])]
-    rows = complete_rows(frame, names).with_row_index("__row__")
-    rows = rows.with_columns(nw.col(value).alias("__value__"))
-    keys = [*([by] if by else []), *([order_by] if order_by else []), "__row__"]
-    rows = rows.sort(*keys)
-    same = nw.lit(value=True)
+def ranks_in_groups(
+    frame: Any, by: Hashable | None, order_by: Hashable
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return for each row its place in its group, in order, and the size of the group."""
+    chosen, names = complete_rows(frame, [order_by] if by is None else [order_by, by])
+    _, order = np.unique(chosen[names[0]].to_numpy(), return_inverse=True)
+    groups = np.zeros(len(order), dtype=np.int64)
     if by is not None:
-        same = nw.col(by) == nw.col(by).shift(1)
-    rows = rows.with_columns(same.fill_null(value=False).alias("__same__"))
-    rows = rows.with_columns((~nw.col("__same__")).cast(nw.Int64).cum_sum().alias("__series__"))
-    if by is None:
-        rows = rows.with_columns(
-            nw.lit(1).alias("__series__"), (nw.col("__row__") >= 0).alias("__same__")
-        )
-    if order_by is not None:
-        _check_times(rows, order_by)
-    values = [plain(one) for one in rows["__value__"].unique().to_list()]
-    return values, rows.select("__series__", "__value__")
+        _, groups = np.unique(chosen[names[1]].to_numpy(), return_inverse=True)
+    rows = np.lexsort((order, groups))
+    same_group = np.diff(groups[rows]) == 0
+    if np.any(same_group & (np.diff(order[rows]) == 0)):
+        raise ModelError(f"column {order_by} has two equal entries in one group.")
+    sizes = np.bincount(groups)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    ranks = np.empty(len(rows), dtype=np.int64)
+    ranks[rows] = np.arange(len(rows)) - starts[groups[rows]]
+    return ranks, sizes[groups]
 
 
-def runs(series: nw.DataFrame[Any], length: int) -> Counter[tuple[Hashable, ...]]:
-    """Count how often each run of so many neighbouring values occurs within a series."""
-    names = [f"__{lag}__" for lag in range(length)]
-    whole = nw.col("__series__") == nw.col("__series__").shift(length - 1)
-    shifted = [
-        nw.col("__value__").shift(length - 1 - lag).alias(name) for lag, name in enumerate(names)
-    ]
-    rows = series.with_columns(*shifted, whole.fill_null(value=False).alias("__whole__"))
-    rows = rows.filter(nw.col("__whole__")) if length > 1 else rows
-    counted = rows.group_by(*names).agg(nw.len().alias("__count__"))
-    return Counter(
-        {
-            tuple(plain(one) for one in row[:-1]): int(row[-1])
-            for row in counted.select(*names, "__count__").iter_rows()
-        }
-    )
+def complete_rows(frame: Any, columns: Sequence[Hashable]) -> tuple[nw.DataFrame[Any], list[str]]:
+    """Select the columns; refuse absent ones, an empty frame and missing values.
 
-
-def series_lengths(series: nw.DataFrame[Any]) -> Counter[int]:
-    """Count the series of each length."""
-    lengths = series.group_by("__series__").agg(nw.len().alias("__length__"))
-    return Counter(int(length) for length in lengths["__length__"].to_list())
-
-
-def first_values(series: nw.DataFrame[Any]) -> Counter[Hashable]:
-    """Count the values with which series begin."""
-    begins = (nw.col("__series__") != nw.col("__series__").shift(1)).fill_null(value=True)
-    rows = series.with_columns(begins.alias("__begins__")).filter(nw.col("__begins__"))
-    return Counter(plain(one) for one in rows["__value__"].to_list())
-
-
-def _check_times(rows: nw.DataFrame[Any], order_by: str) -> None:
-    """Raise for repeated times and for gaps; the message counts them and shows none."""
-    times = rows[order_by]
-    inside = rows["__same__"].to_numpy().astype(np.bool_)
-    inside[0] = False
-    before = times.shift(1)
-    repeated = int((times == before).fill_null(value=False).to_numpy()[inside].sum())
-    if repeated:
-        raise ModelError(
-            f"column {order_by} repeats {repeated} times within a series; keep one row for each."
-        )
-    if not (times.dtype.is_numeric() or times.dtype.is_temporal()) or not inside.any():
-        return
-    numbers = times.to_numpy()
-    numbers = numbers.astype(np.int64 if times.dtype.is_temporal() else np.float64)
-    steps = np.diff(numbers.astype(np.float64))[inside[1:]]
-    gaps = int(np.sum(steps > 1.5 * np.median(steps)))
-    if gaps:
-        raise ModelError(
-            f"column {order_by} has {gaps} gaps (steps longer than 1.5 times the usual one), across"
-            " which the next state is not one transition away. Fill them, or split the series."
-        )
-
-
-def rows_of(frame: Any, columns: Sequence[Hashable]) -> Iterator[tuple[Hashable, ...]]:
-    """Yield the rows of the columns, in order; for releases row by row only."""
-    for row in _frame(frame).select(*(cast("str", column) for column in columns)).iter_rows():
-        yield tuple(plain(value) for value in row)
+    Messages name the column and how many cells are missing, never a value.
+    """
+    table = _frame(frame)
+    names = [cast("str", column) for column in columns]
+    absent = [str(name) for name in names if name not in table.columns]
+    if absent:
+        raise ModelError(f"the frame has no column {', '.join(absent)}.")
+    chosen = table.select(*names)
+    if len(chosen) == 0:
+        raise ModelError("the frame must have at least one row, got none.")
+    for name in names:
+        column = chosen[name]
+        empty = column.is_null()
+        if column.dtype.is_float():
+            empty = empty | column.is_nan().fill_null(value=True)
+        missing = int(empty.sum())
+        if missing:
+            raise ModelError(
+                f"column {name} has {missing} missing values; drop or recode them first."
+            )
+    return chosen, names
 
 
 def _frame(frame: Any) -> nw.DataFrame[Any]:

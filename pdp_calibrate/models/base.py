@@ -54,9 +54,19 @@ class Model(abc.ABC):
         return False
 
     @property
+    def continuous_tuples(self) -> tuple[bool, ...]:
+        """Whether each tuple is continuous."""
+        return (self.is_continuous,) * len(self.names)
+
+    @property
     def copies(self) -> tuple[int, ...]:
         """How many independent copies of each named tuple the database holds."""
         return (1,) * len(self.names)
+
+    @property
+    def instances(self) -> int:
+        """How many independent groups of tuples the database holds."""
+        return 1
 
     @property
     def is_anonymous(self) -> bool:

@@ -92,6 +92,11 @@ class Blocks(Model):
         return any(block.is_continuous for block in self.models)
 
     @property
+    def continuous_tuples(self) -> tuple[bool, ...]:
+        """Whether each tuple is continuous, block after block."""
+        return tuple(one for block in self.models for one in block.continuous_tuples)
+
+    @property
     def copies(self) -> tuple[int, ...]:
         """How often each named tuple occurs in the database."""
         return tuple(
@@ -99,6 +104,11 @@ class Blocks(Model):
             for block, count in zip(self.models, self.counts, strict=True)
             for _ in block.names
         )
+
+    @property
+    def instances(self) -> int:
+        """How many blocks there are, copies included."""
+        return sum(self.counts)
 
     def parameters(self) -> dict[str, Any]:
         """Return the blocks and their counts."""

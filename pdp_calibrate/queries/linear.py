@@ -149,4 +149,4 @@ def _linear(
             values.append(weight * numeric_domain(domain, name) / divisor)
         except ModelError as error:
             raise QueryError(f"{error} A sum needs numbers; use Count for categories.") from error
-    return Contributions.additive(values, weights=factors, clamped=clamp)
+    return Contributions.additive(values, weights=factors, real=model.is_continuous, clamped=clamp)

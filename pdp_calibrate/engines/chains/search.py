@@ -33,7 +33,7 @@ _QUICK_LAWS = 500_000  # up to here a table beats a lattice onto which contribut
 def search(
     problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
 ) -> Found:
-    """Find the worst adversary of a Markov chain; see `engines.table.search`.
+    """Find the worst adversary of a Markov chain; see `engines.tables.search`.
 
     Exact for chains of up to 200 tuples whose contributions lie on a lattice. Otherwise a bracket:
     windows are cut where the chain has forgotten, and contributions rounded.

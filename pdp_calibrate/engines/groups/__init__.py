@@ -13,7 +13,7 @@ from pdp_calibrate.models import BinaryGroup
 def search(
     problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
 ) -> Found:
-    """Find the worst adversary of an exchangeable group; see `engines.table.search`."""
+    """Find the worst adversary of an exchangeable group; see `engines.tables.search`."""
     if isinstance(problem.model, BinaryGroup):
         return binary.search(problem, scale, incumbent=incumbent, deadline=deadline)
     return categories.search(problem, scale, incumbent=incumbent, deadline=deadline)

@@ -49,7 +49,7 @@ class _Case:
 def search(
     problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
 ) -> Found:
-    """Find the worst adversary of an exchangeable group; see `engines.table.search`."""
+    """Find the worst adversary of an exchangeable group; see `engines.tables.search`."""
     group = problem.model
     if not isinstance(group, BinaryGroup):
         raise TypeError(f"this engine searches binary groups, got {group!r}.")

@@ -40,7 +40,7 @@ _Case = tuple[int, int, int]
 def search(
     problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
 ) -> Found:
-    """Find the worst adversary of an exchangeable group; see `engines.table.search`."""
+    """Find the worst adversary of an exchangeable group; see `engines.tables.search`."""
     group = problem.model
     if not isinstance(group, CategoryGroup):
         raise TypeError(f"this engine searches groups with categories, got {group!r}.")

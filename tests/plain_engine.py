@@ -87,20 +87,24 @@ def _strongest(problem: Problem, target: int, scale: float) -> Found:
     if contributions.table is None:
         likely = _table(problem).probabilities.sum(axis=target)
         cell = np.unravel_index(np.argmax(likely), likely.shape)
-        answers = contributions.values[target][:, 0]
+        answers = contributions.values[target]
+        start = answers.min(axis=0)
     else:
-        by_target = np.moveaxis(contributions.table[..., 0], target, -1)
-        spreads = by_target.max(axis=-1) - by_target.min(axis=-1)
+        by_target = np.moveaxis(contributions.table, target, -2)
+        moves = np.abs(by_target[..., np.newaxis, :, :] - by_target[..., np.newaxis, :])
+        spreads = moves.sum(axis=-1).max(axis=(-2, -1))
         cell = np.unravel_index(np.argmax(spreads), spreads.shape)
         answers = by_target[cell]
-    secrets = int(answers.argmax()), int(answers.argmin())
-    leak = float(answers.max() - answers.min()) / scale
+        start = contributions.table.min(axis=tuple(range(len(contributions.sizes))))
+    distances = np.abs(answers[:, np.newaxis] - answers).sum(axis=-1)
+    pair = np.unravel_index(np.argmax(distances), distances.shape)
+    secrets = int(pair[0]), int(pair[1])
+    leak = float(distances[pair]) / scale
     known = dict(zip(others, map(int, cell), strict=True))
-    moved = float(answers.max() - (answers if contributions.table is None else by_target).min())
     return Found(
         value=leak * _ROUND_UP,
         lower=leak * _ROUND_DOWN,
-        witness=_witness(problem, target, known, secrets, moved),
+        witness=_witness(problem, target, known, secrets, answers[secrets[0]] - start),
         target=target,
         unknown=(),
     )
@@ -129,9 +133,9 @@ def _mixtures(problem: Problem, target: int, unknown: tuple[int, ...], scale: fl
         if gain[event, place] > -np.inf:
             known = _known_values(events, first + int(event), problem.contributions.sizes)
             secrets = int(highest[event, :, place].argmax()), int(lowest[event, :, place].argmin())
-            moved = float(outputs[event % len(outputs), place, 0]) * scale
+            moved = outputs[event % len(outputs), place] * scale
             if problem.hidden_noise:
-                moved = np.inf if place else -np.inf
+                moved = np.where(moved > events.atoms.min(axis=(0, 1, 2)), np.inf, -np.inf)
             witness = _witness(problem, target, known, secrets, moved)
         lower = max(0.0, float(gain[event, place]) - error)
         here = dataclasses.replace(best, value=value, lower=lower, witness=witness)
@@ -157,7 +161,7 @@ def conditional_laws(problem: Problem, target: int, unknown: tuple[int, ...]) ->
         masses, added = _merged(masses, added)
         atoms = own[np.newaxis, :, np.newaxis] + added
     else:
-        answers = contributions.table - contributions.table.min()
+        answers = contributions.table - contributions.table.min(axis=tuple(axes))
         atoms = answers.transpose(*order, len(axes)).reshape(*masses.shape, -1)
     totals = masses.sum(axis=-1)
     possible = totals > 0
@@ -184,11 +188,10 @@ def _pieces(
     which of these lie beyond every atom but one.
     """
     shared = len(events.atoms) == 1
-    everywhere = events.atoms.reshape(len(events.atoms), -1, 1) / scale
-    everywhere = np.unique(everywhere, axis=1) if shared else np.sort(everywhere, axis=1)
+    everywhere = _grid(events.atoms / scale)
     number = everywhere.shape[1]
-    is_tail = np.zeros(number, dtype=np.bool_)
-    is_tail[[0, -1]] = True
+    ends = everywhere.min(axis=1, keepdims=True), everywhere.max(axis=1, keepdims=True)
+    is_tail = np.all((everywhere == ends[0]) | (everywhere == ends[1]), axis=(0, 2))
     width = max(1, min(number, _CHUNK // events.laws[0].size))
     step = max(1, _CHUNK // (events.laws[0].size * width))
     for first in range(0, len(events.laws), step):
@@ -205,6 +208,19 @@ def _pieces(
             yield first, piece, outputs[:, columns], is_tail[columns]
 
 
+def _grid(atoms: FloatArray) -> FloatArray:
+    """Return the product grid of the coordinates of the atoms, for each event."""
+    flat = atoms.reshape(len(atoms), -1, atoms.shape[-1])
+    if flat.shape[-1] == 1:
+        return np.unique(flat, axis=1) if len(flat) == 1 else np.sort(flat, axis=1)
+    if len(flat) == 1:
+        axes = [np.unique(column) for column in flat[0].T]
+        return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(1, -1, len(axes))
+    places = np.indices((flat.shape[1],) * flat.shape[2]).reshape(flat.shape[2], -1)
+    ordered = np.sort(flat, axis=1)
+    return np.stack([ordered[:, place, k] for k, place in enumerate(places)], axis=-1)
+
+
 def _known_values(events: Events, event: int, sizes: tuple[int, ...]) -> dict[int, int]:
     """Return position → index of the value, for the event's place in the product of domains."""
     shape = [sizes[position] for position in events.known]
@@ -213,22 +229,27 @@ def _known_values(events: Events, event: int, sizes: tuple[int, ...]) -> dict[in
 
 
 def _witness(
-    problem: Problem, target: int, known: dict[int, int], secrets: tuple[int, int], moved: float
+    problem: Problem,
+    target: int,
+    known: dict[int, int],
+    secrets: tuple[int, int],
+    moved: FloatArray,
 ) -> Witness:
     """Translate positions into names and values, and the output back into the user's units."""
     contributions, domains = problem.contributions, problem.model.domains
     if contributions.table is None:
         start = sum(
-            array[known[position], 0] if position in known else array[:, 0].min()
+            array[known[position]] if position in known else array.min(axis=0)
             for position, array in enumerate(contributions.values)
         )
     else:
-        start = contributions.table.min()
+        start = contributions.table.min(axis=tuple(range(len(contributions.sizes))))
+    output = tuple(map(float, start + moved))
     return Witness(
         target=problem.names[target],
         known={problem.names[position]: domains[position][v] for position, v in known.items()},
         secrets=(domains[target][secrets[0]], domains[target][secrets[1]]),
-        output=float(start + moved),
+        output=output[0] if len(output) == 1 else output,
         model=problem.model,
         index=problem.index,
     )

@@ -1,0 +1,114 @@
+"""Prove scales from model, queries and adversaries alone, trusting nothing else."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pdp_calibrate.adversaries import Adversaries
+from pdp_calibrate.calibration.releasing import rounding_error
+from pdp_calibrate.contributions import Contributions
+from pdp_calibrate.engines import Leakage, as_joint_leakage, as_leakage, checked_scale
+from pdp_calibrate.engines.problem import split
+from pdp_calibrate.engines.solve import leakage_with_rounding
+from pdp_calibrate.errors import CalibrationError, PdpError
+from pdp_calibrate.models import Model
+from pdp_calibrate.models.base import SCHEMA, field_of
+from pdp_calibrate.queries import Query, lower
+
+
+def certified_leakage(
+    model: Model,
+    queries: Sequence[Query],
+    scales: Sequence[float],
+    adversaries: Adversaries,
+    *,
+    rows: int,
+    deadline: float = math.inf,
+) -> Leakage:
+    """Return the leakage of releasing the queries together, rounding of the answers included."""
+    for scale in scales:
+        checked_scale(scale)
+    parts = [lower(query, model, rows=rows) for query in queries]
+    if len(parts) == 1:
+        (part,), (scale,) = parts, scales
+        found, _ = leakage_with_rounding(
+            split(model, part, adversaries),
+            scale,
+            rounding=rounding_error(part, rows, model),
+            deadline=deadline,
+        )
+        return as_leakage(found, scale)
+    found, _ = leakage_with_rounding(
+        split(model, Contributions.joined(parts, scales), adversaries),
+        1.0,
+        rounding=scaled_rounding(model, parts, scales, rows),
+        deadline=deadline,
+    )
+    return as_joint_leakage(found, parts, scales)
+
+
+def scaled_rounding(
+    model: Model, parts: Sequence[Contributions], units: Sequence[float], rows: int
+) -> float:
+    """Add up the rounding errors of the answers, each in its unit."""
+    return sum(
+        rounding_error(part, rows, model) / unit for part, unit in zip(parts, units, strict=True)
+    )
+
+
+def proved(leakage: Leakage, epsilon: float) -> Leakage:
+    """Return the leakage if it keeps ε; raise otherwise."""
+    if not leakage.value <= epsilon:
+        raise CalibrationError(
+            f"scale {leakage.scale} leaks up to {leakage.value}, above the epsilon = {epsilon}"
+            " it claims."
+        )
+    return leakage
+
+
+def checked_epsilon(epsilon: object) -> float:
+    """Return ε as a float, or raise unless it is positive and finite."""
+    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number):
+        raise PdpError(f"epsilon must be a number, got {type(epsilon).__name__}.")
+    if not 0 < epsilon < math.inf:
+        raise PdpError(f"epsilon must be positive and finite, got {epsilon}.")
+    return float(epsilon)
+
+
+def parsed(text: str, kind: str) -> dict[str, Any]:
+    """Read a JSON object of this library and type."""
+    try:
+        described = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise CalibrationError("the text is not JSON.") from error
+    if not isinstance(described, dict) or described.get("schema") != SCHEMA:
+        raise CalibrationError(f"the JSON must be an object with schema {SCHEMA}.")
+    if described.get("type") != kind:
+        raise CalibrationError(f"the JSON does not describe a {kind}.")
+    return described
+
+
+def stored_model(described: Mapping[str, Any], given: Model | None) -> Model:
+    """Return the stored model, or the given one where JSON withholds it; they must agree."""
+    inner = field_of(described, "model")
+    stored = Model.from_dict(inner)
+    if given is None:
+        if stored is None:
+            raise CalibrationError("the JSON withholds the model: pass it as model=.")
+        return stored
+    if inner.get("digest", given.digest) != given.digest or stored not in (None, given):
+        raise CalibrationError("the model given is not the one this calibration was made for.")
+    return given
+
+
+def number_in(described: Mapping[str, Any], key: str) -> float:
+    """Read a number of a JSON object."""
+    value = field_of(described, key)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise CalibrationError(f"{key} must be a number.")
+    return value

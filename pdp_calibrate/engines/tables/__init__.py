@@ -1,0 +1,143 @@
+"""The exact engine for joint tables: every target, every known set, every value, every output.
+
+Answers on a grid (counts, histograms, whole numbers) go through a compiled branch and bound over
+what the adversary knows (`tree`); arbitrary real answers through sorted mixtures (`recursion`);
+ranges too wide for linear floating point through log space (`logspace`). All three are exact; the
+reported ends of the bracket include every rounding error.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from pdp_calibrate.adversaries import Witness
+from pdp_calibrate.engines.problem import Problem
+from pdp_calibrate.engines.result import Found
+from pdp_calibrate.engines.tables.branches import search_branches, work_of
+from pdp_calibrate.engines.tables.events import Events, conditional_laws
+from pdp_calibrate.engines.tables.grid import grid_of
+from pdp_calibrate.engines.tables.lines import search_lines
+from pdp_calibrate.engines.tables.logspace import search_logspace
+from pdp_calibrate.engines.tables.outcome import NOTHING, Attack, Outcome
+from pdp_calibrate.engines.tables.setting import Setting, setting_of, unknown_sets
+from pdp_calibrate.engines.tables.strongest import search_strongest
+from pdp_calibrate.engines.tables.workers import Clock
+from pdp_calibrate.models.base import FloatArray
+
+
+def search(
+    problem: Problem,
+    scale: float | FloatArray,
+    *,
+    incumbent: float = 0.0,
+    deadline: float = np.inf,
+) -> Found:
+    """Find the worst adversary of a joint table.
+
+    Parameters
+    ----------
+    problem
+        Table, contributions and adversaries.
+    scale
+        The Laplace scale λ, or one per output coordinate.
+    incumbent
+        Adversaries who cannot leak more than this need not be told apart.
+    deadline
+        Value of `time.monotonic()` after which the rest counts with a bound.
+    """
+    setting = setting_of(problem, scale)
+    clock = Clock(deadline)
+    outcome = NOTHING
+    admits_strongest = setting.knowledge.admits_strongest
+    if admits_strongest and not problem.hidden_noise:
+        outcome = search_strongest(setting)
+    threshold = max(incumbent, outcome.lower)
+    outcome = outcome.or_worse(_search(problem, setting, scale, threshold, clock))
+    found = _found(problem, setting, scale, outcome)
+    if not problem.hidden_noise:
+        return found
+    # Only in the tails does the dropped noise cancel: they give the lower end.
+    tails = dataclasses.replace(setting, tails_only=True)
+    attained = _found(problem, setting, scale, _search(problem, tails, scale, 0.0, clock))
+    return dataclasses.replace(found, lower=attained.lower, witness=attained.witness)
+
+
+def _search(
+    problem: Problem,
+    setting: Setting,
+    scale: float | FloatArray,
+    incumbent: float,
+    clock: Clock,
+) -> Outcome:
+    """Search everyone but those who know everyone else, by the means that suit the answers."""
+    if not setting.fits_linear_space:
+        return search_logspace(problem, setting, scale, incumbent, clock)
+    grid = grid_of(setting)
+    if setting.coordinates == 1:
+        if grid is None or work_of(setting, grid) > _line_work(setting):
+            return search_lines(setting, incumbent, clock)
+        return search_branches(setting, grid, incumbent, clock)
+    if grid is None:
+        return search_logspace(problem, setting, scale, incumbent, clock)
+    return search_branches(setting, grid, incumbent, clock)
+
+
+def _line_work(setting: Setting) -> float:
+    """Estimate the work of sorted mixtures, in the units of the tree's."""
+    others = len(setting.sizes) - 1
+    knowledge = setting.knowledge
+    sets = 1.0
+    if knowledge.known is None:
+        sizes = range(knowledge.fewest, knowledge.most + 1)
+        sets = float(sum(math.comb(others, size) for size in sizes))
+    secrets = sum(setting.sizes[target] for target in knowledge.targets)
+    sorting = 8.0 if setting.table is None else 64.0
+    return sorting * sets * secrets * setting.probabilities.size
+
+
+def _found(
+    problem: Problem, setting: Setting, scale: float | FloatArray, outcome: Outcome
+) -> Found:
+    """Translate positions into names and values, and the output back into the user's units."""
+    attack = outcome.attack
+    if attack is None:
+        target = setting.knowledge.targets[0]
+        unknown = next(iter(setting.knowledge.unknown_sets(target)))
+        return Found(value=outcome.upper, lower=0.0, witness=None, target=target, unknown=unknown)
+    places = range(len(setting.sizes))
+    unknown = tuple(p for p in places if p != attack.target and p not in attack.known)
+    return Found(
+        value=outcome.upper,
+        lower=outcome.lower,
+        witness=_witness(problem, attack, scale),
+        target=attack.target,
+        unknown=unknown,
+    )
+
+
+def _witness(problem: Problem, attack: Attack, scale: float | FloatArray) -> Witness:
+    contributions, domains, names = problem.contributions, problem.model.domains, problem.names
+    if contributions.table is None:
+        start = sum(part.min(axis=0) for part in contributions.values)
+    else:
+        start = contributions.table.reshape(-1, contributions.table.shape[-1]).min(axis=0)
+    output = start + attack.output * scale
+    if problem.hidden_noise:
+        output = np.where(attack.output > 0, np.inf, -np.inf)
+    return Witness(
+        target=names[attack.target],
+        known={names[place]: domains[place][value] for place, value in attack.known.items()},
+        secrets=(
+            domains[attack.target][attack.secrets[0]],
+            domains[attack.target][attack.secrets[1]],
+        ),
+        output=float(output[0]) if len(output) == 1 else tuple(map(float, output)),
+        model=problem.model,
+        index=problem.index,
+    )
+
+
+__all__ = ["Events", "conditional_laws", "search", "unknown_sets"]
