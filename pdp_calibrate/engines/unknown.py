@@ -20,7 +20,7 @@ from pdp_calibrate.errors import UnsupportedQueryError
 def search(
     problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
 ) -> Found:
-    """Return the group bound of the adversary who knows least; see `engines.table.search`."""
+    """Return the group bound of the adversary who knows least; see `engines.tables.search`."""
     del incumbent, deadline
     contributions = problem.contributions
     if contributions.table is not None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.estimators.statistics import GroupMoments, group_moments
+from pdp_calibrate.models import GaussianGroup
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +64,7 @@ def intraclass(frame: Any, *, value: Hashable, by: Hashable) -> Intraclass:
     >>> import pandas as pd
     >>> twins = pd.DataFrame({"pair": [1, 1, 2, 2, 3, 3], "height": [1, 2, 5, 6, 9, 9]})
     >>> round(intraclass(twins, value="height", by="pair").correlation, 3)
-    0.98
+    0.977
     """
     found: GroupMoments = group_moments(frame, value=value, by=by)
     groups, rows = sum(found.sizes.values()), found.rows
@@ -87,3 +88,30 @@ def intraclass(frame: Any, *, value: Hashable, by: Hashable) -> Intraclass:
         variance=within + max(0.0, (between - within) / average),
         sizes=found.sizes,
     )
+
+
+def gaussian_groups(
+    found: Intraclass,
+    *,
+    bounds: tuple[float, float],
+    confidence: float | None,
+    provenance: str,
+) -> list[GaussianGroup]:
+    """Return a group for every size, with the estimated correlation or its interval.
+
+    A correlation at or below −1/(m−1) is impossible among m members: the range is cut just above.
+    """
+    low, high = (found.correlation,) * 2 if confidence is None else found.interval(confidence)
+    groups = []
+    for size in sorted(found.sizes):
+        least = -(1 - 1e-6) / (size - 1) if size > 1 else -1.0
+        groups.append(
+            GaussianGroup(
+                size=size,
+                correlation=(max(low, least), max(high, least)),
+                bounds=bounds,
+                variance=found.variance,
+                provenance=provenance,
+            )
+        )
+    return groups

@@ -22,7 +22,7 @@ def columns_of(frame: Any) -> list[str]:
 
 def contingency(frame: Any, columns: Sequence[Hashable]) -> Counter[tuple[Hashable, ...]]:
     """Count how often each combination of values occurs in the columns."""
-    chosen, names = _complete(frame, columns)
+    chosen, names = complete_rows(frame, columns)
     counted = chosen.group_by(*names).agg(nw.len().alias("__count__"))
     return Counter(
         {
@@ -34,7 +34,7 @@ def contingency(frame: Any, columns: Sequence[Hashable]) -> Counter[tuple[Hashab
 
 def column_of(frame: Any, column: Hashable) -> FloatArray:
     """Return one column as floats."""
-    chosen, (name,) = _complete(frame, [column])
+    chosen, (name,) = complete_rows(frame, [column])
     if not chosen[name].dtype.is_numeric():
         raise ModelError(f"column {name} must hold numbers, got {chosen[name].dtype}.")
     return np.asarray(chosen[name].to_numpy(), dtype=np.float64)
@@ -42,7 +42,7 @@ def column_of(frame: Any, column: Hashable) -> FloatArray:
 
 def rows_of(frame: Any, columns: Sequence[Hashable]) -> Iterator[tuple[Hashable, ...]]:
     """Yield the rows of the columns, in order; for releases row by row only."""
-    chosen, _ = _complete(frame, columns)
+    chosen, _ = complete_rows(frame, columns)
     for row in chosen.iter_rows():
         yield tuple(plain(value) for value in row)
 
@@ -51,7 +51,7 @@ def group_sizes(frame: Any, by: Hashable | None) -> Counter[int]:
     """Count how many groups there are of each size."""
     if by is None:
         return Counter({len(_frame(frame)): 1})
-    chosen, (name,) = _complete(frame, [by])
+    chosen, (name,) = complete_rows(frame, [by])
     sizes = chosen.group_by(name).agg(nw.len().alias("__size__"))
     counted = sizes.group_by("__size__").agg(nw.len().alias("__count__"))
     return Counter(
@@ -60,6 +60,38 @@ def group_sizes(frame: Any, by: Hashable | None) -> Counter[int]:
             for size, count in counted.select("__size__", "__count__").iter_rows()
         }
     )
+
+
+def group_totals(frame: Any, by: str, value: str) -> Counter[tuple[int, int]]:
+    """Count the groups with each size and number of ones, from a long frame of zeros and ones."""
+    rows, _ = complete_rows(frame, [by, value])
+    if not (rows[value].dtype.is_numeric() or rows[value].dtype == nw.Boolean):
+        raise ModelError(f"column {value} must hold only 0 and 1.")
+    rows = rows.with_columns(nw.col(value).cast(nw.Float64).alias("__value__"))
+    if not ((rows["__value__"] == 0) | (rows["__value__"] == 1)).all():
+        raise ModelError(f"column {value} must hold only 0 and 1.")
+    groups = rows.group_by(by).agg(
+        nw.len().alias("__size__"), nw.col("__value__").sum().alias("__ones__")
+    )
+    counted = groups.group_by("__size__", "__ones__").agg(nw.len().alias("__count__"))
+    chosen = counted.select("__size__", "__ones__", "__count__").iter_rows()
+    return Counter({(int(size), int(ones)): int(count) for size, ones, count in chosen})
+
+
+def refuse_repeated(frame: Any, person: str, by: str) -> None:
+    """Raise if a person stands in two groups, or twice in one."""
+    rows, _ = complete_rows(frame, [person, by])
+    pairs = rows.unique(subset=[person, by])
+    several = len(pairs) - pairs[person].n_unique()
+    if several:
+        raise ModelError(
+            f"{several} of the entries in column {person} put a person into a further group of"
+            f" column {by}; everyone may belong to one only. Join such groups first."
+        )
+    if len(pairs) < len(rows):
+        raise ModelError(
+            f"column {person} names {len(rows) - len(pairs)} persons more than once within a group."
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +116,7 @@ def group_moments(frame: Any, *, value: Hashable, by: Hashable) -> GroupMoments:
     centred = column_of(frame, value)
     if not np.all(np.isfinite(centred)):
         raise ModelError(f"column {value} must be finite.")
-    chosen, (name,) = _complete(frame, [by])
+    chosen, (name,) = complete_rows(frame, [by])
     centred = centred - centred.mean()
     column = nw.new_series("__value__", centred, backend=nw.get_native_namespace(chosen))
     summed = (
@@ -111,50 +143,20 @@ def ranks_in_groups(
     frame: Any, by: Hashable | None, order_by: Hashable
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return for each row its place in its group, in order, and the size of the group."""
-    rows, groups = _in_order(frame, by, order_by)
+    chosen, names = complete_rows(frame, [order_by] if by is None else [order_by, by])
+    _, order = np.unique(chosen[names[0]].to_numpy(), return_inverse=True)
+    groups = np.zeros(len(order), dtype=np.int64)
+    if by is not None:
+        _, groups = np.unique(chosen[names[1]].to_numpy(), return_inverse=True)
+    rows = np.lexsort((order, groups))
+    same_group = np.diff(groups[rows]) == 0
+    if np.any(same_group & (np.diff(order[rows]) == 0)):
+        raise ModelError(f"column {order_by} has two equal entries in one group.")
     sizes = np.bincount(groups)
     starts = np.concatenate([[0], np.cumsum(sizes)])
     ranks = np.empty(len(rows), dtype=np.int64)
     ranks[rows] = np.arange(len(rows)) - starts[groups[rows]]
     return ranks, sizes[groups]
-
-
-def consecutive_rows(
-    frame: Any, *, by: Hashable | None, order_by: Hashable | None
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the positions of all pairs of rows that follow each other in a group.
-
-    Times that are numbers or dates must be equally spaced: a gap would pass for a neighbour.
-    """
-    rows, groups = _in_order(frame, by, order_by)
-    follows = groups[rows][1:] == groups[rows][:-1]
-    if order_by is not None:
-        chosen, (name,) = _complete(frame, [order_by])
-        times = chosen[name]
-        if times.dtype.is_numeric() or times.dtype.is_temporal():
-            steps = np.diff(times.to_numpy()[rows])[follows]
-            if len(steps) and not np.all(steps == steps[0]):
-                raise ModelError(f"the times in column {order_by} must be equally spaced.")
-    return rows[:-1][follows], rows[1:][follows]
-
-
-def _in_order(
-    frame: Any, by: Hashable | None, order_by: Hashable | None
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the rows sorted by group and time, and the number of each row's group."""
-    wanted = [column for column in (order_by, by) if column is not None]
-    chosen, names = _complete(frame, wanted) if wanted else (_frame(frame), [])
-    order = groups = np.zeros(len(chosen), dtype=np.int64)
-    if order_by is not None:
-        order = np.unique(chosen[names[0]].to_numpy(), return_inverse=True)[1]
-    if by is not None:
-        groups = np.unique(chosen[names[-1]].to_numpy(), return_inverse=True)[1]
-    rows = np.lexsort((order, groups))
-    if order_by is not None:
-        same = (np.diff(groups[rows]) == 0) & (np.diff(order[rows]) == 0)
-        if np.any(same):
-            raise ModelError(f"column {order_by} has two equal entries in one group.")
-    return rows, groups
 
 
 def rows_in(frame: Any) -> int:
@@ -171,12 +173,12 @@ def parts_of(frame: Any, column: Hashable) -> list[tuple[Hashable, Any]]:
 
 def groups_cross(frame: Any, by: Hashable, column: Hashable) -> bool:
     """Whether some group has rows with different values in the column."""
-    chosen, (group, part) = _complete(frame, [by, column])
+    chosen, (group, part) = complete_rows(frame, [by, column])
     pairs = chosen.unique([group, part])
     return len(pairs) > pairs[group].n_unique()
 
 
-def _complete(frame: Any, columns: Sequence[Hashable]) -> tuple[nw.DataFrame[Any], list[str]]:
+def complete_rows(frame: Any, columns: Sequence[Hashable]) -> tuple[nw.DataFrame[Any], list[str]]:
     """Select the columns; refuse absent ones, an empty frame and missing values.
 
     Messages name the column and how many cells are missing, never a value.

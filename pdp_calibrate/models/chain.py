@@ -207,7 +207,7 @@ def _stationary(kernel: FloatArray) -> FloatArray:
     law = np.ones(len(rates))
     for state in range(1, last + 1):
         law[state] = law[:state] @ rates[:state, state]
-    return law / law.sum()
+    return np.asarray(law / law.sum())
 
 
 def _read_only(array: FloatArray) -> FloatArray:

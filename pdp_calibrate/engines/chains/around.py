@@ -51,7 +51,7 @@ def walk_around(walk: Walk, rules: Rules, threshold: float, deadline: float) -> 
             if np.any(ends.left_far) or np.any(ends.left_far_none):
                 costs[ahead] += diameters[left.distance]
         (upper, at, known), (lower, low_at, low_known, end), bound = walk.right_ends(
-            rows, masses, size, ends, costs, max(threshold, outcome.upper)
+            rows, masses, size, left.inside, ends, costs, max(threshold, outcome.upper)
         )
         if upper > outcome.upper:
             far_left = bool(ends.left_far[at] if known else ends.left_far_none[at])

@@ -131,7 +131,8 @@ def compare(rows, masses, size, form):
 @numba.njit(cache=True)
 def run_right(
     left, left_masses, size, points, matrix, step, decay, lack, form,
-    known_up, known_low, none_up, none_low, prune_cost, threshold, buffers, shifted,
+    known_up, known_low, none_up, none_low, known_cost, none_cost, prune_cost, threshold,
+    buffers, shifted,
 ):  # fmt: skip
     """Walk to the right of the target and compare secrets wherever a window may end.
 
@@ -148,6 +149,8 @@ def run_right(
         or that has b unknown tuples up to the end of the chain; −inf where there is none.
     known_low, none_low
         NOT, TAILS or WHOLE, for the lower end.
+    known_cost, none_cost
+        What to take off for the lower end.
     prune_cost
         At b: bound on what any window reaching further can leak beyond this one's worst end.
     threshold
@@ -185,7 +188,7 @@ def run_right(
                 worst = max(worst, whole)
                 if whole + known_up[b] > upper:
                     upper, upper_at, upper_known = whole + known_up[b], b, True
-                gain = whole if known_low[b] == WHOLE else ends
+                gain = (whole if known_low[b] == WHOLE else ends) - known_cost[b]
                 if known_low[b] != NOT and gain > lower:
                     lower, lower_at, lower_known, lower_end = gain, b, True, u
         if none_up[b - 1] > -np.inf or none_low[b - 1] != NOT:
@@ -197,7 +200,7 @@ def run_right(
             whole, ends = compare(summed, totals, size, form)
             if whole + none_up[b - 1] > upper:
                 upper, upper_at, upper_known = whole + none_up[b - 1], b - 1, False
-            gain = whole if none_low[b - 1] == WHOLE else ends
+            gain = (whole if none_low[b - 1] == WHOLE else ends) - none_cost[b - 1]
             if none_low[b - 1] != NOT and gain > lower:
                 lower, lower_at, lower_known, lower_end = gain, b - 1, False, 0
         bound = max(bound, upper)

@@ -52,12 +52,13 @@ def lattice_of(added: FloatArray, window: int, largest: int) -> Lattice:
         )
     total = float(np.sort(added.max(axis=1))[-window:].sum())
     step = _common_step(values)
-    if step is None or total / step > 8 * largest:
+    exact = step is not None and total / step <= 8 * largest
+    if step is None or not exact:
         step = _best_step(values, total, largest)
     points = np.rint(added / step).astype(np.int64)
     errors = np.abs(added - points * step).max(axis=1)
-    # The difference above is itself rounded, by at most a few units of the contribution's last place.
-    errors = np.where(errors > 0, errors + 4 * np.finfo(float).eps * added.max(axis=1), 0.0)
+    if not exact:  # then products and differences above were rounded themselves
+        errors = errors + 4 * np.finfo(np.float64).eps * added.max(axis=1)
     return Lattice(step=step, points=points, errors=errors)
 
 

@@ -27,12 +27,13 @@ from pdp_calibrate.models import MarkovChain
 from pdp_calibrate.models.table import MAXIMAL_CELLS
 
 _WRITTEN_OUT = 12  # tuples up to which a chain may be searched as a joint table
+_QUICK_LAWS = 500_000  # up to here a table beats a lattice onto which contributions are rounded
 
 
 def search(
     problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
 ) -> Found:
-    """Find the worst adversary of a Markov chain; see `engines.table.search`.
+    """Find the worst adversary of a Markov chain; see `engines.tables.search`.
 
     Exact for chains of up to 200 tuples whose contributions lie on a lattice. Otherwise a bracket:
     windows are cut where the chain has forgotten, and contributions rounded.
@@ -48,6 +49,9 @@ def search(
         if several:
             return _bound_only(problem, chain, scale)
     setup = setup_of(chain, contributions)
+    if _is_small(chain) and setup.lattice(setup.reach(scale)).errors.any():
+        joint = chain.to_table()
+        return search_table(problem, joint, scale, incumbent=incumbent, deadline=deadline)
     if problem.knowledge.known is not None:
         return search_one(problem, setup, scale)
     return _search_all(problem, setup, scale, incumbent, deadline)
@@ -66,6 +70,12 @@ def _separated(problem: Problem) -> bool:
 def _fits_a_table(chain: MarkovChain) -> bool:
     cells = len(chain.states) ** min(chain.length, 64)
     return cells <= MAXIMAL_CELLS and chain.log_rarest() > math.log(np.finfo(np.float64).tiny) + 1
+
+
+def _is_small(chain: MarkovChain) -> bool:
+    """Whether all conditional laws of the joint table are quickly listed."""
+    laws = chain.length * (2 * len(chain.states)) ** min(chain.length, 64)
+    return laws <= _QUICK_LAWS and _fits_a_table(chain)
 
 
 def _bound_only(problem: Problem, chain: MarkovChain, scale: float) -> Found:

@@ -20,6 +20,8 @@ FULL_LENGTH = 200
 _LONGEST = 1000  # tuples on one side beyond which no window is walked
 _WORK = 4e9  # elementary steps of one search
 _PATIENCE = 10  # times as many where the chain never forgets and nothing else helps
+_LATTICE_WORK = 2e10  # the same, where contributions must be rounded to a lattice
+_FORGOTTEN = 1e-3  # diameter at which most windows can be pruned
 _TOLERANCE = 2e-7  # what truncation may add on each side, of the smallest leakage
 _KEPT = 8  # chains and queries remembered
 
@@ -78,8 +80,11 @@ class Setup:
     def lattice(self, reach: int) -> Lattice:
         """Return the lattice on which sums within reach are counted."""
         if reach not in self._lattices:
-            window = min(self.length, 2 * reach + 1)
-            largest = int(np.clip(_WORK / self._runs(reach), 512, 2**17))
+            # Windows much longer than the chain's memory are rarely walked: see `around`.
+            forgotten = np.flatnonzero(self.diameters <= _FORGOTTEN)
+            usual = min(reach, int(forgotten[0])) if len(forgotten) else reach
+            largest = int(np.clip(_LATTICE_WORK / self._runs(usual), 512, 2**15))
+            window = min(self.length, 2 * usual + 1)
             self._lattices[reach] = lattice_of(self.added, window, largest)
         return self._lattices[reach]
 

@@ -79,7 +79,7 @@ def _window(walk: Walk, place: Place, left: Side, right: Side, code: int) -> Out
 
     def visit(side: Side, rows: FloatArray, masses: FloatArray, size: int) -> None:
         (upper, _, _), (lower, _, _, end), _ = walk.right_ends(
-            rows, masses, size, ends, np.full(steps, np.inf), np.inf
+            rows, masses, size, side.inside, ends, np.full(steps, np.inf), np.inf
         )
         outcome.upper = max(outcome.upper, upper)
         if lower > outcome.lower:

@@ -37,14 +37,11 @@ class Walk:
         self.own = points[place]
         if target is None:
             self.left, self.right = np.tile(points[0], (left, 1)), np.tile(points[0], (right, 1))
-            longest = min(left + right, setup.length)
-            errors = lattice.errors[0] * (longest + 1)
-            total = int(self.own.max()) * (longest + 1)
+            total = int(self.own.max()) * (min(left + right, setup.length) + 1)
         else:
             self.left = points[max(place - left, 0) : place][::-1]
             self.right = points[place + 1 : place + 1 + right]
             window = slice(max(place - left, 0), place + 1 + right)
-            errors = float(lattice.errors[window].sum())
             total = int(points[window].max(axis=1).sum())
         self.step = lattice.step / scale
         width = total * self.step
@@ -61,7 +58,12 @@ class Walk:
         states = setup.states
         self.buffers = np.empty((2, states, states, total + 1))
         self.shifted = np.empty((states, total + 1))
-        self.error = self._rounding(left + right, width) + 2 * errors / scale
+        self.error = self._rounding(left + right, width)
+        moved = 2 * lattice.errors / scale  # what rounding a tuple's contributions may cost
+        before = np.full(left, moved[0]) if target is None else moved[max(place - left, 0) : place]
+        after = np.full(right, moved[0]) if target is None else moved[place + 1 :][:right]
+        self.left_costs = moved[place] + np.concatenate([[0.0], np.cumsum(before[::-1])])
+        self.right_costs = np.concatenate([[0.0], np.cumsum(after)])
 
     def _rounding(self, steps: int, width: float) -> float:
         """Bound the rounding error of a log-ratio.
@@ -127,24 +129,32 @@ class Walk:
         size = int(self.own.max()) + 1
         gaps = np.abs(np.arange(size) - self.own[:, np.newaxis])
         if self.form == LOGS:
-            return -gaps * self.step
-        return self.lack[gaps] if self.form == DEFICITS else self.decay[gaps]
+            return np.asarray(-gaps * self.step)
+        return np.asarray((self.lack if self.form == DEFICITS else self.decay)[gaps])
 
     def right_ends(
         self,
         rows: FloatArray,
         masses: FloatArray,
         size: int,
+        inside: int,
         ends: Ends,
         prune_cost: FloatArray,
         threshold: float,
     ) -> tuple[tuple[float, int, bool], tuple[float, int, bool, int], float]:
-        """Walk to the right and compare secrets at all ends that count."""
+        """Walk to the right and compare secrets at all ends that count.
+
+        `inside` is the number of unknown tuples on the left.
+        """
+        steps = np.arange(len(ends.known_up))
+        last = len(self.right_costs) - 1
+        none_cost = self.left_costs[inside] + self.right_costs[np.minimum(steps, last)]
+        known_cost = self.left_costs[inside] + self.right_costs[np.clip(steps - 1, 0, last)]
         found: tuple[tuple[float, int, bool], tuple[float, int, bool, int], float] = run_right(
             np.ascontiguousarray(rows), np.ascontiguousarray(masses), size, self.right,
             self.matrix, self.step, self.decay, self.lack, self.form,
-            ends.known_up, ends.known_low, ends.none_up, ends.none_low,
-            prune_cost, threshold, self.buffers, self.shifted,
+            ends.known_up + known_cost, ends.known_low, ends.none_up + none_cost, ends.none_low,
+            known_cost, none_cost, prune_cost + known_cost, threshold, self.buffers, self.shifted,
         )  # fmt: skip
         return found
 

@@ -13,9 +13,10 @@ from pdp_calibrate.models import BinaryGroup
 def search(
     problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
 ) -> Found:
-    """Find the worst adversary of an exchangeable group; see `engines.table.search`."""
-    engine = binary if isinstance(problem.model, BinaryGroup) else categories
-    return engine.search(problem, scale, incumbent=incumbent, deadline=deadline)
+    """Find the worst adversary of an exchangeable group; see `engines.tables.search`."""
+    if isinstance(problem.model, BinaryGroup):
+        return binary.search(problem, scale, incumbent=incumbent, deadline=deadline)
+    return categories.search(problem, scale, incumbent=incumbent, deadline=deadline)
 
 
 __all__ = ["search"]

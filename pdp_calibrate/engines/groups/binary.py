@@ -49,7 +49,7 @@ class _Case:
 def search(
     problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
 ) -> Found:
-    """Find the worst adversary of an exchangeable group; see `engines.table.search`."""
+    """Find the worst adversary of an exchangeable group; see `engines.tables.search`."""
     group = problem.model
     if not isinstance(group, BinaryGroup):
         raise TypeError(f"this engine searches binary groups, got {group!r}.")
@@ -169,7 +169,7 @@ class _Search:
         return dataclasses.replace(found, lower=max(0.0, gain - error), witness=witness)
 
     def _moved(self, target: int, unknown: tuple[int, ...], point: int) -> float:
-        """What the target and the unknown members add at a point of the lattice."""
+        """Return what the target and the unknown members add at a point of the lattice."""
         if self.problem.hidden_noise:
             return math.inf if (point > 0) == (self.step > 0) else -math.inf
         values = self.problem.contributions.values

@@ -40,7 +40,7 @@ _Case = tuple[int, int, int]
 def search(
     problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
 ) -> Found:
-    """Find the worst adversary of an exchangeable group; see `engines.table.search`."""
+    """Find the worst adversary of an exchangeable group; see `engines.tables.search`."""
     group = problem.model
     if not isinstance(group, CategoryGroup):
         raise TypeError(f"this engine searches groups with categories, got {group!r}.")
@@ -171,7 +171,8 @@ class _Search:
             possible = peaks > -np.inf
             shares = np.exp(logs - np.where(possible, peaks, 0.0)[..., np.newaxis])
             laws = np.zeros((*peaks.shape, len(sums)))
-            np.add.at(laws, (slice(None), slice(None), inverse.ravel()), shares)
+            for place, column in enumerate(inverse.ravel()):
+                laws[..., column] += shares[..., place]
             totals = laws.sum(axis=2, keepdims=True)
             laws = np.divide(laws, totals, out=np.full_like(laws, 1 / len(sums)), where=totals > 0)
             log_density, error = log_densities(
