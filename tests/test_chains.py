@@ -19,6 +19,7 @@ from tests.test_groups import bracket_holds
 ALL, WEAKEST = pdp.Adversaries.all(), pdp.Adversaries.weakest()
 search = importlib.import_module("pdp_calibrate.engines.chains.search")
 setup = importlib.import_module("pdp_calibrate.engines.chains.setup")
+windows = importlib.import_module("pdp_calibrate.engines.chains.windows")
 
 
 def binary(up, stay, length, **changes):
@@ -149,6 +150,39 @@ def test_longer_chains_equal_windows_evaluated_one_by_one(up, stay, weights):
         leak = pdp.leakage(chain, query, scale=scale)
         assert leak.exact
         assert leak.value == pytest.approx(windows_by_hand(chain, weights, scale), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_bracket_holds_the_truth_to_sixty_digits(seed):
+    rng = np.random.default_rng(seed)
+    chain = random_chain(rng, longest=4)
+    query, function = random_query(rng, chain)
+    cells = chain.to_table().probabilities
+    for scale in (1e-4, 0.5, 1e5):
+        for adversaries, admits in ((ALL, lambda i, k: True), (WEAKEST, lambda i, k: not k)):  # noqa: ARG005
+            leak = pdp.leakage(chain, query, scale=scale, adversaries=adversaries)
+            exact, _ = oracle.worst_leakage_mpmath(
+                cells, chain.domains, lambda x: function(tuple(map(float, x))), scale, admits
+            )
+            # The table's cells are themselves rounded products: a few units of the last place.
+            slack = 1e-15 * min(1.0, 10 / scale)
+            assert leak.lower - slack <= float(exact) <= leak.value + slack
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_pruning_leaves_out_nobody_worse(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    transition = rng.dirichlet(np.ones(2), size=2)
+    weights = [1.0] * 25 if seed % 2 else rng.integers(-2, 4, size=25).astype(float).tolist()
+    scale = float(rng.choice([0.5, 4.0]))
+    leaks = []
+    for prune in (True, False):
+        if not prune:
+            monkeypatch.setattr(windows.Rules, "may_prune", False)
+        chain = pdp.MarkovChain(transition=transition, length=25)
+        leaks.append(pdp.leakage(chain, pdp.Linear(weights=weights), scale=scale))
+    assert leaks[0].value == pytest.approx(leaks[1].value, rel=1e-12)
+    assert leaks[0].exact
 
 
 REFERENCE = [  # P(0→1), P(1→1); scales: exact (weakest), all adversaries, Birkhoff
