@@ -1,0 +1,224 @@
+"""The Lipschitz bound of a joint table: every adversary, every value known, every two secrets.
+
+A closed form bounds each adversary first; the dual program is then solved in falling order of
+these bounds, until what is left cannot be worse. Answers along a line, such as one sum released
+again and again, need no program at all.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF
+from pdp_calibrate.engines.lipschitz import certified_bound, line_bounds, spread_bounds
+from pdp_calibrate.engines.problem import Problem
+from pdp_calibrate.engines.tables.events import conditional_laws
+from pdp_calibrate.models import JointTable
+from pdp_calibrate.models.base import FloatArray
+
+LARGEST_WORK = 2e7  # numbers in all conditional laws of all adversaries together
+_Pair = tuple[int, int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _View:
+    """What adversaries with one target and one unknown set see, for all that they may know."""
+
+    laws: FloatArray
+    """P(cell | x_K, x_i), shape (values of x_K, values of x_i, cells)."""
+    possible: npt.NDArray[np.bool_]
+    """Whether x_i occurs together with x_K."""
+    answers: FloatArray
+    """In units of the scales, shape (values of x_K or 1, values of x_i, cells, coordinates)."""
+    changes: FloatArray | None
+    """ε₀ times the number of unknown tuples that differ, between two cells; None without ε₀."""
+    dp_epsilon: float
+    """ε₀."""
+    additions: int
+    """Bound on the rounded operations behind each number."""
+
+    def pairs(self) -> Iterator[_Pair]:
+        """Yield each value of x_K with two secrets that can occur together with it."""
+        for event, possible in enumerate(self.possible):
+            secrets = np.flatnonzero(possible).tolist()
+            yield from ((event, one, other) for one in secrets for other in secrets if one != other)
+
+    def costs(self, pair: _Pair) -> FloatArray:
+        """Return the cost between the cells of two secrets, in nats, rounded up."""
+        event, one, other = pair
+        answers = self.answers[event % len(self.answers)]
+        total = np.abs(answers[one][:, np.newaxis] - answers[other]).sum(axis=-1)
+        if self.changes is not None:
+            total = total + self.changes + self.dp_epsilon
+        return np.asarray(total * (1 + 16 * UNIT_ROUNDOFF))
+
+
+def is_affordable(problem: Problem) -> bool:
+    """Whether all adversaries of a joint table can be looked at one by one."""
+    if not isinstance(problem.model, JointTable):
+        return False
+    tuples = len(problem.model.names)
+    sets = 1 if problem.knowledge.known is not None else 2 ** (tuples - 1)
+    return problem.model.probabilities.size * sets * tuples <= LARGEST_WORK
+
+
+def dual_bound(
+    problem: Problem,
+    *,
+    dp_epsilon: float = 0.0,
+    incumbent: float = 0.0,
+    enough: float = math.inf,
+    deadline: float = math.inf,
+) -> float:
+    """Bound the leakage of Laplace answers and any ε₀-DP mechanism together.
+
+    Parameters
+    ----------
+    problem
+        A joint table; contributions in units of the scales.
+    dp_epsilon
+        ε₀: the plain-DP budget (substitution) of whatever else was released; 0 for nothing.
+    incumbent
+        Adversaries who cannot leak more than this need not be told apart.
+    enough
+        A bound above this may be returned as soon as it is met.
+    deadline
+        Value of `time.monotonic()` after which the rest counts with the closed form.
+    """
+    cases = sorted(
+        ((float(_closed_form(view, list(view.pairs())).max(initial=0.0)), target, unknown))
+        for target in problem.knowledge.targets
+        for unknown in problem.knowledge.unknown_sets(target)
+        if unknown
+        for view in [_view(problem, target, unknown, dp_epsilon)]
+    )
+    best = _strongest(problem, dp_epsilon)
+    while cases:
+        closed, target, unknown = cases.pop()
+        if closed <= max(best, incumbent) or time.monotonic() > deadline:
+            return max(best, closed)  # bounds fall from case to case, so this one covers the rest
+        view = _view(problem, target, unknown, dp_epsilon)
+        best = max(best, _worst_pair(view, max(best, incumbent), enough, deadline))
+        if best > enough:
+            return max(best, closed)
+    return best
+
+
+def _strongest(problem: Problem, dp_epsilon: float) -> float:
+    """Knowing everyone else, x_i moves the likelihood by LS_i and ε₀, whatever θ is."""
+    knowledge = problem.knowledge
+    if not knowledge.admits_strongest:
+        return 0.0
+    ranges = problem.contributions.tuple_ranges()[list(knowledge.targets)]
+    return (float(ranges.max()) + dp_epsilon) * (1 + 16 * UNIT_ROUNDOFF)
+
+
+def _worst_pair(view: _View, threshold: float, enough: float, deadline: float) -> float:
+    """Return a bound on all pairs of one view, exact for those above the threshold."""
+    pairs = list(view.pairs())
+    along = _along_line(view, pairs)
+    if along is not None:
+        return float(along.max(initial=0.0))
+    closed = _closed_form(view, pairs)
+    best = 0.0
+    for place in np.argsort(-closed):
+        if closed[place] <= max(best, threshold) or time.monotonic() > deadline:
+            return max(best, float(closed[place]))
+        event, one, other = pairs[place]
+        value = certified_bound(
+            view.laws[event, one],
+            view.laws[event, other],
+            view.costs(pairs[place]),
+            additions=view.additions,
+        )
+        best = max(best, min(value, float(closed[place])))
+        if best > enough:
+            return max(best, float(closed[place]))
+    return best
+
+
+def _closed_form(view: _View, pairs: list[_Pair]) -> FloatArray:
+    """Bound each pair by the move of the target alone, then of the unknown tuples alone.
+
+    g(x_i, u) ≤ e^{c₀}·g(x_i', u) with c₀ the largest cost of changing x_i; as a function of u the
+    right side varies by no more than all unknown tuples can move it.
+    """
+    if not pairs:
+        return np.zeros(0)
+    events, ones, others = np.array(pairs).T
+    places = events % len(view.answers)
+    spreads = np.ptp(view.answers, axis=2).sum(axis=-1)
+    own = np.abs(view.answers[places, ones] - view.answers[places, others]).sum(axis=-1).max(axis=1)
+    wide = spreads[places, others]
+    if view.changes is not None:
+        own, wide = own + view.dp_epsilon, wide + view.changes.max()
+    moved = spread_bounds(
+        view.laws[events, ones], view.laws[events, others], wide, additions=view.additions
+    )
+    return np.asarray((own + moved) * (1 + 16 * UNIT_ROUNDOFF))
+
+
+def _along_line(view: _View, pairs: list[_Pair]) -> FloatArray | None:
+    """Bound each pair exactly where answers move along a line; None where they do not."""
+    if view.changes is not None or len(view.answers) > 1 or not pairs:
+        return None
+    points = view.answers[0].reshape(-1, view.answers.shape[-1])
+    signs = np.sign((points - points.mean(axis=0)).T @ (points @ np.ones(points.shape[-1])))
+    distinct, inverse = np.unique(points, axis=0, return_inverse=True)
+    order = np.argsort(distinct @ signs, kind="stable")
+    jumps = np.diff(distinct[order], axis=0)
+    if np.any(jumps * signs < 0) or np.any((signs == 0) & (np.ptp(points, axis=0) > 0)):
+        return None
+    rank = np.empty(len(distinct), dtype=np.intp)
+    rank[order] = np.arange(len(distinct))
+    ranks = rank[inverse.ravel()].reshape(view.answers.shape[1:3])
+    events, ones, others = np.array(pairs).T
+    first, second = np.zeros((2, len(pairs), len(distinct)))
+    rows = np.arange(len(pairs))[:, np.newaxis]
+    np.add.at(first, (rows, ranks[ones]), view.laws[events, ones])
+    np.add.at(second, (rows, ranks[others]), view.laws[events, others])
+    steps = np.abs(jumps).sum(axis=1) * (1 + 16 * UNIT_ROUNDOFF)
+    return line_bounds(first, second, steps, additions=2 * view.additions)
+
+
+def _view(problem: Problem, target: int, unknown: tuple[int, ...], dp_epsilon: float) -> _View:
+    """Condition the table; cells with equal answers are one unless ε₀ tells them apart."""
+    if dp_epsilon == 0:
+        events = conditional_laws(problem, target, unknown)
+        return _View(
+            laws=events.laws,
+            possible=events.possible,
+            answers=events.atoms,
+            changes=None,
+            dp_epsilon=0.0,
+            additions=events.additions + 2 * len(problem.model.names),
+        )
+    if not isinstance(problem.model, JointTable):
+        raise TypeError(f"the dual bound is about joint tables, got {problem.model!r}.")
+    table, axes = problem.model, range(len(problem.model.names))
+    known = tuple(axis for axis in axes if axis != target and axis not in unknown)
+    order = (*known, target, *unknown)
+    sizes = [len(table.domains[axis]) for axis in unknown]
+    cells = math.prod(sizes)
+    masses = table.probabilities.transpose(order).reshape(-1, len(table.domains[target]), cells)
+    totals = masses.sum(axis=-1)
+    possible = totals > 0
+    laws = masses / np.where(possible, totals, 1.0)[..., np.newaxis]
+    answers = problem.contributions.in_every_cell()
+    answers = answers.transpose(*order, len(axes)).reshape(*masses.shape, -1)
+    indices = np.indices(sizes).reshape(len(sizes), -1)
+    differ = (indices[:, :, np.newaxis] != indices[:, np.newaxis]).sum(axis=0)
+    return _View(
+        laws=laws,
+        possible=possible,
+        answers=answers if np.any(answers) else answers[:1],
+        changes=dp_epsilon * differ,
+        dp_epsilon=dp_epsilon,
+        additions=2 * cells + 4 * len(axes),
+    )
