@@ -1,8 +1,8 @@
 """The Lipschitz bound of a joint table: every adversary, every value known, every two secrets.
 
-A closed form bounds each adversary first; the dual program is then solved in falling order of
-these bounds, until what is left cannot be worse. Answers along a line, such as one sum released
-again and again, need no program at all.
+A recursion bounds each adversary first; the dual program is then solved in falling order of these
+bounds, until what is left cannot be worse or the programs have taken long enough. Answers along a
+line, such as one sum released again and again, need no program at all.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ import numpy.typing as npt
 
 from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF
 from pdp_calibrate.engines.lipschitz import certified_bound, line_bounds, spread_bounds
+from pdp_calibrate.engines.peeling import Case, peeled_bounds
 from pdp_calibrate.engines.problem import Problem
 from pdp_calibrate.engines.tables.events import conditional_laws
 from pdp_calibrate.models import JointTable
 from pdp_calibrate.models.base import FloatArray
 
-LARGEST_WORK = 2e7  # numbers in all conditional laws of all adversaries together
+_LARGEST_WORK = 5e6  # numbers in all conditional laws of all adversaries together
+_LARGEST_PROGRAMS = 300_000  # cells of all plans together: some seconds
 _Pair = tuple[int, int, int]
 
 
@@ -65,7 +67,7 @@ def is_affordable(problem: Problem) -> bool:
         return False
     tuples = len(problem.model.names)
     sets = 1 if problem.knowledge.known is not None else 2 ** (tuples - 1)
-    return problem.model.probabilities.size * sets * tuples <= LARGEST_WORK
+    return problem.model.probabilities.size * sets * tuples <= _LARGEST_WORK
 
 
 def dual_bound(
@@ -91,23 +93,53 @@ def dual_bound(
     deadline
         Value of `time.monotonic()` after which the rest counts with the closed form.
     """
-    cases = sorted(
-        ((float(_closed_form(view, list(view.pairs())).max(initial=0.0)), target, unknown))
-        for target in problem.knowledge.targets
-        for unknown in problem.knowledge.unknown_sets(target)
-        if unknown
-        for view in [_view(problem, target, unknown, dp_epsilon)]
-    )
+    views = _Views(problem, dp_epsilon)
+    cases = sorted((float(views.closed(case).max(initial=0.0)), *case) for case in views.cases)
     best = _strongest(problem, dp_epsilon)
+    work = _LARGEST_PROGRAMS
     while cases:
         closed, target, unknown = cases.pop()
-        if closed <= max(best, incumbent) or time.monotonic() > deadline:
+        if closed <= max(best, incumbent) or work <= 0 or time.monotonic() > deadline:
             return max(best, closed)  # bounds fall from case to case, so this one covers the rest
-        view = _view(problem, target, unknown, dp_epsilon)
-        best = max(best, _worst_pair(view, max(best, incumbent), enough, deadline))
+        found, used = _worst_pair(views, (target, unknown), max(best, incumbent), enough, deadline)
+        best, work = max(best, found), work - used
         if best > enough:
             return max(best, closed)
     return best
+
+
+class _Views:
+    """All adversaries of a table but those who know everyone else, with a bound on each."""
+
+    def __init__(self, problem: Problem, dp_epsilon: float) -> None:
+        self.problem, self.dp_epsilon = problem, dp_epsilon
+        knowledge = problem.knowledge
+        self.cases: list[Case] = [
+            (target, unknown)
+            for target in knowledge.targets
+            for unknown in knowledge.unknown_sets(target)
+            if unknown
+        ]
+        self.peeled: dict[Case, FloatArray] | None = None
+        everyone = tuple(range(1, len(problem.model.names)))
+        whole = _view(problem, 0, everyone, dp_epsilon) if everyone else None
+        self.on_line = whole is not None and _line_of(whole) is not None
+        if not self.on_line and isinstance(problem.model, JointTable):
+            answers = problem.contributions.in_every_cell()
+            self.peeled = peeled_bounds(problem.model.probabilities, answers, dp_epsilon)
+
+    def view(self, case: Case) -> _View:
+        """Condition the table on what the adversary knows."""
+        return _view(self.problem, *case, self.dp_epsilon)
+
+    def closed(self, case: Case) -> FloatArray:
+        """Bound each pair of the case, in the order of the view's pairs."""
+        if self.peeled is None:
+            view = self.view(case)
+            return _closed_form(view, list(view.pairs()))
+        bounds = self.peeled[case]
+        bounds = bounds.reshape(-1, *bounds.shape[-2:])
+        return np.asarray(bounds[tuple(np.array(list(self.view(case).pairs())).reshape(-1, 3).T)])
 
 
 def _strongest(problem: Problem, dp_epsilon: float) -> float:
@@ -119,28 +151,29 @@ def _strongest(problem: Problem, dp_epsilon: float) -> float:
     return (float(ranges.max()) + dp_epsilon) * (1 + 16 * UNIT_ROUNDOFF)
 
 
-def _worst_pair(view: _View, threshold: float, enough: float, deadline: float) -> float:
-    """Return a bound on all pairs of one view, exact for those above the threshold."""
+def _worst_pair(
+    views: _Views, case: Case, threshold: float, enough: float, deadline: float
+) -> tuple[float, int]:
+    """Return a bound on all pairs of one case, and the size of the programs it took."""
+    view = views.view(case)
     pairs = list(view.pairs())
-    along = _along_line(view, pairs)
-    if along is not None:
-        return float(along.max(initial=0.0))
-    closed = _closed_form(view, pairs)
-    best = 0.0
+    if views.on_line:
+        return float(_along_line(view, pairs).max(initial=0.0)), 0
+    closed = views.closed(case)
+    best, used = 0.0, 0
     for place in np.argsort(-closed):
         if closed[place] <= max(best, threshold) or time.monotonic() > deadline:
-            return max(best, float(closed[place]))
+            return max(best, float(closed[place])), used
         event, one, other = pairs[place]
+        costs = view.costs(pairs[place])
+        used += costs.size
         value = certified_bound(
-            view.laws[event, one],
-            view.laws[event, other],
-            view.costs(pairs[place]),
-            additions=view.additions,
+            view.laws[event, one], view.laws[event, other], costs, additions=view.additions
         )
         best = max(best, min(value, float(closed[place])))
-        if best > enough:
-            return max(best, float(closed[place]))
-    return best
+        if best > enough or used > _LARGEST_PROGRAMS:
+            return max(best, float(closed[place])), used
+    return best, used
 
 
 def _closed_form(view: _View, pairs: list[_Pair]) -> FloatArray:
@@ -164,9 +197,9 @@ def _closed_form(view: _View, pairs: list[_Pair]) -> FloatArray:
     return np.asarray((own + moved) * (1 + 16 * UNIT_ROUNDOFF))
 
 
-def _along_line(view: _View, pairs: list[_Pair]) -> FloatArray | None:
-    """Bound each pair exactly where answers move along a line; None where they do not."""
-    if view.changes is not None or len(view.answers) > 1 or not pairs:
+def _line_of(view: _View) -> tuple[npt.NDArray[np.intp], FloatArray] | None:
+    """Return the rank of each answer on a line and the steps of that line, if there is one."""
+    if view.changes is not None or len(view.answers) > 1:
         return None
     points = view.answers[0].reshape(-1, view.answers.shape[-1])
     signs = np.sign((points - points.mean(axis=0)).T @ (points @ np.ones(points.shape[-1])))
@@ -177,13 +210,21 @@ def _along_line(view: _View, pairs: list[_Pair]) -> FloatArray | None:
         return None
     rank = np.empty(len(distinct), dtype=np.intp)
     rank[order] = np.arange(len(distinct))
-    ranks = rank[inverse.ravel()].reshape(view.answers.shape[1:3])
+    steps = np.abs(jumps).sum(axis=1) * (1 + 16 * UNIT_ROUNDOFF)
+    return rank[inverse.ravel()].reshape(view.answers.shape[1:3]), np.asarray(steps)
+
+
+def _along_line(view: _View, pairs: list[_Pair]) -> FloatArray:
+    """Bound each pair exactly, the answers moving along a line."""
+    line = _line_of(view)
+    if line is None or not pairs:
+        return _closed_form(view, pairs)
+    ranks, steps = line
     events, ones, others = np.array(pairs).T
-    first, second = np.zeros((2, len(pairs), len(distinct)))
+    first, second = np.zeros((2, len(pairs), len(steps) + 1))
     rows = np.arange(len(pairs))[:, np.newaxis]
     np.add.at(first, (rows, ranks[ones]), view.laws[events, ones])
     np.add.at(second, (rows, ranks[others]), view.laws[events, others])
-    steps = np.abs(jumps).sum(axis=1) * (1 + 16 * UNIT_ROUNDOFF)
     return line_bounds(first, second, steps, additions=2 * view.additions)
 
 
