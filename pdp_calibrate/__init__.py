@@ -22,10 +22,16 @@ if TYPE_CHECKING:
         verify as verify,
     )
     from pdp_calibrate.engines import Leakage as Leakage, leakage as leakage, paper as paper
+    from pdp_calibrate.engines.black_box import (
+        black_box_leakage as black_box_leakage,
+        dp_budget as dp_budget,
+    )
     from pdp_calibrate.engines.posterior import Beliefs as Beliefs, posterior as posterior
+    from pdp_calibrate.engines.result import Bound as Bound
     from pdp_calibrate.errors import (
         BudgetExceededError as BudgetExceededError,
         CalibrationError as CalibrationError,
+        LedgerError as LedgerError,
         ModelError as ModelError,
         ModelFitWarning as ModelFitWarning,
         PdpError as PdpError,
@@ -37,6 +43,7 @@ if TYPE_CHECKING:
     from pdp_calibrate.estimators.pearson import Correlations as Correlations, pearson as pearson
     from pdp_calibrate.estimators.table import TableEstimator as TableEstimator
     from pdp_calibrate.explain import explain as explain
+    from pdp_calibrate.ledger import Entry as Entry, Ledger as Ledger
     from pdp_calibrate.models import (
         Blocks as Blocks,
         Gaussian as Gaussian,
@@ -62,14 +69,17 @@ _HOMES = {
     "calibration": "Calibration JointCalibration JointRelease Release calibrate"
     " calibrate_to_accuracy verify",
     "engines": "Leakage leakage paper",
+    "engines.black_box": "black_box_leakage dp_budget",
     "engines.posterior": "Beliefs posterior",
-    "errors": "BudgetExceededError CalibrationError ModelError ModelFitWarning PdpError"
+    "engines.result": "Bound",
+    "errors": "BudgetExceededError CalibrationError LedgerError ModelError ModelFitWarning PdpError"
     " PrivacyLeakWarning"
     " QueryError UnsupportedQueryError",
     "estimators.gaussian": "GaussianEstimator",
     "estimators.pearson": "Correlations pearson",
     "estimators.table": "TableEstimator",
     "explain": "explain",
+    "ledger": "Entry Ledger",
     "models": "Blocks Gaussian GaussianGroup GaussianSeries JointTable LoewnerBall ModelSet"
     " SampledGaussian",
     "queries": "Count Custom Histogram Linear Mean Sum",

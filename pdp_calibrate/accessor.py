@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pdp_calibrate.adversaries import Adversaries
     from pdp_calibrate.calibration import Calibration, Release
     from pdp_calibrate.engines import Leakage
+    from pdp_calibrate.ledger import Ledger
     from pdp_calibrate.models import Model
     from pdp_calibrate.queries import Query
 
@@ -60,9 +61,9 @@ class PdpAccessor:
             time_limit=time_limit,
         )
 
-    def release(self, calibration: Calibration) -> Release:
-        """Release one answer over all rows of the frame."""
-        return calibration.release(self._frame)
+    def release(self, calibration: Calibration, *, ledger: Ledger | None = None) -> Release:
+        """Release one answer over all rows of the frame; a ledger may refuse it."""
+        return calibration.release(self._frame, ledger=ledger)
 
     def leakage(
         self,
@@ -86,31 +87,57 @@ class PdpAccessor:
         )
 
     def sum(
-        self, columns: str | Iterable[Hashable] | None = None, *, model: Model, **options: Any
+        self,
+        columns: str | Iterable[Hashable] | None = None,
+        *,
+        model: Model | None = None,
+        ledger: Ledger | None = None,
+        **options: Any,
     ) -> Release:
-        """Release the sum of the columns (all by default); options as in `calibrate`."""
+        """Release the sum of the columns (all by default); options as in `calibrate`.
+
+        With a ledger, its model and its adversaries are the default.
+        """
         from pdp_calibrate.queries import Sum
 
-        return self.release(self.calibrate(Sum(over=columns), model=model, **options))
+        return self._released(Sum(over=columns), model, ledger, options)
 
     def mean(
-        self, columns: str | Iterable[Hashable] | None = None, *, model: Model, **options: Any
+        self,
+        columns: str | Iterable[Hashable] | None = None,
+        *,
+        model: Model | None = None,
+        ledger: Ledger | None = None,
+        **options: Any,
     ) -> Release:
-        """Release the mean of the columns (all by default); options as in `calibrate`."""
+        """Release the mean of the columns (all by default); options as in `calibrate`.
+
+        With a ledger, its model and its adversaries are the default.
+        """
         from pdp_calibrate.queries import Mean
 
-        return self.release(self.calibrate(Mean(over=columns), model=model, **options))
+        return self._released(Mean(over=columns), model, ledger, options)
 
     def count(
         self,
         columns: str | Iterable[Hashable] | None = None,
         *,
         values: Iterable[Hashable],
-        model: Model,
+        model: Model | None = None,
+        ledger: Ledger | None = None,
         **options: Any,
     ) -> Release:
         """Release how many cells of the columns hold one of the values."""
         from pdp_calibrate.queries import Count
 
-        query = Count(values=values, over=columns)
-        return self.release(self.calibrate(query, model=model, **options))
+        return self._released(Count(values=values, over=columns), model, ledger, options)
+
+    def _released(
+        self, query: Query, model: Model | None, ledger: Ledger | None, options: dict[str, Any]
+    ) -> Release:
+        if ledger is not None:
+            model = ledger.model if model is None else model
+            options = {"adversaries": ledger.adversaries} | options
+        if model is None:
+            raise TypeError("model= is needed: how are the columns correlated? Or ledger=.")
+        return self.release(self.calibrate(query, model=model, **options), ledger=ledger)

@@ -21,7 +21,13 @@ from pdp_calibrate.calibration.proof import (
     scaled_rounding,
     stored_model,
 )
-from pdp_calibrate.calibration.releasing import add_noise, answer_about, check_rows, labelled
+from pdp_calibrate.calibration.releasing import (
+    Account,
+    add_noise,
+    answer_about,
+    check_rows,
+    labelled,
+)
 from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.engines import Leakage, checked_scales
 from pdp_calibrate.engines.problem import split
@@ -71,14 +77,22 @@ class JointCalibration:
             for scale, part in zip(self.scales, self.contributions, strict=True)
         )
 
-    def release(self, data: Any) -> JointRelease:
-        """Answer all queries with noise, about one instance or all rows of a wide frame."""
-        values = []
-        for query, part, scale in zip(self.queries, self.contributions, self.scales, strict=True):
+    def release(self, data: Any, *, ledger: Account | None = None) -> JointRelease:
+        """Answer all queries with noise, about one instance or all rows of a wide frame.
+
+        With a ledger, the release is written down there before noise is drawn, or refused.
+        """
+        answers = []
+        for query, part in zip(self.queries, self.contributions, strict=True):
             answer, rows = answer_about(data, part, self.model)
             check_rows(query, part, calibrated=self.rows, found=rows)
-            (noisy,) = add_noise([answer], part, scale)
-            values.append(labelled(noisy, query, self.model))
+            answers.append(answer)
+        if ledger is not None:
+            ledger.spend(self)
+        values = []
+        for place, (part, scale) in enumerate(zip(self.contributions, self.scales, strict=True)):
+            (noisy,) = add_noise([answers[place]], part, scale)
+            values.append(labelled(noisy, self.queries[place], self.model))
         return JointRelease(values=tuple(values), calibration=self)
 
     def to_dict(self) -> dict[str, Any]:

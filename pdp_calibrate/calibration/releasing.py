@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,13 @@ from pdp_calibrate.queries import Custom, Histogram, Mean, Query
 
 ROWS_COVERED = 2**20
 """A scale for real-valued answers covers the rounding of a sum over so many rows, or `rows`."""
+
+
+class Account(Protocol):
+    """Where releases are written down before they are made: a ledger."""
+
+    def spend(self, calibration: Any) -> None:
+        """Write the release down durably, or raise if it does not fit the budget."""
 
 
 def answer_about(data: Any, contributions: Contributions, model: Model) -> tuple[Answer, int]:

@@ -22,6 +22,7 @@ from pdp_calibrate.calibration.proof import (
     stored_model,
 )
 from pdp_calibrate.calibration.releasing import (
+    Account,
     add_noise,
     answer_about,
     check_rows,
@@ -93,7 +94,7 @@ class Calibration:
             raise PdpError(f"alpha must lie between 0 and 1, got {alpha}.")
         return noise.half_width(self.scale, alpha, integer=self.is_integer)
 
-    def release(self, data: Any) -> Release:
+    def release(self, data: Any, *, ledger: Account | None = None) -> Release:
         """Answer with noise: one instance (a mapping or Series), or all rows of a wide frame.
 
         Parameters
@@ -101,6 +102,9 @@ class Calibration:
         data
             ``{name: value}``, or a frame with a column per tuple that enters the answer. Rows are
             independent instances; one answer over all of them needs the scale of one.
+        ledger
+            Where to write the release down before noise is drawn; it refuses what would pass
+            its budget together with everything released before.
 
         Returns
         -------
@@ -115,18 +119,22 @@ class Calibration:
         """
         answer, rows = answer_about(data, self.contributions, self.model)
         check_rows(self.query, self.contributions, calibrated=self.rows, found=rows)
+        if ledger is not None:
+            ledger.spend(self)
         (noisy,) = add_noise([answer], self.contributions, self.scale)
         value = labelled(noisy, self.query, self.model)
         return Release(value=value, calibration=self)
 
-    def release_rows(self, frame: Any) -> Release:
+    def release_rows(self, frame: Any, *, ledger: Account | None = None) -> Release:
         """Answer for each row of a wide frame by itself.
 
         `value` is a Series on the index of the frame; for a histogram, a DataFrame with a column
-        per category.
+        per category. Rows are independent, so a ledger counts one release about each of them.
         """
         check_rows(self.query, self.contributions, calibrated=self.rows, found=1)
         answers = row_answers(self.contributions, self.model, frame)
+        if ledger is not None:
+            ledger.spend(self)
         noisy = add_noise(answers, self.contributions, self.scale)
         index = frame.index if isinstance(frame, pd.DataFrame) else None
         if self.contributions.coordinates == 1:

@@ -76,7 +76,7 @@ def _best(gains: FloatArray, up: FloatArray, down: FloatArray) -> FloatArray:
         value = gains[:, step] + np.where(value > 0, up[step], down[step]) * value
     log_likelihoods = np.zeros_like(gains)
     log_likelihoods[:, 1:] = np.cumsum(np.where(climbs, np.log(up), -np.log(up)), axis=1)
-    return np.exp(log_likelihoods - log_likelihoods.max(axis=1, keepdims=True))
+    return np.asarray(np.exp(log_likelihoods - log_likelihoods.max(axis=1, keepdims=True)))
 
 
 def _upper(

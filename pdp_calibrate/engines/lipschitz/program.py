@@ -110,7 +110,7 @@ def transport(log_first: FloatArray, log_second: FloatArray, costs: FloatArray) 
     objective[-1] = 1.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a poor plan is still a proof
-        solved = linprog(
+        solved = linprog(  # type: ignore[call-overload]  # the stubs know no sparse matrices
             objective,
             A_ub=loads,
             b_ub=np.zeros(len(log_second)),
