@@ -40,19 +40,25 @@ if TYPE_CHECKING:
         UnsupportedQueryError as UnsupportedQueryError,
     )
     from pdp_calibrate.estimators.gaussian import GaussianEstimator as GaussianEstimator
+    from pdp_calibrate.estimators.group import GroupEstimator as GroupEstimator
+    from pdp_calibrate.estimators.markov import MarkovChainEstimator as MarkovChainEstimator
     from pdp_calibrate.estimators.pearson import Correlations as Correlations, pearson as pearson
     from pdp_calibrate.estimators.table import TableEstimator as TableEstimator
     from pdp_calibrate.explain import explain as explain
     from pdp_calibrate.ledger import Entry as Entry, Ledger as Ledger
     from pdp_calibrate.models import (
+        BinaryGroup as BinaryGroup,
         Blocks as Blocks,
+        CategoryGroup as CategoryGroup,
         Gaussian as Gaussian,
         GaussianGroup as GaussianGroup,
         GaussianSeries as GaussianSeries,
         JointTable as JointTable,
         LoewnerBall as LoewnerBall,
+        MarkovChain as MarkovChain,
         ModelSet as ModelSet,
         SampledGaussian as SampledGaussian,
+        Unknown as Unknown,
     )
     from pdp_calibrate.queries import (
         Count as Count,
@@ -76,12 +82,14 @@ _HOMES = {
     " PrivacyLeakWarning"
     " QueryError UnsupportedQueryError",
     "estimators.gaussian": "GaussianEstimator",
+    "estimators.group": "GroupEstimator",
+    "estimators.markov": "MarkovChainEstimator",
     "estimators.pearson": "Correlations pearson",
     "estimators.table": "TableEstimator",
     "explain": "explain",
     "ledger": "Entry Ledger",
-    "models": "Blocks Gaussian GaussianGroup GaussianSeries JointTable LoewnerBall ModelSet"
-    " SampledGaussian",
+    "models": "BinaryGroup Blocks CategoryGroup Gaussian GaussianGroup GaussianSeries JointTable"
+    " LoewnerBall MarkovChain ModelSet SampledGaussian Unknown",
     "queries": "Count Custom Histogram Linear Mean Sum",
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}

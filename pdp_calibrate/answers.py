@@ -18,7 +18,7 @@ from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 from pdp_calibrate.estimators.statistics import column_of, contingency, rows_of
 from pdp_calibrate.models import Model
-from pdp_calibrate.models.base import FloatArray
+from pdp_calibrate.models.base import Domain, FloatArray
 
 Answer = tuple[Fraction, ...]
 """An exact answer: one number, or one per category of a histogram."""
@@ -45,7 +45,8 @@ def total_answer(contributions: Contributions, model: Model, frame: Any) -> tupl
     rows = 0
     for position, name in zip(_entering(contributions, model), names, strict=True):
         if model.continuous_tuples[position]:
-            column = _inside(column_of(frame, name), position, contributions, model)
+            domain = model.domains[position]
+            column = clamped(column_of(frame, name), name, domain, clamp=contributions.clamped)
             parts.append(_weighted(math.fsum(column), position, contributions))
             rows = len(column)
         else:
@@ -91,7 +92,8 @@ def _added_by(value: Any, position: int, contributions: Contributions, model: Mo
         number = np.array([float(value)])
     except (TypeError, ValueError) as error:
         raise ModelError(f"a value of {model.names[position]} is not a number.") from error
-    (inside,) = _inside(number, position, contributions, model)
+    name, domain = model.names[position], model.domains[position]
+    (inside,) = clamped(number, name, domain, clamp=contributions.clamped)
     return _weighted(float(inside), position, contributions)
 
 
@@ -101,18 +103,16 @@ def _place(value: Hashable, position: int, model: Model) -> int:
     return model.domains[position].index(value)
 
 
-def _inside(
-    column: FloatArray, position: int, contributions: Contributions, model: Model
-) -> FloatArray:
-    """Clamp the values to the public range, or refuse those outside."""
-    low, high = (float(cast("float", end)) for end in model.domains[position])
+def clamped(column: FloatArray, name: Hashable, domain: Domain, *, clamp: bool) -> FloatArray:
+    """Move values to the nearest end of the public range, or refuse those outside."""
+    low, high = (float(cast("float", end)) for end in domain)
     if not np.all(np.isfinite(column)):
-        raise ModelError(f"a value of {model.names[position]} is not a finite number.")
-    if contributions.clamped:
+        raise ModelError(f"a value of {name} is not a finite number.")
+    if clamp:
         return np.clip(column, low, high)
     if np.any((column < low) | (column > high)):
         raise ModelError(
-            f"a value of {model.names[position]} is outside the bounds of the model;"
+            f"a value of {name} is outside the bounds of the model;"
             " use clamp=True to move such values to the nearest bound."
         )
     return column

@@ -36,45 +36,86 @@ def coefficient(
     covariance: Matrix, weights: Matrix, target: int, known: Sequence[int]
 ) -> tuple[float, float]:
     """Coefficient of x_i in the regression of f on (x_i, x_K), and √(Var(f|i,K)/Var(i|K))."""
-    deviations = np.sqrt(np.diagonal(covariance))
-    correlation = covariance / deviations / deviations[:, np.newaxis]
-    values, vectors = np.linalg.eigh(correlation)
-    draws = np.sqrt(values)[:, np.newaxis] * vectors.T  # columns: tuples as vectors of length 1
-    answer = draws @ (weights * deviations)
-    columns = [target, *known]
-    solution, *_ = np.linalg.lstsq(draws[:, columns], answer, rcond=None)
-    rest = answer - draws[:, columns] @ solution
-    own = draws[:, target]
-    if len(columns) > 1:
-        others, *_ = np.linalg.lstsq(draws[:, columns[1:]], own, rcond=None)
-        own = own - draws[:, columns[1:]] @ others
-    spread = 0.0 if len(columns) == len(weights) else float(np.linalg.norm(rest))
-    unit = float(deviations[target])
-    return float(solution[0]) / unit, spread / float(np.linalg.norm(own)) / unit
+    return _coefficient(_as_vectors(covariance), weights, target, known)
 
 
-def worst_leakage(
+def leakages(
     covariance: Matrix,
     weights: Matrix,
     widths: Matrix,
     scales: Sequence[float],
-    admits: Admits = everyone,
     multiplier: Callable[[int], float] = lambda _known: 0.0,
-) -> tuple[float, tuple[int, tuple[int, ...]]]:
-    """Largest leakage, and who attains it; `weights` has one row per answer."""
-    worst: tuple[float, tuple[int, tuple[int, ...]]] = (-1.0, (0, ()))
-    signs = list(itertools.product((1.0, -1.0), repeat=len(weights)))
-    for target, known in adversaries(len(covariance), admits):
+) -> dict[tuple[int, tuple[int, ...]], float]:
+    """The leakage of every adversary; `weights` has one row per answer."""
+    vectors = _as_vectors(covariance)
+    patterns = [(1.0, *tail) for tail in itertools.product((1.0, -1.0), repeat=len(weights) - 1)]
+    functions = [
+        sum(sign / scale * row for sign, scale, row in zip(pattern, scales, weights, strict=True))
+        for pattern in patterns
+    ]
+    found = {}
+    for target, known in adversaries(len(covariance), everyone):
         leak = 0.0
-        for pattern in signs:
-            combined = sum(
-                sign / scale * row
-                for sign, scale, row in zip(pattern, scales, weights, strict=True)
+        for function in functions:
+            extra = multiplier(len(known))
+            slope, ratio = _coefficient(
+                vectors, np.asarray(function), target, known, with_ratio=extra != 0
             )
-            slope, ratio = coefficient(covariance, np.asarray(combined), target, known)
-            leak = max(leak, slope + multiplier(len(known)) * ratio)
-        worst = max(worst, (leak * float(widths[target]), (target, known)))
-    return worst
+            leak = max(leak, abs(slope) + extra * ratio)
+        found[target, known] = leak * float(widths[target])
+    return found
+
+
+def clamped_bound(
+    covariance: Matrix,
+    weights: Matrix,
+    widths: Matrix,
+    target: int,
+    known: Sequence[int],
+    multiplier: Callable[[int], float] = lambda _known: 0.0,
+) -> float:
+    """|a_i|·M_i + Σ_u |a_u|·min(M_u, |β_ui|·M_i), each β from a regression of its own."""
+    total = abs(weights[target]) * widths[target]
+    for other in range(len(weights)):
+        if other != target and other not in known:
+            unit = np.eye(len(weights))[other]
+            slope, ratio = coefficient(covariance, unit, target, known)
+            moved = (abs(slope) + multiplier(len(known)) * ratio) * widths[target]
+            total += abs(weights[other]) * min(widths[other], moved)
+    return float(total)
+
+
+def _as_vectors(covariance: Matrix) -> tuple[Matrix, Matrix]:
+    """Tuples as columns of length 1 with the right angles, and their standard deviations."""
+    deviations = np.sqrt(np.diagonal(covariance))
+    correlation = covariance / deviations / deviations[:, np.newaxis]
+    values, vectors = np.linalg.eigh(correlation)
+    return np.sqrt(values)[:, np.newaxis] * vectors.T, deviations
+
+
+def _coefficient(
+    vectors: tuple[Matrix, Matrix],
+    weights: Matrix,
+    target: int,
+    known: Sequence[int],
+    *,
+    with_ratio: bool = True,
+) -> tuple[float, float]:
+    draws, deviations = vectors
+    answer = draws @ (weights * deviations)
+    columns = [target, *known]
+    solution, *_ = np.linalg.lstsq(draws[:, columns], answer, rcond=None)
+    unit = float(deviations[target])
+    slope = float(solution[0]) / unit
+    if not with_ratio:
+        return slope, 0.0
+    rest = answer - draws[:, columns] @ solution
+    own = draws[:, target]
+    if known:
+        others, *_ = np.linalg.lstsq(draws[:, columns[1:]], own, rcond=None)
+        own = own - draws[:, columns[1:]] @ others
+    spread = 0.0 if len(columns) == len(weights) else float(np.linalg.norm(rest))
+    return slope, spread / float(np.linalg.norm(own)) / unit
 
 
 def coefficient_mpmath(

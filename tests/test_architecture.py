@@ -12,8 +12,8 @@ import pdp_calibrate as pdp
 PACKAGE = Path(pdp.__file__).parent
 ORDER = [
     "errors", "models", "contributions", "queries", "adversaries", "noise", "estimators",
-    "answers", "engines", "baselines", "calibration", "ledger", "auditing", "explain", "schema",
-    "plan", "report", "accessor", "cli",
+    "answers", "long_frames", "engines", "baselines", "calibration", "ledger", "auditing",
+    "explain", "schema", "plan", "report", "accessor", "cli",
 ]  # fmt: skip
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 

@@ -117,7 +117,7 @@ def calibrate(
     scale, found = certified_scale(
         problems,
         target,
-        rounding=rounding_error(contributions, rows),
+        rounding=rounding_error(contributions, rows, model),
         deadline=deadline_after(time_limit),
     )
     return Calibration(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,8 +24,8 @@ from pdp_calibrate.calibration.proof import (
 from pdp_calibrate.calibration.releasing import (
     Account,
     add_noise,
-    answer_about,
-    check_rows,
+    checked_layout,
+    exact_answer,
     labelled,
 )
 from pdp_calibrate.contributions import Contributions
@@ -77,16 +77,21 @@ class JointCalibration:
             for scale, part in zip(self.scales, self.contributions, strict=True)
         )
 
-    def release(self, data: Any, *, ledger: Account | None = None) -> JointRelease:
-        """Answer all queries with noise, about one instance or all rows of a wide frame.
-
-        With a ledger, the release is written down there before noise is drawn, or refused.
-        """
-        answers = []
-        for query, part in zip(self.queries, self.contributions, strict=True):
-            answer, rows = answer_about(data, part, self.model)
-            check_rows(query, part, calibrated=self.rows, found=rows)
-            answers.append(answer)
+    def release(
+        self,
+        data: Any,
+        *,
+        value: Hashable | None = None,
+        by: Hashable | None = None,
+        order_by: Hashable | None = None,
+        ledger: Account | None = None,
+    ) -> JointRelease:
+        """Answer all queries with noise; data, columns and ledger as in `Calibration.release`."""
+        layout = checked_layout(value, by, order_by)
+        answers = [
+            exact_answer(data, query, part, self.model, rows=self.rows, layout=layout)
+            for query, part in zip(self.queries, self.contributions, strict=True)
+        ]
         if ledger is not None:
             ledger.spend(self)
         values = []
@@ -173,7 +178,7 @@ def calibrate_jointly(
     units = [gs / share for gs, share in zip(local, _checked_shares(shares, parts), strict=True)]
 
     joined = split(model, Contributions.joined(parts, units), adversaries)
-    rounding = scaled_rounding(parts, units, rows)
+    rounding = scaled_rounding(model, parts, units, rows)
     factor, _ = certified_scale(joined, epsilon, rounding=rounding, deadline=deadline)
     step = 1e-13
     for _ in range(_MAXIMAL_STEPS):

@@ -39,22 +39,26 @@ def certified_leakage(
         found, _ = leakage_with_rounding(
             split(model, part, adversaries),
             scale,
-            rounding=rounding_error(part, rows),
+            rounding=rounding_error(part, rows, model),
             deadline=deadline,
         )
         return as_leakage(found, scale)
     found, _ = leakage_with_rounding(
         split(model, Contributions.joined(parts, scales), adversaries),
         1.0,
-        rounding=scaled_rounding(parts, scales, rows),
+        rounding=scaled_rounding(model, parts, scales, rows),
         deadline=deadline,
     )
     return as_joint_leakage(found, parts, scales)
 
 
-def scaled_rounding(parts: Sequence[Contributions], units: Sequence[float], rows: int) -> float:
+def scaled_rounding(
+    model: Model, parts: Sequence[Contributions], units: Sequence[float], rows: int
+) -> float:
     """Add up the rounding errors of the answers, each in its unit."""
-    return sum(rounding_error(part, rows) / unit for part, unit in zip(parts, units, strict=True))
+    return sum(
+        rounding_error(part, rows, model) / unit for part, unit in zip(parts, units, strict=True)
+    )
 
 
 def proved(leakage: Leakage, epsilon: float) -> Leakage:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +13,7 @@ from pdp_calibrate import noise
 from pdp_calibrate.answers import Answer, instance_answer, total_answer
 from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.errors import QueryError
+from pdp_calibrate.long_frames import long_answer
 from pdp_calibrate.models import Model
 from pdp_calibrate.queries import Custom, Histogram, Mean, Query
 
@@ -26,11 +28,60 @@ class Account(Protocol):
         """Write the release down durably, or raise if it does not fit the budget."""
 
 
-def answer_about(data: Any, contributions: Contributions, model: Model) -> tuple[Answer, int]:
-    """Return the exact answer about one instance or a wide frame, and the number of rows."""
+@dataclass(frozen=True, kw_only=True)
+class LongFrame:
+    """How to read a long frame: a row per value."""
+
+    value: Hashable
+    """The column of values."""
+    by: Hashable | None = None
+    """The column that tells groups apart; None if all rows are one group."""
+    order_by: Hashable | None = None
+    """The column that orders a group."""
+
+
+def checked_layout(
+    value: Hashable | None, by: Hashable | None, order_by: Hashable | None
+) -> LongFrame | None:
+    """Return how to read a long frame, or None for a wide one."""
+    if value is not None:
+        return LongFrame(value=value, by=by, order_by=order_by)
+    if by is not None or order_by is not None:
+        raise QueryError("by= and order_by= describe a long frame, which needs value= too.")
+    return None
+
+
+def exact_answer(
+    data: Any,
+    query: Query,
+    contributions: Contributions,
+    model: Model,
+    *,
+    rows: int,
+    layout: LongFrame | None,
+) -> Answer:
+    """Return the exact answer, having checked that the scale was proved for data like these."""
+    if layout is not None:
+        found = long_answer(
+            contributions,
+            model,
+            data,
+            value=layout.value,
+            by=layout.by,
+            order_by=layout.order_by,
+        )
+        expected = rows * sum(model.copies)
+        if isinstance(query, Mean) and found.values != expected:
+            raise QueryError(f"the mean was calibrated over {expected} values, got {found.values}.")
+        check_size(contributions, covered=covered_rows(rows, model), found=found.groups)
+        return found.answer
     if isinstance(data, pd.Series | Mapping):
-        return instance_answer(contributions, model, dict(data)), 1
-    return total_answer(contributions, model, data)
+        answer, number = instance_answer(contributions, model, dict(data)), 1
+    else:
+        answer, number = total_answer(contributions, model, data)
+    check_rows(query, calibrated=rows, found=number)
+    check_size(contributions, covered=covered_rows(rows, model), found=number)
+    return answer
 
 
 def add_noise(
@@ -54,33 +105,37 @@ def labelled(noisy: Sequence[Any], query: Query, model: Model) -> Any:
     return noisy[0]
 
 
-def check_rows(query: Query, contributions: Contributions, *, calibrated: int, found: int) -> None:
+def check_rows(query: Query, *, calibrated: int, found: int) -> None:
     """Refuse an answer over other rows than the scale was proved for."""
     if isinstance(query, Mean | Custom) and found != calibrated:
         raise QueryError(
             f"the scale is for an answer over {calibrated} rows, got {found};"
             f" calibrate with rows={found}."
         )
+
+
+def check_size(contributions: Contributions, *, covered: int, found: int) -> None:
+    """Refuse sums whose rounding the scale does not cover."""
     if contributions.is_integer:
         if found * contributions.magnitude >= 2.0**62:
             raise QueryError("the answer may not fit into a 64-bit whole number.")
-    elif found > covered_rows(calibrated):
+    elif found > covered:
         raise QueryError(
-            f"the scale covers the rounding of sums over up to {covered_rows(calibrated)} rows,"
+            f"the scale covers the rounding of sums over up to {covered} rows or groups,"
             f" got {found}; calibrate with rows={found}."
         )
 
 
-def rounding_error(contributions: Contributions, rows: int) -> float:
+def rounding_error(contributions: Contributions, rows: int, model: Model) -> float:
     """Bound the rounding of the answer before noise; whole numbers are exact."""
     if contributions.is_integer:
         return 0.0
-    return noise.summation_error(contributions.magnitude * covered_rows(rows))
+    return noise.summation_error(contributions.magnitude * covered_rows(rows, model))
 
 
-def covered_rows(rows: int) -> int:
-    """Return the number of rows whose summation error a scale covers."""
-    return max(rows, ROWS_COVERED)
+def covered_rows(rows: int, model: Model) -> int:
+    """Return the number of rows or groups whose summation error a scale covers."""
+    return max(rows * model.instances, ROWS_COVERED)
 
 
 def nearest_counts(noisy: pd.Series[Any], total: int) -> pd.Series[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,8 +25,9 @@ from pdp_calibrate.calibration.proof import (
 from pdp_calibrate.calibration.releasing import (
     Account,
     add_noise,
-    answer_about,
     check_rows,
+    checked_layout,
+    exact_answer,
     labelled,
     nearest_counts,
 )
@@ -94,14 +96,28 @@ class Calibration:
             raise PdpError(f"alpha must lie between 0 and 1, got {alpha}.")
         return noise.half_width(self.scale, alpha, integer=self.is_integer)
 
-    def release(self, data: Any, *, ledger: Account | None = None) -> Release:
-        """Answer with noise: one instance (a mapping or Series), or all rows of a wide frame.
+    def release(
+        self,
+        data: Any,
+        *,
+        value: Hashable | None = None,
+        by: Hashable | None = None,
+        order_by: Hashable | None = None,
+        ledger: Account | None = None,
+    ) -> Release:
+        """Answer with noise: one instance, all rows of a wide frame, or of a long one.
 
         Parameters
         ----------
         data
-            ``{name: value}``, or a frame with a column per tuple that enters the answer. Rows are
-            independent instances; one answer over all of them needs the scale of one.
+            ``{name: value}`` or a Series; or a wide frame with a column per tuple that enters the
+            answer, its rows independent instances; or a long frame with a row per value.
+        value
+            For a long frame, the column of values.
+        by
+            For a long frame, the column that tells groups apart; all rows are one group without.
+        order_by
+            For a long frame, the column that orders a group, where the query needs it.
         ledger
             Where to write the release down before noise is drawn; it refuses what would pass
             its budget together with everything released before.
@@ -117,13 +133,18 @@ class Calibration:
             If a value lies outside the model's domain. The message names the column, so the
             error itself tells something about the data: keep it from the public.
         """
-        answer, rows = answer_about(data, self.contributions, self.model)
-        check_rows(self.query, self.contributions, calibrated=self.rows, found=rows)
+        answer = exact_answer(
+            data,
+            self.query,
+            self.contributions,
+            self.model,
+            rows=self.rows,
+            layout=checked_layout(value, by, order_by),
+        )
         if ledger is not None:
             ledger.spend(self)
         (noisy,) = add_noise([answer], self.contributions, self.scale)
-        value = labelled(noisy, self.query, self.model)
-        return Release(value=value, calibration=self)
+        return Release(value=labelled(noisy, self.query, self.model), calibration=self)
 
     def release_rows(self, frame: Any, *, ledger: Account | None = None) -> Release:
         """Answer for each row of a wide frame by itself.
@@ -131,7 +152,7 @@ class Calibration:
         `value` is a Series on the index of the frame; for a histogram, a DataFrame with a column
         per category. Rows are independent, so a ledger counts one release about each of them.
         """
-        check_rows(self.query, self.contributions, calibrated=self.rows, found=1)
+        check_rows(self.query, calibrated=self.rows, found=1)
         answers = row_answers(self.contributions, self.model, frame)
         if ledger is not None:
             ledger.spend(self)

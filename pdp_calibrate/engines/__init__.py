@@ -25,6 +25,10 @@ _ENGINES = {
     "SampledGaussian": "gaussian",
     "GaussianGroup": "gaussian_families",
     "GaussianSeries": "gaussian_families",
+    "BinaryGroup": "groups",
+    "CategoryGroup": "groups",
+    "MarkovChain": "chains",
+    "Unknown": "unknown",
 }
 """Which module searches which family; loaded when first needed, for some compile code."""
 

@@ -20,7 +20,16 @@ import numpy as np
 
 from pdp_calibrate.adversaries import Adversaries, Knowledge
 from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.models import Blocks, JointTable, Model, ModelSet
+from pdp_calibrate.errors import ModelError
+from pdp_calibrate.models import (
+    BinaryGroup,
+    Blocks,
+    CategoryGroup,
+    JointTable,
+    MarkovChain,
+    Model,
+    ModelSet,
+)
 from pdp_calibrate.models.table import MAXIMAL_CELLS
 
 _EXPANDED_TUPLES = 12
@@ -101,8 +110,10 @@ def _split_blocks(problem: Problem, blocks: Blocks, *, expand: bool) -> list[Pro
         positions = range(start, start + len(block.names))
         start = positions.stop
         parts += _block_problems(problem, block, positions)
-    if expand and any(part.hidden_noise for part in parts) and _fits_one_table(blocks):
-        return [_expanded(problem, blocks)]
+    if expand and any(part.hidden_noise for part in parts):
+        written = _written_out(blocks)
+        if _fits_one_table(written):
+            return [_expanded(problem, written)]
     return [leaf for part in parts for leaf in _split(part, expand=expand)]
 
 
@@ -151,6 +162,24 @@ def _block_problems(problem: Problem, block: Model, positions: range) -> list[Pr
         for low, high, hidden in sizes
         if low <= high
     ]
+
+
+def _written_out(blocks: Blocks) -> Blocks:
+    """Write chains and groups out as tables, where the whole is small enough for one."""
+    if sum(blocks.copies) > _EXPANDED_TUPLES:
+        return blocks
+    try:
+        models = [
+            block.to_table()
+            if isinstance(block, MarkovChain | BinaryGroup | CategoryGroup)
+            else block
+            for block in blocks.models
+        ]
+    except ModelError:  # too many cells, or too rare ones
+        return blocks
+    return Blocks(
+        models=models, counts=blocks.counts, names=blocks.names, provenance=blocks.provenance
+    )
 
 
 def _fits_one_table(blocks: Blocks) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import narwhals as nw
 import numpy as np
+import numpy.typing as npt
 
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.models.base import FloatArray, plain
@@ -20,7 +21,7 @@ def columns_of(frame: Any) -> list[str]:
 
 def contingency(frame: Any, columns: Sequence[Hashable]) -> Counter[tuple[Hashable, ...]]:
     """Count how often each combination of values occurs in the columns."""
-    chosen, names = _complete(frame, columns)
+    chosen, names = complete_rows(frame, columns)
     counted = chosen.group_by(*names).agg(nw.len().alias("__count__"))
     return Counter(
         {
@@ -32,7 +33,7 @@ def contingency(frame: Any, columns: Sequence[Hashable]) -> Counter[tuple[Hashab
 
 def column_of(frame: Any, column: Hashable) -> FloatArray:
     """Return one column as floats."""
-    chosen, (name,) = _complete(frame, [column])
+    chosen, (name,) = complete_rows(frame, [column])
     if not chosen[name].dtype.is_numeric():
         raise ModelError(f"column {name} must hold numbers, got {chosen[name].dtype}.")
     return np.asarray(chosen[name].to_numpy(), dtype=np.float64)
@@ -40,12 +41,79 @@ def column_of(frame: Any, column: Hashable) -> FloatArray:
 
 def rows_of(frame: Any, columns: Sequence[Hashable]) -> Iterator[tuple[Hashable, ...]]:
     """Yield the rows of the columns, in order; for releases row by row only."""
-    chosen, _ = _complete(frame, columns)
+    chosen, _ = complete_rows(frame, columns)
     for row in chosen.iter_rows():
         yield tuple(plain(value) for value in row)
 
 
-def _complete(frame: Any, columns: Sequence[Hashable]) -> tuple[nw.DataFrame[Any], list[str]]:
+def group_sizes(frame: Any, by: Hashable | None) -> Counter[int]:
+    """Count how many groups there are of each size."""
+    if by is None:
+        return Counter({len(_frame(frame)): 1})
+    chosen, (name,) = complete_rows(frame, [by])
+    sizes = chosen.group_by(name).agg(nw.len().alias("__size__"))
+    counted = sizes.group_by("__size__").agg(nw.len().alias("__count__"))
+    return Counter(
+        {
+            int(size): int(count)
+            for size, count in counted.select("__size__", "__count__").iter_rows()
+        }
+    )
+
+
+def group_totals(frame: Any, by: str, value: str) -> Counter[tuple[int, int]]:
+    """Count the groups with each size and number of ones, from a long frame of zeros and ones."""
+    rows, _ = complete_rows(frame, [by, value])
+    if not (rows[value].dtype.is_numeric() or rows[value].dtype == nw.Boolean):
+        raise ModelError(f"column {value} must hold only 0 and 1.")
+    rows = rows.with_columns(nw.col(value).cast(nw.Float64).alias("__value__"))
+    if not ((rows["__value__"] == 0) | (rows["__value__"] == 1)).all():
+        raise ModelError(f"column {value} must hold only 0 and 1.")
+    groups = rows.group_by(by).agg(
+        nw.len().alias("__size__"), nw.col("__value__").sum().alias("__ones__")
+    )
+    counted = groups.group_by("__size__", "__ones__").agg(nw.len().alias("__count__"))
+    chosen = counted.select("__size__", "__ones__", "__count__").iter_rows()
+    return Counter({(int(size), int(ones)): int(count) for size, ones, count in chosen})
+
+
+def refuse_repeated(frame: Any, person: str, by: str) -> None:
+    """Raise if a person stands in two groups, or twice in one."""
+    rows, _ = complete_rows(frame, [person, by])
+    pairs = rows.unique(subset=[person, by])
+    several = len(pairs) - pairs[person].n_unique()
+    if several:
+        raise ModelError(
+            f"{several} of the entries in column {person} put a person into a further group of"
+            f" column {by}; everyone may belong to one only. Join such groups first."
+        )
+    if len(pairs) < len(rows):
+        raise ModelError(
+            f"column {person} names {len(rows) - len(pairs)} persons more than once within a group."
+        )
+
+
+def ranks_in_groups(
+    frame: Any, by: Hashable | None, order_by: Hashable
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return for each row its place in its group, in order, and the size of the group."""
+    chosen, names = complete_rows(frame, [order_by] if by is None else [order_by, by])
+    _, order = np.unique(chosen[names[0]].to_numpy(), return_inverse=True)
+    groups = np.zeros(len(order), dtype=np.int64)
+    if by is not None:
+        _, groups = np.unique(chosen[names[1]].to_numpy(), return_inverse=True)
+    rows = np.lexsort((order, groups))
+    same_group = np.diff(groups[rows]) == 0
+    if np.any(same_group & (np.diff(order[rows]) == 0)):
+        raise ModelError(f"column {order_by} has two equal entries in one group.")
+    sizes = np.bincount(groups)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    ranks = np.empty(len(rows), dtype=np.int64)
+    ranks[rows] = np.arange(len(rows)) - starts[groups[rows]]
+    return ranks, sizes[groups]
+
+
+def complete_rows(frame: Any, columns: Sequence[Hashable]) -> tuple[nw.DataFrame[Any], list[str]]:
     """Select the columns; refuse absent ones, an empty frame and missing values.
 
     Messages name the column and how many cells are missing, never a value.

@@ -57,7 +57,7 @@ class Accounts:
                 part = lower(query, self._model, rows=rows)
                 self._parts[key] = part, part.tuple_ranges()
             part, ranges = self._parts[key]
-            error = rounding_error(part, rows)
+            error = rounding_error(part, rows, self._model)
             before = before.plus(part, scale, ranges=ranges, rounding=error)
         return before
 

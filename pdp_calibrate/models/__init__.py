@@ -3,19 +3,26 @@
 from pdp_calibrate.models.balls import LoewnerBall, SampledGaussian
 from pdp_calibrate.models.base import Model
 from pdp_calibrate.models.blocks import Blocks
+from pdp_calibrate.models.chain import MarkovChain
 from pdp_calibrate.models.gaussian import Gaussian
 from pdp_calibrate.models.gaussian_families import GaussianGroup, GaussianSeries
+from pdp_calibrate.models.groups import BinaryGroup, CategoryGroup
 from pdp_calibrate.models.sets import ModelSet
 from pdp_calibrate.models.table import JointTable
+from pdp_calibrate.models.unknown import Unknown
 
 __all__ = [
+    "BinaryGroup",
     "Blocks",
+    "CategoryGroup",
     "Gaussian",
     "GaussianGroup",
     "GaussianSeries",
     "JointTable",
     "LoewnerBall",
+    "MarkovChain",
     "Model",
     "ModelSet",
     "SampledGaussian",
+    "Unknown",
 ]

@@ -70,12 +70,13 @@ class LoewnerBall(_Around):
 
     @staticmethod
     def radius_for(*, rows: int, tuples: int, confidence: float) -> float:
-        """Return the τ that covers the true Σ of Gaussian rows with this confidence.
+        """Return the τ whose ball around a sample covariance leaks at least what the truth does.
 
-        With δ = (√n + √(2 ln(2/β)))/√(N−1) < 1, where N is the number of rows, n of tuples and
-        1−β the confidence, the ball of radius 2δ/(1+δ²) around the sample covariance (divisor
-        N−1) contains Σ with probability at least 1−β. The sampled-bands set `SampledGaussian` is
-        tighter; this one is for stating a ball.
+        With δ = (√n + √(2 ln(2/β)))/√(N−1) < 1, where N is the number of Gaussian rows, n of
+        tuples and 1−β the confidence, the ball of radius 2δ/(1+δ²) around the sample covariance
+        contains a multiple c·Σ of the true covariance with probability at least 1−β. It need not
+        contain Σ itself, but coefficients, and so leakages, do not change with c. The bands of
+        `SampledGaussian` are tighter; this one is for stating a ball.
 
         >>> round(LoewnerBall.radius_for(rows=1000, tuples=5, confidence=0.95), 3)
         0.306

@@ -64,6 +64,11 @@ class Model(abc.ABC):
         return (1,) * len(self.names)
 
     @property
+    def instances(self) -> int:
+        """How many independent groups of tuples the database holds."""
+        return 1
+
+    @property
     def is_anonymous(self) -> bool:
         """Whether the tuples carry only the default names x1 … xn."""
         return self.names == default_names(len(self.names))

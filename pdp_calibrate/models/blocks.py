@@ -105,6 +105,11 @@ class Blocks(Model):
             for _ in block.names
         )
 
+    @property
+    def instances(self) -> int:
+        """How many blocks there are, copies included."""
+        return sum(self.counts)
+
     def parameters(self) -> dict[str, Any]:
         """Return the blocks and their counts."""
         return {

@@ -73,15 +73,16 @@ def root_bounds(instance: Instance, precision: FloatArray, *, tau: float) -> Flo
     products = functions @ instance.covariance
     totals = np.einsum("mj,mj->m", functions, products)
     widest = float(instance.multipliers.max())
+    peak = float(totals.max())
     bounds = np.zeros((len(instance.targets), len(functions)))
     for row, target in enumerate(instance.targets):
         variance = instance.covariance[target, target]
         floor = 1 / precision[target, target]
         for which, weights in enumerate(functions):
             cross, total = products[which, target], totals[which]
-            bound = sphere_bound(variance, cross, total, floor, weights[target], 0.0, total, tau)
+            bound = sphere_bound(variance, cross, total, floor, weights[target], 0.0, peak, tau)
             bounds[row, which] = instance.factors[target] * widened(
-                bound, variance, cross, total, floor, total, tau, widest
+                bound, variance, cross, total, floor, peak, tau, widest
             )
     return bounds
 

@@ -136,11 +136,17 @@ def _found(
     block: list[int],
     bracket: Bracket,
 ) -> Found:
-    known = [block[place] for place in bracket.known]
     one = np.ones(1)
     nothing = Regression(value=bracket.upper, lower=0.0, signs=one)
     found = found_from(
-        problem, weights, block[bracket.target], known, nothing, upper=bracket.upper, attained=False
+        problem,
+        weights,
+        block,
+        bracket.target,
+        bracket.known,
+        nothing,
+        upper=bracket.upper,
+        attained=False,
     )
     if instance.most < instance.size - 1:
         return found
@@ -149,7 +155,7 @@ def _found(
     floor = float(floors[target]) * (1 - 32 * UNIT_ROUNDOFF)
     sign = np.sign(np.column_stack(problem.contributions.weights or ())[:1, block[target]])
     strongest = Regression(value=floor, lower=floor, signs=np.where(sign == 0, 1.0, sign))
-    others = [position for position in block if position != block[target]]
+    others = [place for place in range(len(block)) if place != target]
     return found.with_lower(
-        found_from(problem, weights, block[target], others, strongest, upper=bracket.upper)
+        found_from(problem, weights, block, target, others, strongest, upper=bracket.upper)
     )

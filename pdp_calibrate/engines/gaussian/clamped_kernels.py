@@ -47,16 +47,21 @@ def unknown_regressions(precision, target, chosen, count, slopes, rests):
             for k in range(c, r):
                 here -= factor[r, k] * inverse[k, c]
             inverse[r, c] = here / factor[r, r]
+    # Two triangular solves, not a product with the inverse: their error is that of a nearby Ω.
+    halfway = np.zeros(count)
     for r in range(count):
-        slope = rest = 0.0
+        here = -precision[chosen[r], target]
+        for k in range(r):
+            here -= factor[r, k] * halfway[k]
+        halfway[r] = here / factor[r, r]
+    for r in range(count - 1, -1, -1):
+        here = halfway[r]
+        for k in range(r + 1, count):
+            here -= factor[k, r] * slopes[chosen[k]]
+        slopes[chosen[r]] = here / factor[r, r]
+        rest = 0.0
         for k in range(r, count):
             rest += inverse[k, r] ** 2
-        for c in range(count):
-            entry = 0.0
-            for k in range(max(r, c), count):
-                entry += inverse[k, r] * inverse[k, c]
-            slope -= entry * precision[chosen[c], target]
-        slopes[chosen[r]] = slope
         rests[chosen[r]] = rest
 
 
@@ -148,7 +153,7 @@ def advance(
             if state[k] == UNKNOWN:
                 lowest, slope, rest = floor, slopes[k], rests[k]
                 value, most_of_it = leaf_bounds(
-                    floor, slope, rest, tau, multipliers[known + opened], size
+                    floor, slope, rest, tau, multipliers[known + opened], size, 0.0
                 )
                 largest += weight * min(cap, value)
                 upper += weight * min(cap, most_of_it)

@@ -18,6 +18,7 @@ from pdp_calibrate.engines.gaussian.kernels import (
 
 DONE, PAUSED, FULL = 0, 1, 2
 CLOSED, BEST, OPENED, VISITED = 0, 1, 2, 3  # places in `progress`
+_LOWER_CHILD = 0.2  # weight of the smaller of two children's bounds when choosing where to branch
 _NEAR = 1 + 1e-4  # nodes so close to the best value are bounded a second time, more carefully
 
 
@@ -99,6 +100,8 @@ def advance(
     if_known, if_unknown = np.empty(size), np.empty(size)
     state = np.empty(size, np.uint8)
     number = int(progress[OPENED])
+    total = totals.max()  # one scale of rounding errors for all functions
+    peak = 0.0 if len(totals) == 1 else total
     for _ in range(budget):
         limit = max(threshold, progress[BEST] * (1 + tolerance))
         if number == 0 or keys[0] <= limit:
@@ -115,8 +118,7 @@ def advance(
         owner = owners[slot]
         state[:] = states[slot]
         target, which = attacks[owner, 0], attacks[owner, 1]
-        factor, total = factors[target], totals[which]
-        weights = functions[which]
+        factor, weights = factors[target], functions[which]
 
         known = opened = 0
         for k in range(size):
@@ -133,7 +135,7 @@ def advance(
             if k != target and state[k] == KNOWN:
                 chosen[count] = k
                 count += 1
-        spread = total - schur_rows(
+        spread = totals[which] - schur_rows(
             covariance, products[which], target, chosen, count, work, line_a, diagonal_a, column_a
         )
         count = 0
@@ -149,7 +151,9 @@ def advance(
 
         # The largest known set of the node is a candidate whenever its size is admitted.
         if known + opened <= most:
-            value, upper = leaf_bounds(floor, slope, rest, tau, multipliers[known + opened], size)
+            value, upper = leaf_bounds(
+                floor, slope, rest, tau, multipliers[known + opened], size, peak
+            )
             if factor * value > progress[BEST]:
                 progress[BEST] = factor * value
                 progress[VISITED + 1] = owner
@@ -178,7 +182,7 @@ def advance(
         )  # fmt: skip
         key = min(key, here)
         if key > limit and key <= limit * _NEAR:
-            steady = steady_bound(covariance, weights, target, state, tau, multiplier)
+            steady = steady_bound(covariance, weights, target, state, tau, multiplier, peak)
             key = min(key, factor * steady)
         if key <= limit:
             progress[CLOSED] = max(progress[CLOSED], key)
@@ -219,8 +223,8 @@ def advance(
                 )  # fmt: skip
             high = max(if_known[k], if_unknown[k])
             low = min(if_known[k], if_unknown[k])
-            if high + 1e-3 * low < score:
-                branch, score = k, high + 1e-3 * low
+            if high + _LOWER_CHILD * low < score:
+                branch, score = k, high + _LOWER_CHILD * low
         for k in range(size):
             if k in (target, branch) or state[k] != OPEN:
                 continue

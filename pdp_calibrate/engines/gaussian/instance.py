@@ -22,7 +22,7 @@ from scipy.linalg import solve_triangular
 
 from pdp_calibrate.engines.gaussian.inverse import distance
 from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF
-from pdp_calibrate.errors import ModelError, UnsupportedQueryError
+from pdp_calibrate.errors import ModelError, PdpError, UnsupportedQueryError
 from pdp_calibrate.models.base import FloatArray
 
 MAXIMAL_COORDINATES = 12  # 2^11 sign patterns
@@ -76,7 +76,10 @@ def rescaled(
     unit = np.ldexp(np.ldexp(covariance, -exponents), -exponents[:, np.newaxis])
     scaled = np.ldexp(weights, exponents)
     largest = int(np.frexp(np.abs(scaled).max())[1])
-    factors = np.ldexp(widths * (1 + 8 * UNIT_ROUNDOFF), largest - exponents)
+    with np.errstate(over="ignore"):
+        factors = np.ldexp(widths * (1 + 8 * UNIT_ROUNDOFF), largest - exponents)
+    if not np.all(np.isfinite(factors)):
+        raise PdpError("the leakage is too large for a floating-point number; raise the scale.")
     return unit, np.ldexp(scaled, -largest), factors
 
 
@@ -85,17 +88,18 @@ def merged(weights: FloatArray) -> FloatArray:
     directions: list[FloatArray] = []
     sizes: list[float] = []
     for row in weights:
-        peak = int(np.abs(row).argmax())
-        if row[peak] == 0:
+        peak = float(np.abs(row).max())
+        if peak == 0:
             continue
-        unit = row / row[peak]
+        unit = row / peak
         for place, other in enumerate(directions):
-            if np.all(np.abs(unit - other) <= 4 * UNIT_ROUNDOFF * np.abs(other)):
-                sizes[place] += abs(row[peak])
+            sign = np.sign(unit @ other)
+            if np.all(np.abs(unit - sign * other) <= 4 * UNIT_ROUNDOFF * np.abs(other)):
+                sizes[place] += peak
                 break
         else:
             directions.append(unit)
-            sizes.append(abs(float(row[peak])))
+            sizes.append(peak)
     if len(directions) > MAXIMAL_COORDINATES:
         raise UnsupportedQueryError(
             f"at most {MAXIMAL_COORDINATES} different answers can be weighed together on a Gaussian"

@@ -95,17 +95,22 @@ def widened(bound, variance, cross, spread, floor, total, tau, multiplier):
 
 
 @njit(cache=True)
-def leaf_bounds(floor, slope, rest, tau, multiplier, size):
-    """Return the value of one known set and an upper bound on it, from its regression alone."""
+def leaf_bounds(floor, slope, rest, tau, multiplier, size, peak):
+    """Return the value of one known set and an upper bound on it, from its regression alone.
+
+    `peak` is 0, or the largest Var(f) among sign patterns: adding answers up can cancel, and then
+    rounded weights err relative to the patterns that do not.
+    """
     ratio = np.sqrt(rest / floor)
     value = abs(slope) + multiplier * ratio
-    margin = 2 * tau * (1 + multiplier) * ratio + 8 * size * _UNIT_ROUNDOFF * value
+    spare = max(ratio, np.sqrt(peak / floor))
+    margin = 2 * tau * (1 + multiplier) * spare + 8 * size * _UNIT_ROUNDOFF * value
     return value, value + margin
 
 
 @njit(cache=True)
-def steady_bound(covariance, weights, target, state, tau, multiplier):
-    """Return the sphere bound from one factorisation, for nodes that tie with the best.
+def steady_bound(covariance, weights, target, state, tau, multiplier, peak):
+    """Return the sphere bound from one factorisation, for nodes that tie with the best value.
 
     All moments come from one perturbed covariance, so their errors cannot turn a vanishing
     Δq − s² into a square root of τ: the margin is linear in τ. Costs O(n³).
@@ -158,4 +163,5 @@ def steady_bound(covariance, weights, target, state, tau, multiplier):
         own = factor[mine, k] if k <= mine else 0.0
         left += (answer[k] - (end + moved) / variance * own) ** 2
     share = multiplier * np.sqrt(left / floor) * (1 + 2 * tau)
-    return (bound + share) * (1 + 4 * tau) + 3 * tau * (1 + multiplier) * np.sqrt(spread / floor)
+    margin = 3 * tau * (1 + multiplier) * np.sqrt(max(spread, peak) / floor)
+    return (bound + share) * (1 + 4 * tau) + margin

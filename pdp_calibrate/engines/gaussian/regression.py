@@ -53,7 +53,9 @@ def regression(instance: Instance, target: int, known: Sequence[int], *, tau: fl
         margin = 2 * tau
     multiplier = instance.multipliers[len(known)]
     values = np.abs(slopes) + multiplier * ratios
-    errors = margin * (1 + multiplier) * np.hypot(slopes, ratios) + 16 * UNIT_ROUNDOFF * values
+    # Weights added up over answers err relative to the patterns in which nothing cancels.
+    size = np.hypot(slopes, ratios).max()
+    errors = margin * (1 + multiplier) * size + 16 * UNIT_ROUNDOFF * values.max()
     worst = int(values.argmax())
     coordinates = np.sign(slopes[worst]) or 1.0
     signs = coordinates * instance.signs()[worst]
@@ -73,14 +75,14 @@ def nobody_known(instance: Instance) -> tuple[FloatArray, FloatArray]:
     covariance = instance.covariance
     functions = instance.functions()
     products = functions @ covariance
-    sizes = np.abs(functions) @ np.abs(covariance)
+    sizes = np.abs(instance.coordinates).sum(axis=0) @ np.abs(covariance)
     variances = np.diagonal(covariance)
     steps = 2 * (instance.size + len(instance.coordinates) + 4) * UNIT_ROUNDOFF
     slopes, errors = np.abs(products) / variances, steps * sizes / variances
     multiplier = instance.multipliers[0]
     if multiplier:
         totals = np.einsum("mj,mj->m", functions, products)[:, np.newaxis]
-        slack = 4 * steps * np.einsum("mj,mj->m", np.abs(functions), sizes)[:, np.newaxis]
+        slack = 4 * steps * float(np.abs(instance.coordinates).sum(axis=0) @ sizes)
         left = totals / variances - slopes**2
         slack = slack / variances + 2 * slopes * errors + errors**2
         ratios = np.sqrt(np.maximum(left, 0.0))

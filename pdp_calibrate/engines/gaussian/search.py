@@ -79,9 +79,14 @@ def search(
             continue
         threshold = max(incumbent, best.value) if best else incumbent
         worst = worst_of(problem, instance, block, incumbent=threshold, deadline=deadline)
-        known = [block[place] for place in worst.known]
         found = found_from(
-            problem, weights, block[worst.target], known, worst.regression, upper=worst.upper
+            problem,
+            weights,
+            block,
+            worst.target,
+            worst.known,
+            worst.regression,
+            upper=worst.upper,
         )
         best = found if best is None else best.or_worse(found)
     if best is None:
@@ -94,8 +99,11 @@ def weights_over_scale(problem: Problem, scale: float | FloatArray) -> FloatArra
     if problem.contributions.weights is None:
         raise UnsupportedQueryError("a continuous model answers Sum, Mean and Linear only.")
     weights = np.column_stack(problem.contributions.weights)
-    with np.errstate(over="raise"):
-        return merged(weights / np.reshape(scale, (-1, 1)))
+    with np.errstate(over="ignore"):
+        relative = weights / np.reshape(scale, (-1, 1))
+    if not np.all(np.isfinite(relative)):
+        raise PdpError("scale is too small for these weights: their ratio overflows.")
+    return merged(relative)
 
 
 def blocks_of(problem: Problem) -> list[list[int]]:
@@ -119,7 +127,8 @@ def instance_of(
     `functions` linear functions are bounded together: by default the sign patterns of the answer.
     """
     knowledge = problem.knowledge
-    targets = tuple(block.index(target) for target in knowledge.targets if target in set(block))
+    places = {position: place for place, position in enumerate(block)}
+    targets = tuple(places[target] for target in knowledge.targets if target in places)
     rest = knowledge.total - len(block)
     fewest, most = max(0, knowledge.fewest - rest), min(len(block) - 1, knowledge.most)
     if knowledge.known is not None:

@@ -29,6 +29,7 @@ def center_of(model: Model) -> Gaussian:
 def found_from(
     problem: Problem,
     weights: FloatArray,
+    block: Sequence[int],
     target: int,
     known: Sequence[int],
     regression: Regression,
@@ -36,8 +37,9 @@ def found_from(
     upper: float,
     attained: bool = True,
 ) -> Found:
-    """Describe what a search of one block found, in positions of the whole problem."""
-    everyone = filled(problem, target, known)
+    """Describe what a search of one block found there, in positions of the whole problem."""
+    target = block[target]
+    everyone = filled(problem, block, [block[place] for place in known])
     return Found(
         value=upper,
         lower=min(regression.lower, upper),
@@ -49,7 +51,7 @@ def found_from(
     )
 
 
-def filled(problem: Problem, target: int, known: Sequence[int]) -> set[int]:
+def filled(problem: Problem, block: Sequence[int], known: Sequence[int]) -> set[int]:
     """Add tuples of other blocks until as many are known as the adversaries must know.
 
     They are independent of the block searched, so knowing them changes no ratio.
@@ -57,11 +59,8 @@ def filled(problem: Problem, target: int, known: Sequence[int]) -> set[int]:
     if problem.knowledge.known is not None:
         return set(problem.knowledge.known)
     everyone = set(known)
-    for position in range(problem.knowledge.total):
-        if len(everyone) >= problem.knowledge.fewest:
-            break
-        if position != target:
-            everyone.add(position)
+    outside = [position for position in range(problem.knowledge.total) if position not in block]
+    everyone.update(outside[: max(0, problem.knowledge.fewest - len(everyone))])
     return everyone
 
 

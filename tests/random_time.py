@@ -1,0 +1,74 @@
+"""Random chains, groups and queries, together with the plain function that the oracle gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import pdp_calibrate as pdp
+from pdp_calibrate.models.base import FloatArray
+from pdp_calibrate.models.groups import compositions
+from pdp_calibrate.queries import Query
+
+
+def random_law(rng: np.random.Generator, size: int) -> FloatArray:
+    """A law with some entries impossible."""
+    law = rng.dirichlet(np.full(size, rng.choice([0.3, 1.0, 5.0])))
+    law = np.where(rng.random(size) < rng.choice([0.0, 0.0, 0.3]), 0.0, law)
+    law[law < 1e-9] = 0.0
+    if law.sum() == 0:
+        law[rng.integers(size)] = 1.0
+    return law / law.sum()
+
+
+def random_chain(rng: np.random.Generator, *, longest: int = 6) -> pdp.MarkovChain:
+    """Two or three states, zeros, sometimes periodic, stationary or given start."""
+    states = int(rng.integers(2, 4))
+    length = int(rng.integers(1, longest if states == 2 else longest - 1, endpoint=True))
+    transition = np.array([random_law(rng, states) for _ in range(states)])
+    if rng.random() < 0.15:
+        transition = np.roll(np.eye(states), 1, axis=1)
+    values = [0, 1, 2][:states]
+    if rng.random() < 0.5:
+        values = rng.choice(np.arange(-3, 6), states, replace=False).tolist()
+    if rng.random() < 0.5:
+        try:
+            return pdp.MarkovChain(transition=transition, length=length, states=values)
+        except pdp.ModelError:  # reducible: no stationary start
+            pass
+    initial = random_law(rng, states)
+    return pdp.MarkovChain(transition=transition, length=length, states=values, initial=initial)
+
+
+def random_group(rng: np.random.Generator) -> pdp.BinaryGroup | pdp.CategoryGroup:
+    """Up to six yes/no members, or up to four with three categories of any value."""
+    if rng.random() < 0.5:
+        size = int(rng.integers(1, 6, endpoint=True))
+        return pdp.BinaryGroup(count_probabilities=random_law(rng, size + 1))
+    size = int(rng.integers(1, 4, endpoint=True))
+    law = random_law(rng, len(list(compositions(size, 3))))
+    categories = rng.normal(size=3).round(2).tolist()
+    return pdp.CategoryGroup(size=size, categories=categories, count_probabilities=law)
+
+
+def random_query(
+    rng: np.random.Generator, model: Any
+) -> tuple[Query, Callable[[tuple[Any, ...]], float]]:
+    """A sum or count, over all or some, or a weighted sum with weights of both signs."""
+    size, values = len(model.names), model.domains[0]
+    chosen = sorted(rng.choice(size, int(rng.integers(1, size, endpoint=True)), replace=False))
+    chosen = [int(position) for position in chosen]
+    kind = rng.choice(["sum", "over", "count", "linear"])
+    if kind == "sum":
+        return pdp.Sum(), sum
+    if kind == "over":
+        return pdp.Sum(over=chosen), lambda x: sum(x[p] for p in chosen)
+    if kind == "count":
+        query = pdp.Count(values={values[0]}, over=chosen)
+        return query, lambda x: float(sum(x[p] == values[0] for p in chosen))
+    weights = rng.integers(-3, 4, size=size).astype(float)
+    weights[0] = 1.0
+    query = pdp.Linear(weights=weights.tolist())
+    return query, lambda x: float(sum(w * v for w, v in zip(weights, x, strict=True)))
