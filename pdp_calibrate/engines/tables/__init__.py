@@ -2,8 +2,8 @@
 
 Answers on a grid (counts, histograms, whole numbers) go through a compiled branch and bound over
 what the adversary knows (`tree`); arbitrary real answers through sorted mixtures (`recursion`);
-ranges too wide for linear floating point through log space (`logspace`). All three are exact; the
-reported ends of the bracket include every rounding error.
+ranges too wide for linear floating point through log space (`logspace`). All three are exact.
+Vectors with too many outputs get a bracket (`vectors`). Its ends include every rounding error.
 """
 
 from __future__ import annotations
@@ -19,13 +19,23 @@ from pdp_calibrate.engines.result import Found
 from pdp_calibrate.engines.tables.branches import search_branches, work_of
 from pdp_calibrate.engines.tables.events import Events, conditional_laws
 from pdp_calibrate.engines.tables.grid import grid_of
+from pdp_calibrate.engines.tables.independence import (
+    Split,
+    group_problem,
+    independent_groups,
+    put_back,
+)
 from pdp_calibrate.engines.tables.lines import search_lines
-from pdp_calibrate.engines.tables.logspace import search_logspace
+from pdp_calibrate.engines.tables.logspace import log_work, search_logspace
 from pdp_calibrate.engines.tables.outcome import NOTHING, Attack, Outcome
 from pdp_calibrate.engines.tables.setting import Setting, setting_of, unknown_sets
 from pdp_calibrate.engines.tables.strongest import search_strongest
+from pdp_calibrate.engines.tables.vectors import search_vectors
 from pdp_calibrate.engines.tables.workers import Clock
 from pdp_calibrate.models.base import FloatArray
+
+_LARGEST_GRID_WORK = 3e11  # numbers, minutes: vectors with more outputs get a bracket instead
+_LARGEST_LOG_WORK = 1e9  # pairs of atom and output, each an exponential
 
 
 def search(
@@ -49,6 +59,9 @@ def search(
         Value of `time.monotonic()` after which the rest counts with a bound.
     """
     setting = setting_of(problem, scale)
+    split = independent_groups(setting)
+    if split is not None:
+        return _search_groups(problem, setting, split, scale, incumbent, deadline)
     clock = Clock(deadline)
     outcome = NOTHING
     admits_strongest = setting.knowledge.admits_strongest
@@ -65,6 +78,28 @@ def search(
     return dataclasses.replace(found, lower=attained.lower, witness=attained.witness)
 
 
+def _search_groups(
+    problem: Problem,
+    setting: Setting,
+    split: Split,
+    scale: float | FloatArray,
+    incumbent: float,
+    deadline: float,
+) -> Found:
+    """Search each independent group alone, each with the worst so far as its incumbent."""
+    worst: Found | None = None
+    for group in split.groups:
+        part = group_problem(problem, setting, group)
+        if part.knowledge.targets:
+            threshold = max(incumbent, worst.lower) if worst else incumbent
+            found = search(part, scale, incumbent=threshold, deadline=deadline)
+            found = put_back(found, problem, setting, group, split.error)
+            worst = found if worst is None else worst.or_worse(found)
+    if worst is None:
+        raise ValueError("no adversary of the problem attacks any tuple.")
+    return worst
+
+
 def _search(
     problem: Problem,
     setting: Setting,
@@ -73,15 +108,17 @@ def _search(
     clock: Clock,
 ) -> Outcome:
     """Search everyone but those who know everyone else, by the means that suit the answers."""
+    grid = grid_of(setting) if setting.fits_linear_space else None
+    if setting.coordinates > 1:
+        if grid is not None and work_of(setting, grid) <= _LARGEST_GRID_WORK:
+            return search_branches(setting, grid, incumbent, clock)
+        exact = setting.tails_only or log_work(setting) <= _LARGEST_LOG_WORK
+        search = search_logspace if exact else search_vectors
+        return search(problem, setting, scale, incumbent, clock)
     if not setting.fits_linear_space:
         return search_logspace(problem, setting, scale, incumbent, clock)
-    grid = grid_of(setting)
-    if setting.coordinates == 1:
-        if grid is None or work_of(setting, grid) > _line_work(setting):
-            return search_lines(setting, incumbent, clock)
-        return search_branches(setting, grid, incumbent, clock)
-    if grid is None:
-        return search_logspace(problem, setting, scale, incumbent, clock)
+    if grid is None or work_of(setting, grid) > _line_work(setting):
+        return search_lines(setting, incumbent, clock)
     return search_branches(setting, grid, incumbent, clock)
 
 

@@ -45,7 +45,8 @@ def workspace(outputs):
 def branch_bound(data, start, cells, secrets, width, one, odds, room, result):
     """Write to result[r] an upper bound on ratio − 1 over all soft knowledge of the open tuples."""
     outputs = width - 1
-    result[:outputs] = 0.0
+    for r in range(outputs):
+        result[r] = 0.0
     buckets = min(_MOST_BUCKETS, max(4, cells // 16))
     span, turn = np.empty((2, buckets)), np.empty(buckets, dtype=np.int64)
     stride = secrets * width
@@ -64,10 +65,11 @@ def branch_bound(data, start, cells, secrets, width, one, odds, room, result):
 def _fill_buckets(data, first, second, cells, width, stride, one, odds, span, turn, room):
     """Gather the extremes of density and ratio, per bucket of similar odds and per output."""
     buckets, outputs = turn.size, width - 1
-    span[0], span[1], turn[:] = 0.0, np.inf, 0
     for k in range(buckets):
-        for kind in range(4):
-            room[k, 0, kind, :outputs] = -np.inf if kind % 2 == 0 else np.inf
+        span[0, k], span[1, k], turn[k] = 0.0, np.inf, 0
+        for r in range(outputs):
+            room[k, 0, 0, r], room[k, 0, 1, r] = -np.inf, np.inf
+            room[k, 0, 2, r], room[k, 0, 3, r] = -np.inf, np.inf
     lowest, highest = np.inf, 0.0
     excluding = False
     for c in range(cells):
@@ -126,7 +128,7 @@ def _worst_pairs(room, outputs, one, span, turn, result):
             for r in range(outputs):
                 roots[0, r] = math.sqrt(one + extremes[0, r])
                 roots[1, r] = math.sqrt(one + extremes[1, r])
-    mixed = np.full((4, outputs), -1.0)
+    mixed = np.zeros((4, outputs))
     now = 0
     for a in range(buckets):
         for b in range(a + 1):

@@ -21,7 +21,6 @@ from pdp_calibrate.engines.tables.workers import Clock
 from pdp_calibrate.models.base import FloatArray
 
 _CHUNK = 2**20  # numbers held at once while densities are evaluated
-LARGEST_WORK = 1e11  # densities of one atom at one output, over all events
 
 
 def log_work(setting: Setting) -> float:
@@ -32,8 +31,6 @@ def log_work(setting: Setting) -> float:
             hidden = float(np.prod([setting.sizes[place] for place in unknown], dtype=np.float64))
             atoms = hidden * setting.sizes[target]
             total += setting.probabilities.size * atoms**setting.coordinates
-            if total > LARGEST_WORK:
-                return total
     return total
 
 

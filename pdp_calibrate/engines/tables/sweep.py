@@ -57,7 +57,8 @@ def add_slices(data, start, length, size, where):
     """Write the sum of `size` neighbouring slices to `where`."""
     total, first = data[where : where + length], data[start : start + length]
     if size == 1:
-        total[:] = first
+        for t in range(length):
+            total[t] = first[t]
         return
     second = data[start + length : start + 2 * length]
     for t in range(length):
@@ -137,7 +138,7 @@ def sweep_exceeds(data, start, top, sizes, below, room, secrets, width, limit, o
     base, turn = np.empty(depth + 1, dtype=np.int64), np.zeros(depth + 1, dtype=np.int64)
     base[top] = start
     inverse = np.empty((2, 9))
-    ends_binary = secrets == 2 and depth - top > 2 and np.all(sizes[depth - 2 :] == 2)
+    ends_binary = secrets == 2 and depth - top > 2 and sizes[depth - 1] == sizes[depth - 2] == 2
     level = top
     while level >= top:
         choice = turn[level]
@@ -152,7 +153,8 @@ def sweep_exceeds(data, start, top, sizes, below, room, secrets, width, limit, o
             total = data[at : at + length]
             first = data[base[level] : base[level] + length]
             if choice == 1:
-                total[:] = first
+                for t in range(length):
+                    total[t] = first[t]
             else:
                 second = data[base[level] + length : base[level] + 2 * length]
                 for t in range(length):

@@ -38,7 +38,8 @@ def fill_node(cells, answers, kernel, opened, hidden, own, data):
     for c in range(opened.size):
         for v in range(own.size):
             row = data[at : at + outputs + 1]
-            row[:] = 0.0
+            for r in range(outputs + 1):
+                row[r] = 0.0
             for h in range(hidden.size):
                 place = opened[c] + own[v] + hidden[h]
                 mass = cells[place]
@@ -121,23 +122,27 @@ def explore(
         free += below[level] * secrets * (grid.size + 1)
     largest = np.zeros(depth + 1)
     for level in range(depth):
-        largest[level] = parts[level, : sizes[level]].max()
+        for value in range(sizes[level]):
+            largest[level] = max(largest[level], parts[level, value])
 
     base = np.zeros(depth + 1, dtype=np.int64)
     turn = np.zeros(depth + 1, dtype=np.int64)
     known = np.zeros(depth + 1, dtype=np.int64)
-    floors, ceilings = np.full(depth + 1, floor), np.full(depth + 1, ceiling)
+    floors, ceilings = np.empty(depth + 1), np.empty(depth + 1)
+    floors[0], ceilings[0] = floor, ceiling
     columns = np.empty((depth + 1, grid.size), dtype=np.int64)  # outputs still of interest
-    widths = np.full(depth + 1, grid.size + 1)
-    columns[0] = np.arange(grid.size)
+    widths = np.empty(depth + 1, dtype=np.int64)
+    widths[0] = grid.size + 1
+    for r in range(grid.size):
+        columns[0, r] = r
     # Work in units of one leaf and secret: what a node of each level costs, what bounds save there.
     spent = 0.0
-    entered, typical, visits = np.zeros(depth + 1), secrets * leaves, np.zeros(depth + 1)
+    entered, typical, visits = np.zeros(depth + 1), leaves.copy(), np.zeros(depth + 1)
     tried, gained = np.ones(depth + 1), np.ones(depth + 1)
     waited = np.zeros(depth + 1, dtype=np.int64)
 
     odds, work, result = np.empty(below[0]), workspace(grid.size), np.empty(grid.size)
-    picked = np.empty(grid.size, dtype=np.int64)
+    picked, left_over = np.empty(grid.size, dtype=np.int64), np.empty(grid.size, dtype=np.int64)
     best, output, for_secret, against = -1.0, 0, 0, 0
     left = -1.0
     seen = -2.0
@@ -178,14 +183,13 @@ def explore(
             waited[level] += 1
             cost = pairs * (_BOUND_FIXED + _BOUND_PER_CELL * below[level])
             entered[level] = spent
-            worthwhile = gained[level] * typical[level] > tried[level] * cost
+            worthwhile = gained[level] * secrets * typical[level] > tried[level] * cost
             if stop[0] or worthwhile or waited[level] >= _PATIENCE:
                 waited[level] = 0
                 spent += cost
                 branch_bound(data, here, below[level], secrets, width, one, odds, work, result)
                 # Beyond the answers that can still occur the ratio is constant.
-                begin = np.searchsorted(grid, floors[level], side="right") - 1
-                end = np.searchsorted(grid, ceilings[level]) + 1
+                begin, end = _reach(grid, floors[level], ceilings[level])
                 kept = 0
                 for r in range(width - 1):
                     column = columns[level, r]
@@ -205,7 +209,10 @@ def explore(
                     kept += 1
                 if kept < 0.7 * (width - 1):
                     gained[level] += 1.0 - kept / (width - 1)
-                    columns[level, :kept] = columns[level][picked[:kept]]
+                    for r in range(kept):
+                        left_over[r] = columns[level, picked[r]]
+                    for r in range(kept):
+                        columns[level, r] = left_over[r]
                     _compact(data, here, room[level], below[level] * secrets, width, picked, kept)
                     base[level] = room[level]
                     widths[level] = kept + 1
@@ -214,7 +221,8 @@ def explore(
         choice = turn[level]
         if choice > size:
             visits[level] += 1.0
-            typical[level] += (spent - entered[level] - typical[level]) / visits[level]
+            cost = (spent - entered[level]) / secrets
+            typical[level] += (cost - typical[level]) / visits[level]
             level -= 1
             continue
         turn[level] = choice + 1
@@ -235,9 +243,22 @@ def explore(
             spent += length / _SUMS_PER_LEAF
         known[level] = knowing
         widths[level] = width
-        columns[level, : width - 1] = columns[level - 1, : width - 1]
+        for r in range(width - 1):
+            columns[level, r] = columns[level - 1, r]
         turn[level] = -1
     return best, output, for_secret, against, left
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _reach(grid, floor, ceiling):
+    """Return the range of outputs that holds every answer from `floor` to `ceiling`."""
+    begin = 0
+    while begin + 1 < grid.size and grid[begin + 1] <= floor:
+        begin += 1
+    end = begin + 1
+    while end < grid.size and grid[end - 1] < ceiling:
+        end += 1
+    return begin, end
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

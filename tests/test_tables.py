@@ -1,0 +1,223 @@
+"""The fast table engine against the plain one, the oracle, and itself."""
+
+import dataclasses
+import functools
+import math
+import subprocess
+import sys
+import time
+from typing import Any
+
+import mpmath  # type: ignore[import-untyped]
+import numpy as np
+import pytest
+
+import pdp_calibrate as pdp
+from pdp_calibrate.adversaries import Adversaries
+from pdp_calibrate.engines.problem import Problem
+from pdp_calibrate.engines.result import Found
+from pdp_calibrate.engines.tables import search
+from pdp_calibrate.engines.tables.branches import search_branches
+from pdp_calibrate.engines.tables.events import conditional_laws
+from pdp_calibrate.engines.tables.grid import grid_of
+from pdp_calibrate.engines.tables.lines import search_lines
+from pdp_calibrate.engines.tables.logspace import search_logspace
+from pdp_calibrate.engines.tables.setting import setting_of
+from pdp_calibrate.engines.tables.workers import Clock
+from tests import oracle, plain_engine
+from tests.random_tables import additive_problem, binary_cells, random_problem
+
+BIT = np.array([[0.0], [1.0]])
+FOREVER = Clock(math.inf)
+
+
+def is_exact(found: Found) -> bool:
+    return found.value - found.lower <= max(1e-9 * found.value, 1e-12)
+
+
+def attained(problem: Problem, found: Found, scale: float) -> float:
+    """What the oracle says about the witness."""
+    witness, model = found.witness, problem.model
+    assert witness is not None
+    place = {name: k for k, name in enumerate(problem.names)}
+    index = [{value: k for k, value in enumerate(domain)} for domain in model.domains]
+    contributions = problem.contributions
+
+    def answer(database: tuple[Any, ...]) -> float:
+        cell = tuple(where[value] for where, value in zip(index, database, strict=True))
+        if contributions.table is not None:
+            return float(contributions.table[cell][0])
+        parts = zip(contributions.values, cell, strict=True)
+        return math.fsum(float(part[k, 0]) for part, k in parts)
+
+    cells = model.probabilities  # type: ignore[attr-defined]
+    if len(witness.known) == len(problem.names) - 1:
+        cells = np.ones_like(cells)  # to whoever knows everyone else every database is possible
+    return oracle.log_density_ratio(
+        cells,
+        model.domains,
+        answer,
+        scale,
+        place[witness.target],
+        {place[name]: value for name, value in witness.known.items()},
+        witness.secrets,
+        witness.output,  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize("chunk", range(10))
+def test_equal_to_the_plain_engine(chunk: int) -> None:
+    for seed in range(50 * chunk, 50 * chunk + 50):
+        problem, scale = random_problem(seed)
+        plain, fast = plain_engine.search(problem, scale), search(problem, scale)
+        assert fast.value == pytest.approx(plain.value, rel=1e-10, abs=1e-13)
+        assert fast.lower == pytest.approx(plain.lower, rel=1e-10, abs=1e-13)
+        assert fast.value >= plain.lower
+        if not problem.hidden_noise:
+            assert is_exact(fast)
+            if fast.witness is not None and np.isfinite(fast.witness.output):
+                assert attained(problem, fast, scale) == pytest.approx(
+                    fast.lower, rel=1e-9, abs=1e-11
+                )
+
+
+@pytest.mark.parametrize("kind", ["structureless", "coupled", "zeros"])
+@pytest.mark.parametrize("scale", [0.2, 2.0, 50.0])
+def test_the_tree_agrees_with_sorted_mixtures(kind: str, scale: float) -> None:
+    """Two algorithms that share no code, on a table deep enough for every bound to act."""
+    problem = additive_problem(binary_cells(10, kind, seed=3), [BIT] * 10)
+    setting = setting_of(problem, scale)
+    grid = grid_of(setting)
+    assert grid is not None
+    tree = search_branches(setting, grid, 0.0, FOREVER)
+    lines = search_lines(setting, 0.0, FOREVER)
+    assert tree.lower == pytest.approx(lines.lower, rel=1e-10)
+    assert tree.upper == pytest.approx(lines.upper, rel=1e-9)
+    assert tree.lower <= lines.upper
+    assert lines.lower <= tree.upper
+
+
+@pytest.mark.parametrize("kind", ["structureless", "coupled", "zeros"])
+def test_what_cannot_exceed_the_incumbent_is_only_bounded(kind: str) -> None:
+    problem = additive_problem(binary_cells(9, kind, seed=5), [BIT] * 9)
+    exact = search(problem, 2.0)
+    for share in (0.5, 0.999, 1.001, 2.0):
+        found = search(problem, 2.0, incumbent=share * exact.value)
+        assert exact.lower <= max(found.value, share * exact.value)
+        if share < 1:
+            assert found.value == pytest.approx(exact.value, rel=1e-10)
+        else:
+            assert found.value <= share * exact.value * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_bracket_stopped_early_holds_the_truth(seed: int) -> None:
+    weights = np.random.default_rng(seed).uniform(0.2, 2.0, 11)
+    whole = [BIT] * 11
+    real = [weight * BIT for weight in weights]
+    cells = binary_cells(11, ["structureless", "coupled", "zeros"][seed % 3], seed=seed)
+    for values in (whole, real):
+        problem = additive_problem(cells, values)
+        exact = search(problem, 1.5)
+        assert is_exact(exact)
+        for patience in (0.0, 0.001, 0.004, 0.02):
+            found = search(problem, 1.5, deadline=time.monotonic() + patience)
+            assert found.lower <= exact.value
+            assert found.value >= exact.lower
+            assert found.value <= weights.size * values[0].max() * 2 + weights.sum()
+
+
+@pytest.mark.parametrize("relative", [1e-6, 1e-3, 1e3, 1e6])
+@pytest.mark.parametrize("seed", range(4))
+def test_extreme_scales_against_many_digits(relative: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    cells = rng.dirichlet(np.full(12, 0.7)).reshape(2, 3, 2)
+    cells[rng.random(cells.shape) < 0.15] = 0.0
+    cells /= cells.sum()
+    domains = [sorted((1e6 * rng.random(size)).tolist()) for size in cells.shape]
+    table = pdp.JointTable(probabilities=cells, domains=domains)
+    scale = relative * max(domain[-1] - domain[0] for domain in domains)
+    for adversaries, admits in (
+        (Adversaries.all(), lambda _i, _k: True),
+        (Adversaries.weakest(), lambda _i, k: not k),
+    ):
+        found = pdp.leakage(table, pdp.Sum(), scale=scale, adversaries=adversaries)
+        truth, _ = oracle.worst_leakage_mpmath(cells, domains, sum, scale, admits, digits=40)
+        slack = mpmath.mpf(10) ** -9 * truth + mpmath.mpf(10) ** -12
+        assert found.lower <= truth <= found.value <= truth + slack
+
+
+def test_tiny_probabilities_stay_right() -> None:
+    cells = np.array([[[0.3, 1e-300], [0.2, 0.1]], [[1e-300, 0.1], [1e-280, 0.3]]])
+    cells /= cells.sum()
+    domains = [[0, 1], [0, 2], [0, 5]]
+    table = pdp.JointTable(probabilities=cells, domains=domains)
+    for scale in (0.02, 1.0, 300.0):
+        found = pdp.leakage(table, pdp.Sum(), scale=scale)
+        truth, _ = oracle.worst_leakage_mpmath(cells, domains, sum, scale, lambda _i, _k: True)
+        assert found.lower <= truth <= found.value <= truth * (1 + 1e-9)
+
+
+def test_log_space_agrees_where_both_work() -> None:
+    problem = additive_problem(binary_cells(6, "zeros", seed=1), [BIT] * 6)
+    setting = setting_of(problem, 0.7)
+    slow = search_logspace(problem, setting, 0.7, 0.0, FOREVER)
+    assert slow.lower == pytest.approx(search(problem, 0.7).lower, rel=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_independent_groups_are_searched_apart(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    blocks = [rng.dirichlet(np.ones(4)).reshape(2, 2) for _ in range(2)]
+    cells = functools.reduce(np.multiply.outer, [*blocks, rng.dirichlet(np.ones(3))])
+    cells = np.transpose(cells, rng.permutation(5))
+    values = [rng.normal(size=(size, 1)) for size in cells.shape]
+    for adversaries in (Adversaries.all(), Adversaries.knowing(at_least=2), Adversaries.weakest()):
+        problem = additive_problem(cells / cells.sum(), values, adversaries)
+        plain, fast = plain_engine.search(problem, 1.3), search(problem, 1.3)
+        assert fast.value == pytest.approx(plain.value, rel=1e-12)
+        assert is_exact(fast)
+        assert attained(problem, fast, 1.3) == pytest.approx(fast.lower, rel=1e-10)
+
+
+def test_pairwise_independence_is_not_enough_to_split() -> None:
+    """The exclusive or of two fair coins is independent of each, not of both."""
+    cells = np.zeros((2, 2, 2))
+    for first, second in np.ndindex(2, 2):
+        cells[first, second, first ^ second] = 0.25
+    problem = additive_problem(cells, [BIT] * 3)
+    assert search(problem, 1.0).value == pytest.approx(plain_engine.search(problem, 1.0).value)
+
+
+def test_conditional_laws_are_those_of_the_plain_engine() -> None:
+    for seed in range(20):
+        problem, _ = random_problem(seed)
+        unknown = tuple(range(1, len(problem.names)))[:-1]
+        fast = conditional_laws(problem, 0, unknown)
+        plain = plain_engine.conditional_laws(problem, 0, unknown)
+        np.testing.assert_array_equal(fast.laws, plain.laws)
+        np.testing.assert_array_equal(fast.atoms, plain.atoms)
+
+
+def test_the_adversary_behind_the_value_leaks_it() -> None:
+    problem = additive_problem(binary_cells(7, "coupled", seed=2), [BIT] * 7)
+    found = search(problem, 2.0)
+    alone = search(problem.restricted(found.target, found.unknown), 2.0)
+    assert alone.value == pytest.approx(found.value, rel=1e-12)
+
+
+def test_more_secrets_than_values_that_occur() -> None:
+    """A tuple with one value, and one whose other values never occur."""
+    cells = np.array([[[0.5, 0.0, 0.0], [0.25, 0.25, 0.0]]])
+    problem = additive_problem(cells, [np.zeros((1, 1)), BIT, np.array([[0.0], [2.0], [7.0]])])
+    plain = plain_engine.search(problem, 1.0)
+    assert search(problem, 1.0).value == pytest.approx(plain.value, rel=1e-12)
+    weakest = dataclasses.replace(problem, knowledge=Adversaries.weakest().resolve(problem.model))
+    assert search(weakest, 1.0).value == pytest.approx(
+        plain_engine.search(weakest, 1.0).value, rel=1e-12
+    )
+
+
+def test_importing_the_package_does_not_load_the_compiler() -> None:
+    command = "import sys, pdp_calibrate; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", command], check=False).returncode == 0  # noqa: S603
