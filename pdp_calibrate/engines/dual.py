@@ -1,5 +1,9 @@
 """The Lipschitz bound of a joint table: every adversary, every value known, every two secrets.
 
+Costs of several releases add up, chosen adaptively or not: |f − f'|/λ for each answer with Laplace
+noise, ε₀ per tuple that differs for any ε₀-DP mechanism. For a black box alone the bound is exact,
+for a likelihood that attains it belongs to an ε₀-DP mechanism with two outputs.
+
 A recursion bounds each adversary first; the dual program is then solved in falling order of these
 bounds, until what is left cannot be worse or the programs have taken long enough. Answers along a
 line, such as one sum released again and again, need no program at all.
@@ -16,7 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF
-from pdp_calibrate.engines.lipschitz import certified_bound, line_bounds, spread_bounds
+from pdp_calibrate.engines.lipschitz import lipschitz_bound
+from pdp_calibrate.engines.lipschitz_line import line_bounds
+from pdp_calibrate.engines.lipschitz_spread import spread_bounds
 from pdp_calibrate.engines.peeling import Case, peeled_bounds
 from pdp_calibrate.engines.problem import Problem
 from pdp_calibrate.engines.tables.events import conditional_laws
@@ -24,7 +30,8 @@ from pdp_calibrate.models import JointTable
 from pdp_calibrate.models.base import FloatArray
 
 _LARGEST_WORK = 5e6  # numbers in all conditional laws of all adversaries together
-_LARGEST_PROGRAMS = 300_000  # cells of all plans together: some seconds
+_LARGEST_PROGRAM = 2**16  # cells of one plan of transport
+_LARGEST_PROGRAMS = 300_000  # cells of all of them together: some seconds
 _Pair = tuple[int, int, int]
 
 
@@ -164,16 +171,21 @@ def _worst_pair(
     for place in np.argsort(-closed):
         if closed[place] <= max(best, threshold) or time.monotonic() > deadline:
             return max(best, float(closed[place])), used
-        event, one, other = pairs[place]
         costs = view.costs(pairs[place])
         used += costs.size
-        value = certified_bound(
-            view.laws[event, one], view.laws[event, other], costs, additions=view.additions
-        )
-        best = max(best, min(value, float(closed[place])))
+        best = max(best, _solved(view, pairs[place], costs, float(closed[place])))
         if best > enough or used > _LARGEST_PROGRAMS:
             return max(best, float(closed[place])), used
     return best, used
+
+
+def _solved(view: _View, pair: _Pair, costs: FloatArray, closed: float) -> float:
+    """Solve the program of one pair; the laws' own rounding is charged."""
+    if costs.size > _LARGEST_PROGRAM:
+        return closed
+    event, one, other = pair
+    value = lipschitz_bound(view.laws[event, one], view.laws[event, other], costs, ceiling=closed)
+    return min(closed, value + 8 * view.additions * UNIT_ROUNDOFF)
 
 
 def _closed_form(view: _View, pairs: list[_Pair]) -> FloatArray:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF
-from pdp_calibrate.engines.lipschitz import spread_bounds
+from pdp_calibrate.engines.lipschitz_spread import spread_bounds
 from pdp_calibrate.models.base import FloatArray
 
 Case = tuple[int, tuple[int, ...]]
