@@ -15,9 +15,10 @@ from pdp_calibrate.engines.dual import dual_bound, is_affordable
 from pdp_calibrate.engines.problem import Problem
 from pdp_calibrate.engines.result import Bound
 from pdp_calibrate.engines.spending.directions import few_directions
+from pdp_calibrate.engines.spending.families import chain_bound, group_of_two_values
 from pdp_calibrate.engines.spending.total import ROUND_UP
 from pdp_calibrate.errors import UnsupportedQueryError
-from pdp_calibrate.models import Gaussian, JointTable
+from pdp_calibrate.models import BinaryGroup, Gaussian, JointTable, MarkovChain
 from pdp_calibrate.models.base import FloatArray
 
 _LARGEST_GRID = 2**22  # answers times outputs of a joint search
@@ -51,7 +52,7 @@ class Leaf:
 def leaf_bound(leaf: Leaf, deadline: float) -> Bound:
     """Return the smallest of the bounds that hold for one block; cheap ones first."""
     found = Bound(value=math.inf, method="group")
-    for method, bound in _BOUNDS.items():
+    for method, bound in _BOUNDS:
         value = bound(leaf, deadline)
         if value is not None:
             found = Bound(value=value, method=method).or_better(found)
@@ -68,6 +69,8 @@ def leaf_bound(leaf: Leaf, deadline: float) -> Bound:
 def _exact(leaf: Leaf, deadline: float) -> float | None:
     """Search the joint answer itself."""
     problem = leaf.separate
+    if problem is not None and problem.contributions.coordinates > 1:
+        problem = _as_table(problem) or problem
     if problem is None or _moves_by_shift(problem) or not is_searchable(problem):
         return None
     found, _ = worst([problem], 1.0, deadline=deadline)
@@ -121,12 +124,39 @@ def _group(leaf: Leaf, deadline: float) -> float | None:
     return together * ROUND_UP
 
 
-_BOUNDS: dict[str, Callable[[Leaf, float], float | None]] = {
-    "group": _group,
-    "shift": _shift,
-    "exact": _exact,
-    "dual": _dual,
-}
+def _chain(leaf: Leaf, deadline: float) -> float | None:
+    """Let the chain forget what other tuples told."""
+    del deadline
+    problem = leaf.problem
+    if not isinstance(problem.model, MarkovChain):
+        return None
+    return chain_bound(problem.model, leaf.tuple_budgets, problem.knowledge)
+
+
+def _counts(leaf: Leaf, deadline: float) -> float | None:
+    """Look only at how many members of an exchangeable group hold 1."""
+    del deadline
+    problem = leaf.problem
+    if not isinstance(problem.model, BinaryGroup):
+        return None
+    values = problem.contributions.values
+    alike = leaf.budgets is None and all(np.array_equal(one, values[0]) for one in values)
+    return group_of_two_values(
+        problem.model,
+        float(leaf.tuple_budgets.max()),
+        problem.knowledge,
+        by_count=alike and bool(values) and leaf.dp_epsilon == 0,
+    )
+
+
+_BOUNDS: tuple[tuple[str, Callable[[Leaf, float], float | None]], ...] = (
+    ("group", _group),
+    ("birkhoff", _chain),
+    ("shift", _shift),
+    ("exact", _exact),
+    ("dual", _counts),
+    ("dual", _dual),
+)
 
 
 def _as_table(leaf: Problem) -> Problem | None:
