@@ -11,6 +11,7 @@ import pdp_calibrate.accessor  # noqa: F401 - registers df.pdp
 
 if TYPE_CHECKING:
     from pdp_calibrate.adversaries import Adversaries as Adversaries, Witness as Witness
+    from pdp_calibrate.auditing import Audit as Audit, Event as Event, audit as audit
     from pdp_calibrate.baselines import Sensitivity as Sensitivity, sensitivity as sensitivity
     from pdp_calibrate.calibration import (
         Calibration as Calibration,
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "adversaries": "Adversaries Witness",
+    "auditing": "Audit Event audit",
     "baselines": "Sensitivity sensitivity",
     "calibration": "Calibration JointCalibration JointRelease Release calibrate"
     " calibrate_to_accuracy verify",
