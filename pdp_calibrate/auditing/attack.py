@@ -3,8 +3,8 @@
 The adversary is the witness of the leakage: target, known values, two secrets. Databases are drawn
 from θ under either secret, and each goes through the mechanism. If some event E of the output has
 probabilities p and q under the two, the mechanism leaks at least log p/q; Clopper–Pearson intervals
-turn counts into a bound that holds with the wanted confidence. The event is chosen on draws of its
-own, as a threshold on the adversary's log-likelihood ratio (by Neyman and Pearson none is better)
+turn counts into a bound that holds with the wanted confidence. The event is chosen on other draws,
+as a threshold on the adversary's log-likelihood ratio (by Neyman and Pearson none is better)
 or on a single output.
 """
 
@@ -17,13 +17,14 @@ import numpy as np
 
 from pdp_calibrate.adversaries import Adversaries, Witness
 from pdp_calibrate.auditing.events import Event, best_event, log_ratio_at_least
-from pdp_calibrate.auditing.subject import Mechanism, Subject
+from pdp_calibrate.auditing.subject import Mechanism, Subject, most_visible
 from pdp_calibrate.calibration import Calibration, JointCalibration
 from pdp_calibrate.errors import PdpError
 from pdp_calibrate.models import Model
 from pdp_calibrate.queries import Query
 
-_TRAINING = 0.25  # of the draws choose the event, the others test it
+_IMAGINED = 40_000  # outputs per secret on which the event is chosen, if their law is known
+_TRAINING = 0.25  # else so much of the draws chooses it, and the rest tests it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,21 +120,27 @@ def audit(
     else:
         attacked = Subject.function(release, witness, model, query, scale)
     per_secret = int(draws) // 2
-    outputs = [attacked.outputs(secret, per_secret, rng) for secret in attacked.witness.secrets]
-    cut = int(per_secret * _TRAINING)
-    scores, visible = attacked.scores(rng, outputs[0].shape[1])
-    failure = (1 - confidence) / 2
-    event, turned = best_event(scores, [one[:cut] for one in outputs], failure)
-    tests = [one[cut:] for one in (outputs[::-1] if turned else outputs)]
-    hits = [int(event.contains(one).sum()) for one in tests]
     secrets = attacked.witness.secrets
+    tests = [attacked.outputs(secret, per_secret, rng) for secret in secrets]
+    scores = attacked.scores(tests[0].shape[1], rng)
+    failure, visible = (1 - confidence) / 2, None
+    if attacked.parts:
+        training = [attacked.imagined(secret, _IMAGINED, rng) for secret in secrets]
+        visible = most_visible(scores[0][1](training[0]))
+    else:
+        cut = int(per_secret * _TRAINING)
+        training, tests = [one[:cut] for one in tests], [one[cut:] for one in tests]
+    event, turned = best_event(scores, training, failure, draws=len(tests[0]))
+    if turned:
+        secrets, tests = (secrets[1], secrets[0]), tests[::-1]
+    hits = [int(event.contains(one).sum()) for one in tests]
     return Audit(
         lower_bound=max(0.0, log_ratio_at_least(hits, [len(one) for one in tests], failure)),
         epsilon=claim,
         confidence=confidence,
         event=event,
         adversary=attacked.witness.adversary,
-        secrets=(secrets[1], secrets[0]) if turned else secrets,
+        secrets=secrets,
         hits=(hits[0], hits[1]),
         tested=(len(tests[0]), len(tests[1])),
         visible=visible,

@@ -38,16 +38,21 @@ def best_event(
     scores: Sequence[tuple[str, Score]],
     outputs: Sequence[FloatArray],
     failure: float,
+    *,
+    draws: int,
 ) -> tuple[Event, bool]:
-    """Choose event and direction that prove most on the draws given."""
+    """Choose the event that should prove most in so many draws; and whether secrets are swapped."""
     best: tuple[float, Event, bool] | None = None
     for words, score in scores:
         one, other = (np.sort(score(some)) for some in outputs)
-        levels = np.unique(np.quantile(np.concatenate([one, other]), _levels()))
-        hits = [len(some) - np.searchsorted(some, levels) for some in (one, other)]
+        levels = np.unique(np.quantile(np.concatenate([one, other]), _levels(), method="higher"))
+        hits = [
+            (len(some) - np.searchsorted(some, levels)) * (draws / len(some))
+            for some in (one, other)
+        ]
         for turned in (False, True):
             first, second = hits[::-1] if turned else hits
-            values = log_ratio_at_least([first, second], [len(one), len(other)], failure)
+            values = log_ratio_at_least([first, second], [draws, draws], failure)
             place = int(np.argmax(values))
             if best is None or values[place] > best[0]:
                 level = float(levels[place])

@@ -25,7 +25,8 @@ from pdp_calibrate.queries import Query, lower
 
 Mechanism = Callable[[dict[Hashable, Any]], Any]
 """Takes one database {name: value} and returns a number, or several."""
-_MOST_ATOMS = 400  # answers that stand for the law of all answers
+_MOST_ATOMS = 100  # answers that stand for the law of all answers
+_SAMPLE = 20_000  # databases from which that law is taken
 _VISIBLE = 0.01  # events rarer than this are not looked for
 
 
@@ -119,18 +120,38 @@ class Subject:
             columns.append(np.array(add_noise(answers, part, scale), dtype=np.float64))
         return np.concatenate(columns, axis=1)
 
-    def scores(
-        self, rng: np.random.Generator, width: int
-    ) -> tuple[list[tuple[str, Score]], float | None]:
-        """Return numbers of an output that may tell the secrets apart, and how well they could."""
+    def scores(self, width: int, rng: np.random.Generator) -> list[tuple[str, Score]]:
+        """Return numbers of an output that may tell the secrets apart."""
         found: list[tuple[str, Score]] = []
         for place in range(width):
             found += [
                 (f"output {place + 1} is at least", functools.partial(_output, place=place)),
                 (f"minus output {place + 1} is at least", functools.partial(_minus, place=place)),
             ]
-        if not self.parts:
-            return found, None
+        if self.parts:
+            log_ratio = self._log_ratio(rng)
+            found = [
+                ("the log-likelihood ratio is at least", log_ratio),
+                ("minus the log-likelihood ratio is at least", lambda r: -log_ratio(r)),
+                *found,
+            ]
+        return found
+
+    def imagined(self, secret: Hashable, number: int, rng: np.random.Generator) -> FloatArray:
+        """Return outputs as the adversary expects them, with noise of numpy's."""
+        databases = World(self.witness, self.model.names, secret).draw(number, rng)
+        columns = []
+        for part, scale in zip(self.parts, self.scales, strict=True):
+            answers = answers_in(databases, part, self.model)
+            if part.is_integer:  # the discrete Laplace is a difference of geometric variables
+                odds = -math.expm1(-1 / scale)
+                up, down = rng.geometric(odds, (2, *answers.shape))
+                columns.append(answers + up - down)
+            else:
+                columns.append(answers + rng.laplace(scale=scale, size=answers.shape))
+        return np.concatenate(columns, axis=1)
+
+    def _log_ratio(self, rng: np.random.Generator) -> Score:
         units = np.array(
             [
                 scale
@@ -140,25 +161,26 @@ class Subject:
         )
         laws = []
         for secret in self.witness.secrets:
-            databases = World(self.witness, self.model.names, secret).draw(20_000, rng)
+            databases = World(self.witness, self.model.names, secret).draw(_SAMPLE, rng)
             answers = [answers_in(databases, part, self.model) for part in self.parts]
             laws.append(_law(np.concatenate(answers, axis=1) / units, rng))
 
         def log_ratio(outputs: FloatArray) -> FloatArray:
             here = outputs / units
-            return _log_density(here, *laws[0]) - _log_density(here, *laws[1])
+            ratios = _log_density(here, *laws[0]) - _log_density(here, *laws[1])
+            # Equal in truth is equal here too: an event must not hang on the last bits.
+            return np.round(ratios, 9)
 
-        atoms, masses = laws[0]
-        picks = rng.choice(len(atoms), size=100_000, p=masses)
-        imagined = (atoms[picks] + rng.laplace(size=(len(picks), len(units)))) * units
-        ratios = np.sort(log_ratio(imagined))[-int(len(picks) * _VISIBLE) :]
-        visible = -float(logsumexp(-ratios) - math.log(len(ratios)))
-        found = [
-            ("the log-likelihood ratio is at least", log_ratio),
-            ("minus the log-likelihood ratio is at least", lambda r: -log_ratio(r)),
-            *found,
-        ]
-        return found, visible
+        return log_ratio
+
+
+def most_visible(log_ratios: FloatArray) -> float:
+    """Return the log-ratio of the best event of probability 1 %, from draws of the first secret.
+
+    By Neyman and Pearson it holds the largest likelihood ratios, and q = E[e^{−ratio}; event].
+    """
+    largest = np.sort(log_ratios)[-max(1, int(len(log_ratios) * _VISIBLE)) :]
+    return -float(logsumexp(-largest) - math.log(len(largest)))
 
 
 def _block_of(witness: Witness, model: Blocks) -> range:
