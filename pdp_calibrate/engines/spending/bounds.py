@@ -15,7 +15,7 @@ from pdp_calibrate.engines.dual import dual_bound, is_affordable
 from pdp_calibrate.engines.problem import Problem
 from pdp_calibrate.engines.result import Bound
 from pdp_calibrate.engines.spending.directions import few_directions
-from pdp_calibrate.engines.spending.families import chain_bound, group_of_two_values
+from pdp_calibrate.engines.spending.families import LARGEST_GROUP, chain_bound, group_of_two_values
 from pdp_calibrate.engines.spending.total import ROUND_UP
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.models import BinaryGroup, Gaussian, JointTable, MarkovChain
@@ -95,6 +95,10 @@ def _dual(leaf: Leaf, deadline: float) -> float | None:
     """Solve the dual program of a table, or of a family small enough to be written out."""
     if leaf.budgets is not None or leaf.problem.model.is_continuous:
         return None
+    if isinstance(leaf.problem.model, BinaryGroup) and _is_alike(leaf):
+        only_one = leaf.dp_epsilon == 0 or not leaf.problem.contributions.total_range()
+        if only_one and len(leaf.problem.model.names) <= LARGEST_GROUP:
+            return None  # counting ones is the same program
     table = _as_table(leaf.problem)
     if table is None or not is_affordable(table):
         return None
@@ -139,14 +143,19 @@ def _counts(leaf: Leaf, deadline: float) -> float | None:
     problem = leaf.problem
     if not isinstance(problem.model, BinaryGroup):
         return None
-    values = problem.contributions.values
-    alike = leaf.budgets is None and all(np.array_equal(one, values[0]) for one in values)
     return group_of_two_values(
         problem.model,
         float(leaf.tuple_budgets.max()),
         problem.knowledge,
-        by_count=alike and bool(values) and leaf.dp_epsilon == 0,
+        by_count=leaf.dp_epsilon == 0 and _is_alike(leaf),
     )
+
+
+def _is_alike(leaf: Leaf) -> bool:
+    """Whether every tuple adds the same to the answers."""
+    values = leaf.problem.contributions.values
+    same = bool(values) and all(np.array_equal(one, values[0]) for one in values)
+    return same and leaf.budgets is None
 
 
 _BOUNDS: tuple[tuple[str, Callable[[Leaf, float], float | None]], ...] = (

@@ -13,7 +13,7 @@ from pdp_calibrate.engines.lipschitz_line import line_bounds
 from pdp_calibrate.models import BinaryGroup, MarkovChain
 from pdp_calibrate.models.base import FloatArray
 
-_LARGEST_GROUP = 200  # members; beyond this the mixtures are too many
+LARGEST_GROUP = 200  # members; beyond this the mixtures are too many
 
 
 def chain_bound(chain: MarkovChain, budgets: FloatArray, knowledge: Knowledge) -> float:
@@ -48,7 +48,7 @@ def group_of_two_values(
         Whether the likelihood depends on the number of all ones alone.
     """
     size = group.size
-    if size > _LARGEST_GROUP:
+    if size > LARGEST_GROUP:
         return None
     with np.errstate(divide="ignore"):
         log_masses = np.log(group.count_probabilities)
