@@ -11,6 +11,7 @@ import pdp_calibrate.accessor  # noqa: F401 - registers df.pdp
 
 if TYPE_CHECKING:
     from pdp_calibrate.adversaries import Adversaries as Adversaries, Witness as Witness
+    from pdp_calibrate.auditing import Audit as Audit, Event as Event, audit as audit
     from pdp_calibrate.baselines import Sensitivity as Sensitivity, sensitivity as sensitivity
     from pdp_calibrate.calibration import (
         Calibration as Calibration,
@@ -22,10 +23,16 @@ if TYPE_CHECKING:
         verify as verify,
     )
     from pdp_calibrate.engines import Leakage as Leakage, leakage as leakage, paper as paper
+    from pdp_calibrate.engines.black_box import (
+        black_box_leakage as black_box_leakage,
+        dp_budget as dp_budget,
+    )
     from pdp_calibrate.engines.posterior import Beliefs as Beliefs, posterior as posterior
+    from pdp_calibrate.engines.result import Bound as Bound
     from pdp_calibrate.errors import (
         BudgetExceededError as BudgetExceededError,
         CalibrationError as CalibrationError,
+        LedgerError as LedgerError,
         ModelError as ModelError,
         ModelFitWarning as ModelFitWarning,
         PdpError as PdpError,
@@ -42,6 +49,7 @@ if TYPE_CHECKING:
     from pdp_calibrate.estimators.pearson import Correlations as Correlations, pearson as pearson
     from pdp_calibrate.estimators.table import TableEstimator as TableEstimator
     from pdp_calibrate.explain import explain as explain
+    from pdp_calibrate.ledger import Entry as Entry, Ledger as Ledger
     from pdp_calibrate.models import (
         BinaryGroup as BinaryGroup,
         Blocks as Blocks,
@@ -67,12 +75,15 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "adversaries": "Adversaries Witness",
+    "auditing": "Audit Event audit",
     "baselines": "Sensitivity sensitivity",
     "calibration": "Calibration JointCalibration JointRelease Release calibrate"
     " calibrate_to_accuracy verify",
     "engines": "Leakage leakage paper",
+    "engines.black_box": "black_box_leakage dp_budget",
     "engines.posterior": "Beliefs posterior",
-    "errors": "BudgetExceededError CalibrationError ModelError ModelFitWarning PdpError"
+    "engines.result": "Bound",
+    "errors": "BudgetExceededError CalibrationError LedgerError ModelError ModelFitWarning PdpError"
     " PrivacyLeakWarning"
     " QueryError UnsupportedQueryError",
     "estimators.gaussian": "GaussianEstimator",
@@ -82,6 +93,7 @@ _HOMES = {
     "estimators.pearson": "Correlations pearson",
     "estimators.table": "TableEstimator",
     "explain": "explain",
+    "ledger": "Entry Ledger",
     "models": "BinaryGroup Blocks CategoryGroup Gaussian GaussianGroup GaussianSeries JointTable"
     " LoewnerBall MarkovChain ModelSet SampledGaussian Unknown",
     "queries": "Count Custom Histogram Linear Mean Sum",

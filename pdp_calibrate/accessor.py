@@ -39,6 +39,9 @@ class PdpAccessor:
         Refuse larger groups.
     per
         One release for each value of this column, as a dict.
+    ledger
+        Where to write the release down before noise is drawn; it refuses what would pass its
+        budget. Its model and adversaries are the default.
     epsilon, adversaries, time_limit
         As in `pdp_calibrate.calibrate`.
 
@@ -113,9 +116,9 @@ class PdpAccessor:
             time_limit=time_limit,
         )
 
-    def release(self, calibration: Calibration, **columns: Hashable) -> Release:
-        """Release one answer over all rows; columns as in `Calibration.release`."""
-        return calibration.release(self._frame, **columns)
+    def release(self, calibration: Calibration, **options: Any) -> Release:
+        """Release one answer over all rows; options as in `Calibration.release`."""
+        return calibration.release(self._frame, **options)
 
     def leakage(
         self,

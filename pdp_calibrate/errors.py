@@ -29,6 +29,10 @@ class BudgetExceededError(PdpError):
     """A release would spend more than the budget that is left."""
 
 
+class LedgerError(PdpError):
+    """A ledger cannot be trusted or cannot be written, so nothing is released through it."""
+
+
 class PrivacyLeakWarning(UserWarning):
     """Something the user is about to do leaks outside the stated guarantee."""
 

@@ -23,6 +23,7 @@ from pdp_calibrate.estimators.statistics import (
     parts_of,
     rows_in,
 )
+from pdp_calibrate.ledger import Ledger
 from pdp_calibrate.models import Blocks, GaussianGroup, GaussianSeries, Model, Unknown
 from pdp_calibrate.queries import Count, Histogram, Mean, Query, Sum
 
@@ -59,6 +60,8 @@ class Request:
     """Who may attack."""
     time_limit: float | None = None
     """Seconds for the search."""
+    ledger: Ledger | None = None
+    """Where the release is written down; its model and adversaries are the default."""
 
     @property
     def is_long(self) -> bool:
@@ -68,11 +71,17 @@ class Request:
 
 def release(frame: Any, request: Request) -> Release | dict[Hashable, Release]:
     """Calibrate for the frame and release; one release per part where `per` is given."""
+    if request.ledger is not None:
+        request = replace(
+            request,
+            model=request.model or request.ledger.model,
+            adversaries=request.adversaries or request.ledger.adversaries,
+        )
     if request.per is not None:
         return _release_per(frame, request)
     calibration = calibration_for(frame, request)
     if not request.is_long:
-        return calibration.release(frame)
+        return calibration.release(frame, ledger=request.ledger)
     return _release_long(frame, calibration, request)
 
 
@@ -107,7 +116,11 @@ def _calibrated(model: Model, query: Query, request: Request, *, rows: int) -> C
 
 def _release_long(frame: Any, calibration: Calibration, request: Request) -> Release:
     return calibration.release(
-        frame, value=request.columns, by=request.groups, order_by=request.order_by
+        frame,
+        value=request.columns,
+        by=request.groups,
+        order_by=request.order_by,
+        ledger=request.ledger,
     )
 
 
@@ -155,6 +168,8 @@ def _release_per(frame: Any, request: Request) -> dict[Hashable, Release]:
     """Answer for every part: by itself if no group has members in two, together otherwise."""
     if not request.is_long:
         raise QueryError("per= answers about parts of a long frame: give groups= too.")
+    if request.ledger is not None:
+        raise QueryError("a ledger takes one release at a time, not one per part.")
     whole = replace(request, per=None)
     parts = parts_of(frame, request.per)
     if request.groups is not None and not groups_cross(frame, request.groups, request.per):

@@ -22,6 +22,7 @@ from pdp_calibrate.calibration.proof import (
     stored_model,
 )
 from pdp_calibrate.calibration.releasing import (
+    Account,
     add_noise,
     checked_layout,
     exact_answer,
@@ -83,14 +84,20 @@ class JointCalibration:
         value: Hashable | None = None,
         by: Hashable | None = None,
         order_by: Hashable | None = None,
+        ledger: Account | None = None,
     ) -> JointRelease:
-        """Answer all queries with noise; data and columns as in `Calibration.release`."""
-        values = []
+        """Answer all queries with noise; data, columns and ledger as in `Calibration.release`."""
         layout = checked_layout(value, by, order_by)
-        for query, part, scale in zip(self.queries, self.contributions, self.scales, strict=True):
-            answer = exact_answer(data, query, part, self.model, rows=self.rows, layout=layout)
-            (noisy,) = add_noise([answer], part, scale)
-            values.append(labelled(noisy, query, self.model))
+        answers = [
+            exact_answer(data, query, part, self.model, rows=self.rows, layout=layout)
+            for query, part in zip(self.queries, self.contributions, strict=True)
+        ]
+        if ledger is not None:
+            ledger.spend(self)
+        values = []
+        for place, (part, scale) in enumerate(zip(self.contributions, self.scales, strict=True)):
+            (noisy,) = add_noise([answers[place]], part, scale)
+            values.append(labelled(noisy, self.queries[place], self.model))
         return JointRelease(values=tuple(values), calibration=self)
 
     def to_dict(self) -> dict[str, Any]:

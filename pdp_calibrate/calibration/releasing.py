@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,13 @@ from pdp_calibrate.queries import Custom, Histogram, Mean, Query
 
 ROWS_COVERED = 2**20
 """A scale for real-valued answers covers the rounding of a sum over so many rows, or `rows`."""
+
+
+class Account(Protocol):
+    """Where releases are written down before they are made: a ledger."""
+
+    def spend(self, calibration: Any) -> None:
+        """Write the release down durably, or raise if it does not fit the budget."""
 
 
 @dataclass(frozen=True, kw_only=True)

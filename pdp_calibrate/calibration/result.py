@@ -23,6 +23,7 @@ from pdp_calibrate.calibration.proof import (
     stored_model,
 )
 from pdp_calibrate.calibration.releasing import (
+    Account,
     add_noise,
     check_rows,
     checked_layout,
@@ -102,6 +103,7 @@ class Calibration:
         value: Hashable | None = None,
         by: Hashable | None = None,
         order_by: Hashable | None = None,
+        ledger: Account | None = None,
     ) -> Release:
         """Answer with noise: one instance, all rows of a wide frame, or of a long one.
 
@@ -116,6 +118,9 @@ class Calibration:
             For a long frame, the column that tells groups apart; all rows are one group without.
         order_by
             For a long frame, the column that orders a group, where the query needs it.
+        ledger
+            Where to write the release down before noise is drawn; it refuses what would pass
+            its budget together with everything released before.
 
         Returns
         -------
@@ -136,17 +141,21 @@ class Calibration:
             rows=self.rows,
             layout=checked_layout(value, by, order_by),
         )
+        if ledger is not None:
+            ledger.spend(self)
         (noisy,) = add_noise([answer], self.contributions, self.scale)
         return Release(value=labelled(noisy, self.query, self.model), calibration=self)
 
-    def release_rows(self, frame: Any) -> Release:
+    def release_rows(self, frame: Any, *, ledger: Account | None = None) -> Release:
         """Answer for each row of a wide frame by itself.
 
         `value` is a Series on the index of the frame; for a histogram, a DataFrame with a column
-        per category.
+        per category. Rows are independent, so a ledger counts one release about each of them.
         """
         check_rows(self.query, calibrated=self.rows, found=1)
         answers = row_answers(self.contributions, self.model, frame)
+        if ledger is not None:
+            ledger.spend(self)
         noisy = add_noise(answers, self.contributions, self.scale)
         index = frame.index if isinstance(frame, pd.DataFrame) else None
         if self.contributions.coordinates == 1:

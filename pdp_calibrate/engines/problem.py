@@ -86,40 +86,48 @@ class Problem:
         )
 
 
-def split(model: Model, contributions: Contributions, adversaries: Adversaries) -> list[Problem]:
-    """Return problems whose largest leakage is the leakage of the whole."""
+def split(
+    model: Model, contributions: Contributions, adversaries: Adversaries, *, expand: bool = True
+) -> list[Problem]:
+    """Return problems whose largest leakage is the leakage of the whole.
+
+    Without `expand`, independent blocks are never written out as one table: unknown tuples outside
+    a block are dropped, which leaves an upper bound.
+    """
     whole = Problem(
         model=model,
         contributions=contributions,
         knowledge=adversaries.resolve(model),
         names=model.names,
     )
-    return _split(whole)
+    return _split(whole, expand=expand)
 
 
-def _split(problem: Problem) -> list[Problem]:
+def _split(problem: Problem, *, expand: bool) -> list[Problem]:
     model = problem.model
     if isinstance(model, ModelSet):
         return [
             part
             for index, member in enumerate(model.models)
-            for part in _split(dataclasses.replace(problem, model=member, index=index))
+            for part in _split(
+                dataclasses.replace(problem, model=member, index=index), expand=expand
+            )
         ]
-    return _split_blocks(problem, model) if isinstance(model, Blocks) else [problem]
+    return _split_blocks(problem, model, expand=expand) if isinstance(model, Blocks) else [problem]
 
 
-def _split_blocks(problem: Problem, blocks: Blocks) -> list[Problem]:
+def _split_blocks(problem: Problem, blocks: Blocks, *, expand: bool) -> list[Problem]:
     parts: list[Problem] = []
     start = 0
     for block in blocks.models:
         positions = range(start, start + len(block.names))
         start = positions.stop
         parts += _block_problems(problem, block, positions)
-    if any(part.hidden_noise for part in parts):
+    if expand and any(part.hidden_noise for part in parts):
         written = _written_out(blocks)
         if _fits_one_table(written):
             return [_expanded(problem, written)]
-    return [leaf for part in parts for leaf in _split(part)]
+    return [leaf for part in parts for leaf in _split(part, expand=expand)]
 
 
 def _block_problems(problem: Problem, block: Model, positions: range) -> list[Problem]:

@@ -45,6 +45,24 @@ class Found:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Bound:
+    """A certified upper bound on a leakage, and the argument it rests on."""
+
+    value: float
+    """Nobody learns more, rounding included."""
+    method: str
+    """``exact``, ``dual``, ``birkhoff``, ``shift``, ``group`` or ``nothing``."""
+
+    def or_worse(self, other: Bound) -> Bound:
+        """Return the larger of two bounds on different adversaries."""
+        return self if self.value >= other.value else other
+
+    def or_better(self, other: Bound) -> Bound:
+        """Return the smaller of two bounds on the same adversaries."""
+        return self if self.value <= other.value else other
+
+
+@dataclass(frozen=True, kw_only=True)
 class Leakage:
     """Worst-case leakage at one scale: a certified bracket and who attains its lower end."""
 

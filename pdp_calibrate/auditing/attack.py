@@ -1,0 +1,147 @@
+"""Attack a release that really runs, and say what can be proved of its leakage.
+
+The adversary is the witness of the leakage: target, known values, two secrets. Databases are drawn
+from θ under either secret, and each goes through the mechanism. If some event E of the output has
+probabilities p and q under the two, the mechanism leaks at least log p/q; Clopper–Pearson intervals
+turn counts into a bound that holds with the wanted confidence. The event is chosen on other draws,
+as a threshold on the adversary's log-likelihood ratio (by Neyman and Pearson none is better)
+or on a single output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pdp_calibrate.adversaries import Adversaries, Witness
+from pdp_calibrate.auditing.events import Event, best_event, log_ratio_at_least
+from pdp_calibrate.auditing.subject import Mechanism, Subject, most_visible
+from pdp_calibrate.calibration import Calibration, JointCalibration
+from pdp_calibrate.errors import PdpError
+from pdp_calibrate.models import Model
+from pdp_calibrate.queries import Query
+
+_IMAGINED = 40_000  # outputs per secret on which the event is chosen, if their law is known
+_TRAINING = 0.25  # else so much of the draws chooses it, and the rest tests it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    """What an attack on a mechanism proved."""
+
+    lower_bound: float
+    """The mechanism leaks at least this, with the confidence."""
+    epsilon: float | None
+    """What it was claimed to leak at most."""
+    confidence: float
+    """Probability that the lower bound holds."""
+    event: Event
+    """The outputs that give the secret away."""
+    adversary: Adversaries = field(repr=False)
+    """Who attacked."""
+    secrets: tuple[Hashable, Hashable]
+    """The value that the event speaks for, and the one it speaks against."""
+    hits: tuple[int, int]
+    """How often the event happened under either."""
+    tested: tuple[int, int]
+    """Out of how many draws."""
+    visible: float | None
+    """About how much any event of probability at least 1 % could show; None if unknown.
+
+    The supremum may lie further out: for Gaussian data it always does.
+    """
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the attack proved that the claim is false."""
+        return self.epsilon is not None and self.lower_bound > self.epsilon
+
+
+def audit(
+    release: Calibration | JointCalibration | Mechanism,
+    *,
+    draws: int = 100_000,
+    confidence: float = 0.99,
+    witness: Witness | None = None,
+    model: Model | None = None,
+    query: Query | Sequence[Query] | None = None,
+    scale: float | Sequence[float] | None = None,
+    epsilon: float | None = None,
+    seed: int | None = None,
+) -> Audit:
+    """Attack a calibrated release, or any mechanism, with the worst adversary known.
+
+    Parameters
+    ----------
+    release
+        A calibration, whose real noise is drawn; or any function that takes one database
+        ``{name: value}`` and returns a number or several.
+    draws
+        How often it is run, half of them under each secret.
+    confidence
+        Probability with which the lower bound holds.
+    witness
+        Who attacks, with which two secrets; the calibration's own witness by default.
+    model
+        For a function, the tuples of its databases; the witness's model by default.
+    query, scale
+        For a function, what it is believed to release, to sharpen the attack.
+    epsilon
+        What is claimed; the calibration's ε by default.
+    seed
+        Of the databases; the noise of a calibrated release has none.
+
+    Returns
+    -------
+    Audit
+        `lower_bound` above the claim proves the mechanism wrong; below, it proves nothing, but
+        `visible` says how much could have been seen at all.
+
+    Examples
+    --------
+    >>> import pdp_calibrate as pdp
+    >>> pair = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
+    >>> cal = pdp.calibrate(pair, pdp.Sum(), epsilon=1.0)
+    >>> found = pdp.audit(cal, draws=20_000, seed=1)
+    >>> 0.7 < found.lower_bound < 1.0, found.is_broken
+    (True, False)
+    """
+    if not hasattr(draws, "__index__") or int(draws) < 1000:
+        raise PdpError(f"draws must be a whole number of at least 1000, got {draws!r}.")
+    if not 0 < confidence < 1:
+        raise PdpError(f"confidence must lie between 0 and 1, got {confidence}.")
+    rng = np.random.default_rng(seed)
+    claim = epsilon
+    if isinstance(release, Calibration | JointCalibration):
+        attacked = Subject.calibrated(release, witness)
+        claim = release.epsilon if epsilon is None else epsilon
+    else:
+        attacked = Subject.function(release, witness, model, query, scale)
+    per_secret = int(draws) // 2
+    secrets = attacked.witness.secrets
+    tests = [attacked.outputs(secret, per_secret, rng) for secret in secrets]
+    scores = attacked.scores(tests[0].shape[1], rng)
+    failure, visible = (1 - confidence) / 2, None
+    if attacked.parts:
+        training = [attacked.imagined(secret, _IMAGINED, rng) for secret in secrets]
+        visible = most_visible(scores[0][1](training[0]))
+    else:
+        cut = int(per_secret * _TRAINING)
+        training, tests = [one[:cut] for one in tests], [one[cut:] for one in tests]
+    event, turned = best_event(scores, training, failure, draws=len(tests[0]))
+    if turned:
+        secrets, tests = (secrets[1], secrets[0]), tests[::-1]
+    hits = [int(event.contains(one).sum()) for one in tests]
+    return Audit(
+        lower_bound=max(0.0, log_ratio_at_least(hits, [len(one) for one in tests], failure)),
+        epsilon=claim,
+        confidence=confidence,
+        event=event,
+        adversary=attacked.witness.adversary,
+        secrets=secrets,
+        hits=(hits[0], hits[1]),
+        tested=(len(tests[0]), len(tests[1])),
+        visible=visible,
+    )

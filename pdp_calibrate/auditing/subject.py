@@ -1,0 +1,224 @@
+"""What is attacked: a mechanism that runs, the adversary, and what is believed of the answers."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from pdp_calibrate.adversaries import Adversaries, Witness
+from pdp_calibrate.auditing.events import Score
+from pdp_calibrate.auditing.worlds import World, answers_in, as_mappings
+from pdp_calibrate.calibration import Calibration, JointCalibration
+from pdp_calibrate.calibration.releasing import add_noise
+from pdp_calibrate.contributions import Contributions
+from pdp_calibrate.engines import checked_queries, checked_scales
+from pdp_calibrate.errors import PdpError, UnsupportedQueryError
+from pdp_calibrate.models import Blocks, Model
+from pdp_calibrate.models.base import FloatArray
+from pdp_calibrate.queries import Query, lower
+
+Mechanism = Callable[[dict[Hashable, Any]], Any]
+"""Takes one database {name: value} and returns a number, or several."""
+_MOST_ATOMS = 100  # answers that stand for the law of all answers
+_SAMPLE = 20_000  # databases from which that law is taken
+_VISIBLE = 0.01  # events rarer than this are not looked for
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A mechanism, the adversary, and what is believed about the answers."""
+
+    witness: Witness
+    model: Model
+    parts: tuple[Contributions, ...]
+    scales: tuple[float, ...]
+    mechanism: Mechanism | None
+
+    @classmethod
+    def calibrated(
+        cls, release: Calibration | JointCalibration, witness: Witness | None
+    ) -> Subject:
+        """Attack a calibrated release as its own witness would."""
+        parts: tuple[Contributions, ...]
+        scales: tuple[float, ...]
+        if isinstance(release, Calibration):
+            parts, scales = (release.contributions,), (release.scale,)
+        else:
+            parts, scales = release.contributions, release.scales
+        found = release.leakage.witness if witness is None else witness
+        if found is None:
+            raise PdpError("the calibration names no adversary to attack with: pass witness=.")
+        return cls._about(found, release.model, parts, scales, None, release.adversaries)
+
+    @classmethod
+    def function(
+        cls,
+        mechanism: Mechanism,
+        witness: Witness | None,
+        model: Model | None,
+        query: Query | Sequence[Query] | None,
+        scale: float | Sequence[float] | None,
+    ) -> Subject:
+        """Attack any function of one database."""
+        if not callable(mechanism):
+            raise PdpError("audit needs a calibration or a function of one database.")
+        if witness is None:
+            raise PdpError("a function is audited against a witness, such as leakage(…).witness.")
+        used = witness.model if model is None else model
+        queries = [] if query is None else [query] if isinstance(query, Query) else query
+        parts = tuple(lower(one, used) for one in (checked_queries(queries) if queries else []))
+        scales = () if scale is None else tuple(checked_scales(scale, len(parts)))
+        if len(scales) != len(parts):
+            raise PdpError("query= and scale= say together what the function releases.")
+        return cls._about(witness, used, parts, scales, mechanism, None)
+
+    @classmethod
+    def _about(
+        cls,
+        witness: Witness,
+        model: Model,
+        parts: tuple[Contributions, ...],
+        scales: tuple[float, ...],
+        mechanism: Mechanism | None,
+        adversaries: Adversaries | None,
+    ) -> Subject:
+        if isinstance(model, Blocks):
+            everyone = (Adversaries.all(), Adversaries.strongest(), None)
+            if adversaries not in everyone or mechanism is not None:
+                raise UnsupportedQueryError(
+                    "blocks are audited against adversaries who may know all other blocks."
+                )
+            positions = _block_of(witness, model)
+            parts = tuple(part.select(positions) for part in parts)
+            names = {model.names[place]: own for own, place in enumerate(positions)}
+            inner = witness.model
+            witness = Witness(
+                target=inner.names[names[witness.target]],
+                known={inner.names[names[n]]: v for n, v in witness.known.items() if n in names},
+                secrets=witness.secrets,
+                output=witness.output,
+                model=inner,
+            )
+            model = inner
+        return cls(witness=witness, model=model, parts=parts, scales=scales, mechanism=mechanism)
+
+    def outputs(self, secret: Hashable, number: int, rng: np.random.Generator) -> FloatArray:
+        """Run the mechanism on databases with this secret; a row of numbers each."""
+        databases = World(self.witness, self.model.names, secret).draw(number, rng)
+        if self.mechanism is not None:
+            found = [np.ravel(self.mechanism(one)) for one in as_mappings(databases, self.model)]
+            return np.asarray(found, dtype=np.float64)
+        columns = []
+        for part, scale in zip(self.parts, self.scales, strict=True):
+            answers: Any = answers_in(databases, part, self.model).tolist()
+            columns.append(np.array(add_noise(answers, part, scale), dtype=np.float64))
+        return np.concatenate(columns, axis=1)
+
+    def scores(self, width: int, rng: np.random.Generator) -> list[tuple[str, Score]]:
+        """Return numbers of an output that may tell the secrets apart."""
+        found: list[tuple[str, Score]] = []
+        for place in range(width):
+            found += [
+                (f"output {place + 1} is at least", functools.partial(_output, place=place)),
+                (f"minus output {place + 1} is at least", functools.partial(_minus, place=place)),
+            ]
+        if self.parts:
+            log_ratio = self._log_ratio(rng)
+            found = [
+                ("the log-likelihood ratio is at least", log_ratio),
+                ("minus the log-likelihood ratio is at least", lambda r: -log_ratio(r)),
+                *found,
+            ]
+        return found
+
+    def imagined(self, secret: Hashable, number: int, rng: np.random.Generator) -> FloatArray:
+        """Return outputs as the adversary expects them, with noise of numpy's."""
+        databases = World(self.witness, self.model.names, secret).draw(number, rng)
+        columns = []
+        for part, scale in zip(self.parts, self.scales, strict=True):
+            answers = answers_in(databases, part, self.model)
+            if part.is_integer:  # the discrete Laplace is a difference of geometric variables
+                odds = -math.expm1(-1 / scale)
+                up, down = rng.geometric(odds, (2, *answers.shape))
+                columns.append(answers + up - down)
+            else:
+                columns.append(answers + rng.laplace(scale=scale, size=answers.shape))
+        return np.concatenate(columns, axis=1)
+
+    def _log_ratio(self, rng: np.random.Generator) -> Score:
+        units = np.array(
+            [
+                scale
+                for part, scale in zip(self.parts, self.scales, strict=True)
+                for _ in range(part.coordinates)
+            ]
+        )
+        laws = []
+        for secret in self.witness.secrets:
+            databases = World(self.witness, self.model.names, secret).draw(_SAMPLE, rng)
+            answers = [answers_in(databases, part, self.model) for part in self.parts]
+            laws.append(_law(np.concatenate(answers, axis=1) / units, rng))
+
+        def log_ratio(outputs: FloatArray) -> FloatArray:
+            here = outputs / units
+            ratios = _log_density(here, *laws[0]) - _log_density(here, *laws[1])
+            # Equal in truth is equal here too: an event must not hang on the last bits.
+            return np.round(ratios, 9)
+
+        return log_ratio
+
+
+def most_visible(log_ratios: FloatArray) -> float:
+    """Return the log-ratio of the best event of probability 1 %, from draws of the first secret.
+
+    By Neyman and Pearson it holds the largest likelihood ratios, and q = E[e^{−ratio}; event].
+    """
+    largest = np.sort(log_ratios)[-max(1, int(len(log_ratios) * _VISIBLE)) :]
+    return -float(logsumexp(-largest) - math.log(len(largest)))
+
+
+def _block_of(witness: Witness, model: Blocks) -> range:
+    start = 0
+    for block in model.models:
+        positions = range(start, start + len(block.names))
+        start = positions.stop
+        if witness.target in [model.names[place] for place in positions]:
+            if len(block.names) == len(witness.model.names):
+                return positions
+            break
+    raise UnsupportedQueryError("the witness is about several blocks at once: audit one of them.")
+
+
+def _law(answers: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Return few atoms and their masses that stand for the answers drawn."""
+    atoms, counts = np.unique(answers, axis=0, return_counts=True)
+    if len(atoms) <= _MOST_ATOMS:
+        return atoms, np.asarray(counts / counts.sum())
+    if answers.shape[1] == 1:
+        groups = np.array_split(np.sort(answers[:, 0]), _MOST_ATOMS)
+        atoms = np.array([[group.mean()] for group in groups])
+    else:
+        atoms = answers[rng.choice(len(answers), size=_MOST_ATOMS, replace=False)]
+    return atoms, np.full(len(atoms), 1 / len(atoms))
+
+
+def _output(outputs: FloatArray, *, place: int) -> FloatArray:
+    return outputs[:, place]
+
+
+def _minus(outputs: FloatArray, *, place: int) -> FloatArray:
+    return -outputs[:, place]
+
+
+def _log_density(outputs: FloatArray, atoms: FloatArray, masses: FloatArray) -> FloatArray:
+    parts = [
+        logsumexp(np.log(masses) - np.abs(some[:, np.newaxis] - atoms).sum(axis=-1), axis=1)
+        for some in np.array_split(outputs, max(1, len(outputs) * len(atoms) // 2**21))
+    ]
+    return np.concatenate(parts)

@@ -1,0 +1,207 @@
+"""Bounds on what several releases leak about one block of correlated tuples."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from pdp_calibrate.engines import worst
+from pdp_calibrate.engines.dual import dual_bound, is_affordable
+from pdp_calibrate.engines.problem import Problem
+from pdp_calibrate.engines.result import Bound
+from pdp_calibrate.engines.spending.directions import few_directions
+from pdp_calibrate.engines.spending.families import LARGEST_GROUP, chain_bound, group_of_two_values
+from pdp_calibrate.engines.spending.total import ROUND_UP
+from pdp_calibrate.errors import UnsupportedQueryError
+from pdp_calibrate.models import BinaryGroup, Gaussian, JointTable, MarkovChain
+from pdp_calibrate.models.base import FloatArray
+
+_LARGEST_GRID = 2**22  # answers times outputs of a joint search
+_LARGEST_SEARCH = 2e9  # … times everything an adversary may know
+_WRITTEN_OUT = 2**10  # cells of a family that is looked at as a table
+_SHIFTS = ("Gaussian", "LoewnerBall", "SampledGaussian", "GaussianGroup", "GaussianSeries")
+"""Families in which the unknown tuples move with the target by a fixed shift."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leaf:
+    """One block, and what was released about it."""
+
+    problem: Problem
+    """Contributions in units of the noise, repeated queries as one; nothing if too many."""
+    separate: Problem | None
+    """The same with every release for itself, where a search may be tried."""
+    budgets: FloatArray | None
+    """Per tuple, where the contributions are too many; else they follow from these."""
+    dp_epsilon: float
+
+    @property
+    def tuple_budgets(self) -> FloatArray:
+        """How far each tuple alone can move the likelihood."""
+        ranges = self.budgets
+        if ranges is None:
+            ranges = self.problem.contributions.tuple_ranges()
+        return np.asarray((ranges + self.dp_epsilon) * ROUND_UP)
+
+
+def leaf_bound(leaf: Leaf, deadline: float) -> Bound:
+    """Return the smallest of the bounds that hold for one block; cheap ones first."""
+    found = Bound(value=math.inf, method="group")
+    for method, bound in _BOUNDS:
+        value = bound(leaf, deadline)
+        if value is not None:
+            found = Bound(value=value, method=method).or_better(found)
+        if value is not None and method in ("exact", "shift"):
+            break  # nothing is smaller
+    if math.isinf(found.value):
+        raise UnsupportedQueryError(
+            "no sound bound covers these releases together on this model; release the queries as"
+            " one list, or use a joint table."
+        )
+    return found
+
+
+def _exact(leaf: Leaf, deadline: float) -> float | None:
+    """Search the joint answer itself."""
+    problem = leaf.separate
+    if problem is not None and problem.contributions.coordinates > 1:
+        problem = _as_table(problem) or problem
+    if problem is None or _moves_by_shift(problem) or not is_searchable(problem):
+        return None
+    found, _ = worst([problem], 1.0, deadline=deadline)
+    return found.value
+
+
+def _shift(leaf: Leaf, deadline: float) -> float | None:
+    """Gaussian tuples: under another secret everyone unknown is shifted by a fixed amount.
+
+    Then the answers' costs are those of the exact leakage, and every tuple moved costs ε₀.
+    """
+    if leaf.budgets is not None or not _moves_by_shift(leaf.problem):
+        return None
+    total = _moved_tuples(leaf.problem) * leaf.dp_epsilon
+    for part in few_directions(leaf.problem):
+        found, _ = worst([part], 1.0, deadline=deadline)
+        total = total * ROUND_UP + found.value
+    return total
+
+
+def _dual(leaf: Leaf, deadline: float) -> float | None:
+    """Solve the dual program of a table, or of a family small enough to be written out."""
+    if leaf.budgets is not None or leaf.problem.model.is_continuous:
+        return None
+    if isinstance(leaf.problem.model, BinaryGroup) and _is_alike(leaf):
+        only_one = leaf.dp_epsilon == 0 or not leaf.problem.contributions.total_range()
+        if only_one and len(leaf.problem.model.names) <= LARGEST_GROUP:
+            return None  # counting ones is the same program
+    table = _as_table(leaf.problem)
+    if table is None or not is_affordable(table):
+        return None
+    return dual_bound(table, dp_epsilon=leaf.dp_epsilon, deadline=deadline)
+
+
+def _group(leaf: Leaf, deadline: float) -> float | None:
+    """All tuples that the adversary does not know move at once; no use on unbounded tuples."""
+    del deadline
+    problem, knowledge = leaf.problem, leaf.problem.knowledge
+    unbounded = not isinstance(problem.model, JointTable) and problem.model.is_continuous
+    if (
+        unbounded
+        and type(problem.model).__name__ != "Unknown"
+        and not problem.contributions.clamped
+    ):
+        return None
+    budgets = leaf.tuple_budgets
+    if knowledge.known is not None:
+        moving = budgets[[p for p in range(len(budgets)) if p not in knowledge.known]]
+    else:
+        moving = np.sort(budgets)[::-1][: knowledge.total - knowledge.fewest]
+    together = math.fsum(moving)
+    if leaf.budgets is None:
+        whole = problem.contributions.total_range() + len(moving) * leaf.dp_epsilon
+        together = min(together, whole)
+    return together * ROUND_UP
+
+
+def _chain(leaf: Leaf, deadline: float) -> float | None:
+    """Let the chain forget what other tuples told."""
+    del deadline
+    problem = leaf.problem
+    if not isinstance(problem.model, MarkovChain):
+        return None
+    return chain_bound(problem.model, leaf.tuple_budgets, problem.knowledge)
+
+
+def _counts(leaf: Leaf, deadline: float) -> float | None:
+    """Look only at how many members of an exchangeable group hold 1."""
+    del deadline
+    problem = leaf.problem
+    if not isinstance(problem.model, BinaryGroup):
+        return None
+    return group_of_two_values(
+        problem.model,
+        float(leaf.tuple_budgets.max()),
+        problem.knowledge,
+        by_count=leaf.dp_epsilon == 0 and _is_alike(leaf),
+    )
+
+
+def _is_alike(leaf: Leaf) -> bool:
+    """Whether every tuple adds the same to the answers."""
+    values = leaf.problem.contributions.values
+    same = bool(values) and all(np.array_equal(one, values[0]) for one in values)
+    return same and leaf.budgets is None
+
+
+_BOUNDS: tuple[tuple[str, Callable[[Leaf, float], float | None]], ...] = (
+    ("group", _group),
+    ("birkhoff", _chain),
+    ("shift", _shift),
+    ("exact", _exact),
+    ("dual", _counts),
+    ("dual", _dual),
+)
+
+
+def _as_table(leaf: Problem) -> Problem | None:
+    """Return the same problem about a joint table, where there is one of reasonable size."""
+    if isinstance(leaf.model, JointTable):
+        return leaf
+    written = getattr(leaf.model, "to_table", None)
+    cells = math.prod(len(domain) for domain in leaf.model.domains[:16])
+    if written is None or len(leaf.model.names) > 10 or cells > _WRITTEN_OUT:
+        return None
+    return dataclasses.replace(leaf, model=written())
+
+
+def _moved_tuples(leaf: Problem) -> int:
+    """Return how many tuples can differ between two databases of one adversary."""
+    if isinstance(leaf.model, Gaussian) and leaf.knowledge.known is None:
+        number, labels = connected_components(leaf.model.covariance != 0, directed=False)
+        largest = int(np.bincount(labels, minlength=number).max())
+        return min(largest, leaf.knowledge.total - leaf.knowledge.fewest)
+    return leaf.knowledge.total - leaf.knowledge.fewest
+
+
+def _moves_by_shift(leaf: Problem) -> bool:
+    return type(leaf.model).__name__ in _SHIFTS
+
+
+def is_searchable(leaf: Problem) -> bool:
+    """Whether an exact search of the joint answer is within reach."""
+    if leaf.contributions.coordinates == 1 or not isinstance(leaf.model, JointTable):
+        return leaf.contributions.coordinates == 1 or type(leaf.model).__name__ == "Unknown"
+    if leaf.model.probabilities.size > 2**12:
+        return False
+    answers = leaf.contributions.in_every_cell().reshape(-1, leaf.contributions.coordinates)
+    levels = [len(np.unique(column)) for column in answers.T]
+    distinct = len(np.unique(answers, axis=0))
+    outputs = math.prod(float(number) for number in levels)
+    sizes = leaf.model.probabilities.shape
+    leaves = sum(math.prod(size + 1.0 for size in sizes) / (size + 1) * size for size in sizes)
+    return outputs * distinct <= _LARGEST_GRID and outputs * leaves <= _LARGEST_SEARCH

@@ -1,0 +1,121 @@
+"""What the entries of a ledger amount to, and what still fits."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pdp_calibrate.adversaries import Adversaries
+from pdp_calibrate.calibration import Calibration, JointCalibration, calibrate
+from pdp_calibrate.calibration.proof import certified_leakage
+from pdp_calibrate.calibration.releasing import rounding_error
+from pdp_calibrate.contributions import Contributions
+from pdp_calibrate.engines import deadline_after
+from pdp_calibrate.engines.result import Bound
+from pdp_calibrate.engines.spending import Spending, spent
+from pdp_calibrate.errors import BudgetExceededError
+from pdp_calibrate.ledger.entries import Entry
+from pdp_calibrate.models import Model
+from pdp_calibrate.models.base import FloatArray
+from pdp_calibrate.queries import Custom, Query, lower
+
+_CLOSE = 1e-6  # how near to the whole budget the largest release comes
+
+
+class Accounts:
+    """Adds up entries and bounds what they leak together; remembers what it has worked out."""
+
+    def __init__(self, model: Model, adversaries: Adversaries, *, time_limit: float | None) -> None:
+        deadline_after(time_limit)
+        self._model, self._adversaries, self._time_limit = model, adversaries, time_limit
+        self._parts: dict[tuple[str, int], tuple[Contributions, FloatArray]] = {}
+        self._added: tuple[str, int, Spending] = ("", 0, Spending())
+
+    def total(self, entries: Sequence[dict[str, Any]], draw: str) -> Spending:
+        """Add up the entries of one draw, going on from what was added up before."""
+        added, done, total = self._added
+        if added != draw or done > len(entries):
+            done, total = 0, Spending()
+        for described in entries[done:]:
+            if described.get("draw") == draw:
+                entry = Entry.from_dict(described)
+                if entry.dp_epsilon is not None:
+                    total = total.plus_mechanism(entry.dp_epsilon)
+                total = self.after(total, entry.queries, entry.scales, rows=entry.rows)
+        self._added = (draw, len(entries), total)
+        return total
+
+    def after(
+        self, before: Spending, queries: Sequence[Query], scales: Sequence[float], *, rows: int
+    ) -> Spending:
+        """Return the spending after one more release."""
+        for query, scale in zip(queries, scales, strict=True):
+            key = json.dumps(self.stored(query), sort_keys=True), rows
+            if key not in self._parts:
+                part = lower(query, self._model, rows=rows)
+                self._parts[key] = part, part.tuple_ranges()
+            part, ranges = self._parts[key]
+            error = rounding_error(part, rows, self._model)
+            before = before.plus(part, scale, ranges=ranges, rounding=error)
+        return before
+
+    def stored(self, query: Query) -> dict[str, Any]:
+        """Describe a query for JSON; a function by its table of values."""
+        return (query.tabulate(self._model) if isinstance(query, Custom) else query).to_dict()
+
+    def bound(self, spending: Spending) -> Bound:
+        """Return the smallest sound bound on what was released together."""
+        deadline = deadline_after(self._time_limit)
+        return spent(self._model, spending, self._adversaries, deadline=deadline)
+
+    def calibrate(
+        self, query: Query | Sequence[Query], epsilon: float, *, rows: int
+    ) -> Calibration | JointCalibration:
+        """Find the scale of a release that leaks ε alone."""
+        options: dict[str, Any] = {
+            "epsilon": epsilon,
+            "adversaries": self._adversaries,
+            "rows": rows,
+            "time_limit": self._time_limit,
+        }
+        return calibrate(self._model, query, **options)
+
+    def largest(self, before: Spending, query: Query, budget: float, *, rows: int) -> Calibration:
+        """Find the smallest scale at which one more release fits into the budget."""
+        if budget - self.bound(before).value <= budget * _CLOSE:
+            raise BudgetExceededError(f"the budget {budget:.6g} of this draw is spent.")
+        alone = calibrate(
+            self._model, query, epsilon=budget, adversaries=self._adversaries, rows=rows
+        )
+        scale = _nearly_smallest(
+            lambda at: self.bound(self.after(before, [query], [at], rows=rows)).value,
+            budget,
+            alone.scale,
+        )
+        leakage = certified_leakage(self._model, [query], [scale], self._adversaries, rows=rows)
+        return Calibration(
+            model=self._model,
+            query=query,
+            adversaries=self._adversaries,
+            epsilon=max(leakage.value, math.ulp(0.0)),
+            scale=scale,
+            leakage=leakage,
+            rows=rows,
+        )
+
+
+def _nearly_smallest(joint: Callable[[float], float], budget: float, low: float) -> float:
+    """Return a scale at which the joint leakage fits, within a millionth of the smallest."""
+    if joint(low) <= budget:
+        return low
+    high, largest = 2 * low, low * 2.0**40
+    while joint(high) > budget:
+        low, high = high, 2 * high
+        if high > largest:
+            raise BudgetExceededError("nothing more fits into the budget of this draw.")
+    while high - low > _CLOSE * low:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if joint(middle) > budget else (low, middle)
+    return high

@@ -1,0 +1,356 @@
+"""The ledger: a budget for everything that is released about one draw of the data."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+
+from pdp_calibrate.adversaries import Adversaries
+from pdp_calibrate.calibration import Calibration, JointCalibration, JointRelease, Release
+from pdp_calibrate.calibration.proof import checked_epsilon, stored_model
+from pdp_calibrate.engines.black_box import substitution_budget
+from pdp_calibrate.engines.result import Bound
+from pdp_calibrate.engines.spending import Spending
+from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError, QueryError
+from pdp_calibrate.ledger.accounts import Accounts
+from pdp_calibrate.ledger.entries import Entry
+from pdp_calibrate.ledger.storage import FileStore, MemoryStore, Store
+from pdp_calibrate.models import Model
+from pdp_calibrate.models.base import SCHEMA, field_of, names_of
+from pdp_calibrate.queries import Query
+
+_ATTEMPTS = 5  # when others spend at the same time
+
+
+class Ledger:
+    """A budget ε for all releases about one draw of the data together.
+
+    Leakages of correlated data do not add up: two releases may leak more than the sum of both. The
+    ledger bounds the *joint* leakage of everything released so far and refuses, before any noise is
+    drawn, what would pass the budget. This holds for releases chosen adaptively, from the outputs
+    of earlier ones; it does not hold if they are chosen by looking at the data.
+
+    Parameters
+    ----------
+    model
+        How the tuples are correlated.
+    epsilon
+        The joint leakage that nobody may exceed, per draw.
+    path
+        Where to keep the ledger; None to keep it in memory. An entry is on disk before its noise
+        is drawn. The file holds neither answers nor parameters of a private model.
+    adversaries
+        Against whom; everyone by default.
+    draw
+        What to call the draw of the data that the releases are about.
+    time_limit
+        Seconds that one check may take before a larger, still sound bound decides.
+
+    Examples
+    --------
+    >>> import pdp_calibrate as pdp
+    >>> pair = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
+    >>> ledger = pdp.Ledger(pair, epsilon=1.0)
+    >>> release = ledger.release(pdp.Sum(), {"x1": 1, "x2": 0}, epsilon=0.5)
+    >>> round(ledger.spent, 4), ledger.history[-1].method
+    (0.5, 'exact')
+    >>> round(ledger.would_spend(pdp.Sum(), epsilon=0.4), 4)
+    0.8958
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        epsilon: float = 2.0,
+        path: str | os.PathLike[str] | None = None,
+        adversaries: Adversaries | None = None,
+        draw: str = "first",
+        time_limit: float | None = None,
+    ) -> None:
+        everyone = Adversaries.all() if adversaries is None else adversaries
+        everyone.resolve(model)
+        store: Store = MemoryStore() if path is None else FileStore(path)
+        self._settle(model, checked_epsilon(epsilon), everyone, store, draw, time_limit)
+        state = {
+            "schema": SCHEMA,
+            "type": "Ledger",
+            "epsilon": self._epsilon,
+            "adversaries": everyone.to_dict(),
+            "model": model.to_dict(),
+            "draws": [_checked_draw(draw)],
+            "entries": [],
+        }
+        with store.locked():
+            if isinstance(store, FileStore) and store.exists:
+                raise LedgerError(
+                    f"there is a ledger at {store.path} already: use Ledger.open to go on with it."
+                )
+            store.write(state)
+
+    def _settle(
+        self,
+        model: Model,
+        epsilon: float,
+        adversaries: Adversaries,
+        store: Store,
+        draw: str,
+        time_limit: float | None,
+    ) -> None:
+        self._model, self._epsilon, self._adversaries = model, epsilon, adversaries
+        self._store, self._draw = store, draw
+        self._accounts = Accounts(model, adversaries, time_limit=time_limit)
+        self._seen: list[dict[str, Any]] = []
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        model: Model | None = None,
+        draw: str | None = None,
+        time_limit: float | None = None,
+    ) -> Ledger:
+        """Go on with a ledger on disk.
+
+        Parameters
+        ----------
+        path
+            Where it is.
+        model
+            The model, where the file withholds it (private, or over 10⁴ cells).
+        draw
+            The draw to release about; the latest by default.
+        time_limit
+            As for the class.
+        """
+        store = FileStore(path)
+        state = store.read()
+        used = stored_model(state, model)
+        if list(used.names) != names_of(field_of(state, "model")):
+            raise LedgerError("the model given has other tuples than the ledger.")
+        draws = field_of(state, "draws")
+        chosen = draws[-1] if draw is None else draw
+        if chosen not in draws:
+            raise LedgerError(f"the ledger has no draw {chosen!r}; it has {', '.join(draws)}.")
+        adversaries = Adversaries.from_dict(field_of(state, "adversaries"))
+        epsilon = checked_epsilon(field_of(state, "epsilon"))
+        ledger = cls.__new__(cls)
+        cls._settle(ledger, used, epsilon, adversaries, store, chosen, time_limit)
+        return ledger
+
+    @property
+    def model(self) -> Model:
+        """How the tuples are correlated."""
+        return self._model
+
+    @property
+    def epsilon(self) -> float:
+        """The budget of each draw."""
+        return self._epsilon
+
+    @property
+    def adversaries(self) -> Adversaries:
+        """Against whom."""
+        return self._adversaries
+
+    @property
+    def draw(self) -> str:
+        """The draw that releases are about."""
+        return self._draw
+
+    @property
+    def spent(self) -> float:
+        """The certified joint leakage of everything released about this draw."""
+        return self._last_spent(self._read())
+
+    @property
+    def remaining(self) -> float:
+        """What is left of the budget; a release of this ε alone may still not fit."""
+        return self._epsilon - self.spent
+
+    @property
+    def history(self) -> tuple[Entry, ...]:
+        """Everything that was released, about all draws, in order; no answers."""
+        return tuple(Entry.from_dict(entry) for entry in self._read()["entries"])
+
+    def new_draw(self, name: str) -> None:
+        """Turn to a new, independent draw of the data, with a budget of its own.
+
+        Yesterday's budget says nothing about today's data if today's are drawn independently of
+        yesterday's. If they hang together, they belong into one model and one draw.
+        """
+        with self._store.locked():
+            state = self._read()
+            if name in state["draws"]:
+                raise LedgerError(f"the ledger has a draw {name!r} already; its budget counts on.")
+            state["draws"].append(_checked_draw(name))
+            self._store.write(state)
+        self._draw = name
+
+    def would_spend(
+        self,
+        what: Query | Sequence[Query] | Calibration | JointCalibration | None = None,
+        *,
+        epsilon: float | None = None,
+        dp_epsilon: float | None = None,
+        rows: int = 1,
+    ) -> float:
+        """Return what would be spent after one more release, without making it.
+
+        Parameters
+        ----------
+        what
+            A calibration; or a query (or list), calibrated alone at `epsilon`.
+        epsilon
+            For a query, what it may leak alone.
+        dp_epsilon
+            Instead of `what`, the plain-DP budget of an outside mechanism.
+        rows
+            Number of independent instances that one answer is about.
+        """
+        before = self._accounts.total(self._read()["entries"], self._draw)
+        if (what is None) == (dp_epsilon is None):
+            raise PdpError("would_spend takes either a release or dp_epsilon=, and not both.")
+        if dp_epsilon is not None:
+            budget = substitution_budget(dp_epsilon, "substitution")
+            return self._accounts.bound(before.plus_mechanism(budget)).value
+        if not isinstance(what, Calibration | JointCalibration):
+            if what is None or epsilon is None:
+                raise PdpError("would_spend needs epsilon= beside a query.")
+            what = self._accounts.calibrate(what, epsilon, rows=rows)
+        queries, scales = _answers(what)
+        after = self._accounts.after(before, queries, scales, rows=what.rows)
+        return self._accounts.bound(after).value
+
+    def release(
+        self, query: Query | Sequence[Query], data: Any, *, epsilon: float | None
+    ) -> Release | JointRelease:
+        """Calibrate a query alone at ε, and release it if the joint leakage stays in the budget.
+
+        Parameters
+        ----------
+        query
+            What to answer; a list is answered together.
+        data
+            One instance (a mapping or Series), or a wide frame of independent rows.
+        epsilon
+            What this release may leak alone. None for the largest that fits, to a millionth.
+
+        Raises
+        ------
+        BudgetExceededError
+            If everything together would leak more than the budget. No noise was drawn.
+        """
+        one = isinstance(data, pd.Series | Mapping) or not hasattr(data, "__len__")
+        rows = 1 if one else len(data)
+        if epsilon is not None:
+            return self._accounts.calibrate(query, epsilon, rows=rows).release(data, ledger=self)
+        if not isinstance(query, Query):
+            raise QueryError("epsilon=None is for a single query; give a list its ε.")
+        for _ in range(_ATTEMPTS):
+            before = self._accounts.total(self._read()["entries"], self._draw)
+            calibration = self._accounts.largest(before, query, self._epsilon, rows=rows)
+            with contextlib.suppress(BudgetExceededError):  # others spent in between: look again
+                return calibration.release(data, ledger=self)
+        return calibration.release(data, ledger=self)
+
+    def charge(
+        self, dp_epsilon: float, *, neighbours: str = "substitution", note: str = ""
+    ) -> float:
+        """Account for an outside mechanism by its pure-DP budget, and return what is spent.
+
+        Parameters
+        ----------
+        dp_epsilon
+            The budget of the mechanism about to be run on this draw.
+        neighbours
+            ``substitution`` of one tuple, or ``add-remove``.
+        note
+            What to write beside it.
+        """
+        budget = substitution_budget(dp_epsilon, neighbours)
+
+        def add(before: Spending) -> Spending:
+            return before.plus_mechanism(budget)
+
+        return self._record(add, {"kind": "charge", "dp_epsilon": budget, "note": note}).value
+
+    def spend(self, calibration: Calibration | JointCalibration) -> None:
+        """Write down one release that is about to be made; raise if it does not fit.
+
+        `Calibration.release(data, ledger=…)` calls this before it draws noise.
+        """
+        if calibration.model != self._model:
+            raise LedgerError("the release was calibrated for another model than the ledger's.")
+        queries, scales = _answers(calibration)
+        described = {
+            "kind": "release",
+            "queries": [self._accounts.stored(query) for query in queries],
+            "scales": list(scales),
+            "rows": calibration.rows,
+            "epsilon": calibration.epsilon,
+            "note": "",
+        }
+        self._record(
+            lambda before: self._accounts.after(before, queries, scales, rows=calibration.rows),
+            described,
+        )
+
+    def _record(self, add: Callable[[Spending], Spending], described: dict[str, Any]) -> Bound:
+        """Check and write down, while nobody else can; durable when it returns."""
+        with self._store.locked():
+            state = self._read()
+            bound = self._accounts.bound(add(self._accounts.total(state["entries"], self._draw)))
+            if not bound.value <= self._epsilon:
+                raise BudgetExceededError(
+                    f"this would bring the joint leakage of draw {self._draw!r} to"
+                    f" {bound.value:.6g} (bound: {bound.method}), above the budget"
+                    f" {self._epsilon:.6g}; {self._last_spent(state):.6g} is spent. Nothing was"
+                    " released. epsilon=None releases the most that fits."
+                )
+            entry = described | {
+                "draw": self._draw,
+                "at": datetime.now(UTC).isoformat(timespec="microseconds"),
+                "spent": bound.value,
+                "method": bound.method,
+            }
+            state["entries"].append(entry)
+            self._store.write(state)
+            return bound
+
+    def _read(self) -> dict[str, Any]:
+        """Return the state; refuse one that has lost entries that this object has seen."""
+        state = self._store.read()
+        entries = state.get("entries")
+        if not isinstance(entries, list) or entries[: len(self._seen)] != self._seen:
+            raise LedgerError(
+                "the ledger on disk has lost entries since it was last read: an old copy was put"
+                " in its place. Restore the latest one."
+            )
+        self._seen = entries[:]
+        return state
+
+    def _last_spent(self, state: dict[str, Any]) -> float:
+        own = (one for one in reversed(state["entries"]) if one.get("draw") == self._draw)
+        last = next(own, None)
+        return 0.0 if last is None else Entry.from_dict(last).spent
+
+
+def _answers(
+    calibration: Calibration | JointCalibration,
+) -> tuple[tuple[Query, ...], tuple[float, ...]]:
+    if isinstance(calibration, Calibration):
+        return (calibration.query,), (calibration.scale,)
+    return calibration.queries, calibration.scales
+
+
+def _checked_draw(name: str) -> str:
+    if not isinstance(name, str) or not name:
+        raise LedgerError("a draw needs a name, such as '2026-11-17'.")
+    return name

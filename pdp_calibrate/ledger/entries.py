@@ -1,0 +1,78 @@
+"""One line of a ledger: what was released, never what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pdp_calibrate.errors import LedgerError, PdpError
+from pdp_calibrate.models.base import field_of
+from pdp_calibrate.queries import Query
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """What was released or charged, and what everything together amounted to then."""
+
+    draw: str
+    """The draw of the data it is about."""
+    kind: Literal["release", "charge"]
+    """Answers with Laplace noise, or an outside mechanism by its plain-DP budget."""
+    at: str
+    """When it was written, UTC."""
+    spent: float
+    """The certified joint leakage of the draw so far, this entry included."""
+    method: str
+    """The bound in force: ``exact``, ``dual``, ``birkhoff``, ``shift`` or ``group``."""
+    queries: tuple[Query, ...] = ()
+    """What was answered."""
+    scales: tuple[float, ...] = ()
+    """The Laplace scale of each answer."""
+    rows: int = 1
+    """Number of independent instances that each answer is about."""
+    epsilon: float | None = None
+    """What the release leaks alone."""
+    dp_epsilon: float | None = None
+    """The plain-DP budget charged, for substituting one tuple."""
+    note: str = ""
+    """What the user wrote beside it."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the entry for JSON."""
+        described: dict[str, Any] = {
+            "draw": self.draw,
+            "kind": self.kind,
+            "at": self.at,
+            "spent": self.spent,
+            "method": self.method,
+            "note": self.note,
+        }
+        if self.kind == "charge":
+            return described | {"dp_epsilon": self.dp_epsilon}
+        return described | {
+            "queries": [query.to_dict() for query in self.queries],
+            "scales": list(self.scales),
+            "rows": self.rows,
+            "epsilon": self.epsilon,
+        }
+
+    @classmethod
+    def from_dict(cls, described: Mapping[str, Any]) -> Entry:
+        """Undo `to_dict`."""
+        try:
+            common: dict[str, Any] = {
+                key: field_of(described, key)
+                for key in ("draw", "kind", "at", "spent", "method", "note")
+            }
+            if common["kind"] == "charge":
+                return cls(**common, dp_epsilon=float(field_of(described, "dp_epsilon")))
+            return cls(
+                **common,
+                queries=tuple(Query.from_dict(query) for query in field_of(described, "queries")),
+                scales=tuple(float(scale) for scale in field_of(described, "scales")),
+                rows=int(field_of(described, "rows")),
+                epsilon=float(field_of(described, "epsilon")),
+            )
+        except (PdpError, TypeError, ValueError) as error:
+            raise LedgerError("an entry of the ledger is not what it should be.") from error

@@ -1,0 +1,200 @@
+"""The attacker: finds nothing where nothing is wrong, and what is wrong where it is."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+import pdp_calibrate as pdp
+from pdp_calibrate.calibration import JointCalibration
+
+DRAWS = 16_000
+FAMILY = pdp.JointTable(
+    probabilities=[[[0.28, 0.05], [0.05, 0.08]], [[0.05, 0.08], [0.08, 0.33]]],
+    domains=[[0, 1]] * 3,
+    names=["mother", "father", "child"],
+)
+UNLIKE = pdp.JointTable(
+    probabilities=np.full((2, 2, 2), 0.125), domains=[[0, 1]] * 3, names=FAMILY.names
+)
+WAGES = pdp.JointTable(
+    probabilities=[[0.3, 0.1, 0.05], [0.05, 0.15, 0.05], [0.02, 0.08, 0.2]],
+    domains=[[0.0, 1.5, 4.0]] * 2,
+)
+PAIR = pdp.Gaussian(covariance=[[1.0, 0.6], [0.6, 2.0]], bounds=(-0.5, 0.5))
+WIDE = pdp.Gaussian(covariance=[[1.0, 0.5, 0.2], [0.5, 1.0, 0.4], [0.2, 0.4, 1.0]], bounds=(-2, 2))
+CHAIN = pdp.MarkovChain(transition=[[0.8, 0.2], [0.2, 0.8]], length=30)
+CREW = pdp.BinaryGroup(count_probabilities=[0.3, 0.1, 0.1, 0.1, 0.4])
+MANY = pdp.BinaryGroup(count_probabilities=np.full(31, 1 / 31))
+WEAKEST = pdp.Adversaries.weakest()
+
+CASES = {
+    "sum of a table": (FAMILY, pdp.Sum(), {}),
+    "sum, weakest adversary": (FAMILY, pdp.Sum(), {"adversaries": WEAKEST}),
+    "count": (FAMILY, pdp.Count(values={1}, over=["mother", "child"]), {}),
+    "mean over rows": (FAMILY, pdp.Mean(), {"rows": 50}),
+    "any function": (FAMILY, pdp.Custom(function=max), {}),
+    "histogram": (WAGES, pdp.Histogram(), {}),
+    "real values": (WAGES, pdp.Sum(), {}),
+    "weights of both signs": (WAGES, pdp.Linear(weights=[1.0, -0.5]), {}),
+    "worst of two tables": (
+        pdp.ModelSet(models=[FAMILY, UNLIKE]),
+        pdp.Sum(),
+        {},
+    ),
+    "independent families": (pdp.Blocks(models=[FAMILY, WAGES], counts=[5, 5]), pdp.Sum(), {}),
+    "chain": (CHAIN, pdp.Sum(), {}),
+    "chain, weakest adversary": (CHAIN, pdp.Sum(), {"adversaries": WEAKEST}),
+    "yes/no group": (CREW, pdp.Sum(), {}),
+    "large yes/no group": (MANY, pdp.Sum(), {}),
+    "group of categories": (
+        pdp.CategoryGroup(
+            size=2, categories=[0, 1, 3], count_probabilities={(2, 0, 0): 0.5, (0, 1, 1): 0.5}
+        ),
+        pdp.Sum(),
+        {},
+    ),
+    "unknown group": (pdp.Unknown(size=3, domain=[0, 1]), pdp.Sum(), {}),
+    "Gaussian": (PAIR, pdp.Sum(), {}),
+    "clamped Gaussian": (WIDE, pdp.Sum(clamp=True), {}),
+    "Gaussian group": (
+        pdp.GaussianGroup(size=4, correlation=(0.0, 0.4), bounds=(-8, 8)),
+        pdp.Sum(),
+        {},
+    ),
+    "Gaussian series": (
+        pdp.GaussianSeries(length=8, correlation=0.6, bounds=(-8, 8)),
+        pdp.Mean(),
+        {},
+    ),
+    "ball of Gaussians": (pdp.LoewnerBall(center=PAIR, radius=0.2), pdp.Sum(), {}),
+    "two answers": (FAMILY, [pdp.Sum(), pdp.Count(values={1}, over=["child"])], {}),
+    "two Gaussian answers": (PAIR, [pdp.Sum(), pdp.Linear(weights=[1.0, -1.0])], {}),
+}
+
+
+@pytest.fixture(scope="module")
+def audits():
+    found = {}
+    for seed, (name, (model, query, options)) in enumerate(CASES.items()):
+        cal = pdp.calibrate(model, query, epsilon=1.0, **options)
+        found[name] = cal, pdp.audit(cal, draws=DRAWS, seed=seed)
+    return found
+
+
+def test_no_calibrated_release_is_caught(audits):
+    assert len(audits) >= 20
+    for name, (cal, audit) in audits.items():
+        assert audit.lower_bound <= cal.epsilon, name
+        assert not audit.is_broken
+        assert audit.epsilon == cal.epsilon
+        assert audit.confidence == 0.99
+        assert audit.visible is not None
+        assert audit.adversary.target is not None
+
+
+def test_the_attack_reaches_most_of_what_its_event_can_show(audits):
+    """The event's true log-ratio, from fresh draws of numpy's own Laplace noise."""
+    rng = np.random.default_rng(5)
+    for name in ("sum of a table", "real values", "chain", "unknown group", "two answers"):
+        cal, audit = audits[name]
+        chances = [_chance(cal, audit, secret, rng) for secret in audit.secrets]
+        assert audit.lower_bound >= 0.8 * math.log(chances[0] / chances[1]), name
+
+
+def _chance(cal, audit, secret, rng):
+    from pdp_calibrate.auditing.subject import Subject
+
+    outputs = Subject.calibrated(cal, None).imagined(secret, 300_000, rng)
+    return float(audit.event.contains(outputs).mean())
+
+
+def test_far_tails_are_said_to_be_out_of_sight(audits):
+    """For Gaussian data the supremum is a limit; for tables it is reached at once."""
+    narrow = pdp.Gaussian(covariance=PAIR.covariance, bounds=(-0.05, 0.05))
+    cal = pdp.calibrate(narrow, pdp.Sum(), epsilon=1.0)
+    assert pdp.audit(cal, draws=2000, seed=0).visible < 0.7
+    assert audits["sum of a table"][1].visible == pytest.approx(1.0, abs=0.05)
+
+
+TOO_LITTLE_NOISE = [
+    "sum of a table", "count", "mean over rows", "any function", "histogram", "real values",
+    "worst of two tables", "independent families", "chain", "yes/no group",
+    "group of categories", "unknown group", "two answers",
+]  # fmt: skip
+
+
+def test_seventy_per_cent_of_the_noise_is_caught(audits):
+    assert len(TOO_LITTLE_NOISE) >= 10
+    for name in TOO_LITTLE_NOISE:
+        cal, _ = audits[name]
+        if isinstance(cal, JointCalibration):
+            wrong = dataclasses.replace(cal, scales=tuple(0.7 * s for s in cal.scales))
+        else:
+            wrong = dataclasses.replace(cal, scale=0.7 * cal.scale)
+        assert pdp.audit(wrong, draws=40_000, seed=3).is_broken, name
+
+
+def test_two_releases_accounted_by_adding_are_caught():
+    """Someone whose household follows only sometimes: evidence adds up faster than ε does."""
+    cells = np.zeros((2, 2, 2, 2))
+    cells[0, 0, 0, 0], cells[1, 1, 1, 1], cells[1, 0, 0, 0] = 0.5, 0.05, 0.45
+    table = pdp.JointTable(probabilities=cells, domains=[[0, 1]] * 4)
+    adversary = pdp.Adversaries.exactly("x1")
+    once = pdp.calibrate(table, pdp.Sum(), epsilon=1.0, adversaries=adversary)
+    scales = (once.scale,) * 2
+    both = pdp.leakage(table, [pdp.Sum()] * 2, scale=scales, adversaries=adversary)
+    assert both.lower > 2.5
+    added = JointCalibration(
+        model=table, queries=(pdp.Sum(),) * 2, adversaries=adversary, epsilon=2.0, scales=scales,
+        leakage=both,
+    )  # fmt: skip
+    assert pdp.audit(added, draws=60_000, seed=0).is_broken
+    ledger = pdp.Ledger(table, epsilon=2.0, adversaries=adversary)
+    ledger.spend(once)
+    with pytest.raises(pdp.BudgetExceededError):
+        ledger.spend(once)
+
+
+def test_any_function_can_be_audited():
+    rng = np.random.default_rng(0)
+    leak = pdp.leakage(FAMILY, pdp.Sum(), scale=2.0)
+    claim = leak.value
+
+    def honest(data):
+        return sum(data.values()) + rng.laplace(scale=2.0)
+
+    def careless(data):
+        return sum(data.values()) + rng.laplace(scale=1.2)
+
+    options = {"witness": leak.witness, "epsilon": claim, "draws": 40_000, "seed": 1}
+    assert not pdp.audit(honest, query=pdp.Sum(), scale=2.0, **options).is_broken
+    assert pdp.audit(careless, query=pdp.Sum(), scale=2.0, **options).is_broken
+    plain = pdp.audit(careless, **options)
+    assert plain.is_broken
+    assert plain.visible is None
+    assert pdp.audit(careless, witness=leak.witness, draws=2000).is_broken is False
+
+    def several(data):
+        return [data["mother"] + rng.laplace(), data["child"] + rng.laplace()]
+
+    assert pdp.audit(several, witness=leak.witness, draws=2000).epsilon is None
+
+
+def test_an_attack_that_cannot_be_made_says_why():
+    cal = pdp.calibrate(FAMILY, pdp.Sum(), epsilon=1.0)
+    with pytest.raises(pdp.PdpError, match="draws"):
+        pdp.audit(cal, draws=10)
+    with pytest.raises(pdp.PdpError, match="confidence"):
+        pdp.audit(cal, confidence=1.0)
+    with pytest.raises(pdp.PdpError, match="witness"):
+        pdp.audit(lambda data: 0.0 * len(data))
+    with pytest.raises(pdp.PdpError, match="function"):
+        pdp.audit(3)
+    with pytest.raises(pdp.PdpError, match="together"):
+        pdp.audit(len, witness=cal.leakage.witness, query=pdp.Sum())
+    blocks = pdp.Blocks(models=[WAGES, WAGES])
+    weakest = pdp.calibrate(blocks, pdp.Sum(), epsilon=1.0, adversaries=WEAKEST)
+    with pytest.raises(pdp.UnsupportedQueryError, match="other blocks"):
+        pdp.audit(weakest)
