@@ -30,7 +30,7 @@ class Accounts:
     def __init__(self, model: Model, adversaries: Adversaries, *, time_limit: float | None) -> None:
         deadline_after(time_limit)
         self._model, self._adversaries, self._time_limit = model, adversaries, time_limit
-        self._parts: dict[tuple[str, int], tuple[Contributions, FloatArray]] = {}
+        self._parts: dict[tuple[str, int], tuple[Contributions, FloatArray, float]] = {}
         self._added: tuple[str, int, Spending] = ("", 0, Spending())
 
     def total(self, entries: Sequence[dict[str, Any]], draw: str) -> Spending:
@@ -55,9 +55,9 @@ class Accounts:
             key = json.dumps(self.stored(query), sort_keys=True), rows
             if key not in self._parts:
                 part = lower(query, self._model, rows=rows)
-                self._parts[key] = part, part.tuple_ranges()
-            part, ranges = self._parts[key]
-            error = rounding_error(part, rows, self._model)
+                error = rounding_error(part, rows, self._model)
+                self._parts[key] = part, part.tuple_ranges(), error
+            part, ranges, error = self._parts[key]
             before = before.plus(part, scale, ranges=ranges, rounding=error)
         return before
 

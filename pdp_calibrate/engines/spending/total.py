@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import FloatArray
 
 ROUND_UP = 1 + 16 * UNIT_ROUNDOFF
-_LARGEST_JOINED = 200_000  # numbers: tuples times answers
+_LARGEST_JOINED = 20_000  # numbers: tuples times answers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +95,11 @@ class Spending:
 
 def nothing_about(model: Model) -> Contributions:
     """Return the answer to which no tuple adds anything."""
-    zeros = [np.zeros(len(domain)) for domain in model.domains]
-    weights = [0.0] * len(zeros) if model.is_continuous else None
-    return Contributions.additive(zeros, weights=weights, real=model.is_continuous)
+    return _nothing(tuple(len(domain) for domain in model.domains), model.is_continuous)
+
+
+@functools.lru_cache(maxsize=8)
+def _nothing(sizes: tuple[int, ...], continuous: bool) -> Contributions:  # noqa: FBT001
+    zeros = [np.zeros(size) for size in sizes]
+    weights = [0.0] * len(zeros) if continuous else None
+    return Contributions.additive(zeros, weights=weights, real=continuous)
