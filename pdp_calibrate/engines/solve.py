@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pdp_calibrate.engines import worst
 from pdp_calibrate.engines.monotone import smallest_scale
@@ -22,6 +22,7 @@ from pdp_calibrate.errors import CalibrationError
 _HEADROOM = 1 - 1e-12  # equally bad adversaries differ by rounding: solve a hair below ε
 _NEGLIGIBLE = 1e-9  # of the scale that group privacy needs
 _MAXIMAL_SEARCHES = 10_000
+_CLIMBED_TUPLES = 20  # up to here all neighbours of an adversary are looked at
 
 
 def certified_scale(
@@ -55,7 +56,9 @@ def certified_scale(
     def upper_end(adversary: Problem, at: float) -> float:
         return leak(adversary, at).value
 
-    extremes = [extreme for problem in problems for extreme in problem.extremes()]
+    whole = {id(extreme): (extreme, problem) for problem in problems
+             for extreme in problem.extremes()}  # fmt: skip
+    extremes = [extreme for extreme, _ in whole.values()]
     candidates: dict[tuple[int, int, tuple[int, ...]], Problem] = {}
     scale, step = low, 1e-12
     for everyone in filter(None, (extremes, list(problems))):
@@ -70,20 +73,44 @@ def certified_scale(
                 # What stands against this scale is a bound, not an adversary: give it room.
                 scale, step = scale * (1 + step), min(2 * step, 1.0)
                 continue
-            violator = problem.restricted(found.target, found.unknown)
-            candidates[case] = violator
-            # More noise never leaks more, so whoever kept ε so far still does.
-            scale = smallest_scale(
-                functools.partial(upper_end, violator),
-                epsilon * _HEADROOM,
-                low=scale,
-                high=max(high, scale),
-            )
+            _, within = whole.get(id(problem), (problem, problem))
+            unknown: tuple[int, ...] | None = found.unknown
+            while unknown is not None:
+                violator = problem.restricted(found.target, unknown)
+                candidates[id(problem), found.target, unknown] = violator
+                # More noise never leaks more, so whoever kept ε so far still does.
+                scale = smallest_scale(
+                    functools.partial(upper_end, violator),
+                    epsilon * _HEADROOM,
+                    low=scale,
+                    high=max(high, scale),
+                )
+                leaks = {
+                    others: upper_end(problem.restricted(found.target, others), scale)
+                    for others in _neighbours(within, found.target, unknown)
+                }
+                unknown = max(leaks, key=leaks.__getitem__, default=None)
+                if unknown is not None and leaks[unknown] <= epsilon:
+                    unknown = None
         else:
             raise CalibrationError(f"no scale could be certified for epsilon = {epsilon}.")
     # The last search cut off all that stays below ε; the candidates say who comes closest.
     attained = [leak(one, scale) for one in (*extremes, *candidates.values())]
     return scale, functools.reduce(Found.or_worse, attained, found)
+
+
+def _neighbours(
+    problem: Problem, target: int, unknown: tuple[int, ...]
+) -> Iterator[tuple[int, ...]]:
+    """Yield who knows one tuple more or less: often worse at the next scale, and cheap to ask."""
+    knowledge = problem.knowledge
+    if knowledge.known is not None or knowledge.total > _CLIMBED_TUPLES:
+        return
+    for place in range(knowledge.total):
+        if place != target:
+            others = tuple(sorted({place} ^ set(unknown)))
+            if knowledge.fewest <= knowledge.total - 1 - len(others) <= knowledge.most:
+                yield others
 
 
 def leakage_with_rounding(

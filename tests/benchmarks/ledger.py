@@ -48,7 +48,8 @@ def main() -> None:
         "python -m tests.benchmarks.ledger\n"
         f"{time.strftime('%Y-%m-%d')}, numpy {np.__version__}\n"
         f"one check after {ENTRIES} different releases, {STEPS} steps: {seconds:.2f} CPU seconds,"
-        f" ratio {seconds / unit:.2f} (at most 1); {after:.4f} spent, by {ledger.history[-1].method}\n"
+        f" ratio {seconds / unit:.2f} (at most 1);"
+        f" {after:.4f} spent, by {ledger.history[-1].method}\n"
     )
     print(text)
     (Path(__file__).parent / "results" / "ledger.txt").write_text(text)
