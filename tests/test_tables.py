@@ -111,12 +111,12 @@ def test_what_cannot_exceed_the_incumbent_is_only_bounded(kind: str) -> None:
             assert found.value <= share * exact.value * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_bracket_stopped_early_holds_the_truth(seed: int) -> None:
-    weights = np.random.default_rng(seed).uniform(0.2, 2.0, 11)
-    whole = [BIT] * 11
+    weights = np.random.default_rng(seed).uniform(0.2, 2.0, 10)
+    whole = [BIT] * 10
     real = [weight * BIT for weight in weights]
-    cells = binary_cells(11, ["structureless", "coupled", "zeros"][seed % 3], seed=seed)
+    cells = binary_cells(10, ["structureless", "coupled", "zeros"][seed % 3], seed=seed)
     for values in (whole, real):
         problem = additive_problem(cells, values)
         exact = search(problem, 1.5)
