@@ -1,5 +1,6 @@
 """The scales we compare with are the published ones, and mean what they say."""
 
+import itertools
 import math
 
 import numpy as np
@@ -108,9 +109,7 @@ def test_transport_distance_against_all_paths():
     length = 5
     paths = {}
     for path in np.ndindex(*(2,) * length):
-        chance = law[path[0]] * math.prod(
-            transition[a, b] for a, b in zip(path, path[1:], strict=False)
-        )
+        chance = law[path[0]] * math.prod(transition[a, b] for a, b in itertools.pairwise(path))
         paths[path] = chance
     largest = 1.0
     for place in range(length):

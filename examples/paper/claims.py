@@ -77,8 +77,8 @@ def _against_correlation(
             "4 (d)",
             "The same when the correlation is negative (continuous).",
             holds=bool((negative_gaussian.iloc[:, 1:].diff().dropna() > 0).all(axis=None)),
-            why="down to −1/14; fifteen tuples have no common correlation below that, so −0.2 … −0.8"
-            " belong to no distribution",
+            why="down to −1/14; fifteen tuples have no common correlation below that, so −0.2 to"
+            " −0.8 belong to no distribution",
         ),
     ]
 
@@ -102,7 +102,7 @@ def _against_knowledge(
         ),
         judged(
             "4 (c)",
-            "Positive, continuous: leakage increases with the layer; the weakest adversary is worst.",
+            "Positive, continuous: leakage increases with the layer, the weakest is worst.",
             holds=rises(gaussian),
             why="l = (1 + (n − 1)ρ)/(1 + kρ) with k tuples known",
         ),
@@ -130,12 +130,12 @@ def _against_knowledge(
 
 
 def _of_searches(figure_5: pd.DataFrame, low_share: float) -> list[Claim]:
-    found = (
-        figure_5.groupby(["search", "tuples", "correlation"])["leakage"].mean().unstack("search")
+    values = figure_5.pivot_table(
+        index="tuples", columns=["search", "correlation"], values="leakage"
     )
-    ratio = (found["fast"] / found["full"]).unstack("correlation")
+    ratio = values["fast"] / values["full"]
     last = ratio.index.max()
-    cost = figure_5.groupby(["search", "tuples"])["seconds"].mean().unstack("search")
+    cost = figure_5.pivot_table(index="tuples", columns="search", values="seconds")
     strong = ratio.loc[last, list(AVERAGES[1:])]
     growth = float(np.polyfit(np.log(cost.index[-8:]), np.log(cost["fast"].iloc[-8:]), 1)[0])
     doubling = float(np.exp(np.polyfit(cost.index[-5:], np.log(cost["full"].iloc[-5:]), 1)[0]))
@@ -150,7 +150,7 @@ def _of_searches(figure_5: pd.DataFrame, low_share: float) -> list[Claim]:
             "5 (b, c)",
             "Where the correlation is stronger, the fast search is very close to the full one.",
             holds=bool((strong < 1.1).all()),
-            why=f"at {last} tuples it is {strong.iloc[0]:.2f} and {strong.iloc[1]:.2f} times as large"
+            why=f"at {last} tuples {strong.iloc[0]:.2f} and {strong.iloc[1]:.2f} times as large"
             " (beta edges with a + b = 2; close only if edges hardly differ)",
         ),
         judged(

@@ -51,11 +51,14 @@ def main() -> None:
 
     names = ("numpy", "scipy", "numba", "matplotlib")
     versions = ", ".join(f"{name} {version(name)}" for name in names)
+    made_by = (
+        f"`python examples/paper/reproduce.py`, {time.strftime('%Y-%m-%d')},"
+        f" Python {platform.python_version()}, {versions}; {time.perf_counter() - begun:.0f} s."
+    )
     lines = [
         "# The claims of the paper's simulations",
         "",
-        f"`python examples/paper/reproduce.py`, {time.strftime('%Y-%m-%d')},"
-        f" Python {platform.python_version()}, {versions}; {time.perf_counter() - begun:.0f} s.",
+        made_by,
         "",
         "| figure | the paper says | verdict | why |",
         "|---|---|---|---|",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.signal import lfilter
 
 from pdp_calibrate.adversaries import Knowledge
 from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF
@@ -82,22 +83,22 @@ def series_slope(weights: FloatArray, phi: float, knowledge: Knowledge) -> Slope
     it is φ^d. The left side is the mirror image and adds up independently.
     """
     size = len(weights)
-    right, left = _Side.of(weights, phi), _Side.of(weights[::-1], phi)
+    mirrored = weights[::-1]
     if knowledge.known is not None:
         (target,) = knowledge.targets
         before = max((p for p in knowledge.known if p < target), default=target)
         after = min((p for p in knowledge.known if p > target), default=target)
         a, b = target - before, after - target  # 0: nobody known on that side
-        lefts, left_errors = left.sums(size - 1 - target, longest=a)
-        rights, right_errors = right.sums(target, longest=b)
+        lefts, left_errors = _side_sums(mirrored, phi, size - 1 - target, longest=a)
+        rights, right_errors = _side_sums(weights, phi, target, longest=b)
         value = float(weights[target] + lefts[a] + rights[b])
         error = float(left_errors[a] + right_errors[b]) + 4 * UNIT_ROUNDOFF * abs(value)
         unknown = tuple(p for p in range(size) if p != target and p not in knowledge.known)
         return Slope(value=value, error=error, target=target, unknown=unknown)
     upper, best = -1.0, (0.0, knowledge.targets[0], 0, 0)
     for target in knowledge.targets:
-        lefts, left_errors = left.sums(size - 1 - target)
-        rights, right_errors = right.sums(target)
+        lefts, left_errors = _side_sums(mirrored, phi, size - 1 - target)
+        rights, right_errors = _side_sums(weights, phi, target)
         for sign in (1.0, -1.0):
             highest_left, highest_right = sign * lefts + left_errors, sign * rights + right_errors
             a, b = _best_window(highest_left, highest_right, target, size, knowledge)
@@ -112,51 +113,38 @@ def series_slope(weights: FloatArray, phi: float, knowledge: Knowledge) -> Slope
     return Slope(value=value, error=error, target=target, unknown=unknown)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Side:
-    """What unknown points to the right of a target add to its coefficient."""
+def _side_sums(
+    weights: FloatArray, phi: float, target: int, *, longest: int = 0
+) -> tuple[FloatArray, FloatArray]:
+    """Return what unknown points to the right add to the target's coefficient, and error bounds.
 
-    weights: FloatArray
-    phi: float
-    filtered: FloatArray
-    """H_j = Σ_{t<j} a_t φ^{j−t}, built step by step so that no power is divided by."""
+    One entry for every distance b of the known point; index 0 is for nobody known. With
+    a_d the weight at distance d, the sum is n_b/u_b where n and u start at 0 and 1 and
 
-    @classmethod
-    def of(cls, weights: FloatArray, phi: float) -> _Side:
-        filtered = np.zeros(len(weights) + 1)
-        for j, weight in enumerate(weights):
-            filtered[j + 1] = phi * (filtered[j] + weight)
-        return cls(weights=weights, phi=phi, filtered=filtered)
+        n_{b+1} = φ²·n_b + Σ_{d≤b} a_d φ^d,    u_{b+1} = φ²·u_b + 1,
 
-    def sums(self, target: int, *, longest: int = 0) -> tuple[FloatArray, FloatArray]:
-        """Return the sums for every distance b of the known point, and bounds on their errors.
-
-        Index 0 is for nobody known. Distances at which φ^b no longer shows in a float are left
-        out: there the sum is that of index 0, whose error covers the difference.
-        """
-        after = self.weights[target + 1 :]
-        fading = int(np.ceil(-45 / np.log(abs(self.phi)))) if self.phi else 1
-        reach = max(min(len(after), fading), longest)
-        powers = self.phi ** np.arange(1, reach + 1)
-        terms = after[:reach] * powers
-        partial, sizes = np.cumsum(terms), np.cumsum(np.abs(terms))
-        near = np.concatenate([[0.0], partial])[:reach]
-        behind = self.weights[target] + self.filtered[target]
-        mirrored = self.filtered[target + 1 : target + 1 + reach] - powers * behind
-        bridged = (near - powers * mirrored) / (1 - powers**2)
-        everyone = partial[-1] if reach else 0.0
-        # Each sum of n terms is off by n roundings of its size, the filter's by those of its own.
-        largest = np.abs(self.weights).max(initial=0.0) / (1 - abs(self.phi))
-        sizes = np.concatenate([[0.0], sizes])
-        rounded = sizes[:reach] + 2 * np.abs(powers) * largest
-        unit = 8 * UNIT_ROUNDOFF * (reach + 8)
-        errors = unit * (np.abs(bridged) + rounded / (1 - powers**2)) / (1 - powers**2)
-        bridged[:1] = errors[:1] = 0.0  # nobody stands between neighbours
-        truncated = 4 * largest * abs(self.phi) ** reach if reach < len(after) else 0.0
-        return (
-            np.concatenate([[everyone], bridged]),
-            np.concatenate([[unit * sizes[-1] + truncated], errors]),
-        )
+    which subtracts nothing, so that digits last also where φ is nearly ±1. Distances at which φ^b
+    no longer shows in a float are left out: there the sum is that of index 0, whose error covers
+    the difference.
+    """
+    after = weights[target + 1 :]
+    fading = int(np.ceil(-45 / np.log(abs(phi)))) if phi else 1
+    reach = max(min(len(after), fading), longest)
+    terms = after[:reach] * phi ** np.arange(1, reach + 1)
+    partial, sizes = np.cumsum(terms), np.cumsum(np.abs(terms))
+    everyone, size = (partial[-1], sizes[-1]) if reach else (0.0, 0.0)
+    added = np.stack([partial, sizes, np.ones(reach)])[:, : max(reach - 1, 0)]
+    grown = lfilter([1.0], [1.0, -(phi**2)], added, axis=1)
+    between, between_sizes, shares = np.pad(grown, ((0, 0), (1, 0)))[:, :reach]
+    shares = phi ** (2 * np.arange(reach)) + shares  # u starts at 1
+    # A sum of n terms is off by n roundings of its size; both recursions add three per step.
+    unit = 8 * UNIT_ROUNDOFF * (reach + 8)
+    largest = np.abs(weights).max(initial=0.0) / (1 - abs(phi))
+    truncated = 4 * largest * abs(phi) ** reach if reach < len(after) else 0.0
+    return (
+        np.concatenate([[everyone], between / shares]),
+        np.concatenate([[unit * size + truncated], unit * between_sizes / shares]),
+    )
 
 
 def _best_window(

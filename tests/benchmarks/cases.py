@@ -1,4 +1,4 @@
-"""The cases of the head-to-head: who is correlated how, and what each published method would add."""
+"""The cases of the head-to-head: who is correlated how, and what each method would add."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Case:
     model: Model
     query: Query
     evidence: Query | None = None
-    """The query whose leakage is attained, where that of `query` is only bounded (clamped values)."""
+    """The query whose leakage is attained, where that of `query` is only bounded (clamped)."""
     weakest: dict[str, Scale] = field(default_factory=dict)
     """Methods that protect against adversaries who know nobody."""
     everyone: dict[str, Scale] = field(default_factory=dict)

@@ -30,14 +30,14 @@ UNSOUND = ("plain DP", "paper's chain rule")
 
 
 WHY = """
-**Where we tie.** Tuples that are independent (P(0→1) = P(1→1)) need plain DP, and Markov Quilt, Wasserstein and
-Lange et al. say so too. Under negative dependence the strongest adversary is the worst and plain DP is enough, for
-one release; Wasserstein sees that as well.
+**Where we tie.** Tuples that are independent (P(0→1) = P(1→1)) need plain DP, and Markov Quilt,
+Wasserstein and Lange et al. say so too. Under negative dependence the strongest adversary is the
+worst and plain DP is enough, for one release; Wasserstein sees that as well.
 
-**Other promises.** Lange et al. cover every matrix of correlations up to the stated one, not one common
-correlation; Ghosh-Kleinberg cover every mechanism. Markov Quilt and, on chains, Wasserstein protect against
-adversaries who know no step: our scale for those adversaries stands beside the one for all in `compare.csv`.
-Ten releases: Markov Quilt at ε/10 each, ours by the joint leakage of all ten.
+**Other promises.** Lange et al. cover every matrix of correlations up to the stated one, not one
+common correlation; Ghosh-Kleinberg cover every mechanism. Markov Quilt and, on chains, Wasserstein
+protect against adversaries who know no step: our scale for those adversaries stands beside the one
+for all in `compare.csv`. Ten releases: Markov Quilt at ε/10 each, ours by the joint leakage of all.
 """
 
 
@@ -114,7 +114,7 @@ def markdown(lines: pd.DataFrame) -> str:
 
     def cell(value: object) -> str:
         if isinstance(value, float):
-            return "—" if value != value else f"{value:.3g}"  # noqa: PLR0124 - NaN
+            return "—" if value != value else f"{value:.3g}"  # NaN
         return str(value)
 
     rows = [list(lines.columns), ["---"] * len(lines.columns)]
@@ -133,7 +133,11 @@ def picture(table: pd.DataFrame, path: Path) -> None:
     ]
     families = list(dict.fromkeys(table["family"]))
     colours = dict(
-        zip(families, ["#0072b2", "#56b4e9", "#009e73", "#999999", "#d55e00", "#cc79a7"])
+        zip(
+            families,
+            ["#0072b2", "#56b4e9", "#009e73", "#999999", "#d55e00", "#cc79a7"],
+            strict=True,
+        )
     )
     chosen = table[(table["epsilon"] == 1) & (table["method"] != "ours")].dropna(subset="ratio")
     parts = [
@@ -187,10 +191,10 @@ def main() -> None:
     versions = ", ".join(f"{name} {version(name)}" for name in names)
     head = (
         f"`{COMMAND}`, {time.strftime('%Y-%m-%d')}, pdp-calibrate {pdp.__version__}, Python"
-        f" {platform.python_version()}, {versions}; {time.perf_counter() - begun:.0f} s.\n\nNoise of the method ÷ ours, for the same ε and the"
-        " same adversaries. Ten releases are compared against every adversary for us and the weakest"
-        " for Markov Quilt.\nMethods with less noise than ours and no leak above ε shown:"
-        f" {len(worse)}.\n\n"
+        f" {platform.python_version()}, {versions}; {time.perf_counter() - begun:.0f} s.\n\n"
+        "Noise of the method ÷ ours, for the same ε and the same adversaries. Ten releases are"
+        " compared against every adversary for us and the weakest for Markov Quilt.\n"
+        f"Methods with less noise than ours and no leak above ε shown: {len(worse)}.\n\n"
     )
     (RESULTS / "compare.md").write_text(head + markdown(summary(table)) + WHY)
     picture(table, RESULTS / "compare.png")
