@@ -64,7 +64,7 @@ def _scaled(covariance, powers):
     return covariance * units * units[:, np.newaxis]
 
 
-@pytest.mark.parametrize("scale", (1e-6, 1.0, 1e6))
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 @pytest.mark.parametrize("name", dict(nasty_covariances()))
 def test_gaussians_against_fifty_digits(name, scale):
     covariance = dict(nasty_covariances())[name]
@@ -81,7 +81,7 @@ def test_gaussians_against_fifty_digits(name, scale):
     assert float(found.value) == pytest.approx(float(truth), rel=1e-5)
 
 
-@pytest.mark.parametrize("rho", (0.999999, -0.999999))
+@pytest.mark.parametrize("rho", [0.999999, -0.999999])
 def test_series_with_almost_perfect_memory(rho):
     series = pdp.GaussianSeries(length=4, correlation=rho, bounds=(0, 1))
     lags = np.abs(np.subtract.outer(np.arange(4), np.arange(4)))
@@ -91,8 +91,8 @@ def test_series_with_almost_perfect_memory(rho):
     assert found.value == pytest.approx(float(truth), rel=1e-6)
 
 
-@pytest.mark.parametrize("scale", (1e-4, 1.0, 1e4))
-@pytest.mark.parametrize("stay", (0.999999, 1e-6, 1 - 1e-12))
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
+@pytest.mark.parametrize("stay", [0.999999, 1e-6, 1 - 1e-12])
 def test_chains_with_extreme_steps(stay, scale):
     """A chain that almost never, or almost always, changes its state."""
     chain = pdp.MarkovChain(
@@ -106,7 +106,7 @@ def test_chains_with_extreme_steps(stay, scale):
     assert found.value == pytest.approx(float(truth), rel=1e-8, abs=1e-9)
 
 
-@pytest.mark.parametrize("scale", (1e-3, 1.0, 1e3))
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
 def test_groups_with_tiny_masses(scale):
     law = np.array([0.5, 1e-300, 1e-12, 0.5 - 1e-12])
     group = pdp.BinaryGroup(count_probabilities=law / law.sum())
