@@ -70,7 +70,7 @@ def _against_correlation(
             "4 (b)",
             "The same when the correlation is negative (discrete).",
             holds=bool((negative_graph.iloc[:, 1:].diff().dropna() > 0).all(axis=None)),
-            why="the chain rule folds back at 0 (|l + IC|): curves of different averages cross",
+            why="the chain rule folds back at 0, so curves of different averages cross",
             in_part=True,
         ),
         judged(
