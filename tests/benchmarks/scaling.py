@@ -131,22 +131,31 @@ def picture(table: pd.DataFrame, fits: dict[str, str], path: Path) -> None:
     """Draw a panel per curve; tables beside the paper's n⁴·2^(n−1), fixed at the first point."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11, 6.4), layout="constrained")
+    figure = Figure(figsize=(12, 6.6), layout="constrained")
     panels = figure.subplots(2, 3).ravel()
     for curve, panel in zip(CURVES, panels, strict=True):
         rows = table[table["curve"] == curve.name]
-        panel.plot(rows["size"], rows["cpu_seconds"], "o-", color="#0072b2", label=fits[curve.name])
+        sizes = rows["size"].to_numpy(dtype=float)
+        (line,) = panel.plot(sizes, rows["cpu_seconds"], "o-", color="#0072b2")
+        line.set_label(f"CPU time, {fits[curve.name]}")
         if curve.exponential:
-            sizes = rows["size"].to_numpy(dtype=float)
             paper = sizes**4 * 2 ** (sizes - 1)
             first = rows["cpu_seconds"].iloc[0]
             panel.plot(sizes, paper / paper[0] * first, "--", color="#999999", label="n⁴·2ⁿ⁻¹")
+        memory = panel.twinx()
+        memory.plot(sizes, rows["peak_mib"], "s:", color="#d55e00", markersize=3)
+        memory.set(ylabel="peak memory, MiB", ylim=(0, 2 * rows["peak_mib"].max()))
+        memory.yaxis.label.set_color("#d55e00")
         panel.set(title=curve.name, xlabel=curve.axis, ylabel="CPU seconds", yscale="log")
         if not curve.exponential:
             panel.set_xscale("log")
-        panel.legend(frameon=False)
+        panel.set_xticks(curve.sizes, [f"{size:,}" for size in curve.sizes], fontsize=8)
+        panel.minorticks_off()
+        panel.yaxis.set_major_formatter("{x:g}")
+        panel.legend(frameon=False, fontsize=8)
         panel.grid(alpha=0.3)
-        panel.spines[["top", "right"]].set_visible(False)
+        for axes in (panel, memory):
+            axes.spines["top"].set_visible(False)
     figure.savefig(path, dpi=130)
 
 
