@@ -109,6 +109,15 @@ class Accounts:
         )
 
 
+def answers_of(
+    calibration: Calibration | JointCalibration,
+) -> tuple[tuple[Query, ...], tuple[float, ...]]:
+    """Return the queries of a release and the scale of each."""
+    if isinstance(calibration, Calibration):
+        return (calibration.query,), (calibration.scale,)
+    return calibration.queries, calibration.scales
+
+
 def _nearly_smallest(joint: Callable[[float], float], budget: float, low: float) -> float:
     """Return a scale at which the joint leakage fits, within a millionth of the smallest."""
     if joint(low) <= budget:
