@@ -41,6 +41,9 @@ if TYPE_CHECKING:
         UnsupportedQueryError as UnsupportedQueryError,
     )
     from pdp_calibrate.estimators.gaussian import GaussianEstimator as GaussianEstimator
+    from pdp_calibrate.estimators.gaussian_series import (
+        GaussianSeriesEstimator as GaussianSeriesEstimator,
+    )
     from pdp_calibrate.estimators.group import GroupEstimator as GroupEstimator
     from pdp_calibrate.estimators.markov import MarkovChainEstimator as MarkovChainEstimator
     from pdp_calibrate.estimators.pearson import Correlations as Correlations, pearson as pearson
@@ -84,6 +87,7 @@ _HOMES = {
     " PrivacyLeakWarning"
     " QueryError UnsupportedQueryError",
     "estimators.gaussian": "GaussianEstimator",
+    "estimators.gaussian_series": "GaussianSeriesEstimator",
     "estimators.group": "GroupEstimator",
     "estimators.markov": "MarkovChainEstimator",
     "estimators.pearson": "Correlations pearson",

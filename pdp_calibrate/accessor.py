@@ -12,25 +12,52 @@ if TYPE_CHECKING:
     from pdp_calibrate.adversaries import Adversaries
     from pdp_calibrate.calibration import Calibration, Release
     from pdp_calibrate.engines import Leakage
-    from pdp_calibrate.ledger import Ledger
     from pdp_calibrate.models import Model
     from pdp_calibrate.queries import Query
 
 
 @pd.api.extensions.register_dataframe_accessor("pdp")
 class PdpAccessor:
-    """Calibrate and release answers about a wide frame: a column per tuple, a row per instance.
+    """Calibrate and release answers about a frame.
 
-    Rows are independent of each other, and their number is public.
+    A wide frame has a column per tuple; its rows are independent. A long frame has a row per value
+    and is named as such by ``groups=`` or ``order_by=``: rows of one group are correlated, groups
+    are independent. Rows, groups and their sizes are public.
+
+    ``sum``, ``mean``, ``count`` and ``histogram`` take these options:
+
+    model
+        How the tuples are correlated. A wide frame needs one.
+    bounds, correlation
+        For a long frame instead of a model: the public range, to which values are clamped, and one
+        common correlation inside a group (a number, or a range for every number in it), or that of
+        neighbours where ``order_by=`` is given. Without a correlation, any dependence: group
+        privacy; so are counts and histograms, about which a correlation says nothing.
+    groups, order_by
+        The columns that tell groups apart and order them.
+    max_group_size
+        Refuse larger groups.
+    per
+        One release for each value of this column, as a dict.
+    ledger
+        Where to write the release down before noise is drawn; it refuses what would pass its
+        budget. Its model and adversaries are the default.
+    epsilon, adversaries, time_limit
+        As in `pdp_calibrate.calibrate`.
 
     Examples
     --------
     >>> import pandas as pd, pdp_calibrate as pdp
-    >>> frame = pd.DataFrame({"mother": [0, 0, 1, 1] * 50, "child": [0, 1, 1, 1] * 50})
-    >>> model = frame.pdp.fit(pdp.TableEstimator(source="public")).model_
-    >>> release = frame.pdp.count(["mother", "child"], values={1}, model=model, epsilon=1.0)
-    >>> isinstance(release.value, int)
+    >>> wide = pd.DataFrame({"mother": [0, 0, 1, 1] * 50, "child": [0, 1, 1, 1] * 50})
+    >>> model = wide.pdp.fit(pdp.TableEstimator(source="public")).model_
+    >>> isinstance(wide.pdp.count(["mother", "child"], values={1}, model=model).value, int)
     True
+    >>> long = pd.DataFrame({"household": [1, 1, 2, 2, 2], "income": [10.0, 20.0, 5.0, 0.0, 30.0]})
+    >>> release = long.pdp.sum(
+    ...     "income", bounds=(0, 100), groups="household", correlation=(0, 0.4), epsilon=1.0
+    ... )
+    >>> round(release.calibration.scale, 3)  # 100·(1 + 2·0.4)
+    180.0
     """
 
     def __init__(self, frame: pd.DataFrame) -> None:
@@ -39,6 +66,34 @@ class PdpAccessor:
     def fit(self, estimator: Any) -> Any:
         """Return a clone of the estimator, fitted on the frame; its `model_` is the model."""
         return import_module("sklearn.base").clone(estimator).fit(self._frame)
+
+    def sum(self, columns: str | Iterable[Hashable] | None = None, **options: Any) -> Any:
+        """Release the sum of the columns; options as listed at the class."""
+        return self._release("sum", columns, **options)
+
+    def mean(self, columns: str | Iterable[Hashable] | None = None, **options: Any) -> Any:
+        """Release the mean of the columns; options as listed at the class."""
+        return self._release("mean", columns, **options)
+
+    def count(
+        self,
+        columns: str | Iterable[Hashable] | None = None,
+        *,
+        values: Iterable[Hashable],
+        **options: Any,
+    ) -> Any:
+        """Release how many cells of the columns hold one of the values."""
+        return self._release("count", columns, values=values, **options)
+
+    def histogram(
+        self,
+        columns: str | Iterable[Hashable] | None = None,
+        *,
+        categories: Iterable[Hashable] | None = None,
+        **options: Any,
+    ) -> Any:
+        """Release how many cells of the columns hold each category."""
+        return self._release("histogram", columns, values=categories, **options)
 
     def calibrate(
         self,
@@ -49,7 +104,7 @@ class PdpAccessor:
         adversaries: Adversaries | None = None,
         time_limit: float | None = None,
     ) -> Calibration:
-        """Find the scale for one answer over all rows of the frame."""
+        """Find the scale for one answer over all rows of a wide frame."""
         from pdp_calibrate.calibration import calibrate
 
         return calibrate(
@@ -61,9 +116,9 @@ class PdpAccessor:
             time_limit=time_limit,
         )
 
-    def release(self, calibration: Calibration, *, ledger: Ledger | None = None) -> Release:
-        """Release one answer over all rows of the frame; a ledger may refuse it."""
-        return calibration.release(self._frame, ledger=ledger)
+    def release(self, calibration: Calibration, **options: Any) -> Release:
+        """Release one answer over all rows; options as in `Calibration.release`."""
+        return calibration.release(self._frame, **options)
 
     def leakage(
         self,
@@ -86,58 +141,7 @@ class PdpAccessor:
             time_limit=time_limit,
         )
 
-    def sum(
-        self,
-        columns: str | Iterable[Hashable] | None = None,
-        *,
-        model: Model | None = None,
-        ledger: Ledger | None = None,
-        **options: Any,
-    ) -> Release:
-        """Release the sum of the columns (all by default); options as in `calibrate`.
+    def _release(self, kind: Any, columns: Any, **options: Any) -> Any:
+        from pdp_calibrate.verbs import Request, release
 
-        With a ledger, its model and its adversaries are the default.
-        """
-        from pdp_calibrate.queries import Sum
-
-        return self._released(Sum(over=columns), model, ledger, options)
-
-    def mean(
-        self,
-        columns: str | Iterable[Hashable] | None = None,
-        *,
-        model: Model | None = None,
-        ledger: Ledger | None = None,
-        **options: Any,
-    ) -> Release:
-        """Release the mean of the columns (all by default); options as in `calibrate`.
-
-        With a ledger, its model and its adversaries are the default.
-        """
-        from pdp_calibrate.queries import Mean
-
-        return self._released(Mean(over=columns), model, ledger, options)
-
-    def count(
-        self,
-        columns: str | Iterable[Hashable] | None = None,
-        *,
-        values: Iterable[Hashable],
-        model: Model | None = None,
-        ledger: Ledger | None = None,
-        **options: Any,
-    ) -> Release:
-        """Release how many cells of the columns hold one of the values."""
-        from pdp_calibrate.queries import Count
-
-        return self._released(Count(values=values, over=columns), model, ledger, options)
-
-    def _released(
-        self, query: Query, model: Model | None, ledger: Ledger | None, options: dict[str, Any]
-    ) -> Release:
-        if ledger is not None:
-            model = ledger.model if model is None else model
-            options = {"adversaries": ledger.adversaries} | options
-        if model is None:
-            raise TypeError("model= is needed: how are the columns correlated? Or ledger=.")
-        return self.release(self.calibrate(query, model=model, **options), ledger=ledger)
+        return release(self._frame, Request(kind=kind, columns=columns, **options))

@@ -8,6 +8,7 @@ from pdp_calibrate.adversaries import Witness
 from pdp_calibrate.calibration import Calibration
 from pdp_calibrate.calibration.result import PRIVATE_MODEL
 from pdp_calibrate.engines import leakage
+from pdp_calibrate.models import Blocks, Unknown
 
 
 def explain(calibration: Calibration) -> str:
@@ -101,8 +102,15 @@ def cost(calibration: Calibration) -> str:
 
 
 def _assumptions(calibration: Calibration) -> str:
+    model = calibration.model
+    blocks = model.models if isinstance(model, Blocks) else (model,)
+    condition = (
+        "for members of a group that depend on each other in any way at all (group privacy)"
+        if all(isinstance(block, Unknown) for block in blocks)
+        else f"if the model ({model.provenance}) is right, for adversaries who hold exact values of"
+        " other entries"
+    )
     return (
-        f"This holds if the model ({calibration.model.provenance}) is right, for adversaries who"
-        " hold exact values of other entries, and for this one release: a second release about"
-        " the same people leaks more, and not simply the sum."
+        f"This holds {condition}, and for this one release: a second release about the same people"
+        " leaks more, and not simply the sum."
     )

@@ -88,12 +88,24 @@ def long_answer(
         firsts = np.zeros(max(starts) + 1, dtype=np.int64)
         firsts[list(starts)] = list(starts.values())
         positions = firsts[own_sizes] + ranks
-    amounts = _amounts(contributions, model, frame, value, positions)
     return LongAnswer(
-        answer=tuple(Fraction(math.fsum(column)) for column in amounts.T),
+        answer=_summed(_amounts(contributions, model, frame, value, positions)),
         groups=sum(sizes.values()),
         values=sum(size * number for size, number in sizes.items()),
     )
+
+
+def sum_over_rows(
+    contributions: Contributions, model: Model, frame: Any, value: Hashable
+) -> Answer:
+    """Add up what the rows add, whatever groups they come from."""
+    if contributions.table is not None or not _treats_alike(contributions, model):
+        raise UnsupportedQueryError("parts are summed only where all members count alike.")
+    return _summed(_amounts(contributions, model, frame, value, None))
+
+
+def _summed(amounts: FloatArray) -> Answer:
+    return tuple(Fraction(math.fsum(column)) for column in amounts.T)
 
 
 def _first_positions(model: Model) -> dict[int, int]:

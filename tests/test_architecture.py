@@ -13,7 +13,7 @@ PACKAGE = Path(pdp.__file__).parent
 ORDER = [
     "errors", "models", "contributions", "queries", "adversaries", "noise", "estimators",
     "answers", "long_frames", "engines", "baselines", "calibration", "ledger", "auditing",
-    "explain", "schema", "plan", "report", "accessor", "cli",
+    "explain", "schema", "plan", "report", "verbs", "accessor", "cli",
 ]  # fmt: skip
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 

@@ -81,6 +81,20 @@ def test_examples_run(script, capsys):
     assert script.name in (ROOT / "examples" / "README.md").read_text()
 
 
+def test_scales_on_real_data(capsys):
+    runpy.run_path(str(ROOT / "examples" / "real_data.py"))
+    found = dict(re.findall(r"^(\S.{33}) +([\d.]+) ", capsys.readouterr().out, flags=re.MULTILINE))
+    scales = {name.strip(): float(scale) for name, scale in found.items()}
+    assert scales["Galton: father, mother, child"] == 1.468
+    assert scales["Ohio wheeze: table of four years"] == 2.322
+    assert 1 < scales["Retinopathy: two eyes"] < 2
+    assert (
+        scales["Respiratory: months as a chain"] < scales["Respiratory: table of five months"] < 5
+    )
+    assert scales["EuStockMarkets: four indices"] < 4
+    assert scales["Galton: families of five"] < 5
+
+
 def test_words_for_every_situation():
     table = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
     positive = pdp.explain(pdp.calibrate(table, pdp.Sum()))

@@ -138,12 +138,12 @@ def test_the_truth_is_covered(units):
     truth = max(oracle.leakages(covariance, weights[np.newaxis], scale, [1.0]).values())
     root = np.linalg.cholesky(covariance)
     failures = 0
-    for _ in range(250):
+    for _ in range(500):
         rows = rng.normal(size=(25, 4)) @ root.T
         center = pdp.Gaussian(covariance=np.cov(rows.T), bounds=[(0, width) for width in scale])
         bound = pdp.leakage(pdp.SampledGaussian(center=center, rows=25), query)
         failures += bound.value < truth
-    assert failures <= 250 * 0.05 + 3 * math.sqrt(250 * 0.05 * 0.95)
+    assert failures <= 500 * 0.05 + 3 * math.sqrt(500 * 0.05 * 0.95)
 
 
 @pytest.mark.parametrize("rows", [40, 200])

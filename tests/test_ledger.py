@@ -298,7 +298,7 @@ def test_every_way_to_release_takes_a_ledger():
     ledger.release(custom, HERE, epsilon=0.5)
     assert len(ledger.history) == 8
     assert [entry.rows for entry in ledger.history] == [3, 3, 3, 1, 1, 1, 3, 1]
-    with pytest.raises(TypeError, match="model="):
+    with pytest.raises(pdp.ModelError, match="model="):
         frame.pdp.sum(epsilon=1.0)
 
 

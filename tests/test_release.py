@@ -191,6 +191,41 @@ def test_copies_are_released_row_by_row_not_as_blocks():
         pdp.calibrate(blocks, pdp.Sum()).release(pd.DataFrame({"a": [1], "b": [0]}))
 
 
+HEIGHTS = pdp.Gaussian(
+    covariance=[[1.0, 0.5], [0.5, 1.0]], bounds=[(0, 10), (-5, 5)], names=["a", "b"]
+)
+
+
+@pytest.mark.usefixtures("no_noise")
+def test_continuous_answers_are_clamped_or_refused():
+    frame = pd.DataFrame({"a": [1.25, 12.0, -3.0], "b": [0.5, 4.0, -7.0]})
+    clamped = pdp.calibrate(HEIGHTS, pdp.Linear(weights={"a": 2, "b": -1}, clamp=True))
+    assert clamped.release(frame).value == 2 * 11.25 - (-0.5)
+    assert clamped.release({"a": 99, "b": 0}).value == 20.0
+    assert clamped.release_rows(frame).value.tolist() == [2.0, 16.0, 5.0]
+    mean = pdp.calibrate(HEIGHTS, pdp.Mean(clamp=True), rows=3).release(frame)
+    assert mean.value == pytest.approx((11.25 - 0.5) / 6)
+    strict = pdp.calibrate(HEIGHTS, pdp.Sum())
+    with pytest.raises(pdp.ModelError, match="a value of a is outside the bounds") as caught:
+        strict.release(frame)
+    assert "12" not in str(caught.value)
+    with pytest.raises(pdp.ModelError, match="not a number"):
+        strict.release({"a": "tall", "b": 0})
+    with pytest.raises(pdp.ModelError, match="not a finite number"):
+        strict.release({"a": math.inf, "b": 0})
+
+
+def test_continuous_answers_get_the_laplace_even_between_whole_bounds():
+    cal = pdp.calibrate(HEIGHTS, pdp.Sum(), epsilon=0.5)
+    assert not cal.is_integer
+    frame = pd.DataFrame({"a": [2.0] * 5000, "b": [1.0] * 5000})
+    drawn = cal.release_rows(frame).value - 3.0
+    assert stats.kstest(drawn, stats.laplace(scale=cal.scale).cdf).pvalue > SIGNIFICANCE
+    again = pdp.Calibration.from_json(cal.to_json())
+    assert again.scale == cal.scale
+    assert again.leakage.value <= 0.5
+
+
 def test_the_scale_does_not_depend_on_the_data():
     cal = pdp.calibrate(COUPLE, pdp.Sum())
     before = cal.scale, cal.leakage

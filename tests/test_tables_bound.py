@@ -39,9 +39,20 @@ def test_no_knowledge_exceeds_the_bound(near_one: bool, zeros: bool) -> None:
         rng = np.random.default_rng(seed)
         node = random_node(rng, near_one=near_one, zeros=zeros)
         one = float(near_one)
+        groups = rng.integers(0, rng.choice([1, 4, 16]), size=12)
         bound = np.empty(OUTPUTS)
         branch_bound(
-            node.ravel(), 0, 12, 3, OUTPUTS + 1, one, np.empty(12), workspace(OUTPUTS), bound
+            node.ravel(),
+            0,
+            groups,
+            3,
+            OUTPUTS + 1,
+            0,
+            OUTPUTS,
+            one,
+            -1.0,
+            workspace(OUTPUTS),
+            bound,
         )
         allowed = bound * (1 + 1e-12) + 1e-15
         for choice in itertools.product(range(3), range(4), range(3)):
@@ -62,7 +73,7 @@ def test_two_cells_attain_the_bound() -> None:
     filtered = masses * np.stack([density, both * density], axis=-1)
     node = np.stack([filtered, masses], axis=-1)
     bound = np.empty(1)
-    branch_bound(node.ravel(), 0, 2, 2, 2, 0.0, np.empty(2), workspace(1), bound)
+    branch_bound(node.ravel(), 0, np.arange(2), 2, 2, 0, 1, 0.0, -1.0, workspace(1), bound)
     weights = np.geomspace(1e-3, 1e3, 100_001)
     mixed = node[0] + weights[:, None, None] * node[1]
     attained = (mixed[:, 1, 0] * mixed[:, 0, 1] / (mixed[:, 0, 0] * mixed[:, 1, 1])).max() - 1

@@ -18,7 +18,9 @@ SERIES = pd.DataFrame(
 
 
 def group(**changes):
-    return pdp.GroupEstimator(**({"by": "home", "value": "ill", "source": "public"} | changes))
+    return pdp.GroupEstimator(
+        **({"by": "home", "value": "ill", "kind": "binary", "source": "public"} | changes)
+    )
 
 
 def chain(**changes):

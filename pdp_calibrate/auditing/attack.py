@@ -126,7 +126,7 @@ def audit(
     failure, visible = (1 - confidence) / 2, None
     if attacked.parts:
         training = [attacked.imagined(secret, _IMAGINED, rng) for secret in secrets]
-        visible = most_visible(scores[0][1](training[0]))
+        visible = most_visible(*(scores[0][1](one) for one in training))
     else:
         cut = int(per_secret * _TRAINING)
         training, tests = [one[:cut] for one in tests], [one[cut:] for one in tests]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -41,6 +42,7 @@ def smallest_scale(
     2.0
     """
 
+    @functools.cache
     def excess(log_scale: float) -> float:
         value = curve(math.exp(log_scale))
         if math.isnan(value):
@@ -60,8 +62,7 @@ def smallest_scale(
     root = float(brentq(excess, start, end, xtol=_TOLERANCE, rtol=4 * _TOLERANCE))
     step = _TOLERANCE
     for _ in range(_MAXIMAL_STEPS):
-        scale = math.exp(root)
-        if curve(scale) <= target:
-            return scale
+        if excess(root) < 0:
+            return math.exp(root)
         root, step = root + step, 2 * step
     raise CalibrationError(f"no scale near {math.exp(root):.6g} keeps the leakage at {target}.")

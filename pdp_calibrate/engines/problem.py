@@ -57,6 +57,19 @@ class Problem:
     index: int | None = None
     """Position of the model in its ModelSet."""
 
+    def extremes(self) -> list[Problem]:
+        """Return the same problem against those who know nothing, and who know everyone else."""
+        knowledge = self.knowledge
+        if knowledge.known is not None or knowledge.fewest == knowledge.most:
+            return [self]
+        sizes = {0, knowledge.total - 1} & {knowledge.fewest, knowledge.most}
+        return [
+            dataclasses.replace(
+                self, knowledge=dataclasses.replace(knowledge, fewest=size, most=size)
+            )
+            for size in sorted(sizes)
+        ]
+
     def restricted(self, target: int, unknown: Sequence[int]) -> Problem:
         """Return the same problem against one adversary only."""
         everyone = range(self.knowledge.total)

@@ -36,7 +36,7 @@ def group_slope(
     size = len(weights)
     sizes = np.arange(knowledge.fewest, knowledge.most + 1)
     shrunk = 1 + sizes * rho
-    slopes = rho / shrunk
+    slopes = np.where(sizes < size - 1, rho / shrunk, 0.0)  # nobody unknown, nothing to add
     slopes = np.abs(slopes) if positive else slopes
     total = float(np.abs(weights).sum())
     error = 8 * UNIT_ROUNDOFF * (size + 4) * total * float((1 + np.abs(slopes) / shrunk).max())

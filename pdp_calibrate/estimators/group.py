@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from pdp_calibrate.errors import ModelError
+from pdp_calibrate.estimators.intraclass import gaussian_groups, intraclass
 from pdp_calibrate.estimators.markov import FitTest, checked_source
 from pdp_calibrate.estimators.statistics import complete_rows, group_totals, refuse_repeated
 from pdp_calibrate.models import BinaryGroup, Blocks, Model
@@ -69,22 +70,31 @@ class GroupEstimator(BaseEstimator):
     value
         The column that is asked about.
     kind
-        ``binary``: zeros and ones, members exchangeable.
+        ``binary``: zeros and ones, members exchangeable. ``gaussian``: real values with one common
+        correlation, estimated by analysis of variance.
+    bounds
+        For ``gaussian``, the public range of the values.
+    confidence
+        For ``gaussian``, make the correlation a range that holds the true one with this
+        probability over the rows: exactly for Gaussian groups of one size, about so otherwise.
     person
         A column that names the person; nobody may then be in two groups.
     role
         A column that says which part a member plays (mother, child; left eye, right eye): whether
         members are alike whatever their role is then tested.
     smoothing
-        Added to every count, so that no unseen number of ones counts as impossible.
+        For ``binary``, added to every count, so that no unseen number of ones counts as
+        impossible.
     source
         ``private`` if the rows are secret (calibrations will warn), ``public`` if not.
 
     Attributes
     ----------
-    model_ : BinaryGroup or Blocks
+    model_ : BinaryGroup, GaussianGroup or Blocks
         The law of one group; with several sizes, a block for each size with its count. Each size
         is learned by itself, so a size that is rare says little beyond the smoothing.
+    intraclass_ : Intraclass
+        For ``gaussian``, the analysis of variance behind the correlation.
     exchangeability_test_ : FitTest or None
         A small p-value says that roles differ: use a `TableEstimator` with a column per role.
 
@@ -101,7 +111,9 @@ class GroupEstimator(BaseEstimator):
         *,
         by: str = "household",
         value: str = "income",
-        kind: Literal["binary"] = "binary",
+        kind: Literal["gaussian", "binary"] = "gaussian",
+        bounds: tuple[float, float] | None = None,
+        confidence: float | None = None,
         person: str | None = None,
         role: str | None = None,
         smoothing: float = 0.5,
@@ -110,6 +122,8 @@ class GroupEstimator(BaseEstimator):
         self.by = by
         self.value = value
         self.kind = kind
+        self.bounds = bounds
+        self.confidence = confidence
         self.person = person
         self.role = role
         self.smoothing = smoothing
@@ -136,8 +150,21 @@ class GroupEstimator(BaseEstimator):
         )
         return groups[0] if len(groups) == 1 else Blocks(models=groups, counts=numbers)
 
+    def _fit_gaussian(self, frame: Any) -> Model:
+        if self.bounds is None:
+            raise ModelError("a Gaussian group needs the public range of its values: bounds=.")
+        found = intraclass(frame, value=self.value, by=self.by)
+        self.intraclass_ = found
+        self.exchangeability_test_ = None
+        groups = gaussian_groups(
+            found, bounds=self.bounds, confidence=self.confidence, provenance=self.source
+        )
+        numbers = [found.sizes[size] for size in sorted(found.sizes)]
+        return groups[0] if len(groups) == 1 else Blocks(models=groups, counts=numbers)
+
 
 _FITS: dict[str, Callable[[GroupEstimator, Any], Model]] = {
     "binary": GroupEstimator._fit_binary,  # noqa: SLF001 - the class's own branches
+    "gaussian": GroupEstimator._fit_gaussian,  # noqa: SLF001
 }
 """How each kind is learned; a further kind is one more line."""

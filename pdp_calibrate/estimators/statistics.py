@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import narwhals as nw
@@ -93,6 +94,51 @@ def refuse_repeated(frame: Any, person: str, by: str) -> None:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class GroupMoments:
+    """Sums of squares of a grouped column."""
+
+    sizes: Counter[int]
+    """How many groups there are of each size."""
+    between: float
+    """Σ n_i·(mean of group i − mean of all)²."""
+    within: float
+    """Σ (value − mean of its group)²."""
+
+    @property
+    def rows(self) -> int:
+        """The number of values."""
+        return sum(size * number for size, number in self.sizes.items())
+
+
+def group_moments(frame: Any, *, value: Hashable, by: Hashable) -> GroupMoments:
+    """Sum squares between and within groups; values are centred first, to keep their digits."""
+    centred = column_of(frame, value)
+    if not np.all(np.isfinite(centred)):
+        raise ModelError(f"column {value} must be finite.")
+    chosen, (name,) = complete_rows(frame, [by])
+    centred = centred - centred.mean()
+    column = nw.new_series("__value__", centred, backend=nw.get_native_namespace(chosen))
+    summed = (
+        chosen.with_columns(column, (column * column).alias("__square__"))
+        .group_by(name)
+        .agg(
+            nw.len().alias("__size__"),
+            nw.col("__value__").sum().alias("__sum__"),
+            nw.col("__square__").sum().alias("__squares__"),
+        )
+    )
+    sizes = summed["__size__"].to_numpy()
+    sums = summed["__sum__"].to_numpy()
+    by_group = float((sums**2 / sizes).sum())
+    numbers = np.bincount(sizes)
+    return GroupMoments(
+        sizes=Counter({int(size): int(numbers[size]) for size in np.flatnonzero(numbers)}),
+        between=by_group - float(sums.sum()) ** 2 / len(centred),
+        within=max(0.0, float(summed["__squares__"].to_numpy().sum()) - by_group),
+    )
+
+
 def ranks_in_groups(
     frame: Any, by: Hashable | None, order_by: Hashable
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -111,6 +157,25 @@ def ranks_in_groups(
     ranks = np.empty(len(rows), dtype=np.int64)
     ranks[rows] = np.arange(len(rows)) - starts[groups[rows]]
     return ranks, sizes[groups]
+
+
+def rows_in(frame: Any) -> int:
+    """Return the number of rows."""
+    return len(_frame(frame))
+
+
+def parts_of(frame: Any, column: Hashable) -> list[tuple[Hashable, Any]]:
+    """Cut the frame by the values of a column: pairs of value and rows, in order of value."""
+    values = sorted((value for (value,) in contingency(frame, [column])), key=repr)
+    table, name = _frame(frame), cast("str", column)
+    return [(value, table.filter(nw.col(name) == value).to_native()) for value in values]
+
+
+def groups_cross(frame: Any, by: Hashable, column: Hashable) -> bool:
+    """Whether some group has rows with different values in the column."""
+    chosen, (group, part) = complete_rows(frame, [by, column])
+    pairs = chosen.unique([group, part])
+    return len(pairs) > pairs[group].n_unique()
 
 
 def complete_rows(frame: Any, columns: Sequence[Hashable]) -> tuple[nw.DataFrame[Any], list[str]]:

@@ -70,8 +70,9 @@ class Model(abc.ABC):
 
     @property
     def is_anonymous(self) -> bool:
-        """Whether the tuples carry only the default names x1 … xn."""
-        return self.names == default_names(len(self.names))
+        """Whether the tuples carry only default names: x1 … xn, or their positions."""
+        size = len(self.names)
+        return self.names in (default_names(size), tuple(range(size)))
 
     @abc.abstractmethod
     def content(self) -> tuple[object, ...]:

@@ -111,11 +111,6 @@ class MarkovChain(Model):
         """The states, once per tuple."""
         return (self.states,) * self.length
 
-    @property
-    def is_anonymous(self) -> bool:
-        """Whether the tuples carry only their positions as names."""
-        return self.names == tuple(range(self.length))
-
     @functools.cached_property
     def kernel(self) -> FloatArray:
         """The transition laws with rows that sum to 1 up to rounding."""

@@ -12,12 +12,12 @@ from pdp_calibrate.models.base import (
     Domain,
     Model,
     Provenance,
-    checked_names,
     checked_provenance,
     field_of,
     names_of,
 )
 from pdp_calibrate.models.gaussian import checked_bounds
+from pdp_calibrate.models.laws import checked_size, numbered_names
 
 
 class _Homogeneous(Model):
@@ -35,11 +35,6 @@ class _Homogeneous(Model):
     def is_continuous(self) -> bool:
         """Real-valued tuples."""
         return True
-
-    @property
-    def is_anonymous(self) -> bool:
-        """Whether the tuples are only numbered."""
-        return self.names == tuple(range(len(self.names)))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.names)} tuples, {self.provenance})"
@@ -93,7 +88,7 @@ class GaussianGroup(_Homogeneous):
         names: Iterable[Hashable] | None = None,
         provenance: str = "assumed",
     ) -> None:
-        members = _checked_size(size, "size")
+        members = checked_size(size, "size")
         low, high = _checked_range(correlation)
         least = -1 / (members - 1) if members > 1 else -math.inf
         if not least < low <= high < 1:
@@ -169,7 +164,7 @@ class GaussianSeries(_Homogeneous):
         names: Iterable[Hashable] | None = None,
         provenance: str = "assumed",
     ) -> None:
-        points = _checked_size(length, "length")
+        points = checked_size(length, "length")
         phi, _ = _checked_range(correlation)
         if not -1 < phi < 1:
             raise ModelError(f"correlation must lie between -1 and 1, got {phi}.")
@@ -208,7 +203,7 @@ def _settle(
         raise ModelError(f"variance must be positive and finite, got {variance}.")
     object.__setattr__(model, "bounds", checked_bounds(bounds, 1)[0])
     object.__setattr__(model, "variance", float(variance))
-    object.__setattr__(model, "names", checked_names(range(size) if names is None else names, size))
+    object.__setattr__(model, "names", numbered_names(names, size))
     object.__setattr__(model, "provenance", checked_provenance(provenance))
 
 
@@ -220,12 +215,6 @@ def _stored(described: Mapping[str, Any]) -> dict[str, Any]:
         "names": names_of(described),
         "provenance": field_of(described, "provenance"),
     }
-
-
-def _checked_size(size: int, what: str) -> int:
-    if isinstance(size, bool) or not hasattr(size, "__index__") or int(size) < 1:
-        raise ModelError(f"{what} must be a positive whole number, got {size!r}.")
-    return int(size)
 
 
 def _checked_range(correlation: float | tuple[float, float]) -> tuple[float, float]:

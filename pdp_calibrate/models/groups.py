@@ -40,11 +40,6 @@ class _Exchangeable(Model):
 
     count_probabilities: FloatArray
 
-    @property
-    def is_anonymous(self) -> bool:
-        """Whether the members carry only their positions as names."""
-        return self.names == tuple(range(len(self.names)))
-
     def _expanded(self, per_cell: FloatArray) -> JointTable:
         """Give every cell the probability that its counts have, listed as compositions are."""
         size, domain = len(self.names), self.domains[0]

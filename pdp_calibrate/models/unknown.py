@@ -85,11 +85,6 @@ class Unknown(Model):
         """Whether the tuples are real numbers in a range."""
         return self.continuous
 
-    @property
-    def is_anonymous(self) -> bool:
-        """Whether the tuples carry only their positions as names."""
-        return self.names == tuple(range(self.size))
-
     def parameters(self) -> dict[str, Any]:
         """Return size and domain."""
         values = [json_value(value) for value in self.domain]

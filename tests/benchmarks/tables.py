@@ -6,12 +6,14 @@ the start of threads are warm; CPU time counts both threads.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import resource
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
@@ -35,6 +37,14 @@ def yardstick() -> float:
         matrix @ matrix
         seconds.append(time.process_time() - begun)
     return min(seconds)
+
+
+def free_cores() -> float:
+    """CPU seconds per wall second that two threads get beside other work on the machine."""
+    wall, cpu = time.monotonic(), time.process_time()
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        list(pool.map(lambda _: hashlib.sha256(bytes(2**29)).digest(), range(2)))
+    return (time.process_time() - cpu) / (time.monotonic() - wall)
 
 
 def problem_of(probabilities: FloatArray, values: list[FloatArray]) -> Problem:
@@ -85,32 +95,33 @@ def histogram(size: int, categories: int, *, seed: int) -> Problem:
 
 CASES: dict[str, tuple[str, Callable[[], Problem], float, float]] = {
     # name: (description, problem, scale, ratio allowed)
-    "dirichlet": ("15 binary, random Dirichlet", lambda: binary(dirichlet(15, seed=1)), 2.0, 8.0),
+    "dirichlet": ("15 binary, random Dirichlet", lambda: binary(dirichlet(15, seed=1)), 1.0, 8.0),
     "negative": (
         "15 binary, negatively correlated",
         lambda: binary(ising(15, 0.15, seed=1, sign=-1.0)),
-        2.0,
+        1.0,
         8.0,
     ),
-    "mixed": ("15 binary, mixed signs", lambda: binary(ising(15, 0.2, seed=1)), 2.0, 8.0),
+    "mixed": ("15 binary, mixed signs", lambda: binary(ising(15, 0.2, seed=1)), 1.0, 8.0),
     "positive": (
         "15 binary, positively correlated",
         lambda: binary(ising(15, 0.15, seed=1, sign=1.0)),
-        2.0,
+        1.0,
         2.0,
     ),
-    "real": ("12 binary, real weights", lambda: real_weights(12, seed=1), 2.0, 8.0),
-    "histogram": ("6 tuples × 4 categories", lambda: histogram(6, 4, seed=1), 2.0, 8.0),
-    "twenty": (
-        "20 binary, mixed couplings ≤ 0.1",
+    "real": ("12 binary, real weights", lambda: real_weights(12, seed=1), 1.0, 8.0),
+    "histogram": ("6 tuples × 4 categories", lambda: histogram(6, 4, seed=1), 1.0, 8.0),
+    "twenty": ("20 binary, couplings ≤ 0.1", lambda: binary(ising(20, 0.1, seed=1)), 1.0, 60.0),
+    "twenty-wide": (
+        "20 binary, couplings ≤ 0.1, λ = 2",
         lambda: binary(ising(20, 0.1, seed=1)),
         2.0,
         60.0,
     ),
     "twenty-strong": (
-        "20 binary, mixed couplings ≤ 0.2",
+        "20 binary, couplings ≤ 0.2",
         lambda: binary(ising(20, 0.2, seed=2)),
-        2.0,
+        1.0,
         60.0,
     ),
 }
@@ -121,7 +132,8 @@ def measure(name: str, unit: float) -> str:
     what, build, scale, allowed = CASES[name]
     problem = build()
     wall, cpu = time.monotonic(), time.process_time()
-    deadline = math.inf if allowed < 60 else wall + 58 * unit / min(2, os.cpu_count() or 1)
+    # Long cases are stopped by the wall clock, about when the CPU time allowed is used up.
+    deadline = math.inf if allowed < 60 else wall + 58 * unit / free_cores()
     found: Found = search(problem, scale, deadline=deadline)
     cpu, wall = time.process_time() - cpu, time.monotonic() - wall
     gap = (found.value - found.lower) / found.value

@@ -62,6 +62,25 @@ def _mix(rows, weights, size, form, out):
 
 
 @numba.njit(cache=True)
+def _mixed_mass(masses, weights, form):
+    """Return Σ_j weights[j]·masses[j], as `_mix` does for a single point."""
+    if form != LOGS:
+        total = 0.0
+        for j in range(len(weights)):
+            total += weights[j] * masses[j]
+        return total
+    peak = -np.inf
+    for j in range(len(weights)):
+        peak = max(peak, weights[j] + masses[j])
+    if peak == -np.inf:
+        return peak
+    total = 0.0
+    for j in range(len(weights)):
+        total += np.exp(weights[j] + masses[j] - peak)
+    return peak + np.log(total)
+
+
+@numba.njit(cache=True)
 def advance(
     source, masses, size, points, matrix, step, decay, lack, form, shifted, out, new_masses
 ):
@@ -70,19 +89,17 @@ def advance(
     `matrix[new, old]` holds the transition; returns the new number of lattice points.
     """
     states = len(points)
-    new_size = size + points.max()
+    new_size = size
+    for old in range(states):
+        new_size = max(new_size, size + points[old])
     for old in range(states):
         _shift(
             source[old], masses[old], size, points[old], new_size, step, decay, lack, form,
             shifted[old],
         )  # fmt: skip
-    carried = np.empty((states, 1))
-    carried[:, 0] = masses
-    mixed = np.empty(1)
     for new in range(len(matrix)):
         _mix(shifted, matrix[new], new_size, form, out[new])
-        _mix(carried, matrix[new], 1, form, mixed)
-        new_masses[new] = mixed[0]
+        new_masses[new] = _mixed_mass(masses, matrix[new], form)
     return new_size
 
 
@@ -170,7 +187,6 @@ def run_right(
     masses, new_masses = np.empty((secrets, states)), np.empty((secrets, states))
     summed, totals = np.empty((secrets, here.shape[2])), np.empty(secrets)
     flat = np.zeros(states) if form == LOGS else np.ones(states)
-    carried, mixed = np.empty((states, 1)), np.empty(1)
     backwards = np.ascontiguousarray(matrix.T)
     for v in range(secrets):
         for u in range(states):
@@ -194,9 +210,7 @@ def run_right(
         if none_up[b - 1] > -np.inf or none_low[b - 1] != NOT:
             for v in range(secrets):
                 _mix(here[v], flat, size, form, summed[v])
-                carried[:, 0] = masses[v]
-                _mix(carried, flat, 1, form, mixed)
-                totals[v] = mixed[0]
+                totals[v] = _mixed_mass(masses[v], flat, form)
             whole, ends = compare(summed, totals, size, form)
             if whole + none_up[b - 1] > upper:
                 upper, upper_at, upper_known = whole + none_up[b - 1], b - 1, False
@@ -242,6 +256,11 @@ def tilted_walk(vector, points, forwards, matrix):
                     link = matrix[old, new] if forwards else matrix[new, old]
                     total += np.exp(vector[old] + points[j, old] + link - peak)
             moved[new] = peak + np.log(total) if total > 0.0 else -np.inf
-        highest = moved.max()
-        vector = moved - highest if highest > -np.inf else moved
+        highest = -np.inf
+        for new in range(states):
+            highest = max(highest, moved[new])
+        if highest > -np.inf:
+            for new in range(states):
+                moved[new] -= highest
+        vector = moved
     return vector

@@ -53,8 +53,9 @@ class Walk:
         gaps = np.arange(total + 1) * self.step
         self.decay = np.exp(-gaps)
         self.lack = -np.expm1(-gaps) if self.form == DEFICITS else np.zeros(total + 1)
-        self.matrix = setup.log_kernel if self.form == LOGS else setup.kernel
-        self.start = setup.log_start if self.form == LOGS else setup.start
+        # Copies, because compiled code tells read-only arrays and other layouts apart.
+        self.matrix = np.array(setup.log_kernel if self.form == LOGS else setup.kernel)
+        self.start = np.array(setup.log_start if self.form == LOGS else setup.start)
         states = setup.states
         self.buffers = np.empty((2, states, states, total + 1))
         self.shifted = np.empty((states, total + 1))
@@ -84,7 +85,7 @@ class Walk:
         """Yield distance, densities [secret, state, point], masses and size, from 1 to `most`."""
         states = self.setup.states
         here, size = np.zeros((states, states, self.buffers.shape[3])), len(self.own_kernel()[0])
-        masses = np.array(self.matrix.T)  # [secret, state]
+        masses = np.array(self.matrix.T, order="C")  # [secret, state]
         kernel = self.own_kernel()
         for v in range(states):
             for w in range(states):

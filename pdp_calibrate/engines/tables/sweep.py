@@ -53,23 +53,6 @@ def leaf_ratio(data, at, secrets, width, one):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def add_slices(data, start, length, size, where):
-    """Write the sum of `size` neighbouring slices to `where`."""
-    total, first = data[where : where + length], data[start : start + length]
-    if size == 1:
-        for t in range(length):
-            total[t] = first[t]
-        return
-    second = data[start + length : start + 2 * length]
-    for t in range(length):
-        total[t] = first[t] + second[t]
-    for value in range(2, size):
-        further = data[start + value * length : start + (value + 1) * length]
-        for t in range(length):
-            total[t] += further[t]
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
 def nine_leaves_exceed(data, at, width, limit, one, inverse):
     """Whether a leaf below two open binary tuples, two secrets, has ratio − 1 above `limit`.
 

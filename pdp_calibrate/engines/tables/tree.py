@@ -18,37 +18,16 @@ import numba
 import numpy as np
 
 from pdp_calibrate.engines.tables.bound import branch_bound, workspace
-from pdp_calibrate.engines.tables.sweep import add_slices, leaf_exceeds, leaf_ratio, sweep_exceeds
+from pdp_calibrate.engines.tables.nodes import add_slices, buckets_of_cells, compact, reach
+from pdp_calibrate.engines.tables.sweep import leaf_exceeds, leaf_ratio, sweep_exceeds
 
 # What a bound and a sum cost, in units of one leaf and secret, measured once.
-_BOUND_FIXED, _BOUND_PER_CELL, _SUMS_PER_LEAF = 800.0, 7.0, 16.0
+_BOUND_FIXED, _BOUND_PER_CELL, _SUMS_PER_LEAF = 400.0, 4.0, 16.0
 VECTOR = 4  # doubles that one instruction handles; the number of outputs is a multiple
-_SWEPT_LEAVES = 800.0
+_SWEPT_LEAVES = 300.0
+_WORTH_COPYING = 0.75  # share of the outputs left, below which the others are thrown out
+_FORGETTING = 0.99  # weight of what was learned one branch earlier
 _PATIENCE = 64  # nodes of a level after which one more bound is tried, however hopeless
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def fill_node(cells, answers, kernel, opened, hidden, own, data):
-    """Write the filtered masses of a node's cells to the front of `data`.
-
-    Cell c, secret v and hidden value h stand at opened[c] + own[v] + hidden[h] in the flat table.
-    """
-    outputs = kernel.shape[1]
-    at = 0
-    for c in range(opened.size):
-        for v in range(own.size):
-            row = data[at : at + outputs + 1]
-            for r in range(outputs + 1):
-                row[r] = 0.0
-            for h in range(hidden.size):
-                place = opened[c] + own[v] + hidden[h]
-                mass = cells[place]
-                if mass > 0.0:
-                    factors = kernel[answers[place]]
-                    for r in range(outputs):
-                        row[r] += mass * factors[r]
-                    row[outputs] += mass
-            at += outputs + 1
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -59,6 +38,7 @@ def explore(
     one,
     grid,
     parts,
+    marks,
     floor,
     ceiling,
     may_know,
@@ -68,6 +48,7 @@ def explore(
     shared,
     stop,
     gap,
+    habits,
     choices,
 ):
     """Search all leaves below the node at the front of `data`.
@@ -86,6 +67,8 @@ def explore(
         The outputs r, ascending; without order (vectors) `parts` is zero and nothing is narrowed.
     parts
         parts[level, value]: what a known open tuple adds to the answer.
+    marks
+        marks[level, value] ≥ 0: cells with the same sum of marks are compared together in bounds.
     floor, ceiling
         Smallest and largest answer at the node.
     may_know, may_hide
@@ -98,6 +81,9 @@ def explore(
         stop[0] becomes true when time is up.
     gap
         Branches that cannot beat the best logarithm by more than this share are cut too.
+    habits
+        What was learned on earlier branches about the worth of bounds, by number of open tuples:
+        bounds tried, branches they cut, work of a branch, branches seen; zeros at first.
     choices
         Receives, for the best leaf, per open tuple its value, or its size if unknown.
 
@@ -137,11 +123,16 @@ def explore(
         columns[0, r] = r
     # Work in units of one leaf and secret: what a node of each level costs, what bounds save there.
     spent = 0.0
-    entered, typical, visits = np.zeros(depth + 1), leaves.copy(), np.zeros(depth + 1)
-    tried, gained = np.ones(depth + 1), np.ones(depth + 1)
+    entered = np.zeros(depth + 1)
     waited = np.zeros(depth + 1, dtype=np.int64)
+    tried, gained, typical, visits = habits[0], habits[1], habits[2], habits[3]
+    for level in range(depth + 1):
+        if tried[depth - level] == 0.0:
+            tried[depth - level] = gained[depth - level] = 1.0
+            typical[depth - level] = leaves[level]
 
-    odds, work, result = np.empty(below[0]), workspace(grid.size), np.empty(grid.size)
+    buckets, bucket_at = buckets_of_cells(sizes, marks, below)
+    work, result = workspace(grid.size), np.empty(grid.size)
     picked, left_over = np.empty(grid.size, dtype=np.int64), np.empty(grid.size, dtype=np.int64)
     best, output, for_secret, against = -1.0, 0, 0, 0
     left = -1.0
@@ -180,49 +171,64 @@ def explore(
                 ):
                     level -= 1
                     continue
-            waited[level] += 1
+            # Beyond the answers that can still occur the ratio is constant: drop those outputs.
+            begin, end = reach(grid, columns[level], width - 1, floors[level], ceilings[level])
+            kept = end - begin
+            for r in range(kept):
+                picked[r] = begin + r
             cost = pairs * (_BOUND_FIXED + _BOUND_PER_CELL * below[level])
-            entered[level] = spent
-            worthwhile = gained[level] * secrets * typical[level] > tried[level] * cost
+            opened = depth - level
+            waited[level] += 1
+            worthwhile = gained[opened] * secrets * typical[opened] > tried[opened] * cost
             if stop[0] or worthwhile or waited[level] >= _PATIENCE:
                 waited[level] = 0
                 spent += cost
-                branch_bound(data, here, below[level], secrets, width, one, odds, work, result)
-                # Beyond the answers that can still occur the ratio is constant.
-                begin, end = _reach(grid, floors[level], ceilings[level])
+                whole = kept + -kept % VECTOR
+                head = max(0, end - whole)
+                branch_bound(
+                    data,
+                    here,
+                    buckets[bucket_at[level] : bucket_at[level] + below[level]],
+                    secrets,
+                    width,
+                    head,
+                    head + whole,
+                    one,
+                    -1.0 if stop[0] else limit,
+                    work,
+                    result,
+                )
                 kept = 0
-                for r in range(width - 1):
-                    column = columns[level, r]
+                for r in range(begin, end):
                     if result[r] > limit and not stop[0]:
-                        if begin <= column < end:
-                            picked[kept] = r
-                            kept += 1
+                        picked[kept] = r
+                        kept += 1
                     else:
                         left = max(left, result[r])
-                tried[level] += 1.0
+                tried[opened] = _FORGETTING * tried[opened] + 1.0
+                gained[opened] = _FORGETTING * gained[opened] + 1.0 - kept / (end - begin)
                 if kept == 0:
-                    gained[level] += 1.0
                     level -= 1
                     continue
-                while kept % VECTOR:  # loops over whole vectors have no slow remainder
-                    picked[kept] = picked[kept - 1]
-                    kept += 1
-                if kept < 0.7 * (width - 1):
-                    gained[level] += 1.0 - kept / (width - 1)
-                    for r in range(kept):
-                        left_over[r] = columns[level, picked[r]]
-                    for r in range(kept):
-                        columns[level, r] = left_over[r]
-                    _compact(data, here, room[level], below[level] * secrets, width, picked, kept)
-                    base[level] = room[level]
-                    widths[level] = kept + 1
-                    width = kept + 1
+            entered[level] = spent
+            while kept % VECTOR:  # loops over whole vectors have no slow remainder
+                picked[kept] = picked[kept - 1]
+                kept += 1
+            if kept < _WORTH_COPYING * (width - 1):
+                for r in range(kept):
+                    left_over[r] = columns[level, picked[r]]
+                for r in range(kept):
+                    columns[level, r] = left_over[r]
+                compact(data, here, room[level], below[level] * secrets, width, picked, kept)
+                base[level] = room[level]
+                widths[level] = width = kept + 1
         size = sizes[level]
         choice = turn[level]
         if choice > size:
-            visits[level] += 1.0
+            visits[depth - level] += 1.0
             cost = (spent - entered[level]) / secrets
-            typical[level] += (cost - typical[level]) / visits[level]
+            rate = max(1.0 / visits[depth - level], 1.0 - _FORGETTING)
+            typical[depth - level] += rate * (cost - typical[depth - level])
             level -= 1
             continue
         turn[level] = choice + 1
@@ -247,25 +253,3 @@ def explore(
             columns[level, r] = columns[level - 1, r]
         turn[level] = -1
     return best, output, for_secret, against, left
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _reach(grid, floor, ceiling):
-    """Return the range of outputs that holds every answer from `floor` to `ceiling`."""
-    begin = 0
-    while begin + 1 < grid.size and grid[begin + 1] <= floor:
-        begin += 1
-    end = begin + 1
-    while end < grid.size and grid[end - 1] < ceiling:
-        end += 1
-    return begin, end
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _compact(data, start, where, rows, width, picked, kept):
-    """Copy the picked columns and the mass of each row; safe in place, as it only moves down."""
-    for row in range(rows):
-        source, goal = start + row * width, where + row * (kept + 1)
-        for r in range(kept):
-            data[goal + r] = data[source + picked[r]]
-        data[goal + kept] = data[source + width - 1]

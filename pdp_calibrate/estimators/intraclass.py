@@ -1,0 +1,117 @@
+"""How alike the members of a group are: intra-class correlation by analysis of variance."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from pdp_calibrate.errors import ModelError
+from pdp_calibrate.estimators.statistics import GroupMoments, group_moments
+from pdp_calibrate.models import GaussianGroup
+
+
+@dataclass(frozen=True, kw_only=True)
+class Intraclass:
+    """The ANOVA estimate of the correlation inside groups of a long frame."""
+
+    correlation: float
+    """ρ̂ = (MSB − MSW) / (MSB + (n₀ − 1)·MSW)."""
+    ratio: float
+    """F = MSB/MSW, mean squares between and within groups."""
+    between: int
+    """Degrees of freedom between groups, k − 1."""
+    within: int
+    """Degrees of freedom within groups, N − k."""
+    average_size: float
+    """n₀ = (N − Σ n_i²/N)/(k − 1), the size that counts when sizes differ."""
+    variance: float
+    """Estimated total variance of a value."""
+    sizes: Counter[int]
+    """How many groups there are of each size."""
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Return the F interval: exact for Gaussian groups of one size, approximate otherwise."""
+        from scipy.stats import f as fisher
+
+        if not 0 < confidence < 1:
+            raise ModelError(f"confidence must lie between 0 and 1, got {confidence}.")
+        tail = (1 + confidence) / 2
+        low = self.ratio / float(fisher.ppf(tail, self.between, self.within))
+        high = self.ratio * float(fisher.ppf(tail, self.within, self.between))
+        return self._correlation_at(low), self._correlation_at(high)
+
+    def _correlation_at(self, ratio: float) -> float:
+        return (ratio - 1) / (ratio + self.average_size - 1)
+
+
+def intraclass(frame: Any, *, value: Hashable, by: Hashable) -> Intraclass:
+    """Estimate the correlation between members of one group.
+
+    Parameters
+    ----------
+    frame
+        A row per member.
+    value
+        The column of values.
+    by
+        The column that tells groups apart.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> twins = pd.DataFrame({"pair": [1, 1, 2, 2, 3, 3], "height": [1, 2, 5, 6, 9, 9]})
+    >>> round(intraclass(twins, value="height", by="pair").correlation, 3)
+    0.977
+    """
+    found: GroupMoments = group_moments(frame, value=value, by=by)
+    groups, rows = sum(found.sizes.values()), found.rows
+    if groups < 2 or rows <= groups:
+        raise ModelError(
+            "a correlation inside groups needs at least two groups, and one of more than one row."
+        )
+    between = found.between / (groups - 1)
+    within = found.within / (rows - groups)
+    if not within > 0:
+        raise ModelError(f"the values of {value} do not vary inside groups; correlation is 1.")
+    squares = math.fsum(size**2 * number for size, number in found.sizes.items())
+    average = (rows - squares / rows) / (groups - 1)
+    ratio = between / within
+    return Intraclass(
+        correlation=(ratio - 1) / (ratio + average - 1),
+        ratio=ratio,
+        between=groups - 1,
+        within=rows - groups,
+        average_size=average,
+        variance=within + max(0.0, (between - within) / average),
+        sizes=found.sizes,
+    )
+
+
+def gaussian_groups(
+    found: Intraclass,
+    *,
+    bounds: tuple[float, float],
+    confidence: float | None,
+    provenance: str,
+) -> list[GaussianGroup]:
+    """Return a group for every size, with the estimated correlation or its interval.
+
+    A correlation at or below −1/(m−1) is impossible among m members: the range is cut just above.
+    """
+    low, high = (found.correlation,) * 2 if confidence is None else found.interval(confidence)
+    groups = []
+    for size in sorted(found.sizes):
+        least = -(1 - 1e-6) / (size - 1) if size > 1 else -1.0
+        groups.append(
+            GaussianGroup(
+                size=size,
+                correlation=(max(low, least), max(high, least)),
+                bounds=bounds,
+                variance=found.variance,
+                provenance=provenance,
+            )
+        )
+    return groups

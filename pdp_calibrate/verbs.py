@@ -1,0 +1,184 @@
+"""One call from a frame to a release: what `df.pdp` and the command line do.
+
+A wide frame has a column per tuple and needs a model. A long frame has a row per value; it needs a
+model of its groups, or assumptions that make one: the public range of the values and one common
+correlation inside a group, or nothing at all, which means group privacy.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from pdp_calibrate.adversaries import Adversaries
+from pdp_calibrate.calibration import Calibration, Release, calibrate
+from pdp_calibrate.calibration.parts import release_parts
+from pdp_calibrate.errors import ModelError, QueryError
+from pdp_calibrate.estimators.statistics import (
+    contingency,
+    group_sizes,
+    groups_cross,
+    parts_of,
+    rows_in,
+)
+from pdp_calibrate.ledger import Ledger
+from pdp_calibrate.models import Blocks, GaussianGroup, GaussianSeries, Model, Unknown
+from pdp_calibrate.queries import Count, Histogram, Mean, Query, Sum
+
+Kind = Literal["sum", "mean", "count", "histogram"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is asked of a frame, and what is known or assumed about it."""
+
+    kind: Kind
+    """Which answer."""
+    columns: Any = None
+    """Wide: the columns that enter, None for all of the model. Long: the column of values."""
+    values: Any = None
+    """For a count, the values that count; for a histogram, the categories."""
+    model: Model | None = None
+    """How the tuples are correlated."""
+    bounds: tuple[float, float] | None = None
+    """Assumed: the public range of the values; they are clamped to it."""
+    correlation: float | tuple[float, float] | None = None
+    """Assumed: one common correlation in a group, or of neighbours in time."""
+    groups: Hashable | None = None
+    """Long: the column that tells groups apart."""
+    order_by: Hashable | None = None
+    """Long: the column that orders a group."""
+    max_group_size: int | None = None
+    """Long: refuse larger groups."""
+    per: Hashable | None = None
+    """Long: one answer for each value of this column."""
+    epsilon: float = 1.0
+    """What nobody may exceed."""
+    adversaries: Adversaries | None = None
+    """Who may attack."""
+    time_limit: float | None = None
+    """Seconds for the search."""
+    ledger: Ledger | None = None
+    """Where the release is written down; its model and adversaries are the default."""
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the frame has a row per value."""
+        return self.groups is not None or self.order_by is not None
+
+
+def release(frame: Any, request: Request) -> Release | dict[Hashable, Release]:
+    """Calibrate for the frame and release; one release per part where `per` is given."""
+    if request.ledger is not None:
+        request = replace(
+            request,
+            model=request.model or request.ledger.model,
+            adversaries=request.adversaries or request.ledger.adversaries,
+        )
+    if request.per is not None:
+        return _release_per(frame, request)
+    calibration = calibration_for(frame, request)
+    if not request.is_long:
+        return calibration.release(frame, ledger=request.ledger)
+    return _release_long(frame, calibration, request)
+
+
+def calibration_for(frame: Any, request: Request) -> Calibration:
+    """Find the scale for one answer over the whole frame."""
+    query = _query(request)
+    if not request.is_long:
+        if request.model is None:
+            raise ModelError("a wide frame needs model=; learn one with df.pdp.fit(estimator).")
+        return _calibrated(request.model, query, request, rows=rows_in(frame))
+    sizes = group_sizes(frame, request.groups)
+    if request.max_group_size is not None and max(sizes) > request.max_group_size:
+        raise ModelError(
+            f"groups may have at most {request.max_group_size} rows, got one of {max(sizes)}."
+        )
+    if request.model is None:
+        return _calibrated(_assumed(frame, request, sizes), query, request, rows=1)
+    rows = 1 if isinstance(request.model, Blocks) else sum(sizes.values())
+    return _calibrated(request.model, query, request, rows=rows)
+
+
+def _calibrated(model: Model, query: Query, request: Request, *, rows: int) -> Calibration:
+    return calibrate(
+        model,
+        query,
+        epsilon=request.epsilon,
+        adversaries=request.adversaries,
+        rows=rows,
+        time_limit=request.time_limit,
+    )
+
+
+def _release_long(frame: Any, calibration: Calibration, request: Request) -> Release:
+    return calibration.release(
+        frame,
+        value=request.columns,
+        by=request.groups,
+        order_by=request.order_by,
+        ledger=request.ledger,
+    )
+
+
+def _query(request: Request) -> Query:
+    over = None if request.is_long else request.columns
+    clamp = request.model is None or request.model.is_continuous
+    if request.kind == "sum":
+        return Sum(over=over, clamp=clamp)
+    if request.kind == "mean":
+        return Mean(over=over, clamp=clamp)
+    if request.kind == "count":
+        return Count(values=request.values, over=over)
+    return Histogram(categories=request.values, over=over)
+
+
+def _assumed(frame: Any, request: Request, sizes: Counter[int]) -> Model:
+    """Make a model of independent groups from what was assumed about one of them."""
+    if not isinstance(request.columns, str):
+        raise QueryError("a long frame has one column of values: name it.")
+    kinds = [_assumed_group(frame, request, size) for size in sorted(sizes)]
+    return Blocks(models=kinds, counts=[sizes[size] for size in sorted(sizes)])
+
+
+def _assumed_group(frame: Any, request: Request, size: int) -> Model:
+    if request.kind in ("count", "histogram"):
+        if request.bounds is not None or request.correlation is not None:
+            raise QueryError(
+                "a correlation says nothing about counts: leave bounds= and correlation= out for"
+                " group privacy, or give a model= such as BinaryGroup."
+            )
+        values = sorted((value for (value,) in contingency(frame, [request.columns])), key=repr)
+        return Unknown(size=size, domain=values)
+    if request.bounds is None:
+        raise QueryError("say which public range the values have with bounds=(lo, hi).")
+    if request.correlation is None:
+        return Unknown(size=size, bounds=request.bounds)
+    if request.order_by is None:
+        return GaussianGroup(size=size, correlation=request.correlation, bounds=request.bounds)
+    if not isinstance(request.correlation, int | float):
+        raise QueryError("a series needs one correlation of neighbours, not a range.")
+    return GaussianSeries(length=size, correlation=request.correlation, bounds=request.bounds)
+
+
+def _release_per(frame: Any, request: Request) -> dict[Hashable, Release]:
+    """Answer for every part: by itself if no group has members in two, together otherwise."""
+    if not request.is_long:
+        raise QueryError("per= answers about parts of a long frame: give groups= too.")
+    if request.ledger is not None:
+        raise QueryError("a ledger takes one release at a time, not one per part.")
+    whole = replace(request, per=None)
+    parts = parts_of(frame, request.per)
+    if request.groups is not None and not groups_cross(frame, request.groups, request.per):
+        # Groups are independent, so releases about different ones say nothing of each other.
+        return {
+            part: _release_long(rows, calibration_for(rows, whole), whole) for part, rows in parts
+        }
+    if request.kind == "mean":
+        raise QueryError(
+            "groups have members in several parts: ask for sums, and divide by public counts."
+        )
+    return release_parts(calibration_for(frame, whole), parts, value=request.columns)
