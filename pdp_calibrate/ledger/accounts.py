@@ -65,10 +65,12 @@ class Accounts:
         """Describe a query for JSON; a function by its table of values."""
         return (query.tabulate(self._model) if isinstance(query, Custom) else query).to_dict()
 
-    def bound(self, spending: Spending) -> Bound:
-        """Return the smallest sound bound on what was released together."""
+    def bound(self, spending: Spending, *, threshold: float | None = None) -> Bound:
+        """Return the smallest sound bound on what was released together, as `spent` does."""
         deadline = deadline_after(self._time_limit)
-        return spent(self._model, spending, self._adversaries, deadline=deadline)
+        return spent(
+            self._model, spending, self._adversaries, threshold=threshold, deadline=deadline
+        )
 
     def calibrate(
         self, query: Query | Sequence[Query], epsilon: float, *, rows: int
@@ -89,11 +91,12 @@ class Accounts:
         alone = calibrate(
             self._model, query, epsilon=budget, adversaries=self._adversaries, rows=rows
         )
-        scale = _nearly_smallest(
-            lambda at: self.bound(self.after(before, [query], [at], rows=rows)).value,
-            budget,
-            alone.scale,
-        )
+
+        def joint(scale: float) -> float:
+            after = self.after(before, [query], [scale], rows=rows)
+            return self.bound(after, threshold=budget).value
+
+        scale = _nearly_smallest(joint, budget, alone.scale)
         leakage = certified_leakage(self._model, [query], [scale], self._adversaries, rows=rows)
         return Calibration(
             model=self._model,
@@ -104,6 +107,15 @@ class Accounts:
             leakage=leakage,
             rows=rows,
         )
+
+
+def answers_of(
+    calibration: Calibration | JointCalibration,
+) -> tuple[tuple[Query, ...], tuple[float, ...]]:
+    """Return the queries of a release and the scale of each."""
+    if isinstance(calibration, Calibration):
+        return (calibration.query,), (calibration.scale,)
+    return calibration.queries, calibration.scales
 
 
 def _nearly_smallest(joint: Callable[[float], float], budget: float, low: float) -> float:

@@ -116,7 +116,7 @@ class FileStore:
             with aside.open("wb") as file:
                 file.write(content)
                 file.flush()
-                os.fsync(file.fileno())
+                _sync(file.fileno())
             aside.replace(self.path)
             _sync_folder(self.path.parent)
         except OSError as error:
@@ -148,7 +148,7 @@ def _sync_folder(folder: Path) -> None:
     if sys.platform != "win32":
         handle = os.open(folder, os.O_RDONLY)
         try:
-            os.fsync(handle)
+            _sync(handle)
         finally:
             os.close(handle)
 
@@ -171,6 +171,9 @@ if sys.platform == "win32":
         os.lseek(handle, 0, os.SEEK_SET)
         msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
 
+    def _sync(handle: int) -> None:
+        os.fsync(handle)
+
 else:
     import fcntl
 
@@ -179,3 +182,8 @@ else:
 
     def _unlock(handle: int) -> None:
         fcntl.flock(handle, fcntl.LOCK_UN)
+
+    def _sync(handle: int) -> None:
+        os.fsync(handle)
+        if sys.platform == "darwin":  # there fsync leaves data in the cache of the drive
+            fcntl.fcntl(handle, fcntl.F_FULLFSYNC)

@@ -38,6 +38,7 @@ def spent(
     spending: Spending,
     adversaries: Adversaries,
     *,
+    threshold: float | None = None,
     deadline: float = math.inf,
 ) -> Bound:
     """Return the smallest sound bound on what everything together leaks.
@@ -50,6 +51,8 @@ def spent(
         What was released.
     adversaries
         Against whom.
+    threshold
+        If given, only whether the bound exceeds this matters, which is found out sooner.
     deadline
         Value of `time.monotonic()` after which searches stop with what they have.
 
@@ -70,7 +73,7 @@ def spent(
     elif _mixes_clamping(model, spending):
         found = _added(model, spending, adversaries, deadline)
     else:
-        found = _together(model, spending, adversaries, deadline)
+        found = _together(model, spending, adversaries, threshold, deadline)
     value = found.value
     if spending.rounding:
         value = math.nextafter(value + spending.rounding, math.inf)
@@ -86,7 +89,13 @@ def _single(model: Model, spending: Spending, adversaries: Adversaries, deadline
     return Bound(value=found.value, method="exact")
 
 
-def _together(model: Model, spending: Spending, adversaries: Adversaries, deadline: float) -> Bound:
+def _together(
+    model: Model,
+    spending: Spending,
+    adversaries: Adversaries,
+    threshold: float | None,
+    deadline: float,
+) -> Bound:
     """Return the largest, over independent blocks, of the smallest bound on each."""
     merged = spending.merged()
     small = merged.is_small(model)
@@ -104,6 +113,7 @@ def _together(model: Model, spending: Spending, adversaries: Adversaries, deadli
             separate=separate if alone else None,
             budgets=None if small else np.array([budgets[name] for name in problem.names]),
             dp_epsilon=spending.dp_epsilon,
+            threshold=threshold,
         )
         found = found.or_worse(leaf_bound(leaf, deadline))
     if alone and any(problem.hidden_noise for problem in leaves):

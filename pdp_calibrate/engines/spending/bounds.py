@@ -39,6 +39,9 @@ class Leaf:
     budgets: FloatArray | None
     """Per tuple, where the contributions are too many; else they follow from these."""
     dp_epsilon: float
+    """The plain-DP budget of whatever else was released."""
+    threshold: float | None = None
+    """If given, only whether the bound exceeds this matters."""
 
     @property
     def tuple_budgets(self) -> FloatArray:
@@ -58,6 +61,8 @@ def leaf_bound(leaf: Leaf, deadline: float) -> Bound:
             found = Bound(value=value, method=method).or_better(found)
         if value is not None and method in ("exact", "shift"):
             break  # nothing is smaller
+        if leaf.threshold is not None and found.value <= leaf.threshold:
+            break
     if math.isinf(found.value):
         raise UnsupportedQueryError(
             "no sound bound covers these releases together on this model; release the queries as"
@@ -102,7 +107,14 @@ def _dual(leaf: Leaf, deadline: float) -> float | None:
     table = _as_table(leaf.problem)
     if table is None or not is_affordable(table):
         return None
-    return dual_bound(table, dp_epsilon=leaf.dp_epsilon, deadline=deadline)
+    limit = leaf.threshold
+    return dual_bound(
+        table,
+        dp_epsilon=leaf.dp_epsilon,
+        incumbent=0.0 if limit is None else limit,
+        enough=math.inf if limit is None else limit,
+        deadline=deadline,
+    )
 
 
 def _group(leaf: Leaf, deadline: float) -> float | None:
