@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -83,6 +84,16 @@ class Contributions:
             shape[axis] = len(array)
             total = total + array.reshape(*shape, -1)
         return total
+
+    @functools.cached_property
+    def moves(self) -> FloatArray | None:
+        """How the answer moves from the first value of each tuple on, tuple after tuple.
+
+        None unless the answer is one number that adds up over discrete tuples.
+        """
+        if self.table is not None or self.real or self.coordinates != 1:
+            return None
+        return _frozen(np.concatenate([array[:, 0] - array[0, 0] for array in self.values]))
 
     @property
     def coordinates(self) -> int:

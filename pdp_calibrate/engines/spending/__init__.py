@@ -5,7 +5,8 @@ Leakages of correlated data do not add up, so every release so far counts at onc
 - the exact search of the joint answer, for tables whose grid of outputs is not too large, and for
   Gaussian tuples always (there the leakages of one adversary do add up);
 - the dual program, on tables: costs |f − f'|/λ of all answers and ε₀ of all other mechanisms;
-- Birkhoff's contraction, on Markov chains: plain-DP budgets per tuple, added up;
+- windows, on Markov chains whose releases all are of one query (or multiples of it);
+- Birkhoff's contraction, on Markov chains and trees: plain-DP budgets per tuple, added up;
 - the group bound: all tuples that depend on each other move at once.
 
 **Adaptive releases.** Let queries and scales be chosen from what came out before. On each course r
@@ -17,6 +18,7 @@ than the budget. It must not be continued for other reasons that depend on the d
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -97,7 +99,7 @@ def _together(
     deadline: float,
 ) -> Bound:
     """Return the largest, over independent blocks, of the smallest bound on each."""
-    merged = spending.merged()
+    merged, apart_by = spending.merged()
     small = merged.is_small(model)
     joined = merged.joined(model) if small else nothing_about(model)
     leaves = split(model, joined, adversaries, expand=False)
@@ -121,6 +123,8 @@ def _together(
         if all(is_searchable(problem) for problem in whole):
             searched, _ = worst(whole, 1.0, deadline=deadline)
             found = found.or_better(Bound(value=searched.value, method="exact"))
+    if apart_by:
+        found = dataclasses.replace(found, value=(found.value + apart_by) * ROUND_UP)
     return found
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from pdp_calibrate.engines import worst
+from pdp_calibrate.engines.chains.repeats import repeated_bound
 from pdp_calibrate.engines.dual import dual_bound, is_affordable
 from pdp_calibrate.engines.problem import Problem
 from pdp_calibrate.engines.result import Bound
@@ -149,6 +150,14 @@ def _chain(leaf: Leaf, deadline: float) -> float | None:
     return chain_bound(problem.model, leaf.tuple_budgets, problem.knowledge)
 
 
+def _windows(leaf: Leaf, deadline: float) -> float | None:
+    """Walk the windows of a chain, where all releases are of one query."""
+    if leaf.budgets is not None or leaf.dp_epsilon:
+        return None
+    incumbent = 0.0 if leaf.threshold is None else leaf.threshold
+    return repeated_bound(leaf.problem, incumbent=incumbent, deadline=deadline)
+
+
 def _counts(leaf: Leaf, deadline: float) -> float | None:
     """Look only at how many members of an exchangeable group hold 1."""
     del deadline
@@ -175,6 +184,7 @@ _BOUNDS: tuple[tuple[str, Callable[[Leaf, float], float | None]], ...] = (
     ("birkhoff", _chain),
     ("shift", _shift),
     ("exact", _exact),
+    ("windows", _windows),
     ("dual", _counts),
     ("dual", _dual),
 )

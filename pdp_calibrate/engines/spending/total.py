@@ -51,23 +51,35 @@ class Spending:
         total = (self.dp_epsilon + dp_epsilon) * (ROUND_UP if self.dp_epsilon else 1.0)
         return dataclasses.replace(self, dp_epsilon=total)
 
-    def merged(self) -> Spending:
+    def merged(self) -> tuple[Spending, float]:
         """Return the same with repeated queries as one, of the scale at which its costs are equal.
 
         The costs |f − f'|/λ_m of one query add up, so for every bound that uses only costs it
-        counts as if released once with scale 1/Σ 1/λ_m.
+        counts as if released once with scale 1/Σ 1/λ_m. So does a multiple of it, such as the mean
+        beside the sum, or the count of all others; the second number is what it costs in nats that
+        they are so only up to rounding.
         """
-        totals: dict[int, list[float]] = {}
+        rates: dict[int, list[float]] = {}
         for part, scale in zip(self.parts, self.scales, strict=True):
-            totals.setdefault(id(part), []).append(1 / scale)
-        if len(totals) == len(self.parts):
-            return self
+            rates.setdefault(id(part), []).append(1 / scale)
         distinct = {id(part): part for part in self.parts}
+        if len(self.parts) <= 1:
+            return self, 0.0
+        kept: dict[int | bytes, tuple[Contributions, list[float]]] = {}
+        moved = 0.0
+        numbers = sum(sum(part.sizes) for part in distinct.values() if part.table is None)
+        for part in distinct.values():
+            key = _direction(part) if numbers <= 10 * _LARGEST_JOINED else id(part)
+            first, totals = kept.setdefault(key, (part, []))
+            factor, error = _multiple(part, first)
+            totals += [factor * rate for rate in rates[id(part)]]
+            moved += 2 * error * math.fsum(rates[id(part)])
         scales = tuple(
             1 / one[0] if len(one) == 1 else 1 / (math.fsum(one) * ROUND_UP)
-            for one in totals.values()
+            for _, one in kept.values()
         )
-        return dataclasses.replace(self, parts=tuple(distinct.values()), scales=scales)
+        parts = tuple(part for part, _ in kept.values())
+        return dataclasses.replace(self, parts=parts, scales=scales), moved * ROUND_UP
 
     def joined(self, model: Model) -> Contributions:
         """Return one answer in units of the noise."""
@@ -91,6 +103,28 @@ class Spending:
         for part, scale in zip(self.parts, self.scales, strict=True):
             total += part.tuple_ranges() / scale
         return total * ROUND_UP
+
+
+def _direction(part: Contributions) -> int | bytes:
+    """Return what answers share that are, up to rounding, multiples of each other."""
+    moves = part.moves
+    peak = 0.0 if moves is None else float(moves[int(np.abs(moves).argmax())])
+    if moves is None or not peak:
+        return id(part)
+    return (np.round(moves / peak, 12) + 0.0).tobytes()  # no negative zeros
+
+
+def _multiple(part: Contributions, first: Contributions) -> tuple[float, float]:
+    """Return the factor between two answers, and how far they are from multiples at most."""
+    if part is first or part.moves is None or first.moves is None:
+        return 1.0, 0.0
+    place = int(np.abs(first.moves).argmax())
+    factor = float(part.moves[place] / first.moves[place])
+    apart = np.abs(part.moves - factor * first.moves)
+    starts = np.cumsum([0, *part.sizes[:-1]])
+    error = float(np.maximum.reduceat(apart, starts).sum())
+    size = part.magnitude + first.magnitude
+    return abs(factor), (error + 16 * UNIT_ROUNDOFF * size * max(1.0, abs(factor))) * ROUND_UP
 
 
 def nothing_about(model: Model) -> Contributions:
