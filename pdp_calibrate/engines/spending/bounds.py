@@ -18,8 +18,9 @@ from pdp_calibrate.engines.result import Bound
 from pdp_calibrate.engines.spending.directions import few_directions
 from pdp_calibrate.engines.spending.families import LARGEST_GROUP, chain_bound, group_of_two_values
 from pdp_calibrate.engines.spending.total import ROUND_UP
+from pdp_calibrate.engines.trees import tree_bounds
 from pdp_calibrate.errors import UnsupportedQueryError
-from pdp_calibrate.models import BinaryGroup, Gaussian, JointTable, MarkovChain
+from pdp_calibrate.models import BinaryGroup, Gaussian, JointTable, MarkovChain, MarkovTree
 from pdp_calibrate.models.base import FloatArray
 
 _LARGEST_GRID = 2**22  # answers times outputs of a joint search
@@ -141,13 +142,16 @@ def _group(leaf: Leaf, deadline: float) -> float | None:
     return together * ROUND_UP
 
 
-def _chain(leaf: Leaf, deadline: float) -> float | None:
-    """Let the chain forget what other tuples told."""
+def _forgetful(leaf: Leaf, deadline: float) -> float | None:
+    """Let a chain or a tree forget what other tuples told."""
     del deadline
-    problem = leaf.problem
-    if not isinstance(problem.model, MarkovChain):
+    model, knowledge = leaf.problem.model, leaf.problem.knowledge
+    if isinstance(model, MarkovTree):
+        bounds = tree_bounds(model, leaf.tuple_budgets, knowledge)
+        return float(bounds[list(knowledge.targets)].max())
+    if not isinstance(model, MarkovChain):
         return None
-    return chain_bound(problem.model, leaf.tuple_budgets, problem.knowledge)
+    return chain_bound(model, leaf.tuple_budgets, knowledge)
 
 
 def _windows(leaf: Leaf, deadline: float) -> float | None:
@@ -181,7 +185,7 @@ def _is_alike(leaf: Leaf) -> bool:
 
 _BOUNDS: tuple[tuple[str, Callable[[Leaf, float], float | None]], ...] = (
     ("group", _group),
-    ("birkhoff", _chain),
+    ("birkhoff", _forgetful),
     ("shift", _shift),
     ("exact", _exact),
     ("windows", _windows),
