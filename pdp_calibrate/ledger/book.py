@@ -202,7 +202,7 @@ class Ledger:
         rows
             Number of independent instances that one answer is about.
         """
-        before = self._accounts.total(self._pages.read()["entries"], self._draw)
+        before = self._accounts.total(self._pages.read(), self._draw)
         if (what is None) == (dp_epsilon is None):
             raise PdpError("would_spend takes either a release or dp_epsilon=, and not both.")
         if dp_epsilon is not None:
@@ -245,7 +245,7 @@ class Ledger:
         if not isinstance(query, Query):
             raise QueryError("epsilon=None is for a single query; give a list its ε.")
         for _ in range(_ATTEMPTS):
-            before = self._accounts.total(self._pages.read()["entries"], self._draw)
+            before = self._accounts.total(self._pages.read(), self._draw)
             largest = self._accounts.largest(before, query, self._epsilon, rows=rows)
             with contextlib.suppress(BudgetExceededError):  # others spent in between: look again
                 return largest.release(data, ledger=self, **columns)
@@ -296,7 +296,8 @@ class Ledger:
     def _record(self, add: Callable[[Spending], Spending], described: dict[str, Any]) -> Bound:
         """Check and write down, while nobody else can; durable when it returns."""
         with self._pages.changing() as state:
-            bound = self._accounts.bound(add(self._accounts.total(state["entries"], self._draw)))
+            after = add(self._accounts.total(state, self._draw))
+            bound = self._accounts.bound(after)
             if not bound.value <= self._epsilon:
                 before = last_spent(state["entries"], self._draw)
                 raise BudgetExceededError(
@@ -312,4 +313,5 @@ class Ledger:
                 "method": bound.method,
             }
             state["entries"].append(entry)
+            self._accounts.keep(state, self._draw, after)
         return bound

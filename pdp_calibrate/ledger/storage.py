@@ -107,7 +107,7 @@ class FileStore:
 
     def write(self, state: Mapping[str, Any]) -> None:
         """Write aside, sync, replace, sync the folder."""
-        content = json.dumps({**state, "checksum": _checksum(state)}, indent=1).encode()
+        content = _lines({**state, "checksum": _checksum(state)}).encode()
         # Held under the lock, so one name is enough, and what a crash leaves is written over.
         aside = self.path.with_name(self.path.name + ".tmp")
         try:
@@ -128,6 +128,17 @@ class FileStore:
 def _checksum(state: Mapping[str, Any]) -> str:
     canonical = json.dumps(state, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _lines(state: Mapping[str, Any]) -> str:
+    """Write JSON with one line per entry; `json.dumps` with an indent is slow."""
+    fields = []
+    for key, value in state.items():
+        text = json.dumps(value)
+        if key == "entries" and value:
+            text = "[\n" + ",\n".join(map(json.dumps, value)) + "\n]"
+        fields.append(f"{json.dumps(key)}: {text}")
+    return "{\n" + ",\n".join(fields) + "\n}\n"
 
 
 def _untrustworthy(path: Path) -> LedgerError:

@@ -68,7 +68,7 @@ def spent(
     >>> round(bound.value, 4), bound.method
     (1.1854, 'exact')
     """
-    if not spending.parts and spending.dp_epsilon == 0:
+    if not spending.parts and not spending.only_budgets and spending.dp_epsilon == 0:
         return Bound(value=0.0, method="nothing")
     if len(spending.parts) == 1 and spending.dp_epsilon == 0:
         found = _single(model, spending, adversaries, deadline)
@@ -105,7 +105,7 @@ def _together(
     leaves = split(model, joined, adversaries, expand=False)
     if not leaves:
         raise UnsupportedQueryError("no adversary of the set attacks any tuple of the model.")
-    alone = small and len(spending.parts) <= _MOST_SEARCHED and not spending.dp_epsilon
+    alone = small and 0 < len(spending.parts) <= _MOST_SEARCHED and not spending.dp_epsilon
     apart = split(model, spending.joined(model), adversaries, expand=False) if alone else leaves
     budgets = dict(zip(model.names, spending.tuple_budgets(model), strict=True))
     found = Bound(value=0.0, method="nothing")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from pdp_calibrate.models.base import FloatArray
 
 ROUND_UP = 1 + 16 * UNIT_ROUNDOFF
 _LARGEST_JOINED = 20_000  # numbers: tuples times answers
+_LARGEST_KEPT = 10 * _LARGEST_JOINED  # before multiples of a query are counted as one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,24 +35,44 @@ class Spending:
     """The plain-DP budgets (substitution) of all other mechanisms, added up."""
     budgets: FloatArray | None = None
     """Per tuple, how far it alone can move the likelihood of all answers: Σ_m LS_j(f_m)/λ_m."""
+    only_budgets: bool = False
+    """Whether there were too many answers to keep `parts`, and `budgets` stand for all of them."""
 
     def plus(
         self, part: Contributions, scale: float, *, ranges: FloatArray, rounding: float
     ) -> Spending:
         """Return the spending after one more answer; `ranges` are its LS_j."""
         added = ranges / scale * ROUND_UP
+        parts, scales = (*self.parts, part), (*self.scales, scale)
+        distinct = {id(one): one.coordinates * len(one.values) for one in parts}
+        many = self.only_budgets or (not part.real and sum(distinct.values()) > _LARGEST_KEPT)
         return dataclasses.replace(
             self,
-            parts=(*self.parts, part),
-            scales=(*self.scales, scale),
+            parts=() if many else parts,
+            scales=() if many else scales,
             rounding=(self.rounding * ROUND_UP) + 2 * rounding / scale,
             budgets=added if self.budgets is None else (self.budgets + added) * ROUND_UP,
+            only_budgets=many,
         )
 
     def plus_mechanism(self, dp_epsilon: float) -> Spending:
         """Return the spending after one more mechanism of this plain-DP budget."""
         total = (self.dp_epsilon + dp_epsilon) * (ROUND_UP if self.dp_epsilon else 1.0)
         return dataclasses.replace(self, dp_epsilon=total)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe for JSON what stands for too many answers."""
+        budgets = [] if self.budgets is None else self.budgets.tolist()
+        return {"budgets": budgets, "rounding": self.rounding, "dp_epsilon": self.dp_epsilon}
+
+    @classmethod
+    def from_dict(cls, described: Mapping[str, Any]) -> Spending:
+        """Undo `to_dict`."""
+        numbers = np.array(described["budgets"], dtype=np.float64)
+        sums = [float(described[key]) for key in ("rounding", "dp_epsilon")]
+        if numbers.ndim != 1 or not np.all(np.isfinite(numbers)) or min(*numbers, *sums) < 0:
+            raise ValueError("budgets must be numbers, zero or more.")
+        return cls(rounding=sums[0], dp_epsilon=sums[1], budgets=numbers, only_budgets=True)
 
     def merged(self) -> tuple[Spending, float]:
         """Return the same with repeated queries as one, of the scale at which its costs are equal.
@@ -67,10 +90,8 @@ class Spending:
             return self, 0.0
         kept: dict[int | bytes, tuple[Contributions, list[float]]] = {}
         moved = 0.0
-        numbers = sum(sum(part.sizes) for part in distinct.values() if part.table is None)
         for part in distinct.values():
-            key = _direction(part) if numbers <= 10 * _LARGEST_JOINED else id(part)
-            first, totals = kept.setdefault(key, (part, []))
+            first, totals = kept.setdefault(_direction(part), (part, []))
             factor, error = _multiple(part, first)
             totals += [factor * rate for rate in rates[id(part)]]
             moved += 2 * error * math.fsum(rates[id(part)])
@@ -92,6 +113,8 @@ class Spending:
 
     def is_small(self, model: Model) -> bool:
         """Whether all answers together can be looked at, rather than their budgets alone."""
+        if self.only_budgets:
+            return False
         numbers = sum(part.coordinates for part in self.parts) * len(model.names)
         return numbers <= _LARGEST_JOINED
 
