@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         JointTable as JointTable,
         LoewnerBall as LoewnerBall,
         MarkovChain as MarkovChain,
+        MarkovTree as MarkovTree,
         ModelSet as ModelSet,
         SampledGaussian as SampledGaussian,
         Unknown as Unknown,
@@ -95,7 +96,7 @@ _HOMES = {
     "explain": "explain",
     "ledger": "Entry Ledger",
     "models": "BinaryGroup Blocks CategoryGroup Gaussian GaussianGroup GaussianSeries JointTable"
-    " LoewnerBall MarkovChain ModelSet SampledGaussian Unknown",
+    " LoewnerBall MarkovChain MarkovTree ModelSet SampledGaussian Unknown",
     "queries": "Count Custom Histogram Linear Mean Sum",
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}

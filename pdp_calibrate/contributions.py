@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -44,8 +45,13 @@ class Contributions:
     ) -> Contributions:
         """Wrap one array per tuple: one number per value, or a row of numbers."""
         factors = None if weights is None else tuple(np.array([weight]) for weight in weights)
+        # Tuples alike share one array, so that thousands of them cost little.
+        columns = {
+            key: _column(array) if array.ndim == 1 else _frozen(array)
+            for key, array in {id(array): array for array in values}.items()
+        }
         return cls(
-            values=tuple(_column(array) if array.ndim == 1 else _frozen(array) for array in values),
+            values=tuple(columns[id(array)] for array in values),
             weights=factors,
             real=real,
             clamped=clamped,
@@ -84,6 +90,16 @@ class Contributions:
             total = total + array.reshape(*shape, -1)
         return total
 
+    @functools.cached_property
+    def moves(self) -> FloatArray | None:
+        """How the answer moves from the first value of each tuple on, tuple after tuple.
+
+        None unless the answer is one number that adds up over discrete tuples.
+        """
+        if self.table is not None or self.real or self.coordinates != 1:
+            return None
+        return _frozen(np.concatenate([array[:, 0] - array[0, 0] for array in self.values]))
+
     @property
     def coordinates(self) -> int:
         """How many numbers make up the answer."""
@@ -101,18 +117,24 @@ class Contributions:
         """Whether every contribution is a whole number, exactly representable."""
         if self.real:
             return False
-        arrays = self.values if self.table is None else (self.table,)
+        arrays = self._different if self.table is None else (self.table,)
         return all(
             np.all(array == np.floor(array)) and np.all(np.abs(array) < LARGEST_INTEGER)
             for array in arrays
         )
 
     @property
+    def _different(self) -> list[FloatArray]:
+        """The arrays of `values`, each once."""
+        return list({id(array): array for array in self.values}.values())
+
+    @property
     def magnitude(self) -> float:
         """A bound on the absolute answer for one instance, in any coordinate."""
         if self.table is not None:
             return float(np.abs(self.table).max())
-        return float(sum(np.abs(array).max() for array in self.values))
+        largest = {id(array): float(np.abs(array).max()) for array in self._different}
+        return sum(largest[id(array)] for array in self.values)
 
     def select(self, positions: Sequence[int]) -> Contributions:
         """Keep only the tuples of one independent block; only additive queries split."""
@@ -125,7 +147,8 @@ class Contributions:
     def tuple_ranges(self) -> FloatArray:
         """Largest L1 change of the answer when tuple j alone changes (LS_j), for each j."""
         if self.table is None:
-            return np.array([_diameter(array) for array in self.values])
+            ranges = {id(array): _diameter(array) for array in self._different}
+            return np.array([ranges[id(array)] for array in self.values])
         return np.array(
             [
                 max(map(_diameter, np.moveaxis(self.table, axis, -2).reshape(-1, size, width)))

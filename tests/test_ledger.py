@@ -302,6 +302,16 @@ def test_every_way_to_release_takes_a_ledger():
         frame.pdp.sum(epsilon=1.0)
 
 
+def test_long_frames_go_through_a_ledger():
+    crew = pdp.BinaryGroup(count_probabilities=[0.3, 0.2, 0.2, 0.3])
+    frame = pd.DataFrame({"ill": [0, 1, 1, 0, 0, 1], "home": ["a"] * 3 + ["b"] * 3})
+    ledger = pdp.Ledger(crew, epsilon=2.0)
+    ledger.release(pdp.Sum(), frame, epsilon=0.5, value="ill", by="home")
+    release = ledger.release(pdp.Sum(), frame, epsilon=None, value="ill", by="home")
+    assert isinstance(release.value, int)
+    assert 1.99 < ledger.spent <= 2.0
+
+
 def test_restricted_adversaries_cost_less():
     weakest = pdp.Ledger(COUPLE, epsilon=5.0, adversaries=pdp.Adversaries.weakest())
     everyone_ = pdp.Ledger(COUPLE, epsilon=5.0)

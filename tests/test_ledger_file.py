@@ -173,20 +173,18 @@ def test_a_full_disk_releases_nothing(path, call, no_noise, monkeypatch):
     def full(*_arguments, **_options):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+    opened = Path.open
+
+    def full_for_writing(file, mode="r", **options):
+        return full() if "w" in mode else opened(file, mode, **options)
+
     with monkeypatch.context() as patched:
         if call == "fsync":
             patched.setattr(os, "fsync", full)
         elif call == "replace":
             patched.setattr(Path, "replace", full)
         else:
-            opened = Path.open
-            patched.setattr(
-                Path,
-                "open",
-                lambda file, mode="r", **more: (full if "w" in mode else opened)(
-                    file, mode, **more
-                ),
-            )
+            patched.setattr(Path, "open", full_for_writing)
         with pytest.raises(pdp.LedgerError, match=r"No space left.*Nothing was released"):
             ledger.release(pdp.Sum(), HERE, epsilon=0.5)
         with pytest.raises(pdp.LedgerError, match="No space left"):

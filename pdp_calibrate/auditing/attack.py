@@ -23,7 +23,7 @@ from pdp_calibrate.errors import PdpError
 from pdp_calibrate.models import Model
 from pdp_calibrate.queries import Query
 
-_IMAGINED = 40_000  # outputs per secret on which the event is chosen, if their law is known
+_IMAGINED = 60_000  # outputs per secret on which the event is chosen, if their law is known
 _TRAINING = 0.25  # else so much of the draws chooses it, and the rest tests it
 
 

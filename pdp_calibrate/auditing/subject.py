@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import log_ndtr, logsumexp
 
 from pdp_calibrate.adversaries import Adversaries, Witness
 from pdp_calibrate.auditing.events import Score
@@ -122,20 +122,11 @@ class Subject:
 
     def scores(self, width: int, rng: np.random.Generator) -> list[tuple[str, Score]]:
         """Return numbers of an output that may tell the secrets apart."""
-        found: list[tuple[str, Score]] = []
-        for place in range(width):
-            found += [
-                (f"output {place + 1} is at least", functools.partial(_output, place=place)),
-                (f"minus output {place + 1} is at least", functools.partial(_minus, place=place)),
-            ]
-        if self.parts:
-            log_ratio = self._log_ratio(rng)
-            found = [
-                ("the log-likelihood ratio is at least", log_ratio),
-                ("minus the log-likelihood ratio is at least", lambda r: -log_ratio(r)),
-                *found,
-            ]
-        return found
+        found: list[tuple[str, Score]] = [
+            (f"output {place + 1}", functools.partial(_output, place=place))
+            for place in range(width)
+        ]
+        return [("the log-likelihood ratio", self._log_ratio(rng)), *found] if self.parts else found
 
     def imagined(self, secret: Hashable, number: int, rng: np.random.Generator) -> FloatArray:
         """Return outputs as the adversary expects them, with noise of numpy's."""
@@ -159,17 +150,20 @@ class Subject:
                 for _ in range(part.coordinates)
             ]
         )
-        laws = []
+        seed = int(rng.integers(2**32))  # the same luck under both secrets: only they differ
+        samples = []
         for secret in self.witness.secrets:
-            databases = World(self.witness, self.model.names, secret).draw(_SAMPLE, rng)
+            world = World(self.witness, self.model.names, secret)
+            databases = world.draw(_SAMPLE, np.random.default_rng(seed))
             answers = [answers_in(databases, part, self.model) for part in self.parts]
-            laws.append(_law(np.concatenate(answers, axis=1) / units, rng))
+            samples.append(np.concatenate(answers, axis=1) / units)
+        real = all(part.real and not part.clamped for part in self.parts) and len(units) == 1
+        first, second = (_normal_law(one) if real else _atom_law(one) for one in samples)
 
         def log_ratio(outputs: FloatArray) -> FloatArray:
             here = outputs / units
-            ratios = _log_density(here, *laws[0]) - _log_density(here, *laws[1])
             # Equal in truth is equal here too: an event must not hang on the last bits.
-            return np.round(ratios, 9)
+            return np.round(first(here) - second(here), 9)
 
         return log_ratio
 
@@ -197,30 +191,43 @@ def _block_of(witness: Witness, model: Blocks) -> range:
     raise UnsupportedQueryError("the witness is about several blocks at once: audit one of them.")
 
 
-def _law(answers: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Return few atoms and their masses that stand for the answers drawn."""
+def _atom_law(answers: FloatArray) -> Score:
+    """Return the log-density of atoms that stand for the answers drawn, with Laplace noise."""
     atoms, counts = np.unique(answers, axis=0, return_counts=True)
-    if len(atoms) <= _MOST_ATOMS:
-        return atoms, np.asarray(counts / counts.sum())
-    if answers.shape[1] == 1:
-        groups = np.array_split(np.sort(answers[:, 0]), _MOST_ATOMS)
-        atoms = np.array([[group.mean()] for group in groups])
-    else:
-        atoms = answers[rng.choice(len(answers), size=_MOST_ATOMS, replace=False)]
-    return atoms, np.full(len(atoms), 1 / len(atoms))
+    if len(atoms) > _MOST_ATOMS:
+        if answers.shape[1] == 1:
+            groups = np.array_split(np.sort(answers[:, 0]), _MOST_ATOMS)
+            atoms = np.array([[group.mean()] for group in groups])
+        else:
+            atoms = answers[:_MOST_ATOMS]
+        counts = np.ones(len(atoms), dtype=np.int64)
+    log_masses = np.log(counts / counts.sum())
+
+    def log_density(outputs: FloatArray) -> FloatArray:
+        pieces = np.array_split(outputs, max(1, len(outputs) * len(atoms) // 2**20))
+        return np.concatenate(
+            [
+                logsumexp(log_masses - np.abs(some[:, np.newaxis] - atoms).sum(axis=-1), axis=1)
+                for some in pieces
+            ]
+        )
+
+    return log_density
+
+
+def _normal_law(answers: FloatArray) -> Score:
+    """Return the log-density of a normal answer with Laplace noise, in closed form."""
+    mean, spread = float(answers.mean()), float(answers.std())
+    if spread < 1e-9:
+        return _atom_law(answers[:1])
+
+    def log_density(outputs: FloatArray) -> FloatArray:
+        away = outputs[:, 0] - mean
+        sides = [sign * away + log_ndtr(-sign * away / spread - spread) for sign in (1.0, -1.0)]
+        return np.asarray(np.logaddexp(*sides))
+
+    return log_density
 
 
 def _output(outputs: FloatArray, *, place: int) -> FloatArray:
     return outputs[:, place]
-
-
-def _minus(outputs: FloatArray, *, place: int) -> FloatArray:
-    return -outputs[:, place]
-
-
-def _log_density(outputs: FloatArray, atoms: FloatArray, masses: FloatArray) -> FloatArray:
-    parts = [
-        logsumexp(np.log(masses) - np.abs(some[:, np.newaxis] - atoms).sum(axis=-1), axis=1)
-        for some in np.array_split(outputs, max(1, len(outputs) * len(atoms) // 2**21))
-    ]
-    return np.concatenate(parts)

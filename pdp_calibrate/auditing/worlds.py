@@ -22,6 +22,7 @@ from pdp_calibrate.models import (
     GaussianSeries,
     JointTable,
     MarkovChain,
+    MarkovTree,
     Model,
     Unknown,
 )
@@ -105,7 +106,7 @@ def as_mappings(databases: FloatArray, model: Model) -> list[dict[Hashable, Any]
 
 def _drawable(model: Model) -> Model:
     """Return the model in a form that can be drawn from."""
-    if isinstance(model, CategoryGroup):
+    if isinstance(model, CategoryGroup | MarkovTree):
         return model.to_table()
     if isinstance(model, BinaryGroup) and model.size <= 12:
         return model.to_table()

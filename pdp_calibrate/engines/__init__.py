@@ -28,6 +28,7 @@ _ENGINES = {
     "BinaryGroup": "groups",
     "CategoryGroup": "groups",
     "MarkovChain": "chains",
+    "MarkovTree": "trees",
     "Unknown": "unknown",
 }
 """Which module searches which family; loaded when first needed, for some compile code."""

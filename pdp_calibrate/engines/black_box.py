@@ -105,18 +105,12 @@ def dp_budget(
     def leaks(budget: float) -> float:
         everyone = Adversaries.all() if adversaries is None else adversaries
         dp_epsilon = substitution_budget(budget, neighbours)
-        return spent(model, Spending(dp_epsilon=dp_epsilon), everyone, deadline=deadline).value
+        spending = Spending(dp_epsilon=dp_epsilon)
+        return spent(model, spending, everyone, deadline=deadline).value
 
     # Whoever attacks x_i learns ε₀ from randomised response about x_i, so more than ε is too much.
     high = float(epsilon) / (1 if neighbours == "substitution" else 2)
-    if leaks(high) <= epsilon:
-        return high
-    low = high / max(1, sum(model.copies))
-    while leaks(low) > epsilon:
-        low /= 2
-        if low < high * 1e-12:
-            raise CalibrationError(f"no budget could be certified for epsilon = {epsilon}.")
-    return _largest(leaks, float(epsilon), low, high)
+    return _largest(leaks, float(epsilon), high)
 
 
 def substitution_budget(epsilon: float, neighbours: str) -> float:
@@ -130,20 +124,29 @@ def substitution_budget(epsilon: float, neighbours: str) -> float:
     return float(epsilon) * (1 if neighbours == "substitution" else 2)
 
 
-def _largest(leaks: Callable[[float], float], epsilon: float, low: float, high: float) -> float:
+def _largest(leaks: Callable[[float], float], epsilon: float, high: float) -> float:
     """Return a budget with leaks(budget) ≤ ε, within a millionth of the largest one.
 
-    The curve is close to a line through the origin, so a secant step is tried before halving.
+    The curve starts at 0 and is close to a line, so its chord is cut with ε. Whatever shape it
+    has, the budget returned was evaluated and found good.
     """
-    at_low = leaks(low)
+    above = leaks(high)
+    if above <= epsilon:
+        return high
+    low = below = 0.0
     for step in range(_STEPS):
-        if high - low <= _CLOSE * low:
+        aim = epsilon * (1 - _CLOSE / 2)
+        chord = low + (high - low) * (aim - below) / (above - below)
+        budget = low / 2 + high / 2 if step % 8 == 7 else chord
+        if not low < budget < high:
             break
-        guess = low * (epsilon / at_low) * (1 - _CLOSE / 4) if step % 2 == 0 and at_low > 0 else 0.0
-        budget = guess if low < guess < high else low / 2 + high / 2
         value = leaks(budget)
         if value <= epsilon:
-            low, at_low = budget, value
+            low, below = budget, value
+            if value >= epsilon * (1 - _CLOSE) or high - low <= _CLOSE * low:
+                break
         else:
-            high = budget
+            high, above = budget, value
+    if low == 0:
+        raise CalibrationError(f"no budget could be certified for epsilon = {epsilon}.")
     return low

@@ -72,9 +72,13 @@ def is_affordable(problem: Problem) -> bool:
     """Whether all adversaries of a joint table can be looked at one by one."""
     if not isinstance(problem.model, JointTable):
         return False
-    tuples = len(problem.model.names)
-    sets = 1 if problem.knowledge.known is not None else 2 ** (tuples - 1)
-    return problem.model.probabilities.size * sets * tuples <= _LARGEST_WORK
+    sets = 1 if problem.knowledge.known is not None else 2 ** (len(problem.model.names) - 1)
+    return _work(problem.model, sets) <= _LARGEST_WORK
+
+
+def _work(table: JointTable, sets: int) -> float:
+    """Count the numbers in the conditional laws of so many unknown sets per target."""
+    return float(table.probabilities.size) * sets * len(table.names)
 
 
 def dual_bound(
@@ -131,9 +135,12 @@ class _Views:
         everyone = tuple(range(1, len(problem.model.names)))
         whole = _view(problem, 0, everyone, dp_epsilon) if everyone else None
         self.on_line = whole is not None and _line_of(whole) is not None
-        if not self.on_line and isinstance(problem.model, JointTable):
+        table = problem.model
+        if self.on_line or not isinstance(table, JointTable):
+            return
+        if _work(table, 2 ** (len(table.names) - 1)) <= _LARGEST_WORK:
             answers = problem.contributions.in_every_cell()
-            self.peeled = peeled_bounds(problem.model.probabilities, answers, dp_epsilon)
+            self.peeled = peeled_bounds(table.probabilities, answers, dp_epsilon)
 
     def view(self, case: Case) -> _View:
         """Condition the table on what the adversary knows."""

@@ -27,6 +27,7 @@ from pdp_calibrate.models import (
     CategoryGroup,
     JointTable,
     MarkovChain,
+    MarkovTree,
     Model,
     ModelSet,
 )
@@ -184,7 +185,7 @@ def _written_out(blocks: Blocks) -> Blocks:
     try:
         models = [
             block.to_table()
-            if isinstance(block, MarkovChain | BinaryGroup | CategoryGroup)
+            if isinstance(block, MarkovChain | MarkovTree | BinaryGroup | CategoryGroup)
             else block
             for block in blocks.models
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pdp_calibrate.adversaries import Adversaries
@@ -15,7 +15,7 @@ from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.engines import deadline_after
 from pdp_calibrate.engines.result import Bound
 from pdp_calibrate.engines.spending import Spending, spent
-from pdp_calibrate.errors import BudgetExceededError
+from pdp_calibrate.errors import BudgetExceededError, LedgerError
 from pdp_calibrate.ledger.entries import Entry
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import FloatArray
@@ -33,11 +33,19 @@ class Accounts:
         self._parts: dict[tuple[str, int], tuple[Contributions, FloatArray, float]] = {}
         self._added: tuple[str, int, Spending] = ("", 0, Spending())
 
-    def total(self, entries: Sequence[dict[str, Any]], draw: str) -> Spending:
-        """Add up the entries of one draw, going on from what was added up before."""
+    def total(self, state: Mapping[str, Any], draw: str) -> Spending:
+        """Add up the entries of one draw, going on from what was added up before.
+
+        Here or in the state itself: where entries are too many to be looked at one by one, it
+        holds what they add up to, under the same checksum.
+        """
+        entries: Sequence[dict[str, Any]] = state["entries"]
         added, done, total = self._added
         if added != draw or done > len(entries):
             done, total = 0, Spending()
+        kept = state.get("total")
+        if kept is not None and kept.get("draw") == draw and kept.get("entries", 0) > done:
+            done, total = kept["entries"], self._kept(kept, len(entries))
         for described in entries[done:]:
             if described.get("draw") == draw:
                 entry = Entry.from_dict(described)
@@ -46,6 +54,22 @@ class Accounts:
                 total = self.after(total, entry.queries, entry.scales, rows=entry.rows)
         self._added = (draw, len(entries), total)
         return total
+
+    def _kept(self, kept: Mapping[str, Any], entries: int) -> Spending:
+        try:
+            total = Spending.from_dict(kept)
+        except (KeyError, TypeError, ValueError) as error:
+            raise LedgerError("what the ledger adds up to is not what it should be.") from error
+        budgets = total.budgets
+        if budgets is None or len(budgets) != len(self._model.names) or kept["entries"] > entries:
+            raise LedgerError("what the ledger adds up to is about another model.")
+        return total
+
+    def keep(self, state: dict[str, Any], draw: str, total: Spending) -> None:
+        """Write down what all entries so far add up to, where that spares adding them up again."""
+        if total.only_budgets:
+            place = {"draw": draw, "entries": len(state["entries"])}
+            state["total"] = place | total.to_dict()
 
     def after(
         self, before: Spending, queries: Sequence[Query], scales: Sequence[float], *, rows: int
@@ -65,10 +89,12 @@ class Accounts:
         """Describe a query for JSON; a function by its table of values."""
         return (query.tabulate(self._model) if isinstance(query, Custom) else query).to_dict()
 
-    def bound(self, spending: Spending) -> Bound:
-        """Return the smallest sound bound on what was released together."""
+    def bound(self, spending: Spending, *, threshold: float | None = None) -> Bound:
+        """Return the smallest sound bound on what was released together, as `spent` does."""
         deadline = deadline_after(self._time_limit)
-        return spent(self._model, spending, self._adversaries, deadline=deadline)
+        return spent(
+            self._model, spending, self._adversaries, threshold=threshold, deadline=deadline
+        )
 
     def calibrate(
         self, query: Query | Sequence[Query], epsilon: float, *, rows: int
@@ -89,11 +115,12 @@ class Accounts:
         alone = calibrate(
             self._model, query, epsilon=budget, adversaries=self._adversaries, rows=rows
         )
-        scale = _nearly_smallest(
-            lambda at: self.bound(self.after(before, [query], [at], rows=rows)).value,
-            budget,
-            alone.scale,
-        )
+
+        def joint(scale: float) -> float:
+            after = self.after(before, [query], [scale], rows=rows)
+            return self.bound(after, threshold=budget).value
+
+        scale = _nearly_smallest(joint, budget, alone.scale)
         leakage = certified_leakage(self._model, [query], [scale], self._adversaries, rows=rows)
         return Calibration(
             model=self._model,
@@ -104,6 +131,15 @@ class Accounts:
             leakage=leakage,
             rows=rows,
         )
+
+
+def answers_of(
+    calibration: Calibration | JointCalibration,
+) -> tuple[tuple[Query, ...], tuple[float, ...]]:
+    """Return the queries of a release and the scale of each."""
+    if isinstance(calibration, Calibration):
+        return (calibration.query,), (calibration.scale,)
+    return calibration.queries, calibration.scales
 
 
 def _nearly_smallest(joint: Callable[[float], float], budget: float, low: float) -> float:

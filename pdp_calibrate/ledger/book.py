@@ -17,8 +17,9 @@ from pdp_calibrate.engines.black_box import substitution_budget
 from pdp_calibrate.engines.result import Bound
 from pdp_calibrate.engines.spending import Spending
 from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError, QueryError
-from pdp_calibrate.ledger.accounts import Accounts
-from pdp_calibrate.ledger.entries import Entry
+from pdp_calibrate.ledger.accounts import Accounts, answers_of
+from pdp_calibrate.ledger.entries import Entry, last_spent
+from pdp_calibrate.ledger.pages import Pages
 from pdp_calibrate.ledger.storage import FileStore, MemoryStore, Store
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of, names_of
@@ -76,36 +77,28 @@ class Ledger:
         everyone = Adversaries.all() if adversaries is None else adversaries
         everyone.resolve(model)
         store: Store = MemoryStore() if path is None else FileStore(path)
-        self._settle(model, checked_epsilon(epsilon), everyone, store, draw, time_limit)
-        state = {
+        self._settle(model, checked_epsilon(epsilon), everyone, Pages(store), draw, time_limit)
+        heading = {
             "schema": SCHEMA,
             "type": "Ledger",
             "epsilon": self._epsilon,
             "adversaries": everyone.to_dict(),
             "model": model.to_dict(),
-            "draws": [_checked_draw(draw)],
-            "entries": [],
         }
-        with store.locked():
-            if isinstance(store, FileStore) and store.exists:
-                raise LedgerError(
-                    f"there is a ledger at {store.path} already: use Ledger.open to go on with it."
-                )
-            store.write(state)
+        self._pages.start(heading, draw)
 
     def _settle(
         self,
         model: Model,
         epsilon: float,
         adversaries: Adversaries,
-        store: Store,
+        pages: Pages,
         draw: str,
         time_limit: float | None,
     ) -> None:
         self._model, self._epsilon, self._adversaries = model, epsilon, adversaries
-        self._store, self._draw = store, draw
+        self._pages, self._draw = pages, draw
         self._accounts = Accounts(model, adversaries, time_limit=time_limit)
-        self._seen: list[dict[str, Any]] = []
 
     @classmethod
     def open(
@@ -129,8 +122,8 @@ class Ledger:
         time_limit
             As for the class.
         """
-        store = FileStore(path)
-        state = store.read()
+        pages = Pages(FileStore(path))
+        state = pages.read()
         used = stored_model(state, model)
         if list(used.names) != names_of(field_of(state, "model")):
             raise LedgerError("the model given has other tuples than the ledger.")
@@ -141,7 +134,7 @@ class Ledger:
         adversaries = Adversaries.from_dict(field_of(state, "adversaries"))
         epsilon = checked_epsilon(field_of(state, "epsilon"))
         ledger = cls.__new__(cls)
-        cls._settle(ledger, used, epsilon, adversaries, store, chosen, time_limit)
+        cls._settle(ledger, used, epsilon, adversaries, pages, chosen, time_limit)
         return ledger
 
     @property
@@ -167,7 +160,7 @@ class Ledger:
     @property
     def spent(self) -> float:
         """The certified joint leakage of everything released about this draw."""
-        return self._last_spent(self._read())
+        return last_spent(self._pages.read()["entries"], self._draw)
 
     @property
     def remaining(self) -> float:
@@ -177,7 +170,7 @@ class Ledger:
     @property
     def history(self) -> tuple[Entry, ...]:
         """Everything that was released, about all draws, in order; no answers."""
-        return tuple(Entry.from_dict(entry) for entry in self._read()["entries"])
+        return tuple(Entry.from_dict(entry) for entry in self._pages.read()["entries"])
 
     def new_draw(self, name: str) -> None:
         """Turn to a new, independent draw of the data, with a budget of its own.
@@ -185,12 +178,7 @@ class Ledger:
         Yesterday's budget says nothing about today's data if today's are drawn independently of
         yesterday's. If they hang together, they belong into one model and one draw.
         """
-        with self._store.locked():
-            state = self._read()
-            if name in state["draws"]:
-                raise LedgerError(f"the ledger has a draw {name!r} already; its budget counts on.")
-            state["draws"].append(_checked_draw(name))
-            self._store.write(state)
+        self._pages.add_draw(name)
         self._draw = name
 
     def would_spend(
@@ -214,7 +202,7 @@ class Ledger:
         rows
             Number of independent instances that one answer is about.
         """
-        before = self._accounts.total(self._read()["entries"], self._draw)
+        before = self._accounts.total(self._pages.read(), self._draw)
         if (what is None) == (dp_epsilon is None):
             raise PdpError("would_spend takes either a release or dp_epsilon=, and not both.")
         if dp_epsilon is not None:
@@ -224,12 +212,12 @@ class Ledger:
             if what is None or epsilon is None:
                 raise PdpError("would_spend needs epsilon= beside a query.")
             what = self._accounts.calibrate(what, epsilon, rows=rows)
-        queries, scales = _answers(what)
+        queries, scales = answers_of(what)
         after = self._accounts.after(before, queries, scales, rows=what.rows)
         return self._accounts.bound(after).value
 
     def release(
-        self, query: Query | Sequence[Query], data: Any, *, epsilon: float | None
+        self, query: Query | Sequence[Query], data: Any, *, epsilon: float | None, **columns: Any
     ) -> Release | JointRelease:
         """Calibrate a query alone at ε, and release it if the joint leakage stays in the budget.
 
@@ -241,24 +229,27 @@ class Ledger:
             One instance (a mapping or Series), or a wide frame of independent rows.
         epsilon
             What this release may leak alone. None for the largest that fits, to a millionth.
+        **columns
+            ``value=``, ``by=`` and ``order_by=`` of a long frame, as in `Calibration.release`.
 
         Raises
         ------
         BudgetExceededError
             If everything together would leak more than the budget. No noise was drawn.
         """
-        one = isinstance(data, pd.Series | Mapping) or not hasattr(data, "__len__")
+        one = isinstance(data, pd.Series | Mapping) or not hasattr(data, "__len__") or columns
         rows = 1 if one else len(data)
         if epsilon is not None:
-            return self._accounts.calibrate(query, epsilon, rows=rows).release(data, ledger=self)
+            calibration = self._accounts.calibrate(query, epsilon, rows=rows)
+            return calibration.release(data, ledger=self, **columns)
         if not isinstance(query, Query):
             raise QueryError("epsilon=None is for a single query; give a list its ε.")
         for _ in range(_ATTEMPTS):
-            before = self._accounts.total(self._read()["entries"], self._draw)
-            calibration = self._accounts.largest(before, query, self._epsilon, rows=rows)
+            before = self._accounts.total(self._pages.read(), self._draw)
+            largest = self._accounts.largest(before, query, self._epsilon, rows=rows)
             with contextlib.suppress(BudgetExceededError):  # others spent in between: look again
-                return calibration.release(data, ledger=self)
-        return calibration.release(data, ledger=self)
+                return largest.release(data, ledger=self, **columns)
+        return largest.release(data, ledger=self, **columns)
 
     def charge(
         self, dp_epsilon: float, *, neighbours: str = "substitution", note: str = ""
@@ -288,7 +279,7 @@ class Ledger:
         """
         if calibration.model != self._model:
             raise LedgerError("the release was calibrated for another model than the ledger's.")
-        queries, scales = _answers(calibration)
+        queries, scales = answers_of(calibration)
         described = {
             "kind": "release",
             "queries": [self._accounts.stored(query) for query in queries],
@@ -304,14 +295,15 @@ class Ledger:
 
     def _record(self, add: Callable[[Spending], Spending], described: dict[str, Any]) -> Bound:
         """Check and write down, while nobody else can; durable when it returns."""
-        with self._store.locked():
-            state = self._read()
-            bound = self._accounts.bound(add(self._accounts.total(state["entries"], self._draw)))
+        with self._pages.changing() as state:
+            after = add(self._accounts.total(state, self._draw))
+            bound = self._accounts.bound(after)
             if not bound.value <= self._epsilon:
+                before = last_spent(state["entries"], self._draw)
                 raise BudgetExceededError(
                     f"this would bring the joint leakage of draw {self._draw!r} to"
                     f" {bound.value:.6g} (bound: {bound.method}), above the budget"
-                    f" {self._epsilon:.6g}; {self._last_spent(state):.6g} is spent. Nothing was"
+                    f" {self._epsilon:.6g}; {before:.6g} is spent. Nothing was"
                     " released. epsilon=None releases the most that fits."
                 )
             entry = described | {
@@ -321,36 +313,5 @@ class Ledger:
                 "method": bound.method,
             }
             state["entries"].append(entry)
-            self._store.write(state)
-            return bound
-
-    def _read(self) -> dict[str, Any]:
-        """Return the state; refuse one that has lost entries that this object has seen."""
-        state = self._store.read()
-        entries = state.get("entries")
-        if not isinstance(entries, list) or entries[: len(self._seen)] != self._seen:
-            raise LedgerError(
-                "the ledger on disk has lost entries since it was last read: an old copy was put"
-                " in its place. Restore the latest one."
-            )
-        self._seen = entries[:]
-        return state
-
-    def _last_spent(self, state: dict[str, Any]) -> float:
-        own = (one for one in reversed(state["entries"]) if one.get("draw") == self._draw)
-        last = next(own, None)
-        return 0.0 if last is None else Entry.from_dict(last).spent
-
-
-def _answers(
-    calibration: Calibration | JointCalibration,
-) -> tuple[tuple[Query, ...], tuple[float, ...]]:
-    if isinstance(calibration, Calibration):
-        return (calibration.query,), (calibration.scale,)
-    return calibration.queries, calibration.scales
-
-
-def _checked_draw(name: str) -> str:
-    if not isinstance(name, str) or not name:
-        raise LedgerError("a draw needs a name, such as '2026-11-17'.")
-    return name
+            self._accounts.keep(state, self._draw, after)
+        return bound

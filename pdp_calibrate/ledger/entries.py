@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -24,7 +24,7 @@ class Entry:
     spent: float
     """The certified joint leakage of the draw so far, this entry included."""
     method: str
-    """The bound in force: ``exact``, ``dual``, ``birkhoff``, ``shift`` or ``group``."""
+    """The bound in force: ``exact``, ``windows``, ``dual``, ``birkhoff``, ``shift`` or ``group``."""
     queries: tuple[Query, ...] = ()
     """What was answered."""
     scales: tuple[float, ...] = ()
@@ -76,3 +76,10 @@ class Entry:
             )
         except (PdpError, TypeError, ValueError) as error:
             raise LedgerError("an entry of the ledger is not what it should be.") from error
+
+
+def last_spent(entries: Sequence[Mapping[str, Any]], draw: str) -> float:
+    """Return what was spent after the last entry of the draw."""
+    own = (entry for entry in reversed(entries) if entry.get("draw") == draw)
+    last = next(own, None)
+    return 0.0 if last is None else Entry.from_dict(last).spent

@@ -107,7 +107,7 @@ class FileStore:
 
     def write(self, state: Mapping[str, Any]) -> None:
         """Write aside, sync, replace, sync the folder."""
-        content = json.dumps({**state, "checksum": _checksum(state)}, indent=1).encode()
+        content = _lines({**state, "checksum": _checksum(state)}).encode()
         # Held under the lock, so one name is enough, and what a crash leaves is written over.
         aside = self.path.with_name(self.path.name + ".tmp")
         try:
@@ -116,7 +116,7 @@ class FileStore:
             with aside.open("wb") as file:
                 file.write(content)
                 file.flush()
-                os.fsync(file.fileno())
+                _sync(file.fileno())
             aside.replace(self.path)
             _sync_folder(self.path.parent)
         except OSError as error:
@@ -128,6 +128,17 @@ class FileStore:
 def _checksum(state: Mapping[str, Any]) -> str:
     canonical = json.dumps(state, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _lines(state: Mapping[str, Any]) -> str:
+    """Write JSON with one line per entry; `json.dumps` with an indent is slow."""
+    fields = []
+    for key, value in state.items():
+        text = json.dumps(value)
+        if key == "entries" and value:
+            text = "[\n" + ",\n".join(map(json.dumps, value)) + "\n]"
+        fields.append(f"{json.dumps(key)}: {text}")
+    return "{\n" + ",\n".join(fields) + "\n}\n"
 
 
 def _untrustworthy(path: Path) -> LedgerError:
@@ -148,7 +159,7 @@ def _sync_folder(folder: Path) -> None:
     if sys.platform != "win32":
         handle = os.open(folder, os.O_RDONLY)
         try:
-            os.fsync(handle)
+            _sync(handle)
         finally:
             os.close(handle)
 
@@ -171,6 +182,9 @@ if sys.platform == "win32":
         os.lseek(handle, 0, os.SEEK_SET)
         msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
 
+    def _sync(handle: int) -> None:
+        os.fsync(handle)
+
 else:
     import fcntl
 
@@ -179,3 +193,8 @@ else:
 
     def _unlock(handle: int) -> None:
         fcntl.flock(handle, fcntl.LOCK_UN)
+
+    def _sync(handle: int) -> None:
+        os.fsync(handle)
+        if sys.platform == "darwin":  # there fsync leaves data in the cache of the drive
+            fcntl.fcntl(handle, fcntl.F_FULLFSYNC)

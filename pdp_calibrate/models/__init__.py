@@ -9,6 +9,7 @@ from pdp_calibrate.models.gaussian_families import GaussianGroup, GaussianSeries
 from pdp_calibrate.models.groups import BinaryGroup, CategoryGroup
 from pdp_calibrate.models.sets import ModelSet
 from pdp_calibrate.models.table import JointTable
+from pdp_calibrate.models.tree import MarkovTree
 from pdp_calibrate.models.unknown import Unknown
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "JointTable",
     "LoewnerBall",
     "MarkovChain",
+    "MarkovTree",
     "Model",
     "ModelSet",
     "SampledGaussian",

@@ -27,7 +27,7 @@ def joint_law(
         raise ModelError(f"{min(map(str, both))} has both a marginal and a conditional law.")
     names = (*marginals, *conditionals)
     domains = {name: checked_domain(law, name) for name, law in marginals.items()}
-    domains |= {name: _child_domain(name, table) for name, (_, table) in conditionals.items()}
+    domains |= {name: child_domain(name, table) for name, (_, table) in conditionals.items()}
     _check_parents(names, conditionals)
     check_sizes([len(domains[name]) for name in names])
     roots = [_factor(name, (), {(): law}, names, domains) for name, law in marginals.items()]
@@ -43,7 +43,8 @@ def joint_law(
     return names, tuple(domains[name] for name in names), joint
 
 
-def _child_domain(name: Hashable, table: Mapping[Any, Law]) -> Domain:
+def child_domain(name: Hashable, table: Mapping[Any, Law]) -> Domain:
+    """Return all values that the laws of a conditional table name, in their order."""
     values: dict[Hashable, None] = {}
     for law in table.values():
         values |= dict.fromkeys(law)
@@ -76,6 +77,20 @@ def _factor(
 ) -> FloatArray:
     """Write P(name | parents) as an array that broadcasts over all axes."""
     family = [*parents, name]
+    array = family_array(name, parents, table, domains)
+    order = sorted(range(len(family)), key=lambda axis: names.index(family[axis]))
+    shape = [len(domains[member]) if member in family else 1 for member in names]
+    return array.transpose(order).reshape(shape)
+
+
+def family_array(
+    name: Hashable,
+    parents: Sequence[Hashable],
+    table: Mapping[Any, Law],
+    domains: Mapping[Hashable, Domain],
+) -> FloatArray:
+    """Write P(name | parents) as an array with an axis per parent and a last one of its own."""
+    family = [*parents, name]
     array = np.full([len(domains[member]) for member in family], np.nan)
     for key, law in table.items():
         values = key if len(parents) != 1 else (key,)
@@ -90,7 +105,4 @@ def _factor(
         raise ModelError(f"the table of {name} must have a law for every value of its parents.")
     if np.any(array < 0) or np.any(np.abs(array.sum(axis=-1) - 1) > 1e-9):
         raise ModelError(f"the laws of {name} must be non-negative and sum to 1.")
-    array /= array.sum(axis=-1, keepdims=True)
-    order = sorted(range(len(family)), key=lambda axis: names.index(family[axis]))
-    shape = [len(domains[member]) if member in family else 1 for member in names]
-    return array.transpose(order).reshape(shape)
+    return np.asarray(array / array.sum(axis=-1, keepdims=True))

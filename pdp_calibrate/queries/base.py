@@ -96,7 +96,8 @@ def selected(over: Iterable[Hashable] | None, model: Model) -> tuple[Hashable, .
     if over is None:
         return model.names
     chosen = tuple(over)
-    unknown = [str(name) for name in chosen if name not in model.names]
+    there = set(model.names)
+    unknown = [str(name) for name in chosen if name not in there]
     if unknown:
         known = ", ".join(map(str, model.names[:12]))
         raise QueryError(f"the model has no tuple {', '.join(unknown)}; it has {known}.")

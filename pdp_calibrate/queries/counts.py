@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -11,7 +11,14 @@ import numpy as np
 from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.errors import QueryError
 from pdp_calibrate.models import Model
-from pdp_calibrate.models.base import field_of, from_json_value, json_value, plain
+from pdp_calibrate.models.base import (
+    Domain,
+    FloatArray,
+    field_of,
+    from_json_value,
+    json_value,
+    plain,
+)
 from pdp_calibrate.queries.base import OverTuples, refuse_continuous, selected, stored_over
 
 
@@ -45,12 +52,11 @@ class Count(OverTuples):
         nowhere = counted.difference(*(domains[name] for name in names))
         if nowhere:
             raise QueryError(f"{len(nowhere)} of the counted values are in no tuple's domain.")
-        return Contributions.additive(
-            [
-                np.array([float(name in names and value in counted) for value in domain])
-                for name, domain in domains.items()
-            ]
-        )
+
+        def added(domain: Domain, *, inside: bool) -> FloatArray:
+            return np.array([float(inside and value in counted) for value in domain])
+
+        return Contributions.additive(_each(model, names, added))
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the query for JSON."""
@@ -105,17 +111,13 @@ class Histogram(OverTuples):
         refuse_continuous(model, "Histogram")
         names = set(selected(self.over, model))
         categories = self.of(model)
-        return Contributions.additive(
-            [
-                np.array(
-                    [
-                        [float(name in names and value == category) for category in categories]
-                        for value in domain
-                    ]
-                )
-                for name, domain in zip(model.names, model.domains, strict=True)
-            ]
-        )
+
+        def added(domain: Domain, *, inside: bool) -> FloatArray:
+            return np.array(
+                [[float(inside and value == category) for category in categories] for value in domain]
+            )
+
+        return Contributions.additive(_each(model, names, added))
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the query for JSON."""
@@ -128,3 +130,17 @@ class Histogram(OverTuples):
         stored = field_of(described, "categories")
         chosen = None if stored is None else [from_json_value(value) for value in stored]
         return cls(categories=chosen, over=stored_over(described))
+
+
+def _each(
+    model: Model, names: Collection[Hashable], added: Callable[..., FloatArray]
+) -> list[FloatArray]:
+    """Return what each tuple adds, worked out once for tuples that are alike."""
+    alike: dict[tuple[int, bool], FloatArray] = {}
+    found = []
+    for name, domain in zip(model.names, model.domains, strict=True):
+        key = id(domain), name in names
+        if key not in alike:
+            alike[key] = added(domain, inside=key[1])
+        found.append(alike[key])
+    return found

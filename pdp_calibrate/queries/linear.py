@@ -11,7 +11,7 @@ import numpy as np
 from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.errors import ModelError, QueryError
 from pdp_calibrate.models import Model
-from pdp_calibrate.models.base import FloatArray, field_of, from_json_value, json_value
+from pdp_calibrate.models.base import Domain, FloatArray, field_of, from_json_value, json_value
 from pdp_calibrate.models.table import numeric_domain
 from pdp_calibrate.queries.base import OverTuples, Query, selected, stored_over
 
@@ -135,18 +135,26 @@ class Linear(Query):
         return cls(weights=weights, clamp=clamp)
 
 
+def _added(weight: float, domain: Domain, name: Hashable, divisor: int) -> FloatArray:
+    """Return what each value of one tuple adds."""
+    if weight == 0:
+        return np.zeros(len(domain))
+    try:
+        return np.asarray(weight * numeric_domain(domain, name) / divisor)
+    except ModelError as error:
+        raise QueryError(f"{error} A sum needs numbers; use Count for categories.") from error
+
+
 def _linear(
     model: Model, weights: Mapping[Hashable, float], *, divisor: int = 1, clamp: bool
 ) -> Contributions:
     factors = [weights.get(name, 0.0) / divisor for name in model.names]
     values: list[FloatArray] = []
+    alike: dict[tuple[int, float], FloatArray] = {}
     for name, domain in zip(model.names, model.domains, strict=True):
         weight = weights.get(name, 0.0)
-        if weight == 0:
-            values.append(np.zeros(len(domain)))
-            continue
-        try:
-            values.append(weight * numeric_domain(domain, name) / divisor)
-        except ModelError as error:
-            raise QueryError(f"{error} A sum needs numbers; use Count for categories.") from error
+        key = id(domain), weight
+        if key not in alike:
+            alike[key] = _added(weight, domain, name, divisor)
+        values.append(alike[key])
     return Contributions.additive(values, weights=factors, real=model.is_continuous, clamped=clamp)

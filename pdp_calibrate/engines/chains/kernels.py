@@ -5,7 +5,8 @@ far and the state at its end is held at every lattice point from 0 to the larges
 beyond these it falls like e^{−distance}. One step adds a tuple: shift the density by what the
 tuple's state adds, then apply the transition. The forms are those of `engines.groups.kernels`:
 DEFICITS keep what a density lacks to its mass, DENSITIES the density, LOGS its logarithm (and that
-of masses and transition).
+of masses and transition). LAWS leave the noise out: the joint law of the sum and the state, for
+releases repeated any number of times; see `repeats`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-DEFICITS, DENSITIES, LOGS = 0, 1, 2
+from pdp_calibrate.engines.chains.lines import widest
+
+DEFICITS, DENSITIES, LOGS, LAWS = 0, 1, 2, 3
 NOT, TAILS, WHOLE = 0, 1, 2  # over which outputs a window counts for the lower end
 
 
@@ -104,11 +107,14 @@ def advance(
 
 
 @numba.njit(cache=True)
-def compare(rows, masses, size, form):
+def compare(rows, masses, size, form, step, unit, tiny):
     """Return the largest log-ratio of two secrets' densities, at all points and at the ends.
 
-    −inf if fewer than two secrets are possible.
+    −inf if fewer than two secrets are possible. For laws, a bound on the largest log-ratio of any
+    two averages of a likelihood that changes by at most e^step from point to point.
     """
+    if form == LAWS:
+        return widest(rows, masses, size, step, unit, tiny), -np.inf
     impossible = -np.inf if form == LOGS else 0.0
     secrets = 0
     scales = np.empty(len(masses))
@@ -147,7 +153,7 @@ def compare(rows, masses, size, form):
 
 @numba.njit(cache=True)
 def run_right(
-    left, left_masses, size, points, matrix, step, decay, lack, form,
+    left, left_masses, size, points, matrix, step, unit, tiny, decay, lack, form,
     known_up, known_low, none_up, none_low, known_cost, none_cost, prune_cost, threshold,
     buffers, shifted,
 ):  # fmt: skip
@@ -161,6 +167,8 @@ def run_right(
         points[b − 1]: what the states of the tuple b steps to the right add.
     matrix
         P[v, w], or its logarithm.
+    unit, tiny
+        Relative error of a mass, and what it may have lost to underflow, for laws.
     known_up, none_up
         At b: what to add to the leakage of the window that ends at a known tuple b steps away,
         or that has b unknown tuples up to the end of the chain; −inf where there is none.
@@ -200,7 +208,7 @@ def run_right(
         worst = -np.inf
         if known_up[b] > -np.inf or known_low[b] != NOT or pruning:
             for u in range(states):
-                whole, ends = compare(here[:, u], masses[:, u], size, form)
+                whole, ends = compare(here[:, u], masses[:, u], size, form, step, unit, tiny)
                 worst = max(worst, whole)
                 if whole + known_up[b] > upper:
                     upper, upper_at, upper_known = whole + known_up[b], b, True
@@ -211,7 +219,7 @@ def run_right(
             for v in range(secrets):
                 _mix(here[v], flat, size, form, summed[v])
                 totals[v] = _mixed_mass(masses[v], flat, form)
-            whole, ends = compare(summed, totals, size, form)
+            whole, ends = compare(summed, totals, size, form, step, unit, tiny)
             if whole + none_up[b - 1] > upper:
                 upper, upper_at, upper_known = whole + none_up[b - 1], b - 1, False
             gain = (whole if none_low[b - 1] == WHOLE else ends) - none_cost[b - 1]

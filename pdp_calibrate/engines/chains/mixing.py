@@ -54,6 +54,11 @@ def diameters(kernel: FloatArray, most: int) -> tuple[FloatArray, FloatArray]:
     return found, rarest
 
 
+def diameter_of(kernel: FloatArray) -> float:
+    """Bound the Hilbert diameter of one kernel, rounding included."""
+    return _diameter(kernel) + 8 * (len(kernel) + 2) * UNIT_ROUNDOFF
+
+
 def _diameter(power: FloatArray) -> float:
     """Largest log cross-ratio; states that are never reached do not count."""
     reached = power[:, power.max(axis=0) > 0]

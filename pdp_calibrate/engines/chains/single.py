@@ -44,7 +44,7 @@ def search_one(problem: Problem, setup: Setup, scale: float) -> Found:
     walk = Walk(
         setup, setup.lattice(reach), scale, target=target, left=left.distance, right=right.distance
     )
-    outcome = _window(walk, place, left, right, code=TAILS if hidden else WHOLE)
+    outcome = one_window(walk, place, left, right, code=TAILS if hidden else WHOLE)
     value = max(0.0, outcome.upper + walk.error)
     found = Found(value=value, lower=0.0, witness=None, target=target, unknown=unknown)
     if "far" in (left.kind, right.kind):
@@ -57,7 +57,7 @@ def search_one(problem: Problem, setup: Setup, scale: float) -> Found:
     return dataclasses.replace(found, lower=lower, witness=witness)
 
 
-def _window(walk: Walk, place: Place, left: Side, right: Side, code: int) -> Outcome:
+def one_window(walk: Walk, place: Place, left: Side, right: Side, code: int) -> Outcome:
     """Compare the secrets in one window, for all values of its ends."""
     setup, outcome = walk.setup, Outcome()
     cost = sum(setup.diameters[side.distance] for side in (left, right) if side.kind == "far")

@@ -7,7 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from pdp_calibrate.engines.chains.kernels import DEFICITS, DENSITIES, LOGS, advance, run_right
+from pdp_calibrate.engines.chains.kernels import (
+    DEFICITS,
+    DENSITIES,
+    LAWS,
+    LOGS,
+    advance,
+    run_right,
+)
 from pdp_calibrate.engines.chains.lattice import Lattice
 from pdp_calibrate.engines.chains.setup import Setup
 from pdp_calibrate.engines.chains.windows import Ends, Side
@@ -19,7 +26,10 @@ _DEEPEST = 600.0  # logarithms up to here are far from underflow, products inclu
 
 
 class Walk:
-    """Windows around one target (or around all of them, where the chain looks alike)."""
+    """Windows around one target (or around all of them, where the chain looks alike).
+
+    With `laws`, the law of each window's sum is walked instead of the density of the noisy sum.
+    """
 
     def __init__(
         self,
@@ -30,6 +40,7 @@ class Walk:
         target: int | None,
         left: int,
         right: int,
+        laws: bool = False,
     ) -> None:
         self.setup, self.scale = setup, scale
         place = 0 if target is None else target
@@ -50,8 +61,12 @@ class Walk:
         self.form = DEFICITS if width <= 1 else DENSITIES
         if not width + deepest <= _DEEPEST:
             self.form = LOGS
+        self.is_deep = self.form == LOGS
+        self.tiny = 1e-310 * float(np.exp(min(deepest, _DEEPEST)))
+        if laws:
+            self.form = LAWS
         gaps = np.arange(total + 1) * self.step
-        self.decay = np.exp(-gaps)
+        self.decay = np.where(gaps > 0, 0.0, 1.0) if laws else np.exp(-gaps)
         self.lack = -np.expm1(-gaps) if self.form == DEFICITS else np.zeros(total + 1)
         # Copies, because compiled code tells read-only arrays and other layouts apart.
         self.matrix = np.array(setup.log_kernel if self.form == LOGS else setup.kernel)
@@ -74,6 +89,9 @@ class Walk:
         """
         states = self.setup.states
         operations = (states + 4) * (steps + 2) + states**3 + 24
+        self.unit = 4 * UNIT_ROUNDOFF * operations
+        if self.form == LAWS:
+            return 0.0  # every comparison of laws includes its own
         if self.form == DEFICITS:
             return 16 * UNIT_ROUNDOFF * width * operations
         if self.form == DENSITIES:
@@ -153,7 +171,7 @@ class Walk:
         known_cost = self.left_costs[inside] + self.right_costs[np.clip(steps - 1, 0, last)]
         found: tuple[tuple[float, int, bool], tuple[float, int, bool, int], float] = run_right(
             np.ascontiguousarray(rows), np.ascontiguousarray(masses), size, self.right,
-            self.matrix, self.step, self.decay, self.lack, self.form,
+            self.matrix, self.step, self.unit, self.tiny, self.decay, self.lack, self.form,
             ends.known_up + known_cost, ends.known_low, ends.none_up + none_cost, ends.none_low,
             known_cost, none_cost, prune_cost + known_cost, threshold, self.buffers, self.shifted,
         )  # fmt: skip

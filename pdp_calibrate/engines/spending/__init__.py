@@ -5,7 +5,8 @@ Leakages of correlated data do not add up, so every release so far counts at onc
 - the exact search of the joint answer, for tables whose grid of outputs is not too large, and for
   Gaussian tuples always (there the leakages of one adversary do add up);
 - the dual program, on tables: costs |f − f'|/λ of all answers and ε₀ of all other mechanisms;
-- Birkhoff's contraction, on Markov chains: plain-DP budgets per tuple, added up;
+- windows, on Markov chains whose releases all are of one query (or multiples of it);
+- Birkhoff's contraction, on Markov chains and trees: plain-DP budgets per tuple, added up;
 - the group bound: all tuples that depend on each other move at once.
 
 **Adaptive releases.** Let queries and scales be chosen from what came out before. On each course r
@@ -17,6 +18,7 @@ than the budget. It must not be continued for other reasons that depend on the d
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -38,6 +40,7 @@ def spent(
     spending: Spending,
     adversaries: Adversaries,
     *,
+    threshold: float | None = None,
     deadline: float = math.inf,
 ) -> Bound:
     """Return the smallest sound bound on what everything together leaks.
@@ -50,6 +53,8 @@ def spent(
         What was released.
     adversaries
         Against whom.
+    threshold
+        If given, only whether the bound exceeds this matters, which is found out sooner.
     deadline
         Value of `time.monotonic()` after which searches stop with what they have.
 
@@ -63,14 +68,14 @@ def spent(
     >>> round(bound.value, 4), bound.method
     (1.1854, 'exact')
     """
-    if not spending.parts and spending.dp_epsilon == 0:
+    if not spending.parts and not spending.only_budgets and spending.dp_epsilon == 0:
         return Bound(value=0.0, method="nothing")
     if len(spending.parts) == 1 and spending.dp_epsilon == 0:
         found = _single(model, spending, adversaries, deadline)
     elif _mixes_clamping(model, spending):
         found = _added(model, spending, adversaries, deadline)
     else:
-        found = _together(model, spending, adversaries, deadline)
+        found = _together(model, spending, adversaries, threshold, deadline)
     value = found.value
     if spending.rounding:
         value = math.nextafter(value + spending.rounding, math.inf)
@@ -86,15 +91,21 @@ def _single(model: Model, spending: Spending, adversaries: Adversaries, deadline
     return Bound(value=found.value, method="exact")
 
 
-def _together(model: Model, spending: Spending, adversaries: Adversaries, deadline: float) -> Bound:
+def _together(
+    model: Model,
+    spending: Spending,
+    adversaries: Adversaries,
+    threshold: float | None,
+    deadline: float,
+) -> Bound:
     """Return the largest, over independent blocks, of the smallest bound on each."""
-    merged = spending.merged()
+    merged, apart_by = spending.merged()
     small = merged.is_small(model)
     joined = merged.joined(model) if small else nothing_about(model)
     leaves = split(model, joined, adversaries, expand=False)
     if not leaves:
         raise UnsupportedQueryError("no adversary of the set attacks any tuple of the model.")
-    alone = small and len(spending.parts) <= _MOST_SEARCHED and not spending.dp_epsilon
+    alone = small and 0 < len(spending.parts) <= _MOST_SEARCHED and not spending.dp_epsilon
     apart = split(model, spending.joined(model), adversaries, expand=False) if alone else leaves
     budgets = dict(zip(model.names, spending.tuple_budgets(model), strict=True))
     found = Bound(value=0.0, method="nothing")
@@ -104,6 +115,7 @@ def _together(model: Model, spending: Spending, adversaries: Adversaries, deadli
             separate=separate if alone else None,
             budgets=None if small else np.array([budgets[name] for name in problem.names]),
             dp_epsilon=spending.dp_epsilon,
+            threshold=threshold,
         )
         found = found.or_worse(leaf_bound(leaf, deadline))
     if alone and any(problem.hidden_noise for problem in leaves):
@@ -111,6 +123,8 @@ def _together(model: Model, spending: Spending, adversaries: Adversaries, deadli
         if all(is_searchable(problem) for problem in whole):
             searched, _ = worst(whole, 1.0, deadline=deadline)
             found = found.or_better(Bound(value=searched.value, method="exact"))
+    if apart_by:
+        found = dataclasses.replace(found, value=(found.value + apart_by) * ROUND_UP)
     return found
 
 

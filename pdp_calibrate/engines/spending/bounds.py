@@ -11,14 +11,16 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from pdp_calibrate.engines import worst
+from pdp_calibrate.engines.chains.repeats import repeated_bound
 from pdp_calibrate.engines.dual import dual_bound, is_affordable
 from pdp_calibrate.engines.problem import Problem
 from pdp_calibrate.engines.result import Bound
 from pdp_calibrate.engines.spending.directions import few_directions
 from pdp_calibrate.engines.spending.families import LARGEST_GROUP, chain_bound, group_of_two_values
 from pdp_calibrate.engines.spending.total import ROUND_UP
+from pdp_calibrate.engines.trees import tree_bounds
 from pdp_calibrate.errors import UnsupportedQueryError
-from pdp_calibrate.models import BinaryGroup, Gaussian, JointTable, MarkovChain
+from pdp_calibrate.models import BinaryGroup, Gaussian, JointTable, MarkovChain, MarkovTree
 from pdp_calibrate.models.base import FloatArray
 
 _LARGEST_GRID = 2**22  # answers times outputs of a joint search
@@ -39,6 +41,9 @@ class Leaf:
     budgets: FloatArray | None
     """Per tuple, where the contributions are too many; else they follow from these."""
     dp_epsilon: float
+    """The plain-DP budget of whatever else was released."""
+    threshold: float | None = None
+    """If given, only whether the bound exceeds this matters."""
 
     @property
     def tuple_budgets(self) -> FloatArray:
@@ -58,6 +63,8 @@ def leaf_bound(leaf: Leaf, deadline: float) -> Bound:
             found = Bound(value=value, method=method).or_better(found)
         if value is not None and method in ("exact", "shift"):
             break  # nothing is smaller
+        if leaf.threshold is not None and found.value <= leaf.threshold:
+            break
     if math.isinf(found.value):
         raise UnsupportedQueryError(
             "no sound bound covers these releases together on this model; release the queries as"
@@ -102,7 +109,14 @@ def _dual(leaf: Leaf, deadline: float) -> float | None:
     table = _as_table(leaf.problem)
     if table is None or not is_affordable(table):
         return None
-    return dual_bound(table, dp_epsilon=leaf.dp_epsilon, deadline=deadline)
+    limit = leaf.threshold
+    return dual_bound(
+        table,
+        dp_epsilon=leaf.dp_epsilon,
+        incumbent=0.0 if limit is None else limit,
+        enough=math.inf if limit is None else limit,
+        deadline=deadline,
+    )
 
 
 def _group(leaf: Leaf, deadline: float) -> float | None:
@@ -128,13 +142,24 @@ def _group(leaf: Leaf, deadline: float) -> float | None:
     return together * ROUND_UP
 
 
-def _chain(leaf: Leaf, deadline: float) -> float | None:
-    """Let the chain forget what other tuples told."""
+def _forgetful(leaf: Leaf, deadline: float) -> float | None:
+    """Let a chain or a tree forget what other tuples told."""
     del deadline
-    problem = leaf.problem
-    if not isinstance(problem.model, MarkovChain):
+    model, knowledge = leaf.problem.model, leaf.problem.knowledge
+    if isinstance(model, MarkovTree):
+        bounds = tree_bounds(model, leaf.tuple_budgets, knowledge)
+        return float(bounds[list(knowledge.targets)].max())
+    if not isinstance(model, MarkovChain):
         return None
-    return chain_bound(problem.model, leaf.tuple_budgets, problem.knowledge)
+    return chain_bound(model, leaf.tuple_budgets, knowledge)
+
+
+def _windows(leaf: Leaf, deadline: float) -> float | None:
+    """Walk the windows of a chain, where all releases are of one query."""
+    if leaf.budgets is not None or leaf.dp_epsilon:
+        return None
+    incumbent = 0.0 if leaf.threshold is None else leaf.threshold
+    return repeated_bound(leaf.problem, incumbent=incumbent, deadline=deadline)
 
 
 def _counts(leaf: Leaf, deadline: float) -> float | None:
@@ -160,9 +185,10 @@ def _is_alike(leaf: Leaf) -> bool:
 
 _BOUNDS: tuple[tuple[str, Callable[[Leaf, float], float | None]], ...] = (
     ("group", _group),
-    ("birkhoff", _chain),
+    ("birkhoff", _forgetful),
     ("shift", _shift),
     ("exact", _exact),
+    ("windows", _windows),
     ("dual", _counts),
     ("dual", _dual),
 )

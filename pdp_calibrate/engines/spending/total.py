@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from pdp_calibrate.models.base import FloatArray
 
 ROUND_UP = 1 + 16 * UNIT_ROUNDOFF
 _LARGEST_JOINED = 20_000  # numbers: tuples times answers
+_LARGEST_KEPT = 10 * _LARGEST_JOINED  # before multiples of a query are counted as one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,18 +35,24 @@ class Spending:
     """The plain-DP budgets (substitution) of all other mechanisms, added up."""
     budgets: FloatArray | None = None
     """Per tuple, how far it alone can move the likelihood of all answers: Σ_m LS_j(f_m)/λ_m."""
+    only_budgets: bool = False
+    """Whether there were too many answers to keep `parts`, and `budgets` stand for all of them."""
 
     def plus(
         self, part: Contributions, scale: float, *, ranges: FloatArray, rounding: float
     ) -> Spending:
         """Return the spending after one more answer; `ranges` are its LS_j."""
         added = ranges / scale * ROUND_UP
+        parts, scales = (*self.parts, part), (*self.scales, scale)
+        distinct = {id(one): one.coordinates * len(one.values) for one in parts}
+        many = self.only_budgets or (not part.real and sum(distinct.values()) > _LARGEST_KEPT)
         return dataclasses.replace(
             self,
-            parts=(*self.parts, part),
-            scales=(*self.scales, scale),
+            parts=() if many else parts,
+            scales=() if many else scales,
             rounding=(self.rounding * ROUND_UP) + 2 * rounding / scale,
             budgets=added if self.budgets is None else (self.budgets + added) * ROUND_UP,
+            only_budgets=many,
         )
 
     def plus_mechanism(self, dp_epsilon: float) -> Spending:
@@ -51,23 +60,47 @@ class Spending:
         total = (self.dp_epsilon + dp_epsilon) * (ROUND_UP if self.dp_epsilon else 1.0)
         return dataclasses.replace(self, dp_epsilon=total)
 
-    def merged(self) -> Spending:
+    def to_dict(self) -> dict[str, Any]:
+        """Describe for JSON what stands for too many answers."""
+        budgets = [] if self.budgets is None else self.budgets.tolist()
+        return {"budgets": budgets, "rounding": self.rounding, "dp_epsilon": self.dp_epsilon}
+
+    @classmethod
+    def from_dict(cls, described: Mapping[str, Any]) -> Spending:
+        """Undo `to_dict`."""
+        numbers = np.array(described["budgets"], dtype=np.float64)
+        sums = [float(described[key]) for key in ("rounding", "dp_epsilon")]
+        if numbers.ndim != 1 or not np.all(np.isfinite(numbers)) or min(*numbers, *sums) < 0:
+            raise ValueError("budgets must be numbers, zero or more.")
+        return cls(rounding=sums[0], dp_epsilon=sums[1], budgets=numbers, only_budgets=True)
+
+    def merged(self) -> tuple[Spending, float]:
         """Return the same with repeated queries as one, of the scale at which its costs are equal.
 
         The costs |f − f'|/λ_m of one query add up, so for every bound that uses only costs it
-        counts as if released once with scale 1/Σ 1/λ_m.
+        counts as if released once with scale 1/Σ 1/λ_m. So does a multiple of it, such as the mean
+        beside the sum, or the count of all others; the second number is what it costs in nats that
+        they are so only up to rounding.
         """
-        totals: dict[int, list[float]] = {}
+        rates: dict[int, list[float]] = {}
         for part, scale in zip(self.parts, self.scales, strict=True):
-            totals.setdefault(id(part), []).append(1 / scale)
-        if len(totals) == len(self.parts):
-            return self
+            rates.setdefault(id(part), []).append(1 / scale)
         distinct = {id(part): part for part in self.parts}
+        if len(self.parts) <= 1:
+            return self, 0.0
+        kept: dict[int | bytes, tuple[Contributions, list[float]]] = {}
+        moved = 0.0
+        for part in distinct.values():
+            first, totals = kept.setdefault(_direction(part), (part, []))
+            factor, error = _multiple(part, first)
+            totals += [factor * rate for rate in rates[id(part)]]
+            moved += 2 * error * math.fsum(rates[id(part)])
         scales = tuple(
             1 / one[0] if len(one) == 1 else 1 / (math.fsum(one) * ROUND_UP)
-            for one in totals.values()
+            for _, one in kept.values()
         )
-        return dataclasses.replace(self, parts=tuple(distinct.values()), scales=scales)
+        parts = tuple(part for part, _ in kept.values())
+        return dataclasses.replace(self, parts=parts, scales=scales), moved * ROUND_UP
 
     def joined(self, model: Model) -> Contributions:
         """Return one answer in units of the noise."""
@@ -80,6 +113,8 @@ class Spending:
 
     def is_small(self, model: Model) -> bool:
         """Whether all answers together can be looked at, rather than their budgets alone."""
+        if self.only_budgets:
+            return False
         numbers = sum(part.coordinates for part in self.parts) * len(model.names)
         return numbers <= _LARGEST_JOINED
 
@@ -91,6 +126,28 @@ class Spending:
         for part, scale in zip(self.parts, self.scales, strict=True):
             total += part.tuple_ranges() / scale
         return total * ROUND_UP
+
+
+def _direction(part: Contributions) -> int | bytes:
+    """Return what answers share that are, up to rounding, multiples of each other."""
+    moves = part.moves
+    peak = 0.0 if moves is None else float(moves[int(np.abs(moves).argmax())])
+    if moves is None or not peak:
+        return id(part)
+    return (np.round(moves / peak, 12) + 0.0).tobytes()  # no negative zeros
+
+
+def _multiple(part: Contributions, first: Contributions) -> tuple[float, float]:
+    """Return the factor between two answers, and how far they are from multiples at most."""
+    if part is first or part.moves is None or first.moves is None:
+        return 1.0, 0.0
+    place = int(np.abs(first.moves).argmax())
+    factor = float(part.moves[place] / first.moves[place])
+    apart = np.abs(part.moves - factor * first.moves)
+    starts = np.cumsum([0, *part.sizes[:-1]])
+    error = float(np.maximum.reduceat(apart, starts).sum())
+    size = part.magnitude + first.magnitude
+    return abs(factor), (error + 16 * UNIT_ROUNDOFF * size * max(1.0, abs(factor))) * ROUND_UP
 
 
 def nothing_about(model: Model) -> Contributions:
