@@ -16,9 +16,10 @@ import numpy as np
 from pdp_calibrate.adversaries import Witness
 from pdp_calibrate.engines.problem import Problem
 from pdp_calibrate.engines.result import Found
-from pdp_calibrate.engines.tables.branches import search_branches, work_of
+from pdp_calibrate.engines.tables.branches import prepared, search_branches, work_of
 from pdp_calibrate.engines.tables.events import Events, conditional_laws
 from pdp_calibrate.engines.tables.grid import grid_of
+from pdp_calibrate.engines.tables.hiding import search_hidden, steps_of
 from pdp_calibrate.engines.tables.independence import (
     Split,
     group_problem,
@@ -119,6 +120,12 @@ def _search(
         return search_logspace(problem, setting, scale, incumbent, clock)
     if grid is None or work_of(setting, grid) > _line_work(setting):
         return search_lines(setting, incumbent, clock)
+    steps = steps_of(setting)
+    if steps is not None:
+        search, error = prepared(setting, grid, incumbent, clock)
+        outcome = search_hidden(search, steps, incumbent, error)
+        if outcome.attack is not None or outcome.upper <= incumbent:
+            return outcome
     return search_branches(setting, grid, incumbent, clock)
 
 
