@@ -36,6 +36,7 @@ from pdp_calibrate.engines.tables.workers import Clock
 from pdp_calibrate.models.base import FloatArray
 
 _LARGEST_GRID_WORK = 3e11  # numbers, minutes: vectors with more outputs get a bracket instead
+_LARGE_SET = 1024  # cells from which sorted mixtures compare one set per target sooner than the tree
 _LARGEST_LOG_WORK = 1e9  # pairs of atom and output, each an exponential
 
 
@@ -44,6 +45,7 @@ def search(
     scale: float | FloatArray,
     *,
     incumbent: float = 0.0,
+    enough: float = np.inf,
     deadline: float = np.inf,
 ) -> Found:
     """Find the worst adversary of a joint table.
@@ -56,14 +58,16 @@ def search(
         The Laplace scale λ, or one per output coordinate.
     incumbent
         Adversaries who cannot leak more than this need not be told apart.
+    enough
+        A long search may stop, with a wide bracket, once somebody is found to leak more than this.
     deadline
         Value of `time.monotonic()` after which the rest counts with a bound.
     """
     setting = setting_of(problem, scale)
     split = independent_groups(setting)
     if split is not None:
-        return _search_groups(problem, setting, split, scale, incumbent, deadline)
-    clock = Clock(deadline)
+        return _search_groups(problem, setting, split, scale, incumbent, enough, deadline)
+    clock = Clock(deadline, enough=enough)
     outcome = NOTHING
     admits_strongest = setting.knowledge.admits_strongest
     if admits_strongest and not problem.hidden_noise:
@@ -85,6 +89,7 @@ def _search_groups(
     split: Split,
     scale: float | FloatArray,
     incumbent: float,
+    enough: float,
     deadline: float,
 ) -> Found:
     """Search each independent group alone, each with the worst so far as its incumbent."""
@@ -93,7 +98,7 @@ def _search_groups(
         part = group_problem(problem, setting, group)
         if part.knowledge.targets:
             threshold = max(incumbent, worst.lower) if worst else incumbent
-            found = search(part, scale, incumbent=threshold, deadline=deadline)
+            found = search(part, scale, incumbent=threshold, enough=enough, deadline=deadline)
             found = put_back(found, problem, setting, group, split.error)
             worst = found if worst is None else worst.or_worse(found)
     if worst is None:
@@ -109,6 +114,10 @@ def _search(
     clock: Clock,
 ) -> Outcome:
     """Search everyone but those who know everyone else, by the means that suit the answers."""
+    one_set = setting.knowledge.known is not None or setting.knowledge.most == 0
+    is_line = setting.coordinates == 1 and setting.fits_linear_space
+    if one_set and is_line and setting.probabilities.size > _LARGE_SET:
+        return search_lines(setting, incumbent, clock)
     grid = grid_of(setting) if setting.fits_linear_space else None
     if setting.coordinates > 1:
         if grid is not None and work_of(setting, grid) <= _LARGEST_GRID_WORK:

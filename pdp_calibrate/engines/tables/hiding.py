@@ -15,7 +15,7 @@ from pdp_calibrate.engines.tables.climb import climb
 from pdp_calibrate.engines.tables.hiding_bound import first_intervals
 from pdp_calibrate.engines.tables.hiding_nodes import explore_hidden, room_for
 from pdp_calibrate.engines.tables.onepass import target_bound
-from pdp_calibrate.engines.tables.outcome import Attack, Outcome, bracket
+from pdp_calibrate.engines.tables.outcome import NOTHING, Attack, Outcome, bracket
 from pdp_calibrate.engines.tables.setting import Setting
 from pdp_calibrate.engines.tables.workers import run
 from pdp_calibrate.models.base import FloatArray
@@ -84,17 +84,20 @@ def search_hidden(search: BranchSearch, steps: Steps, incumbent: float, error: f
     """Return the worst of all adversaries but those who know everyone else."""
     setting = search.setting
     error += 2 * steps.moved
-    outcome = climb(search, error)
+    # Whoever asks for anybody above some leakage has a good start already.
+    outcome = climb(search, error) if search.clock.enough == math.inf else NOTHING
     # Whoever is cut at the bar must stay below the incumbent, rounding included.
     bar = max(incumbent - 2 * error, math.log(_LEAST_RATIO), outcome.lower - error)
-    shared = np.array([math.exp(bar)])
+    shared = np.array([math.exp(bar), math.exp(min(search.clock.enough, 700.0))])
     parts = _run(search, steps, shared)
     for part in parts:
         if part is not None and part.ratio > 0:
             attack = _attack(steps, part.found)
             outcome = outcome.or_worse(bracket(math.log(part.ratio), 0.0, error, attack))
     upper = max(outcome.upper, math.nextafter(math.log(shared[0]) + error, math.inf))
-    if not all(part is not None and part.complete for part in parts):
+    if shared[0] > shared[1]:
+        upper = max(upper, setting.furthest)
+    elif not all(part is not None and part.complete for part in parts):
         for target in setting.knowledge.targets:
             ceiling = target_bound(setting, search.grid, target) + error
             upper = max(upper, min(setting.furthest, ceiling))

@@ -54,7 +54,7 @@ def explore_hidden(
     fewest, most
         How many tuples may be hidden.
     shared
-        [largest ratio so far]; raised when a larger one is found.
+        [largest ratio so far, ratio that is enough]; the first is raised when a larger one is found.
     stop
         stop[0] becomes true when time is up.
     bounded
@@ -99,7 +99,7 @@ def explore_hidden(
                 ceilings[level], shared, scaled, inverses, masks, best, found,
             )  # fmt: skip
         is_new = False
-        if stop[0]:
+        if stop[0] or shared[0] > shared[1]:
             return best, False
         if start < 0 and chosen >> place & 1 == 0:
             place += 1
