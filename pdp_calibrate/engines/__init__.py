@@ -15,7 +15,7 @@ from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.engines.problem import Problem, split
 from pdp_calibrate.engines.result import Found, Leakage
 from pdp_calibrate.errors import ModelError, PdpError, QueryError, UnsupportedQueryError
-from pdp_calibrate.models import Model
+from pdp_calibrate.models import JointTable, Model
 from pdp_calibrate.queries import Query, lower
 
 _ENGINES = {
@@ -93,15 +93,24 @@ def leakage(
 
 
 def worst(
-    problems: Sequence[Problem], scale: float, *, incumbent: float = 0.0, deadline: float
+    problems: Sequence[Problem],
+    scale: float,
+    *,
+    incumbent: float = 0.0,
+    enough: float = math.inf,
+    deadline: float,
 ) -> tuple[Found, Problem]:
-    """Search all problems, each with the worst found so far as its incumbent."""
+    """Search all problems, each with the worst found so far as its incumbent.
+
+    Searches that can stop early do so once somebody is found to leak more than `enough`.
+    """
     best: tuple[Found, Problem] | None = None
     lower_end: Found | None = None
     for problem in problems:
         threshold = max(incumbent, best[0].value) if best else incumbent
         search = _engine(problem.model)
-        found = search(problem, scale, incumbent=threshold, deadline=deadline)
+        stops = {"enough": enough} if isinstance(problem.model, JointTable) else {}
+        found = search(problem, scale, incumbent=threshold, deadline=deadline, **stops)
         if best is None or found.value > best[0].value:
             best = found, problem
         if lower_end is None or found.lower > lower_end.lower:

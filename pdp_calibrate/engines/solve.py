@@ -9,9 +9,10 @@ the worst and they are few; then one or two searches over everyone are enough.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from pdp_calibrate.engines import worst
 from pdp_calibrate.engines.monotone import smallest_scale
@@ -20,6 +21,7 @@ from pdp_calibrate.engines.result import Found
 from pdp_calibrate.errors import CalibrationError
 
 _HEADROOM = 1 - 1e-12  # equally bad adversaries differ by rounding: solve a hair below ε
+_FAR_ABOVE = 1.03  # of ε: whoever leaks more is dealt with before the others are looked at
 _NEGLIGIBLE = 1e-9  # of the scale that group privacy needs
 _MAXIMAL_SEARCHES = 10_000
 _CLIMBED_TUPLES = 20  # up to here all neighbours of an adversary are looked at
@@ -56,15 +58,28 @@ def certified_scale(
     def upper_end(adversary: Problem, at: float) -> float:
         return leak(adversary, at).value
 
+    def climbed(
+        part: Problem, within: Problem, target: int, unknown: tuple[int, ...], at: float
+    ) -> tuple[int, ...]:
+        return _local_worst(
+            within, target, unknown, lambda others: upper_end(part.restricted(target, others), at)
+        )
+
     whole = {id(extreme): (extreme, problem) for problem in problems
              for extreme in problem.extremes()}  # fmt: skip
     extremes = [extreme for extreme, _ in whole.values()]
     candidates: dict[tuple[int, int, tuple[int, ...]], Problem] = {}
+    named: set[tuple[int, int, tuple[int, ...]]] = set()
     scale, step = low, 1e-12
     for everyone in filter(None, (extremes, list(problems))):
         for _ in range(_MAXIMAL_SEARCHES):
             found, problem = leakage_with_rounding(
-                everyone, scale, rounding=rounding, incumbent=epsilon, deadline=deadline
+                everyone,
+                scale,
+                rounding=rounding,
+                incumbent=epsilon,
+                enough=_FAR_ABOVE * epsilon,
+                deadline=deadline,
             )
             if found.value <= epsilon:
                 break
@@ -74,8 +89,11 @@ def certified_scale(
                 scale, step = scale * (1 + step), min(2 * step, 1.0)
                 continue
             _, within = whole.get(id(problem), (problem, problem))
-            unknown: tuple[int, ...] | None = found.unknown
-            while unknown is not None:
+            unknown, solved = found.unknown, None
+            if case not in named:  # else a neighbour was solved for, and that was not enough
+                named.add(case)
+                unknown = climbed(problem, within, found.target, unknown, scale)
+            while unknown != solved:
                 violator = problem.restricted(found.target, unknown)
                 candidates[id(problem), found.target, unknown] = violator
                 # More noise never leaks more, so whoever kept ε so far still does.
@@ -85,13 +103,8 @@ def certified_scale(
                     low=scale,
                     high=max(high, scale),
                 )
-                leaks = {
-                    others: upper_end(problem.restricted(found.target, others), scale)
-                    for others in _neighbours(within, found.target, unknown)
-                }
-                unknown = max(leaks, key=leaks.__getitem__, default=None)
-                if unknown is not None and leaks[unknown] <= epsilon:
-                    unknown = None
+                solved = unknown
+                unknown = climbed(problem, within, found.target, unknown, scale)
         else:
             raise CalibrationError(f"no scale could be certified for epsilon = {epsilon}.")
     # The last search cut off all that stays below ε; the candidates say who comes closest.
@@ -99,18 +112,28 @@ def certified_scale(
     return scale, functools.reduce(Found.or_worse, attained, found)
 
 
-def _neighbours(
-    problem: Problem, target: int, unknown: tuple[int, ...]
-) -> Iterator[tuple[int, ...]]:
-    """Yield who knows one tuple more or less: often worse at the next scale, and cheap to ask."""
+def _local_worst(
+    problem: Problem,
+    target: int,
+    unknown: tuple[int, ...],
+    leak: Callable[[tuple[int, ...]], float],
+) -> tuple[int, ...]:
+    """Let somebody know one tuple more or less while that leaks more: cheap, and often the worst."""
     knowledge = problem.knowledge
     if knowledge.known is not None or knowledge.total > _CLIMBED_TUPLES:
-        return
-    for place in range(knowledge.total):
-        if place != target:
-            others = tuple(sorted({place} ^ set(unknown)))
-            if knowledge.fewest <= knowledge.total - 1 - len(others) <= knowledge.most:
-                yield others
+        return unknown
+    places = [place for place in range(knowledge.total) if place != target]
+    best, idle = leak(unknown), 0
+    for place in itertools.cycle(places):
+        if idle == len(places):
+            break
+        others = tuple(sorted({place} ^ set(unknown)))
+        idle += 1
+        if knowledge.fewest <= knowledge.total - 1 - len(others) <= knowledge.most:
+            found = leak(others)
+            if found > best:
+                unknown, best, idle = others, found, 0
+    return unknown
 
 
 def leakage_with_rounding(
@@ -119,12 +142,17 @@ def leakage_with_rounding(
     *,
     rounding: float,
     incumbent: float = 0.0,
+    enough: float = math.inf,
     deadline: float = math.inf,
 ) -> tuple[Found, Problem]:
     """Search, and charge the rounding of the answer to the upper end."""
     spent = 2 * rounding / scale
     found, problem = worst(
-        problems, scale, incumbent=max(0.0, incumbent - spent), deadline=deadline
+        problems,
+        scale,
+        incumbent=max(0.0, incumbent - spent),
+        enough=enough,
+        deadline=deadline,
     )
     return found.plus(spent), problem
 

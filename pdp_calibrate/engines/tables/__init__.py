@@ -16,9 +16,10 @@ import numpy as np
 from pdp_calibrate.adversaries import Witness
 from pdp_calibrate.engines.problem import Problem
 from pdp_calibrate.engines.result import Found
-from pdp_calibrate.engines.tables.branches import search_branches, work_of
+from pdp_calibrate.engines.tables.branches import prepared, search_branches, work_of
 from pdp_calibrate.engines.tables.events import Events, conditional_laws
 from pdp_calibrate.engines.tables.grid import grid_of
+from pdp_calibrate.engines.tables.hiding import search_hidden, steps_of
 from pdp_calibrate.engines.tables.independence import (
     Split,
     group_problem,
@@ -35,6 +36,7 @@ from pdp_calibrate.engines.tables.workers import Clock
 from pdp_calibrate.models.base import FloatArray
 
 _LARGEST_GRID_WORK = 3e11  # numbers, minutes: vectors with more outputs get a bracket instead
+_LARGE_SET = 1024  # cells from which sorted mixtures compare one set per target sooner than the tree
 _LARGEST_LOG_WORK = 1e9  # pairs of atom and output, each an exponential
 
 
@@ -43,6 +45,7 @@ def search(
     scale: float | FloatArray,
     *,
     incumbent: float = 0.0,
+    enough: float = np.inf,
     deadline: float = np.inf,
 ) -> Found:
     """Find the worst adversary of a joint table.
@@ -55,14 +58,16 @@ def search(
         The Laplace scale λ, or one per output coordinate.
     incumbent
         Adversaries who cannot leak more than this need not be told apart.
+    enough
+        A long search may stop, with a wide bracket, once somebody is found to leak more than this.
     deadline
         Value of `time.monotonic()` after which the rest counts with a bound.
     """
     setting = setting_of(problem, scale)
     split = independent_groups(setting)
     if split is not None:
-        return _search_groups(problem, setting, split, scale, incumbent, deadline)
-    clock = Clock(deadline)
+        return _search_groups(problem, setting, split, scale, incumbent, enough, deadline)
+    clock = Clock(deadline, enough=enough)
     outcome = NOTHING
     admits_strongest = setting.knowledge.admits_strongest
     if admits_strongest and not problem.hidden_noise:
@@ -84,6 +89,7 @@ def _search_groups(
     split: Split,
     scale: float | FloatArray,
     incumbent: float,
+    enough: float,
     deadline: float,
 ) -> Found:
     """Search each independent group alone, each with the worst so far as its incumbent."""
@@ -92,7 +98,7 @@ def _search_groups(
         part = group_problem(problem, setting, group)
         if part.knowledge.targets:
             threshold = max(incumbent, worst.lower) if worst else incumbent
-            found = search(part, scale, incumbent=threshold, deadline=deadline)
+            found = search(part, scale, incumbent=threshold, enough=enough, deadline=deadline)
             found = put_back(found, problem, setting, group, split.error)
             worst = found if worst is None else worst.or_worse(found)
     if worst is None:
@@ -108,6 +114,10 @@ def _search(
     clock: Clock,
 ) -> Outcome:
     """Search everyone but those who know everyone else, by the means that suit the answers."""
+    one_set = setting.knowledge.known is not None or setting.knowledge.most == 0
+    is_line = setting.coordinates == 1 and setting.fits_linear_space
+    if one_set and is_line and setting.probabilities.size > _LARGE_SET:
+        return search_lines(setting, incumbent, clock)
     grid = grid_of(setting) if setting.fits_linear_space else None
     if setting.coordinates > 1:
         if grid is not None and work_of(setting, grid) <= _LARGEST_GRID_WORK:
@@ -119,6 +129,12 @@ def _search(
         return search_logspace(problem, setting, scale, incumbent, clock)
     if grid is None or work_of(setting, grid) > _line_work(setting):
         return search_lines(setting, incumbent, clock)
+    steps = steps_of(setting)
+    if steps is not None:
+        search, error = prepared(setting, grid, incumbent, clock)
+        outcome = search_hidden(search, steps, incumbent, error)
+        if outcome.attack is not None or outcome.upper <= incumbent:
+            return outcome
     return search_branches(setting, grid, incumbent, clock)
 
 

@@ -44,8 +44,10 @@ def work_of(setting: Setting, grid: Grid) -> float:
     return total * len(grid.outputs)
 
 
-def search_branches(setting: Setting, grid: Grid, incumbent: float, clock: Clock) -> Outcome:
-    """Return the worst of all adversaries but those who know everyone else."""
+def prepared(
+    setting: Setting, grid: Grid, incumbent: float, clock: Clock
+) -> tuple[BranchSearch, float]:
+    """Return what all branches share, and the rounding error of every log-ratio."""
     pad = -len(grid.outputs) % VECTOR
     search = BranchSearch(
         setting,
@@ -57,14 +59,19 @@ def search_branches(setting: Setting, grid: Grid, incumbent: float, clock: Clock
         threading.local(),
         {},
     )
+    additions = sum(setting.sizes) + len(setting.sizes)
+    return search, setting.rounding_error(additions) + 2 * grid.moved
+
+
+def search_branches(setting: Setting, grid: Grid, incumbent: float, clock: Clock) -> Outcome:
+    """Return the worst of all adversaries but those who know everyone else."""
+    search, error = prepared(setting, grid, incumbent, clock)
     branches = [
         branch for target in setting.knowledge.targets for branch in branches_of(search, target)
     ]
     if not branches:
         return NOTHING
     work = work_of(setting, grid)
-    additions = sum(setting.sizes) + len(setting.sizes)
-    error = setting.rounding_error(additions) + 2 * grid.moved
     outcome = climb(search, error) if work > _LONG_WORK else NOTHING
     if work > _SMALL_WORK and setting.coordinates == 1:
         for target in setting.knowledge.targets:

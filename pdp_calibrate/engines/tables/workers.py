@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
 import time
@@ -28,6 +29,8 @@ class Clock:
     """Value of `time.monotonic()`."""
     stop: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(1, dtype=np.bool_))
     """stop[0] is set when time is up."""
+    enough: float = math.inf
+    """A leakage that, once found, makes further search needless."""
 
     @property
     def is_over(self) -> bool:
