@@ -10,9 +10,14 @@ from typing import overload
 from pdp_calibrate import noise
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.calibration.joint import JointCalibration, calibrate_jointly
-from pdp_calibrate.calibration.proof import certified_leakage, checked_epsilon, proved
+from pdp_calibrate.calibration.proof import (
+    PRIVATE_MODEL,
+    certified_leakage,
+    checked_epsilon,
+    proved,
+)
 from pdp_calibrate.calibration.releasing import rounding_error
-from pdp_calibrate.calibration.result import PRIVATE_MODEL, Calibration
+from pdp_calibrate.calibration.result import Calibration
 from pdp_calibrate.engines import Leakage, as_leakage, checked_queries, deadline_after
 from pdp_calibrate.engines.problem import split
 from pdp_calibrate.engines.solve import certified_scale
