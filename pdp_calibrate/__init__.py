@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         BinaryGroup as BinaryGroup,
         Blocks as Blocks,
         CategoryGroup as CategoryGroup,
+        ConditionalBall as ConditionalBall,
         Gaussian as Gaussian,
         GaussianGroup as GaussianGroup,
         GaussianSeries as GaussianSeries,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
         MarkovChain as MarkovChain,
         ModelSet as ModelSet,
         SampledGaussian as SampledGaussian,
+        SampledTable as SampledTable,
         Unknown as Unknown,
     )
     from pdp_calibrate.queries import (
@@ -94,8 +96,9 @@ _HOMES = {
     "estimators.table": "TableEstimator",
     "explain": "explain",
     "ledger": "Entry Ledger",
-    "models": "BinaryGroup Blocks CategoryGroup Gaussian GaussianGroup GaussianSeries JointTable"
-    " LoewnerBall MarkovChain ModelSet SampledGaussian Unknown",
+    "models": "BinaryGroup Blocks CategoryGroup ConditionalBall Gaussian GaussianGroup"
+    " GaussianSeries JointTable LoewnerBall MarkovChain ModelSet SampledGaussian SampledTable"
+    " Unknown",
     "queries": "Count Custom Histogram Linear Mean Sum",
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}

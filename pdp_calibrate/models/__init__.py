@@ -9,12 +9,14 @@ from pdp_calibrate.models.gaussian_families import GaussianGroup, GaussianSeries
 from pdp_calibrate.models.groups import BinaryGroup, CategoryGroup
 from pdp_calibrate.models.sets import ModelSet
 from pdp_calibrate.models.table import JointTable
+from pdp_calibrate.models.table_sets import ConditionalBall, SampledTable
 from pdp_calibrate.models.unknown import Unknown
 
 __all__ = [
     "BinaryGroup",
     "Blocks",
     "CategoryGroup",
+    "ConditionalBall",
     "Gaussian",
     "GaussianGroup",
     "GaussianSeries",
@@ -24,5 +26,6 @@ __all__ = [
     "Model",
     "ModelSet",
     "SampledGaussian",
+    "SampledTable",
     "Unknown",
 ]
