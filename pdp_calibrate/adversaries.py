@@ -9,7 +9,14 @@ from typing import Any
 
 from pdp_calibrate.errors import ModelError, PdpError
 from pdp_calibrate.models import Model
-from pdp_calibrate.models.base import field_of, from_json_value, json_value, plain, position_of
+from pdp_calibrate.models.base import (
+    checked_model,
+    field_of,
+    from_json_value,
+    json_value,
+    plain,
+    position_of,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +76,7 @@ class Adversaries:
 
     def resolve(self, model: Model) -> Knowledge:
         """Translate names and limits into positions in this model."""
-        total = sum(model.copies)
+        total = sum(checked_model(model).copies)
         if self.known is not None:
             target = position_of(self.target, model.names)
             known = frozenset(position_of(name, model.names) for name in self.known)

@@ -23,6 +23,7 @@ from pdp_calibrate.engines.problem import split
 from pdp_calibrate.engines.solve import certified_scale
 from pdp_calibrate.errors import CalibrationError, PdpError, PrivacyLeakWarning, QueryError
 from pdp_calibrate.models import Model
+from pdp_calibrate.models.base import checked_model
 from pdp_calibrate.queries import Query, lower
 
 
@@ -213,5 +214,5 @@ def verify(calibration: Calibration | JointCalibration) -> Leakage:
 
 
 def _warn_if_private(model: Model) -> None:
-    if model.provenance == "private":
+    if checked_model(model).provenance == "private":
         warnings.warn(PRIVATE_MODEL, PrivacyLeakWarning, stacklevel=3)

@@ -40,6 +40,7 @@ from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of
 from pdp_calibrate.queries import Custom, Query, lower
 
+
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
     """A scale proved to keep every allowed adversary at or below ε, for one release.

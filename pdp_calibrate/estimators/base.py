@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from pdp_calibrate.errors import ModelError
+from pdp_calibrate.models import Blocks, Model
 
 Source = Literal["private", "public"]
 
@@ -20,6 +22,8 @@ class FrameEstimator(BaseEstimator):
     The constructor only stores, ``fit(frame)`` checks, learns and returns the estimator; what was
     learned is in ``model_``. Asking for it before is a `NotFittedError`.
     """
+
+    model_: Any
 
     def __getattr__(self, name: str) -> Any:
         if name == "model_":
@@ -74,3 +78,14 @@ def checked_limit(limit: object, what: str, unit: str) -> int:
     if isinstance(limit, bool) or not hasattr(limit, "__index__") or int(limit) < 1:
         raise ModelError(f"{what} must be a positive whole number, got {limit!r}.")
     return int(limit)
+
+
+def one_or_blocks(
+    models: Sequence[Model], counts: Sequence[int], epsilon: float | None, *, alone: bool
+) -> Model:
+    """Return the one model, or blocks of them with counts; all were learned by one mechanism."""
+    marked = models if epsilon is None else [model.learned_with(epsilon) for model in models]
+    if alone:
+        return marked[0]
+    blocks = Blocks(models=marked, counts=counts)
+    return blocks if epsilon is None else blocks.learned_with(epsilon)

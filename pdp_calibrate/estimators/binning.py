@@ -10,7 +10,6 @@ from typing import Any, cast
 import narwhals as nw
 
 from pdp_calibrate.errors import ModelError
-from pdp_calibrate.models.base import Domain
 
 Edges = tuple[float, ...]
 
@@ -31,7 +30,7 @@ def checked_bins(bins: Mapping[Hashable, Sequence[float]] | None) -> dict[Hashab
     return found
 
 
-def representatives(edges: Edges) -> Domain:
+def representatives(edges: Edges) -> tuple[float, ...]:
     """Return what stands for each bin: its middle."""
     return tuple(low / 2 + high / 2 for low, high in itertools.pairwise(edges))
 

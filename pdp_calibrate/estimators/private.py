@@ -73,9 +73,7 @@ def resolution(units: int, *, sensitivity: float, epsilon: float) -> int:
     return 1 << bits
 
 
-def whole_steps(
-    values: FloatArray, bounds: Sequence[tuple[float, float]], steps: int
-) -> IntArray:
+def whole_steps(values: FloatArray, bounds: Sequence[tuple[float, float]], steps: int) -> IntArray:
     """Clip each column to its range, map it to [−1, 1] and round to multiples of 1/steps."""
     lows, highs = np.array(bounds, dtype=np.float64).T
     middle, half = lows / 2 + highs / 2, highs / 2 - lows / 2
@@ -102,4 +100,5 @@ def nearest_with_sum(noisy: npt.ArrayLike, total: float) -> FloatArray:
         return np.zeros_like(counts)
     falling = np.sort(counts, axis=None)[::-1]
     shifts = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
-    return np.maximum(counts - shifts[np.flatnonzero(falling > shifts)[-1]], 0.0)
+    shift = shifts[np.flatnonzero(falling > shifts)[-1]]
+    return np.asarray(np.maximum(counts - shift, 0.0))

@@ -96,7 +96,10 @@ def independence_tests(
     correction: Correction,
 ) -> tuple[PairTest, ...]:
     """Test every two columns for independence, all together at the level."""
-    kinds = {"g": "log-likelihood", "chi2": "pearson"}
+    kinds: dict[str, Literal["log-likelihood", "pearson"]] = {
+        "g": "log-likelihood",
+        "chi2": "pearson",
+    }
     if test not in kinds:
         raise ModelError(f"test must be one of {tuple(kinds)}, got {test!r}.")
     if correction not in ("holm", "bonferroni", "none"):

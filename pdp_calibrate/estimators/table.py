@@ -206,9 +206,7 @@ class TableEstimator(FrameEstimator):
     def _provenance(self) -> str:
         return self.source if self.epsilon is None else "dp"
 
-    def _joint(
-        self, frame: Any, names: Sequence[str], stated: Mapping[Hashable, Domain]
-    ) -> Model:
+    def _joint(self, frame: Any, names: Sequence[str], stated: Mapping[Hashable, Domain]) -> Model:
         counts = contingency(frame, names)
         domains = [
             stated.get(name) or observed(row[place] for row in counts)
@@ -273,9 +271,7 @@ class TableEstimator(FrameEstimator):
             provenance=self._provenance,
         )
 
-    def _blocks(
-        self, frame: Any, names: Sequence[str], stated: Mapping[Hashable, Domain]
-    ) -> Model:
+    def _blocks(self, frame: Any, names: Sequence[str], stated: Mapping[Hashable, Domain]) -> Model:
         pairs, domains = self._pairs(frame, names, stated)
         self.tests_ = independence_tests(
             pairs, names, test=self.test, level=self.level, correction=self.correction

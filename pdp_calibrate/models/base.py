@@ -295,6 +295,16 @@ def field_of(described: Mapping[str, Any], key: str) -> Any:
     return described[key]
 
 
+def checked_model(model: object) -> Model:
+    """Return the model, or say what was given instead; an estimator must hand out its own."""
+    if isinstance(model, Model):
+        return model
+    if hasattr(type(model), "fit"):
+        _ = model.model_  # type: ignore[attr-defined]  # one that was never fitted says so itself
+        raise ModelError(f"a model is needed, got {type(model).__name__}: pass its model_.")
+    raise ModelError(f"a model is needed, got {type(model).__name__}.")
+
+
 def position_of(name: Hashable, names: Sequence[Hashable]) -> int:
     """Return where a name stands, or raise with the names there are."""
     if name not in names:

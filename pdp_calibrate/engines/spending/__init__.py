@@ -81,8 +81,10 @@ def spent(
     if spending.rounding:
         value = math.nextafter(value + spending.rounding, math.inf)
     if spending.draw_epsilon:
-        value = math.nextafter(value + spending.draw_epsilon, math.inf) if value else (
-            spending.draw_epsilon
+        value = (
+            math.nextafter(value + spending.draw_epsilon, math.inf)
+            if value
+            else (spending.draw_epsilon)
         )
     if math.isnan(value):
         raise PdpError("the leakage is not a number: nothing can be certified.")
