@@ -84,7 +84,7 @@ class TableEstimator(FrameEstimator):
     bins
         Public edges of numeric columns, ``{column: edges}``. A bin holds its lower edge and not
         its upper one, the last holds both; the middle of a bin stands for it, so a sum is off by
-        up to half a width for each value. `transform` puts the middles into a frame, which is
+        up to half a width for each value. `binned` puts the middles into a frame, which is
         what to release about. Values outside raise.
     confidence
         None fits one law and claims nothing about its error. A number such as 0.95 gives a
@@ -161,7 +161,7 @@ class TableEstimator(FrameEstimator):
         self.model_ = learned if epsilon is None else learned.learned_with(epsilon)
         return self
 
-    def transform(self, frame: Any) -> Any:
+    def binned(self, frame: Any) -> Any:
         """Put the middle of its bin in place of each value of a binned column."""
         _ = self.model_
         return binned(frame, checked_bins(self.bins))
