@@ -212,7 +212,7 @@ def privately_fitted(
     lows, highs = np.array(bounds).T
     half = highs / 2 - lows / 2
     center = Gaussian(
-        mean=np.clip(found.mean, -1, 1) * half + (lows / 2 + highs / 2),
+        mean=np.clip(found.mean * half + (lows / 2 + highs / 2), lows, highs),
         covariance=covariance * np.outer(half, half),
         bounds=bounds,
         names=names,
