@@ -20,6 +20,8 @@ from pdp_calibrate.queries import Query, lower
 
 _ENGINES = {
     "JointTable": "tables",
+    "ConditionalBall": "table_sets",
+    "SampledTable": "table_sets",
     "Gaussian": "gaussian",
     "LoewnerBall": "gaussian",
     "SampledGaussian": "gaussian",
