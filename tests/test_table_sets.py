@@ -43,7 +43,7 @@ def test_balls_equal_brute_force_for_all_adversaries(seed):
     for adversaries, admits in adversary_kinds(rng, center.names):
         found = pdp.leakage(ball, query, scale=scale, adversaries=adversaries)
         truth = worst_over_balls(
-            center.probabilities, parts_of(center, query), scale, lambda n, d: radius, admits=admits
+            center.probabilities, parts_of(center, query), scale, lambda *_: radius, admits=admits
         )
         assert found.value >= truth * (1 - 1e-12)
         assert found.lower <= truth * (1 + 1e-9) + 1e-12
@@ -55,7 +55,7 @@ def test_balls_equal_brute_force_for_all_adversaries(seed):
 def test_moving_mass_by_hand_is_the_linear_program(seed):
     rng = np.random.default_rng(100 + seed)
     center = random_center(rng, largest=3)
-    arguments = center.probabilities, parts_of(center, pdp.Sum()), 0.8, lambda n, d: 0.13
+    arguments = center.probabilities, parts_of(center, pdp.Sum()), 0.8, lambda *_: 0.13
     by_hand = worst_over_balls(*arguments)
     assert worst_over_balls(*arguments, program=True) == pytest.approx(by_hand, rel=1e-7)
 

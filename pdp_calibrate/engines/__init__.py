@@ -30,6 +30,7 @@ _ENGINES = {
     "BinaryGroup": "groups",
     "CategoryGroup": "groups",
     "MarkovChain": "chains",
+    "MixingChain": "mixing_chains",
     "Unknown": "unknown",
 }
 """Which module searches which family; loaded when first needed, for some compile code."""
