@@ -22,6 +22,10 @@ if TYPE_CHECKING:
         calibrate_to_accuracy as calibrate_to_accuracy,
         verify as verify,
     )
+    from pdp_calibrate.curves import (
+        SensitivityCurve as SensitivityCurve,
+        sensitivity_curve as sensitivity_curve,
+    )
     from pdp_calibrate.engines import Leakage as Leakage, leakage as leakage, paper as paper
     from pdp_calibrate.engines.black_box import (
         black_box_leakage as black_box_leakage,
@@ -82,6 +86,7 @@ _HOMES = {
     "baselines": "Sensitivity sensitivity",
     "calibration": "Calibration JointCalibration JointRelease Release calibrate"
     " calibrate_to_accuracy verify",
+    "curves": "SensitivityCurve sensitivity_curve",
     "engines": "Leakage leakage paper",
     "engines.black_box": "black_box_leakage dp_budget",
     "engines.posterior": "Beliefs posterior",

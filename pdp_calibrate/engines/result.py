@@ -51,7 +51,7 @@ class Bound:
     value: float
     """Nobody learns more, rounding included."""
     method: str
-    """``exact``, ``dual``, ``birkhoff``, ``shift``, ``group`` or ``nothing``."""
+    """``exact``, ``dual``, ``birkhoff``, ``shift``, ``group``, ``whole`` or ``nothing``."""
 
     def or_worse(self, other: Bound) -> Bound:
         """Return the larger of two bounds on different adversaries."""

@@ -66,7 +66,11 @@ def intraclass(frame: Any, *, value: Hashable, by: Hashable) -> Intraclass:
     >>> round(intraclass(twins, value="height", by="pair").correlation, 3)
     0.977
     """
-    found: GroupMoments = group_moments(frame, value=value, by=by)
+    return intraclass_of(group_moments(frame, value=value, by=by), value)
+
+
+def intraclass_of(found: GroupMoments, value: Hashable = "the groups") -> Intraclass:
+    """Analyse sums of squares."""
     groups, rows = sum(found.sizes.values()), found.rows
     if groups < 2 or rows <= groups:
         raise ModelError(
@@ -94,14 +98,16 @@ def gaussian_groups(
     found: Intraclass,
     *,
     bounds: tuple[float, float],
-    confidence: float | None,
+    interval: tuple[float, float] | None,
     provenance: str,
 ) -> list[GaussianGroup]:
-    """Return a group for every size, with the estimated correlation or its interval.
+    """Return a group for every size, with the estimated correlation or an interval for it.
 
     A correlation at or below −1/(m−1) is impossible among m members: the range is cut just above.
     """
-    low, high = (found.correlation,) * 2 if confidence is None else found.interval(confidence)
+    low, high = (found.correlation,) * 2 if interval is None else interval
+    high = min(high, 1 - 1e-9)  # rounding must not turn "nearly alike" into "equal"
+    low = min(low, high)
     groups = []
     for size in sorted(found.sizes):
         least = -(1 - 1e-6) / (size - 1) if size > 1 else -1.0

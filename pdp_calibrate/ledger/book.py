@@ -18,7 +18,7 @@ from pdp_calibrate.engines.result import Bound
 from pdp_calibrate.engines.spending import Spending
 from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError, QueryError
 from pdp_calibrate.ledger.accounts import Accounts
-from pdp_calibrate.ledger.entries import Entry
+from pdp_calibrate.ledger.entries import Entry, learning_entries
 from pdp_calibrate.ledger.storage import FileStore, MemoryStore, Store
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of, names_of
@@ -50,6 +50,10 @@ class Ledger:
         What to call the draw of the data that the releases are about.
     time_limit
         Seconds that one check may take before a larger, still sound bound decides.
+    learned_here
+        Whether a model that was learned under differential privacy was learned from this very
+        draw. Then its ε is the first entry: it adds to whatever is released. False if it was
+        learned from other data, independent of this draw.
 
     Examples
     --------
@@ -72,6 +76,7 @@ class Ledger:
         adversaries: Adversaries | None = None,
         draw: str = "first",
         time_limit: float | None = None,
+        learned_here: bool = True,
     ) -> None:
         everyone = Adversaries.all() if adversaries is None else adversaries
         everyone.resolve(model)
@@ -84,7 +89,7 @@ class Ledger:
             "adversaries": everyone.to_dict(),
             "model": model.to_dict(),
             "draws": [_checked_draw(draw)],
-            "entries": [],
+            "entries": learning_entries(model, draw, self._epsilon) if learned_here else [],
         }
         with store.locked():
             if isinstance(store, FileStore) and store.exists:

@@ -80,6 +80,11 @@ class ConditionalBall(Model):
         """The values along each axis."""
         return self.center.domains
 
+    @property
+    def inner_models(self) -> tuple[Model, ...]:
+        """The centre."""
+        return (self.center,)
+
     def parameters(self) -> dict[str, Any]:
         """Return centre and radius."""
         center = self.center.to_dict()

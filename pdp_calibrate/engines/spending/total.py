@@ -30,6 +30,8 @@ class Spending:
     """What the rounding of the answers before the noise costs, in nats."""
     dp_epsilon: float = 0.0
     """The plain-DP budgets (substitution) of all other mechanisms, added up."""
+    draw_epsilon: float = 0.0
+    """The budgets of mechanisms that are differentially private in the whole draw, added up."""
     budgets: FloatArray | None = None
     """Per tuple, how far it alone can move the likelihood of all answers: Σ_m LS_j(f_m)/λ_m."""
 
@@ -50,6 +52,11 @@ class Spending:
         """Return the spending after one more mechanism of this plain-DP budget."""
         total = (self.dp_epsilon + dp_epsilon) * (ROUND_UP if self.dp_epsilon else 1.0)
         return dataclasses.replace(self, dp_epsilon=total)
+
+    def plus_learning(self, epsilon: float) -> Spending:
+        """Return the spending after a mechanism that is ε-DP for substituting the whole draw."""
+        total = (self.draw_epsilon + epsilon) * (ROUND_UP if self.draw_epsilon else 1.0)
+        return dataclasses.replace(self, draw_epsilon=total)
 
     def merged(self) -> Spending:
         """Return the same with repeated queries as one, of the scale at which its costs are equal.
