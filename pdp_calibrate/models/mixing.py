@@ -40,10 +40,13 @@ def hilbert_diameter(kernel: FloatArray) -> float:
 class MixingChain(Model):
     """All Markov chains on these states whose steps forget fast enough, whatever their numbers.
 
-    A step with transition law P has the Hilbert diameter max log P[v,w]·P[v',w'] / (P[v,w']·P[v',w]),
+    A step with transition law P has the Hilbert diameter
+
+        max over v, v', w, w' of  log P[v,w]·P[v',w'] / (P[v,w']·P[v',w]),
+
     0 if the next state does not depend on this one, infinite if some transition is impossible. The
-    set holds every chain, from any start, whose every step has a diameter of at most D; the
-    steps may differ from each other. The bound on its leakage uses D alone.
+    set holds every chain, from any start, whose every step has a diameter of at most D; the steps
+    may differ from each other. The bound on its leakage uses D alone.
 
     Parameters
     ----------
