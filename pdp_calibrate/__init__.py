@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         JointTable as JointTable,
         LoewnerBall as LoewnerBall,
         MarkovChain as MarkovChain,
+        MixingChain as MixingChain,
         ModelSet as ModelSet,
         SampledGaussian as SampledGaussian,
         SampledTable as SampledTable,
@@ -102,8 +103,8 @@ _HOMES = {
     "explain": "explain",
     "ledger": "Entry Ledger",
     "models": "BinaryGroup Blocks CategoryGroup ConditionalBall Gaussian GaussianGroup"
-    " GaussianSeries JointTable LoewnerBall MarkovChain ModelSet SampledGaussian SampledTable"
-    " Unknown",
+    " GaussianSeries JointTable LoewnerBall MarkovChain MixingChain ModelSet SampledGaussian"
+    " SampledTable Unknown",
     "queries": "Count Custom Histogram Linear Mean Sum",
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}

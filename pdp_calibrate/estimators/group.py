@@ -91,7 +91,7 @@ class GroupEstimator(FrameEstimator):
         For ``gaussian``, the public range of the values.
     confidence
         For ``gaussian``, make the correlation a range that holds the true one with this
-        probability over the rows: exactly for Gaussian groups of one size, about so otherwise.
+        probability over the rows, if groups are Gaussian; sizes may differ.
     person
         A column that names the person; nobody may then be in two groups.
     role

@@ -10,6 +10,7 @@ from typing import Any
 
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.estimators.statistics import GroupMoments, group_moments
+from pdp_calibrate.estimators.variance_ratio import ratio_probability
 from pdp_calibrate.models import GaussianGroup
 
 
@@ -33,18 +34,37 @@ class Intraclass:
     """How many groups there are of each size."""
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Return the F interval: exact for Gaussian groups of one size, approximate otherwise."""
+        """Return an interval that holds ρ with this probability, exact for Gaussian groups.
+
+        For groups of one size it is the F interval; for sizes that differ the law of the ratio is
+        inverted itself (`variance_ratio`), since the F interval with an average size fails up to
+        four times as often as it says.
+        """
         from scipy.stats import f as fisher
 
         if not 0 < confidence < 1:
             raise ModelError(f"confidence must lie between 0 and 1, got {confidence}.")
         tail = (1 + confidence) / 2
+        if len(self.sizes) > 1:
+            return self._where_probability_is(tail), self._where_probability_is(1 - tail)
         low = self.ratio / float(fisher.ppf(tail, self.between, self.within))
         high = self.ratio * float(fisher.ppf(tail, self.within, self.between))
         return self._correlation_at(low), self._correlation_at(high)
 
     def _correlation_at(self, ratio: float) -> float:
         return (ratio - 1) / (ratio + self.average_size - 1)
+
+    def _where_probability_is(self, level: float) -> float:
+        """Return the ρ under which a ratio up to the one seen has this probability."""
+        from scipy.optimize import brentq
+
+        def above(correlation: float) -> float:
+            return ratio_probability(self.sizes, correlation, self.ratio) - level
+
+        least, most = -(1 - 1e-9) / (max(self.sizes) - 1), 1 - 1e-9
+        if above(least) <= 0:
+            return least  # no correlation is low enough to make so small a ratio likely
+        return most if above(most) >= 0 else float(brentq(above, least, most, xtol=1e-10))
 
 
 def intraclass(frame: Any, *, value: Hashable, by: Hashable) -> Intraclass:

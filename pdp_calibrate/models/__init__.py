@@ -7,6 +7,7 @@ from pdp_calibrate.models.chain import MarkovChain
 from pdp_calibrate.models.gaussian import Gaussian
 from pdp_calibrate.models.gaussian_families import GaussianGroup, GaussianSeries
 from pdp_calibrate.models.groups import BinaryGroup, CategoryGroup
+from pdp_calibrate.models.mixing import MixingChain
 from pdp_calibrate.models.sets import ModelSet
 from pdp_calibrate.models.table import JointTable
 from pdp_calibrate.models.table_sets import ConditionalBall, SampledTable
@@ -23,6 +24,7 @@ __all__ = [
     "JointTable",
     "LoewnerBall",
     "MarkovChain",
+    "MixingChain",
     "Model",
     "ModelSet",
     "SampledGaussian",

@@ -10,8 +10,8 @@ of values, the raw law P̄ = n/N obeys P(TV(P̄, P) ≥ τ) ≤ (2^d − 2)·e^{
 holds for all of them together with probability at least 1 − β; N = 0 says nothing: τ = 1.
 
 **Noise on the counts.** Let each cell of the table carry independent discrete Laplace noise of
-scale b, and let a_s = n_s + W_s be the noisy counts, W_s the noise of the cells behind s. For a
-set A of values W(A) = Σ_{s∈A} W_s adds up at most m noises, m the cells of the event, so for t < 1/b
+scale b, and let a_s = n_s + W_s be the noisy counts, W_s the noise of the cells behind s. For a set
+A of values W(A) = Σ_{s∈A} W_s adds up at most m noises, m the cells of the event, so for t < 1/b
 
     P(W(A) ≥ D) ≤ e^{m·log M(t) − t·D},   M(t) = (1 − α)²/((1 − α·e^t)(1 − α·e^{−t})),  α = e^{−1/b}
 
