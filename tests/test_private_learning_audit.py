@@ -54,26 +54,45 @@ def everyone(**units):
     )
 
 
-ROWS = pd.DataFrame({"a": [0, 1, 1], "b": [0, 1, 2], "c": [0, 1, 1]})
-VALUES = pd.DataFrame({"x": [0.0, 9.0, 5.0], "y": [1.0, 9.0, 6.0], "z": [0.0, 10.0, 4.0]})
+ROWS = pd.DataFrame({"a": [0, 1] * 20, "b": [0, 1] * 20, "c": [0, 1] * 20})
+VALUES = pd.DataFrame({"x": [10.0] + [5.0] * 39})
+HOMES = {f"home {k}": {"state": [0, 1], "load": [0.0, 10.0]} for k in range(20)}
+WALKS = {
+    f"walk {k}": {"state": [0, 0, 1, 1, 0], "load": [2.0, 2.0, 8.0, 8.0, 2.0]} for k in range(9)
+}
+# Each pair of frames differs in one unit, and the statistic of the fit shows which one it was.
 NEIGHBOURS = {
-    "table": (ROWS, ROWS.assign(a=[1, 1, 1], b=[1, 1, 2], c=[1, 1, 1]), lambda m: m.probabilities[
-        1, 1, 1] - m.probabilities[0, 0, 0]),
-    "gaussian": (VALUES, VALUES.assign(x=[10.0, 9.0, 5.0], y=[0.0, 9.0, 6.0], z=[10.0, 10.0, 4.0]),
-                 lambda m: m.mean[0] + m.mean[2] - m.mean[1]),
-    "binary": (everyone(p={"state": [0, 0]}, q={"state": [0, 1]}),
-               everyone(p={"state": [1, 1]}, q={"state": [0, 1]}),
-               lambda m: m.count_probabilities[2] - m.count_probabilities[0]),
-    "group": (everyone(p={"load": [0.0, 0.0]}, q={"load": [5.0, 6.0]}, r={"load": [5.0, 5.0]}),
-              everyone(p={"load": [0.0, 10.0]}, q={"load": [5.0, 6.0]}, r={"load": [5.0, 5.0]}),
-              lambda m: m.correlation[0]),
-    "chain": (everyone(p={"state": [0] * 5}, q={"state": [0, 1, 1]}),
-              everyone(p={"state": [1] * 5}, q={"state": [0, 1, 1]}),
-              lambda m: m.models[0].transition[1, 1] - m.models[0].transition[0, 0]),
-    "series": (everyone(p={"load": [0.0, 0.0, 10.0, 10.0]}, q={"load": [5.0, 6.0]}),
-               everyone(p={"load": [0.0, 10.0, 0.0, 10.0]}, q={"load": [5.0, 6.0]}),
-               lambda m: m.models[0].correlation),
-}  # fmt: skip
+    "table": (
+        ROWS,
+        pd.concat([ROWS[1:], ROWS[1:2]], ignore_index=True),
+        lambda model: model.probabilities[1, 1, 1] - model.probabilities[0, 0, 0],
+    ),
+    "gaussian": (
+        VALUES,
+        VALUES.assign(x=[2.5] + [5.0] * 39),
+        lambda model: model.mean[0],
+    ),
+    "binary": (
+        everyone(**HOMES, other={"state": [0, 0]}),
+        everyone(**HOMES, other={"state": [1, 1]}),
+        lambda model: model.count_probabilities[2] - model.count_probabilities[0],
+    ),
+    "group": (
+        everyone(**HOMES, other={"load": [0.0, 10.0]}),
+        everyone(**HOMES, other={"load": [0.0, 0.0]}),
+        lambda model: model.correlation[0],
+    ),
+    "chain": (
+        everyone(**WALKS, other={"state": [0] * 5}),
+        everyone(**WALKS, other={"state": [1] * 5}),
+        lambda model: model.transition[1, 1] - model.transition[0, 0],
+    ),
+    "series": (
+        everyone(**WALKS, other={"load": [0.0, 10.0, 0.0, 10.0, 0.0]}),
+        everyone(**WALKS, other={"load": [0.0] * 5}),
+        lambda model: model.models[0].correlation,
+    ),
+}
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Tables by tree, by blocks, from bins, with a confidence; frames that do not work."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import pytest
 from scipy import stats
 
 import pdp_calibrate as pdp
+from pdp_calibrate.estimators import structure
 from pdp_calibrate.estimators.structure import mutual_information, strongest_tree
 
 
@@ -140,22 +142,25 @@ def test_one_block_is_a_table_and_columns_may_have_default_names():
 
 
 @pytest.mark.parametrize(
-    ("correction", "rejected"), [("none", 3), ("holm", 2), ("bonferroni", 1)]
-)  # fmt: skip
-def test_the_correction_for_many_tests_is_the_one_asked_for(correction, rejected, monkeypatch):
-    from pdp_calibrate.estimators import structure
-
-    p_values = iter([0.0161, 0.049, 0.02])
+    ("p_values", "rejected"),
+    [
+        ([0.0161, 0.06, 0.02], {"none": 2, "holm": 2, "bonferroni": 1}),
+        ([0.0161, 0.049, 0.03], {"none": 3, "holm": 1, "bonferroni": 1}),
+    ],
+)
+@pytest.mark.parametrize("correction", ["none", "holm", "bonferroni"])
+def test_the_correction_for_many_tests_is_the_one_asked_for(
+    correction, p_values, rejected, monkeypatch
+):
+    given = iter(p_values)
 
     def known(*_, **__):
-        from types import SimpleNamespace
-
-        return SimpleNamespace(statistic=1.0, pvalue=next(p_values), dof=1)
+        return SimpleNamespace(statistic=1.0, pvalue=next(given), dof=1)
 
     monkeypatch.setattr(structure, "chi2_contingency", known)
     pairs = dict.fromkeys(itertools.combinations(range(3), 2), np.full((2, 2), 9.0))
     tests = structure.independence_tests(pairs, "abc", test="g", level=0.05, correction=correction)
-    assert sum(test.rejected for test in tests) == rejected
+    assert sum(test.rejected for test in tests) == rejected[correction]
 
 
 @pytest.mark.parametrize(
@@ -199,7 +204,7 @@ def test_bins_hold_their_lower_edge_and_the_last_both():
     assert list(inside["ill"]) == list(INCOMES["ill"])
     assert list(INCOMES["income"])[1] == 9.99
     cal = pdp.calibrate(model, pdp.Sum(over=["income"]), epsilon=1.0)
-    assert isinstance(cal.release(inside).value, float)
+    assert abs(cal.release(inside).value - 180) < 30 * cal.scale
     with pytest.raises(pdp.ModelError, match="column income"):
         cal.release(INCOMES)
     with pytest.raises(pdp.ModelError, match="outside its bins"):
@@ -228,9 +233,9 @@ def test_bins_on_other_frames():
     ],
 )
 def test_columns_of_the_wrong_kind_are_named(frame, parameters, message):
-    for structure in ("joint", "chow-liu", "blocks"):
+    for kind in ("joint", "chow-liu", "blocks"):
         with pytest.raises(pdp.ModelError, match=message):
-            pdp.TableEstimator(structure=structure, **parameters).fit(pd.DataFrame(frame))
+            pdp.TableEstimator(structure=kind, **parameters).fit(pd.DataFrame(frame))
 
 
 def test_unseen_categories_are_refused_at_release_by_name_only():
@@ -252,10 +257,9 @@ def test_a_confidence_gives_all_tables_that_the_rows_do_not_rule_out():
     assert model.noise_scale == 0.0
     assert model.provenance == "public"
     point = pdp.TableEstimator(source="public").fit(frame).model_
-    few = fitted.fit(frame[:4]).model_
-    private = pdp.TableEstimator(
-        confidence=0.95, epsilon=1.0, domains={"a": [0, 1], "b": [0, 1]}
-    ).fit(frame)
+    stated = {"a": [0, 1], "b": [0, 1]}
+    few = fitted.set_params(domains=stated).fit(frame[:4]).model_
+    private = pdp.TableEstimator(confidence=0.95, epsilon=1.0, domains=stated).fit(frame)
     assert private.model_.noise_scale == pytest.approx(2.0)
     assert private.model_.estimation_epsilon == 1.0
     leaks = [
