@@ -22,6 +22,10 @@ if TYPE_CHECKING:
         calibrate_to_accuracy as calibrate_to_accuracy,
         verify as verify,
     )
+    from pdp_calibrate.curves import (
+        SensitivityCurve as SensitivityCurve,
+        sensitivity_curve as sensitivity_curve,
+    )
     from pdp_calibrate.engines import Leakage as Leakage, leakage as leakage, paper as paper
     from pdp_calibrate.engines.black_box import (
         black_box_leakage as black_box_leakage,
@@ -54,6 +58,7 @@ if TYPE_CHECKING:
         BinaryGroup as BinaryGroup,
         Blocks as Blocks,
         CategoryGroup as CategoryGroup,
+        ConditionalBall as ConditionalBall,
         Gaussian as Gaussian,
         GaussianGroup as GaussianGroup,
         GaussianSeries as GaussianSeries,
@@ -61,8 +66,10 @@ if TYPE_CHECKING:
         LoewnerBall as LoewnerBall,
         MarkovChain as MarkovChain,
         MarkovTree as MarkovTree,
+        MixingChain as MixingChain,
         ModelSet as ModelSet,
         SampledGaussian as SampledGaussian,
+        SampledTable as SampledTable,
         Unknown as Unknown,
     )
     from pdp_calibrate.queries import (
@@ -80,6 +87,7 @@ _HOMES = {
     "baselines": "Sensitivity sensitivity",
     "calibration": "Calibration JointCalibration JointRelease Release calibrate"
     " calibrate_to_accuracy verify",
+    "curves": "SensitivityCurve sensitivity_curve",
     "engines": "Leakage leakage paper",
     "engines.black_box": "black_box_leakage dp_budget",
     "engines.posterior": "Beliefs posterior",
@@ -95,8 +103,9 @@ _HOMES = {
     "estimators.table": "TableEstimator",
     "explain": "explain",
     "ledger": "Entry Ledger",
-    "models": "BinaryGroup Blocks CategoryGroup Gaussian GaussianGroup GaussianSeries JointTable"
-    " LoewnerBall MarkovChain MarkovTree ModelSet SampledGaussian Unknown",
+    "models": "BinaryGroup Blocks CategoryGroup ConditionalBall Gaussian GaussianGroup"
+    " GaussianSeries JointTable LoewnerBall MarkovChain MarkovTree MixingChain ModelSet"
+    " SampledGaussian SampledTable Unknown",
     "queries": "Count Custom Histogram Linear Mean Sum",
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}

@@ -9,7 +9,14 @@ from typing import Any
 
 from pdp_calibrate.errors import ModelError, PdpError
 from pdp_calibrate.models import Model
-from pdp_calibrate.models.base import field_of, from_json_value, json_value, plain, position_of
+from pdp_calibrate.models.base import (
+    checked_model,
+    field_of,
+    from_json_value,
+    json_value,
+    plain,
+    position_of,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +76,7 @@ class Adversaries:
 
     def resolve(self, model: Model) -> Knowledge:
         """Translate names and limits into positions in this model."""
-        total = sum(model.copies)
+        total = sum(checked_model(model).copies)
         if self.known is not None:
             target = position_of(self.target, model.names)
             known = frozenset(position_of(name, model.names) for name in self.known)
@@ -168,8 +175,23 @@ class Witness:
         """The set that contains just this adversary."""
         return Adversaries.exactly(self.target, known=self.known)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Describe the witness for JSON; the model is stored beside it."""
+    @property
+    def is_private(self) -> bool:
+        """Whether it follows from a model that must not be shown: values known may be its means."""
+        return self.model.provenance == "private"
+
+    def __repr__(self) -> str:
+        if self.is_private:
+            return "Witness(withheld: it follows from a private model)"
+        return (
+            f"Witness(target={self.target!r}, known={self.known!r}, secrets={self.secrets!r},"
+            f" output={self.output!r}, index={self.index!r})"
+        )
+
+    def to_dict(self) -> dict[str, Any] | None:
+        """Describe the witness for JSON, the model is stored beside it; None if that is private."""
+        if self.is_private:
+            return None
         return {
             "target": json_value(self.target),
             "known": [[json_value(name), json_value(v)] for name, v in self.known.items()],

@@ -6,7 +6,7 @@ import math
 
 from pdp_calibrate.adversaries import Witness
 from pdp_calibrate.calibration import Calibration
-from pdp_calibrate.calibration.result import PRIVATE_MODEL
+from pdp_calibrate.calibration.proof import PRIVATE_MODEL
 from pdp_calibrate.engines import leakage
 from pdp_calibrate.models import Blocks, Unknown
 
@@ -22,6 +22,8 @@ def explain(calibration: Calibration) -> str:
         parts.append(f"Careful: {PRIVATE_MODEL}")
     else:
         parts += [worst_adversary(calibration.leakage.witness), plain_dp(calibration)]
+    if calibration.estimation_epsilon is not None:
+        parts.append(_learning(calibration.epsilon, calibration.estimation_epsilon))
     return "\n\n".join([*parts, cost(calibration), _assumptions(calibration)])
 
 
@@ -83,6 +85,14 @@ def plain_dp(calibration: Calibration) -> str:
         f"Plain differential privacy would have used scale {scale:.4g} and called it"
         f" ε = {calibration.epsilon:.4g}; through the correlation it would really have leaked"
         f" {leak.lower:.4g}."
+    )
+
+
+def _learning(epsilon: float, spent: float) -> str:
+    return (
+        f"Learning the model was itself a private release of ε = {spent:.4g} about whole draws."
+        " If the answer is about the very data that the model was learned from, nobody learns more"
+        f" than {epsilon + spent:.4g} from both together."
     )
 
 

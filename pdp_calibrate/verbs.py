@@ -25,6 +25,7 @@ from pdp_calibrate.estimators.statistics import (
 )
 from pdp_calibrate.ledger import Ledger
 from pdp_calibrate.models import Blocks, GaussianGroup, GaussianSeries, Model, Unknown
+from pdp_calibrate.models.base import checked_model
 from pdp_calibrate.queries import Count, Histogram, Mean, Query, Sum
 
 Kind = Literal["sum", "mean", "count", "histogram"]
@@ -77,6 +78,8 @@ def release(frame: Any, request: Request) -> Release | dict[Hashable, Release]:
             model=request.model or request.ledger.model,
             adversaries=request.adversaries or request.ledger.adversaries,
         )
+    if request.model is not None:
+        checked_model(request.model)
     if request.per is not None:
         return _release_per(frame, request)
     calibration = calibration_for(frame, request)

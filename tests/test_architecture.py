@@ -12,7 +12,7 @@ import pdp_calibrate as pdp
 PACKAGE = Path(pdp.__file__).parent
 ORDER = [
     "errors", "models", "contributions", "queries", "adversaries", "noise", "estimators",
-    "answers", "long_frames", "engines", "baselines", "calibration", "ledger", "auditing",
+    "answers", "long_frames", "engines", "baselines", "calibration", "curves", "ledger", "auditing",
     "explain", "schema", "plan", "report", "verbs", "accessor", "cli",
 ]  # fmt: skip
 SOURCES = sorted(PACKAGE.rglob("*.py"))

@@ -45,7 +45,9 @@ def cells_of(tree):
         mass = 1.0
         for place, parent in enumerate(tree.parents):
             table = np.asarray(tree.tables[place])
-            mass *= float(table[cell[place]] if parent is None else table[cell[parent], cell[place]])
+            mass *= float(
+                table[cell[place]] if parent is None else table[cell[parent], cell[place]]
+            )
         cells[cell] = mass
     return cells
 

@@ -10,14 +10,20 @@ from typing import overload
 from pdp_calibrate import noise
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.calibration.joint import JointCalibration, calibrate_jointly
-from pdp_calibrate.calibration.proof import certified_leakage, checked_epsilon, proved
+from pdp_calibrate.calibration.proof import (
+    PRIVATE_MODEL,
+    certified_leakage,
+    checked_epsilon,
+    proved,
+)
 from pdp_calibrate.calibration.releasing import rounding_error
-from pdp_calibrate.calibration.result import PRIVATE_MODEL, Calibration
+from pdp_calibrate.calibration.result import Calibration
 from pdp_calibrate.engines import Leakage, as_leakage, checked_queries, deadline_after
 from pdp_calibrate.engines.problem import split
 from pdp_calibrate.engines.solve import certified_scale
 from pdp_calibrate.errors import CalibrationError, PdpError, PrivacyLeakWarning, QueryError
 from pdp_calibrate.models import Model
+from pdp_calibrate.models.base import checked_model
 from pdp_calibrate.queries import Query, lower
 
 
@@ -208,5 +214,5 @@ def verify(calibration: Calibration | JointCalibration) -> Leakage:
 
 
 def _warn_if_private(model: Model) -> None:
-    if model.provenance == "private":
+    if checked_model(model).provenance == "private":
         warnings.warn(PRIVATE_MODEL, PrivacyLeakWarning, stacklevel=3)

@@ -13,6 +13,7 @@ from pdp_calibrate import noise
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.baselines import sensitivity
 from pdp_calibrate.calibration.proof import (
+    PRIVATE_MODEL,
     certified_leakage,
     checked_epsilon,
     number_in,
@@ -62,6 +63,11 @@ class JointCalibration:
     """The joint leakage at these scales; `value` ≤ `epsilon`."""
     rows: int = 1
     """Number of independent instances that each answer is about."""
+    estimation_epsilon: float | None = field(init=False, default=None)
+    """What learning the model under differential privacy leaks on top; None if it was not."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "estimation_epsilon", self.model.estimation_epsilon)
 
     @functools.cached_property
     def contributions(self) -> tuple[Contributions, ...]:
@@ -115,7 +121,8 @@ class JointCalibration:
             "adversaries": self.adversaries.to_dict(),
             "model": self.model.to_dict(),
             "leakage": {"value": leakage["value"]} if private else leakage,
-        }
+            "estimation_epsilon": self.estimation_epsilon,
+        } | ({"warning": PRIVATE_MODEL} if private else {})
 
     def to_json(self) -> str:
         """Return the calibration as JSON text."""

@@ -13,6 +13,7 @@ from pdp_calibrate import noise
 from pdp_calibrate.answers import Answer, instance_answer, total_answer
 from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.errors import QueryError
+from pdp_calibrate.estimators.private import nearest_with_sum
 from pdp_calibrate.long_frames import long_answer
 from pdp_calibrate.models import Model
 from pdp_calibrate.queries import Custom, Histogram, Mean, Query
@@ -142,11 +143,7 @@ def nearest_counts(noisy: pd.Series[Any], total: int) -> pd.Series[Any]:
     """Return the whole, non-negative counts nearest to the noisy ones that sum to the total."""
     if not hasattr(total, "__index__") or int(total) < 0:
         raise QueryError(f"total must be a whole number, zero or more, got {total!r}.")
-    counts = noisy.to_numpy(dtype=np.float64)
-    falling = np.sort(counts)[::-1]
-    shifts = (np.cumsum(falling) - total) / np.arange(1, len(counts) + 1)
-    shift = shifts[np.flatnonzero(falling > shifts)[-1]] if total else falling[0]
-    real = np.maximum(counts - shift, 0.0)
+    real = nearest_with_sum(noisy.to_numpy(dtype=np.float64), int(total))
     whole = np.floor(real).astype(np.int64)
     missing = int(total) - int(whole.sum())
     whole[np.argsort(whole - real, kind="stable")[:missing]] += 1

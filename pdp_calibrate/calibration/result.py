@@ -15,6 +15,7 @@ from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.answers import row_answers
 from pdp_calibrate.baselines import scales, sensitivity
 from pdp_calibrate.calibration.proof import (
+    PRIVATE_MODEL,
     certified_leakage,
     checked_epsilon,
     number_in,
@@ -39,12 +40,6 @@ from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of
 from pdp_calibrate.queries import Custom, Query, lower
 
-PRIVATE_MODEL = (
-    "the model was learned from private rows without differential privacy, and the scale depends"
-    " on it: publishing the scale, or a release made with it, may reveal something about those"
-    " rows. Learn the model from public or earlier data, or state it as an assumption."
-)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
@@ -68,6 +63,15 @@ class Calibration:
     """The leakage at that scale, rounding of the answer included; `value` ≤ `epsilon`."""
     rows: int = 1
     """Number of independent instances that one answer is about."""
+    estimation_epsilon: float | None = field(init=False, default=None)
+    """What learning the model under differential privacy leaks; None if it was not so learned.
+
+    It comes on top: from the model and a release about the very data it was learned from, nobody
+    learns more than `epsilon` + `estimation_epsilon`.
+    """
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "estimation_epsilon", self.model.estimation_epsilon)
 
     @functools.cached_property
     def contributions(self) -> Contributions:
@@ -181,6 +185,7 @@ class Calibration:
             "adversaries": self.adversaries.to_dict(),
             "model": self.model.to_dict(),
             "leakage": {"value": leakage["value"]} if private else leakage,
+            "estimation_epsilon": self.estimation_epsilon,
         } | ({"warning": PRIVATE_MODEL} if private else {})
 
     def to_json(self) -> str:

@@ -20,6 +20,8 @@ from pdp_calibrate.queries import Query, lower
 
 _ENGINES = {
     "JointTable": "tables",
+    "ConditionalBall": "table_sets",
+    "SampledTable": "table_sets",
     "Gaussian": "gaussian",
     "LoewnerBall": "gaussian",
     "SampledGaussian": "gaussian",
@@ -29,6 +31,7 @@ _ENGINES = {
     "CategoryGroup": "groups",
     "MarkovChain": "chains",
     "MarkovTree": "trees",
+    "MixingChain": "mixing_chains",
     "Unknown": "unknown",
 }
 """Which module searches which family; loaded when first needed, for some compile code."""

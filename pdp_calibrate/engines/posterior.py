@@ -27,6 +27,13 @@ class Beliefs:
     """P(x_i | r, x_K)."""
     log_likelihood: dict[Hashable, float] = field(repr=False)
     """log p(r | x_i, x_K) up to a constant, for every value that can occur with x_K."""
+    is_private: bool = False
+    """Whether they follow from a private model; then they are not printed."""
+
+    def __repr__(self) -> str:
+        if self.is_private:
+            return "Beliefs(withheld: they follow from a private model)"
+        return f"Beliefs(prior={self.prior!r}, posterior={self.posterior!r})"
 
     def log_odds_gain(self, value: Hashable, other: Hashable) -> float:
         """Return by how much the log odds of `value` against `other` grew (paper, Eq. 3).
@@ -120,6 +127,7 @@ def posterior(
             for place, value in enumerate(domain)
             if possible[place]
         },
+        is_private=model.provenance == "private",
     )
 
 

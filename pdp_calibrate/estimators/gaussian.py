@@ -9,13 +9,21 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy.stats import chi2, norm
-from sklearn.base import BaseEstimator
 
 from pdp_calibrate.errors import ModelError, ModelFitWarning
-from pdp_calibrate.estimators.moments import Moments, moments_of
-from pdp_calibrate.models import Gaussian, SampledGaussian
+from pdp_calibrate.estimators.base import (
+    FrameEstimator,
+    Source,
+    checked_budget,
+    checked_confidence,
+    checked_source,
+)
+from pdp_calibrate.estimators.moments import Moments, matrix_of, moments_of
+from pdp_calibrate.estimators.private import refuse_outside
+from pdp_calibrate.estimators.private_moments import ball_radius, private_moments
+from pdp_calibrate.models import Gaussian, LoewnerBall, SampledGaussian
 from pdp_calibrate.models.base import FloatArray
-from pdp_calibrate.models.gaussian import Bounds
+from pdp_calibrate.models.gaussian import Bounds, checked_bounds
 
 Method = Literal["auto", "empirical", "ledoit-wolf", "oas", "graphical-lasso"]
 _METHODS: tuple[str, ...] = get_args(Method)
@@ -48,7 +56,7 @@ class Normality:
         )
 
 
-class GaussianEstimator(BaseEstimator):
+class GaussianEstimator(FrameEstimator):
     """Estimate a multivariate normal law from independent rows.
 
     Parameters
@@ -64,16 +72,23 @@ class GaussianEstimator(BaseEstimator):
         None fits one law and claims nothing about its error. A number such as 0.95 fits a set of
         laws that fails to cover the truth with probability at most 1 − confidence, over the
         sample, if the rows are Gaussian.
+    epsilon
+        Learn under ε-differential privacy for substituting one row; the number of rows is public.
+        Values are clipped to their bounds, noise goes on means of values and of products, and the
+        covariance is repaired to be positive definite; its relative error grows with the square
+        of the number of columns. With `confidence` the set is a Loewner ball that holds the
+        noise too, values outside the bounds raise instead of being clipped, and a noise that
+        would rule nothing out raises. Sample covariance only.
     source
         ``"private"`` if the rows are secret (then the noise scale itself leaks), ``"public"`` if
         they are public or historical.
 
     Attributes
     ----------
-    model_ : Gaussian or SampledGaussian
+    model_ : Gaussian, SampledGaussian or LoewnerBall
         The fitted law, or set of laws.
     diagnostics_ : Normality or None
-        How Gaussian the rows look; None with too few rows to say.
+        How Gaussian the rows look; None with too few rows to say, and with `epsilon`.
 
     Examples
     --------
@@ -90,18 +105,20 @@ class GaussianEstimator(BaseEstimator):
         covariance: Method = "auto",
         bounds: Bounds | Mapping[Hashable, tuple[float, float]] | None = None,
         confidence: float | None = None,
-        source: str = "private",
+        epsilon: float | None = None,
+        source: Source = "private",
     ) -> None:
         self.covariance = covariance
         self.bounds = bounds
         self.confidence = confidence
+        self.epsilon = epsilon
         self.source = source
 
     def fit(self, frame: Any, y: object = None) -> GaussianEstimator:
         """Fit the model to a frame with one column per tuple and one row per instance."""
         del y  # scikit-learn's signature
-        if self.source not in {"private", "public"}:
-            raise ModelError(f"source must be 'private' or 'public', got {self.source!r}.")
+        checked_source(self.source)
+        checked_confidence(self.confidence)
         if self.covariance not in _METHODS:
             raise ModelError(f"covariance must be one of {_METHODS}, got {self.covariance!r}.")
         if self.confidence is not None and self.covariance not in {"auto", "empirical"}:
@@ -110,6 +127,11 @@ class GaussianEstimator(BaseEstimator):
                 " confidence bands hold around the sample covariance only, a shrunk one can lie"
                 " outside its own bands. Use covariance='empirical', or leave confidence out."
             )
+        epsilon = checked_budget(self.epsilon)
+        if epsilon is not None:
+            self.model_ = self._fit_privately(frame, epsilon)
+            self.diagnostics_ = None
+            return self
         moments = moments_of(frame)
         self.model_ = fitted_model(
             moments,
@@ -122,6 +144,18 @@ class GaussianEstimator(BaseEstimator):
         if self.diagnostics_ is not None and self.diagnostics_.is_plainly_wrong:
             warnings.warn(_in_words(self.diagnostics_), ModelFitWarning, stacklevel=2)
         return self
+
+    def _fit_privately(self, frame: Any, epsilon: float) -> Gaussian | LoewnerBall:
+        if self.covariance not in {"auto", "empirical"}:
+            raise ModelError(
+                f"epsilon needs the sample covariance, got covariance={self.covariance!r}: how far"
+                " to shrink would be read off the rows."
+            )
+        names, matrix = matrix_of(frame)
+        bounds = checked_bounds(bounds_for(self.bounds, names), len(names))
+        if len(matrix) < 2:
+            raise ModelError(f"at least 2 rows are needed, got {len(matrix)}.")
+        return privately_fitted(names, matrix, bounds, epsilon=epsilon, confidence=self.confidence)
 
 
 def fitted_model(
@@ -141,16 +175,57 @@ def fitted_model(
         raise ModelError(f"{size} columns need at least {need} rows, got {moments.rows}.{remedy}")
     method = "ledoit-wolf" if covariance == "auto" else covariance
     matrix = _SHRINKERS[method](moments) if shrinks else moments.covariance
-    center = Gaussian(
-        mean=moments.mean,
-        covariance=matrix,
-        bounds=bounds,
-        names=moments.names,
-        provenance=provenance,
-    )
+    ranges = checked_bounds(bounds, size)
+    try:
+        center = Gaussian(
+            mean=moments.mean,
+            covariance=matrix,
+            bounds=ranges,
+            names=moments.names,
+            provenance=provenance,
+        )
+    except ModelError:  # its message holds an eigenvalue of rows that may be secret
+        raise ModelError(
+            "the covariance of the columns is not positive definite: some column is (nearly) a"
+            " combination of others. Leave it out, or use covariance='ledoit-wolf'."
+        ) from None
     if confidence is None:
         return center
     return SampledGaussian(center=center, rows=moments.rows, confidence=confidence)
+
+
+def privately_fitted(
+    names: tuple[Hashable, ...],
+    matrix: FloatArray,
+    bounds: tuple[tuple[float, float], ...],
+    *,
+    epsilon: float,
+    confidence: float | None,
+) -> Gaussian | LoewnerBall:
+    """Return the law, or with a confidence the ball of laws, learned under ε-DP from the rows."""
+    if confidence is not None:
+        refuse_outside(matrix, bounds, names)
+    failure = 0.5 if confidence is None else (1 - confidence) / 2
+    found = private_moments(matrix, bounds, epsilon=epsilon, failure=failure)
+    radius = None if confidence is None else ball_radius(found, confidence=confidence)
+    covariance, changed = found.repaired() if radius is None else (found.covariance, False)
+    if changed:
+        warnings.warn(
+            "the noise of the estimation is as large as what it hides: correlations below it were"
+            " lost. More rows, a larger epsilon or narrower bounds help.",
+            ModelFitWarning,
+            stacklevel=4,
+        )
+    lows, highs = np.array(bounds).T
+    half = highs / 2 - lows / 2
+    center = Gaussian(
+        mean=np.clip(found.mean * half + (lows / 2 + highs / 2), lows, highs),
+        covariance=covariance * np.outer(half, half),
+        bounds=bounds,
+        names=names,
+        provenance="dp",
+    ).learned_with(epsilon)
+    return center if radius is None else LoewnerBall(center=center, radius=radius)
 
 
 def bounds_for(

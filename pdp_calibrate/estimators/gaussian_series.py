@@ -2,42 +2,63 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import narwhals as nw
 import numpy as np
-from sklearn.base import BaseEstimator
+import numpy.typing as npt
 
 from pdp_calibrate.errors import ModelError
-from pdp_calibrate.estimators.markov import checked_source
-from pdp_calibrate.estimators.series import ordered_series, series_lengths
-from pdp_calibrate.models import Blocks, GaussianSeries
+from pdp_calibrate.estimators.base import (
+    FrameEstimator,
+    Source,
+    checked_budget,
+    checked_source,
+    one_or_blocks,
+)
+from pdp_calibrate.estimators.markov import checked_longest
+from pdp_calibrate.estimators.private_groups import private_neighbours
+from pdp_calibrate.estimators.series import first_of_each, ordered_series, series_lengths
+from pdp_calibrate.models import GaussianSeries
+from pdp_calibrate.models.base import FloatArray
+from pdp_calibrate.models.gaussian import checked_bounds
 
 
-def neighbour_correlation(series: nw.DataFrame[Any], value: str) -> tuple[float, float]:
-    """Estimate the correlation of consecutive values, and their variance, over all series.
-
-    Values are centred at their overall mean; Σ x_t·x_{t+1} over consecutive pairs is divided by the
-    average of Σ x_t² and Σ x_{t+1}² over the same pairs, which keeps the estimate within ±1.
-    """
+def numbers_in(series: nw.DataFrame[Any], value: str) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    """Return the values, and which of them have their successor in the same series."""
     values = series["__value__"]
     if not values.dtype.is_numeric():
         raise ModelError(f"column {value} must hold numbers.")
     numbers = np.asarray(values.to_numpy(), dtype=np.float64)
     if not np.all(np.isfinite(numbers)):
         raise ModelError(f"column {value} must be finite.")
+    return numbers, np.diff(series["__series__"].to_numpy()) == 0
+
+
+def neighbour_correlation(
+    numbers: FloatArray, follows: npt.NDArray[np.bool_], value: str
+) -> tuple[float, float]:
+    """Estimate the correlation of consecutive values, and their variance, over all series.
+
+    Values are centred at their overall mean; Σ x_t·x_{t+1} over consecutive pairs is divided by the
+    average of Σ x_t² and Σ x_{t+1}² over the same pairs, which keeps the estimate within ±1.
+    """
     centred = numbers - numbers.mean()
-    follows = np.diff(series["__series__"].to_numpy()) == 0
     earlier, later = centred[:-1][follows], centred[1:][follows]
     if len(earlier) < 2:
         raise ModelError("a correlation of neighbours needs at least two pairs of neighbours.")
     spread = (earlier @ earlier + later @ later) / 2
     if not spread > 0:
         raise ModelError(f"column {value} does not vary.")
-    return float(earlier @ later / spread), float(centred @ centred / len(centred))
+    correlation = float(earlier @ later / spread)
+    if not abs(correlation) < 1 - 1e-12:
+        raise ModelError(
+            f"in column {value} each value fixes the next one: no noise can hide one of them."
+        )
+    return correlation, float(centred @ centred / len(centred))
 
 
-class GaussianSeriesEstimator(BaseEstimator):
+class GaussianSeriesEstimator(FrameEstimator):
     """Learn a stationary Gaussian series, or many independent ones, from a long frame.
 
     Parameters
@@ -51,6 +72,13 @@ class GaussianSeriesEstimator(BaseEstimator):
         None takes the rows as they come.
     bounds
         The public range of the values.
+    epsilon
+        Learn under ε-differential privacy for substituting one whole series, which needs `by` and
+        `max_length`; how many series there are, and their lengths, are public. Values are clipped
+        to their bounds, and noise that grows with `max_length` goes on sums over neighbours.
+    max_length
+        The public limit on what one series contributes with `epsilon`: only its first so many
+        values are counted. The model keeps the lengths as they are.
     source
         ``private`` if the rows are secret (calibrations will warn), ``public`` if not.
 
@@ -72,36 +100,52 @@ class GaussianSeriesEstimator(BaseEstimator):
     def __init__(
         self,
         *,
-        value: str,
+        value: str = "load",
         by: str | None = None,
         order_by: str | None = None,
-        bounds: tuple[float, float],
-        source: Literal["private", "public"] = "private",
+        bounds: tuple[float, float] | None = None,
+        epsilon: float | None = None,
+        max_length: int | None = None,
+        source: Source = "private",
     ) -> None:
         self.value = value
         self.by = by
         self.order_by = order_by
         self.bounds = bounds
+        self.epsilon = epsilon
+        self.max_length = max_length
         self.source = source
 
     def fit(self, frame: Any, y: None = None) -> GaussianSeriesEstimator:
         """Learn from a row per point in time."""
         del y
         checked_source(self.source)
+        if self.bounds is None:
+            raise ModelError("a Gaussian series needs the public range of its values: bounds=.")
+        bounds = checked_bounds(self.bounds, 1)[0]
+        epsilon = checked_budget(self.epsilon)
+        longest = checked_longest(epsilon, by=self.by, max_length=self.max_length)
         _, series = ordered_series(frame, self.value, by=self.by, order_by=self.order_by)
-        phi, variance = neighbour_correlation(series, self.value)
+        learned = series if longest is None else first_of_each(series, longest)
+        numbers, follows = numbers_in(learned, self.value)
+        if epsilon is None or longest is None:
+            phi, variance = neighbour_correlation(numbers, follows, self.value)
+        else:
+            phi, variance = private_neighbours(
+                numbers, follows, bounds=bounds, longest=longest, epsilon=epsilon
+            )
         sizes = series_lengths(series)
         self.correlation_ = phi
         kinds = [
             GaussianSeries(
                 length=size,
                 correlation=phi,
-                bounds=self.bounds,
+                bounds=bounds,
                 variance=variance,
-                provenance=self.source,
+                provenance=self.source if epsilon is None else "dp",
             )
             for size in sorted(sizes)
         ]
         counts = [sizes[size] for size in sorted(sizes)]
-        self.model_ = kinds[0] if counts == [1] else Blocks(models=kinds, counts=counts)
+        self.model_ = one_or_blocks(kinds, counts, epsilon, alone=counts == [1])
         return self

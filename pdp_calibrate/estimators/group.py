@@ -7,17 +7,32 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from pdp_calibrate.errors import ModelError
+from pdp_calibrate.estimators.base import (
+    FrameEstimator,
+    Source,
+    checked_budget,
+    checked_confidence,
+    checked_limit,
+    checked_source,
+    one_or_blocks,
+)
 from pdp_calibrate.estimators.intraclass import gaussian_groups, intraclass
-from pdp_calibrate.estimators.markov import FitTest, checked_source
+from pdp_calibrate.estimators.markov import FitTest
+from pdp_calibrate.estimators.private_groups import (
+    private_groups,
+    private_intraclass,
+    private_totals,
+    refuse_larger,
+)
 from pdp_calibrate.estimators.statistics import complete_rows, group_totals, refuse_repeated
-from pdp_calibrate.models import BinaryGroup, Blocks, Model
+from pdp_calibrate.models import BinaryGroup, Model
+from pdp_calibrate.models.gaussian import checked_bounds
 
 
 def smoothed_groups(
-    totals: Mapping[tuple[int, int], int], *, smoothing: float, provenance: str
+    totals: Mapping[tuple[int, int], float], *, smoothing: float, provenance: str
 ) -> tuple[list[BinaryGroup], list[int]]:
     """Turn counts of groups by (size, ones) into a group for every size, and how many there are.
 
@@ -32,7 +47,7 @@ def smoothed_groups(
         seen = np.array([totals.get((size, ones), 0) for ones in range(size + 1)], dtype=float)
         law = seen + smoothing
         groups.append(BinaryGroup(count_probabilities=law / law.sum(), provenance=provenance))
-        numbers.append(int(seen.sum()))
+        numbers.append(round(float(seen.sum())))
     return groups, numbers
 
 
@@ -60,7 +75,7 @@ def exchangeability_test(frame: Any, by: str, value: str, role: str) -> FitTest:
     return FitTest(statistic=statistic, degrees=int(free.sum()))
 
 
-class GroupEstimator(BaseEstimator):
+class GroupEstimator(FrameEstimator):
     """Learn how alike the members of a group are, from a long frame with one row per person.
 
     Parameters
@@ -76,7 +91,7 @@ class GroupEstimator(BaseEstimator):
         For ``gaussian``, the public range of the values.
     confidence
         For ``gaussian``, make the correlation a range that holds the true one with this
-        probability over the rows: exactly for Gaussian groups of one size, about so otherwise.
+        probability over the rows, if groups are Gaussian; sizes may differ.
     person
         A column that names the person; nobody may then be in two groups.
     role
@@ -85,6 +100,15 @@ class GroupEstimator(BaseEstimator):
     smoothing
         For ``binary``, added to every count, so that no unseen number of ones counts as
         impossible.
+    epsilon
+        Learn under ε-differential privacy for substituting one whole group; which rows belong to
+        which group, and so the sizes, are public. ``binary``: discrete Laplace noise of scale 2/ε
+        on the number of groups with each size and number of ones. ``gaussian``: values are
+        clipped to their bounds, and noise goes on the sums of squares; with `confidence` the range
+        holds the noise too, and values outside the bounds raise instead of being clipped.
+    max_group_size
+        The public limit on the size of a group, larger ones raise; needed for ``gaussian`` with
+        `epsilon`, where the noise grows with it.
     source
         ``private`` if the rows are secret (calibrations will warn), ``public`` if not.
 
@@ -97,6 +121,7 @@ class GroupEstimator(BaseEstimator):
         For ``gaussian``, the analysis of variance behind the correlation.
     exchangeability_test_ : FitTest or None
         A small p-value says that roles differ: use a `TableEstimator` with a column per role.
+        None with `epsilon`, for it would look at the rows again.
 
     Examples
     --------
@@ -117,7 +142,9 @@ class GroupEstimator(BaseEstimator):
         person: str | None = None,
         role: str | None = None,
         smoothing: float = 0.5,
-        source: Literal["private", "public"] = "private",
+        epsilon: float | None = None,
+        max_group_size: int | None = None,
+        source: Source = "private",
     ) -> None:
         self.by = by
         self.value = value
@@ -127,43 +154,85 @@ class GroupEstimator(BaseEstimator):
         self.person = person
         self.role = role
         self.smoothing = smoothing
+        self.epsilon = epsilon
+        self.max_group_size = max_group_size
         self.source = source
 
     def fit(self, frame: Any, y: None = None) -> GroupEstimator:
         """Learn from all groups of a long frame."""
         del y
         checked_source(self.source)
+        checked_confidence(self.confidence)
+        epsilon = checked_budget(self.epsilon)
         if self.kind not in _FITS:
             raise ModelError(f"kind must be one of {tuple(_FITS)}, got {self.kind!r}.")
         if self.person is not None:
             refuse_repeated(frame, self.person, self.by)
-        self.model_ = _FITS[self.kind](self, frame)
+        self.model_ = _FITS[self.kind](self, frame, epsilon)
         return self
 
-    def _fit_binary(self, frame: Any) -> Model:
+    def _fit_binary(self, frame: Any, epsilon: float | None) -> Model:
+        if self.confidence is not None:
+            raise ModelError(
+                "confidence is for kind='gaussian'; for zeros and ones put the members into columns"
+                " and use TableEstimator(confidence=...)."
+            )
         totals: Counter[tuple[int, int]] = group_totals(frame, self.by, self.value)
-        groups, numbers = smoothed_groups(totals, smoothing=self.smoothing, provenance=self.source)
+        refuse_larger({size: 1 for size, _ in totals}, self._largest(needed=False))
+        groups, numbers = smoothed_groups(
+            totals if epsilon is None else private_totals(totals, epsilon=epsilon),
+            smoothing=self.smoothing,
+            provenance=self.source if epsilon is None else "dp",
+        )
         self.exchangeability_test_ = (
             None
-            if self.role is None
+            if self.role is None or epsilon is not None
             else exchangeability_test(frame, self.by, self.value, self.role)
         )
-        return groups[0] if len(groups) == 1 else Blocks(models=groups, counts=numbers)
+        return one_or_blocks(groups, numbers, epsilon, alone=len(groups) == 1)
 
-    def _fit_gaussian(self, frame: Any) -> Model:
+    def _fit_gaussian(self, frame: Any, epsilon: float | None) -> Model:
         if self.bounds is None:
             raise ModelError("a Gaussian group needs the public range of its values: bounds=.")
-        found = intraclass(frame, value=self.value, by=self.by)
-        self.intraclass_ = found
+        bounds = checked_bounds(self.bounds, 1)[0]
+        largest = self._largest(needed=epsilon is not None)
         self.exchangeability_test_ = None
+        interval = None
+        if epsilon is None:
+            found = intraclass(frame, value=self.value, by=self.by)
+            refuse_larger(found.sizes, largest)
+            if self.confidence is not None:
+                interval = found.interval(self.confidence)
+        else:
+            noisy = private_groups(
+                frame,
+                value=self.value,
+                by=self.by,
+                bounds=bounds,
+                largest=largest or 1,
+                epsilon=epsilon,
+                confidence=self.confidence,
+            )
+            found = private_intraclass(noisy, bounds=bounds, value=self.value)
+            if self.confidence is not None:
+                interval = noisy.interval(self.confidence)
+        self.intraclass_ = found
         groups = gaussian_groups(
-            found, bounds=self.bounds, confidence=self.confidence, provenance=self.source
+            found,
+            bounds=bounds,
+            interval=interval,
+            provenance=self.source if epsilon is None else "dp",
         )
         numbers = [found.sizes[size] for size in sorted(found.sizes)]
-        return groups[0] if len(groups) == 1 else Blocks(models=groups, counts=numbers)
+        return one_or_blocks(groups, numbers, epsilon, alone=len(groups) == 1)
+
+    def _largest(self, *, needed: bool) -> int | None:
+        if self.max_group_size is None and not needed:
+            return None
+        return checked_limit(self.max_group_size, "max_group_size", "a group")
 
 
-_FITS: dict[str, Callable[[GroupEstimator, Any], Model]] = {
+_FITS: dict[str, Callable[[GroupEstimator, Any, float | None], Model]] = {
     "binary": GroupEstimator._fit_binary,  # noqa: SLF001 - the class's own branches
     "gaussian": GroupEstimator._fit_gaussian,  # noqa: SLF001
 }

@@ -10,6 +10,7 @@ from typing import Any
 
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.estimators.statistics import GroupMoments, group_moments
+from pdp_calibrate.estimators.variance_ratio import ratio_probability
 from pdp_calibrate.models import GaussianGroup
 
 
@@ -33,18 +34,37 @@ class Intraclass:
     """How many groups there are of each size."""
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Return the F interval: exact for Gaussian groups of one size, approximate otherwise."""
+        """Return an interval that holds ρ with this probability, exact for Gaussian groups.
+
+        For groups of one size it is the F interval; for sizes that differ the law of the ratio is
+        inverted itself (`variance_ratio`), since the F interval with an average size fails up to
+        four times as often as it says.
+        """
         from scipy.stats import f as fisher
 
         if not 0 < confidence < 1:
             raise ModelError(f"confidence must lie between 0 and 1, got {confidence}.")
         tail = (1 + confidence) / 2
+        if len(self.sizes) > 1:
+            return self._where_probability_is(tail), self._where_probability_is(1 - tail)
         low = self.ratio / float(fisher.ppf(tail, self.between, self.within))
         high = self.ratio * float(fisher.ppf(tail, self.within, self.between))
         return self._correlation_at(low), self._correlation_at(high)
 
     def _correlation_at(self, ratio: float) -> float:
         return (ratio - 1) / (ratio + self.average_size - 1)
+
+    def _where_probability_is(self, level: float) -> float:
+        """Return the ρ under which a ratio up to the one seen has this probability."""
+        from scipy.optimize import brentq
+
+        def above(correlation: float) -> float:
+            return ratio_probability(self.sizes, correlation, self.ratio) - level
+
+        least, most = -(1 - 1e-9) / (max(self.sizes) - 1), 1 - 1e-9
+        if above(least) <= 0:
+            return least  # no correlation is low enough to make so small a ratio likely
+        return most if above(most) >= 0 else float(brentq(above, least, most, xtol=1e-10))
 
 
 def intraclass(frame: Any, *, value: Hashable, by: Hashable) -> Intraclass:
@@ -66,7 +86,11 @@ def intraclass(frame: Any, *, value: Hashable, by: Hashable) -> Intraclass:
     >>> round(intraclass(twins, value="height", by="pair").correlation, 3)
     0.977
     """
-    found: GroupMoments = group_moments(frame, value=value, by=by)
+    return intraclass_of(group_moments(frame, value=value, by=by), value)
+
+
+def intraclass_of(found: GroupMoments, value: Hashable = "the groups") -> Intraclass:
+    """Analyse sums of squares."""
     groups, rows = sum(found.sizes.values()), found.rows
     if groups < 2 or rows <= groups:
         raise ModelError(
@@ -94,14 +118,16 @@ def gaussian_groups(
     found: Intraclass,
     *,
     bounds: tuple[float, float],
-    confidence: float | None,
+    interval: tuple[float, float] | None,
     provenance: str,
 ) -> list[GaussianGroup]:
-    """Return a group for every size, with the estimated correlation or its interval.
+    """Return a group for every size, with the estimated correlation or an interval for it.
 
     A correlation at or below −1/(m−1) is impossible among m members: the range is cut just above.
     """
-    low, high = (found.correlation,) * 2 if confidence is None else found.interval(confidence)
+    low, high = (found.correlation,) * 2 if interval is None else interval
+    high = min(high, 1 - 1e-9)  # rounding must not turn "nearly alike" into "equal"
+    low = min(low, high)
     groups = []
     for size in sorted(found.sizes):
         least = -(1 - 1e-6) / (size - 1) if size > 1 else -1.0

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from scipy import stats
-from sklearn.base import BaseEstimator
 
 from pdp_calibrate.errors import ModelError
+from pdp_calibrate.estimators.base import (
+    FrameEstimator,
+    Source,
+    checked_budget,
+    checked_limit,
+    checked_source,
+    one_or_blocks,
+)
+from pdp_calibrate.estimators.private import nearest_with_sum, noisy_sums
 from pdp_calibrate.estimators.series import (
+    first_of_each,
     first_values,
     ordered_series,
     runs,
     series_lengths,
 )
-from pdp_calibrate.models import Blocks, MarkovChain
+from pdp_calibrate.estimators.table import observed, smoothed_law
+from pdp_calibrate.models import MarkovChain
 from pdp_calibrate.models.base import Domain, FloatArray, checked_domain
 
 
@@ -37,17 +47,34 @@ class FitTest:
         return float(stats.chi2.sf(self.statistic, self.degrees)) if self.degrees else 1.0
 
 
-def smoothed_transitions(
-    pairs: Mapping[tuple[Hashable, ...], int], states: Domain, *, smoothing: float
-) -> FloatArray:
+def smoothed_transitions(counts: FloatArray, *, smoothing: float) -> FloatArray:
     """Turn counts of neighbouring states into transition laws (count + smoothing) / total.
 
     A transition never seen is rare, not impossible, so smoothing must be positive.
     """
     if not 0 < smoothing < float("inf"):
         raise ModelError(f"smoothing must be positive and finite, got {smoothing}.")
-    counts = _counted(pairs, states, 2) + smoothing
-    return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+    smoothed = counts + smoothing
+    return np.asarray(smoothed / smoothed.sum(axis=1, keepdims=True))
+
+
+def private_counts(
+    pairs: FloatArray, starts: FloatArray | None, *, longest: int, epsilon: float
+) -> tuple[FloatArray, FloatArray | None]:
+    """Return noisy, repaired counts of transitions and, if they are learned, of starts.
+
+    A series of at most L states has at most L − 1 transitions and one start: replacing it changes
+    the counts by at most 2(L − 1), and 2 more, in L1.
+    """
+    counts = pairs.ravel() if starts is None else np.concatenate([pairs.ravel(), starts])
+    sensitivity = 2 * (longest - 1) + (0 if starts is None else 2)
+    noisy = noisy_sums(
+        counts.astype(np.int64), sensitivity=sensitivity, epsilon=epsilon
+    ).values.astype(np.float64)
+    moves = nearest_with_sum(noisy[: pairs.size].reshape(pairs.shape), float(pairs.sum()))
+    if starts is None:
+        return moves, None
+    return moves, nearest_with_sum(noisy[pairs.size :], float(starts.sum()))
 
 
 def order_test(triples: Mapping[tuple[Hashable, ...], int], states: Domain) -> FitTest:
@@ -65,7 +92,7 @@ def order_test(triples: Mapping[tuple[Hashable, ...], int], states: Domain) -> F
     return FitTest(statistic=max(0.0, statistic), degrees=int(free[middle > 0].sum()))
 
 
-class MarkovChainEstimator(BaseEstimator):
+class MarkovChainEstimator(FrameEstimator):
     """Learn a Markov chain from one series, or from many independent ones.
 
     Parameters
@@ -83,6 +110,14 @@ class MarkovChainEstimator(BaseEstimator):
         ``stationary``, or ``estimated`` from the first states of many series.
     smoothing
         Added to every count, so that no unseen transition counts as impossible.
+    epsilon
+        Learn under ε-differential privacy for substituting one whole series, which needs `by`,
+        `states` and `max_length`; how many series there are, and their lengths, are public.
+        Discrete Laplace noise of scale 2(max_length − 1)/ε on every count of transitions, and
+        2/ε more if the start is estimated.
+    max_length
+        The public limit on what one series contributes with `epsilon`: only its first so many
+        states are counted. The model keeps the lengths as they are.
     source
         ``private`` if the rows are secret (calibrations will warn), ``public`` if not.
 
@@ -90,8 +125,9 @@ class MarkovChainEstimator(BaseEstimator):
     ----------
     model_ : MarkovChain or Blocks
         The chain; with series of several lengths, a block for each length with its count.
-    order_test_ : FitTest
-        Whether one step of memory suffices; a small p-value speaks for more.
+    order_test_ : FitTest or None
+        Whether one step of memory suffices; a small p-value speaks for more. None with `epsilon`,
+        for it would look at the rows again.
 
     Examples
     --------
@@ -110,7 +146,9 @@ class MarkovChainEstimator(BaseEstimator):
         states: Sequence[Hashable] | None = None,
         initial: Literal["stationary", "estimated"] = "stationary",
         smoothing: float = 0.5,
-        source: Literal["private", "public"] = "private",
+        epsilon: float | None = None,
+        max_length: int | None = None,
+        source: Source = "private",
     ) -> None:
         self.value = value
         self.by = by
@@ -118,6 +156,8 @@ class MarkovChainEstimator(BaseEstimator):
         self.states = states
         self.initial = initial
         self.smoothing = smoothing
+        self.epsilon = epsilon
+        self.max_length = max_length
         self.source = source
 
     def fit(self, frame: Any, y: None = None) -> MarkovChainEstimator:
@@ -126,17 +166,26 @@ class MarkovChainEstimator(BaseEstimator):
         checked_source(self.source)
         if self.initial not in ("stationary", "estimated"):
             raise ModelError(f"initial must be 'stationary' or 'estimated', got {self.initial!r}.")
+        epsilon = checked_budget(self.epsilon)
+        longest = checked_longest(epsilon, by=self.by, max_length=self.max_length)
+        if epsilon is not None and self.states is None:
+            raise ModelError(
+                "with epsilon the public states= are needed; the states that occur are secret."
+            )
         values, series = ordered_series(frame, self.value, by=self.by, order_by=self.order_by)
         states = observed(values)
         if self.states is not None:
             states = checked_domain(self.states, "the states")
             if not set(values) <= set(states):
                 raise ModelError(f"column {self.value} holds a value outside its stated states.")
-        transition = smoothed_transitions(runs(series, 2), states, smoothing=self.smoothing)
-        initial = None
+        learned = series if longest is None else first_of_each(series, longest)
+        moves, starts = _counted(runs(learned, 2), states, 2), None
         if self.initial == "estimated":
-            starts = _counted({(k,): n for k, n in first_values(series).items()}, states, 1)
-            initial = (starts + self.smoothing) / (starts + self.smoothing).sum()
+            starts = _counted({(k,): n for k, n in first_values(learned).items()}, states, 1)
+        if epsilon is not None and longest is not None:
+            moves, starts = private_counts(moves, starts, longest=longest, epsilon=epsilon)
+        transition = smoothed_transitions(moves, smoothing=self.smoothing)
+        initial = None if starts is None else smoothed_law(starts, self.smoothing)
         lengths = sorted(series_lengths(series).items())
         chains = [
             MarkovChain(
@@ -144,30 +193,30 @@ class MarkovChainEstimator(BaseEstimator):
                 length=length,
                 states=states,
                 initial=initial,
-                provenance=self.source,
+                provenance=self.source if epsilon is None else "dp",
             )
             for length, _ in lengths
         ]
-        self.order_test_ = order_test(runs(series, 3), states)
-        self.model_: MarkovChain | Blocks = chains[0]
-        if len(chains) > 1:
-            self.model_ = Blocks(models=chains, counts=[count for _, count in lengths])
+        self.order_test_ = None if epsilon is not None else order_test(runs(series, 3), states)
+        self.model_ = one_or_blocks(
+            chains, [count for _, count in lengths], epsilon, alone=len(chains) == 1
+        )
         return self
 
 
-def checked_source(source: str) -> None:
-    """Raise unless the source is private or public."""
-    if source not in ("private", "public"):
-        raise ModelError(f"source must be 'private' or 'public', got {source!r}.")
-
-
-def observed(values: Iterable[Hashable]) -> Domain:
-    """Sort the distinct values; values that do not compare are sorted as text."""
-    distinct = set(values)
-    try:
-        return tuple(sorted(distinct))  # type: ignore[type-var]
-    except TypeError:
-        return tuple(sorted(distinct, key=repr))
+def checked_longest(epsilon: float | None, *, by: str | None, max_length: int | None) -> int | None:
+    """Return how much of a series counts; None for all of it, which needs no epsilon."""
+    if epsilon is None and max_length is None:
+        return None
+    longest = checked_limit(max_length, "max_length", "a series")
+    if longest < 2:
+        raise ModelError(f"max_length must be at least 2, got {longest}.")
+    if epsilon is not None and by is None:
+        raise ModelError(
+            "with epsilon the column by= that tells series apart is needed: a single series is a"
+            " single unit, which differential privacy hides altogether."
+        )
+    return longest
 
 
 def _counted(

@@ -2,68 +2,128 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from pdp_calibrate.errors import ModelError
+from pdp_calibrate.estimators.base import (
+    FrameEstimator,
+    Source,
+    checked_budget,
+    checked_confidence,
+    checked_source,
+)
+from pdp_calibrate.estimators.binning import binned, checked_bins, representatives
+from pdp_calibrate.estimators.private import IntArray, nearest_with_sum, noisy_sums
 from pdp_calibrate.estimators.statistics import columns_of, contingency
-from pdp_calibrate.models import JointTable
-from pdp_calibrate.models.base import Domain, checked_domain
+from pdp_calibrate.estimators.structure import (
+    Correction,
+    Pairs,
+    Test,
+    connected_blocks,
+    independence_tests,
+    strongest_tree,
+    tree_law,
+)
+from pdp_calibrate.models import Blocks, JointTable, Model, SampledTable
+from pdp_calibrate.models.base import Domain, FloatArray, checked_domain
 from pdp_calibrate.models.table import refuse_too_many_cells
 
+_STRUCTURES = ("joint", "chow-liu", "blocks")
+_SENSITIVITY = 2  # replacing a row takes 1 from one cell and adds 1 to another
 
-def smoothed_table(
-    counts: Counter[tuple[Hashable, ...]],
-    names: Sequence[Hashable],
-    domains: Sequence[Domain],
-    *,
-    smoothing: float,
-    provenance: str,
-) -> JointTable:
-    """Turn counts of rows into the joint table (count + smoothing) / total.
 
-    A cell that was never seen is rare, not impossible, so smoothing must be positive: it is the
-    weight of a symmetric Dirichlet prior, 0.5 being the Jeffreys prior.
-    """
-    if not 0 < smoothing < float("inf"):
-        raise ModelError(f"smoothing must be positive and finite, got {smoothing}.")
+def counted(frame: Any, columns: Sequence[str]) -> Counter[tuple[Hashable, ...]]:
+    """Count combinations of values; name a column whose values cannot be counted."""
+    try:
+        return contingency(frame, columns)
+    except TypeError as error:
+        if len(columns) > 1:
+            for name in columns:
+                counted(frame, [name])
+        raise ModelError(
+            f"column {', '.join(map(str, columns))} must hold values that can be counted, such as"
+            " numbers or text."
+        ) from error
+
+
+def cell_counts(
+    counts: Counter[tuple[Hashable, ...]], names: Sequence[Hashable], domains: Sequence[Domain]
+) -> IntArray:
+    """Write counts of rows into a table with one axis per column."""
     sizes = [len(domain) for domain in domains]
     refuse_too_many_cells(sizes)
-    cells = np.full(sizes, float(smoothing))
+    cells = np.zeros(sizes, dtype=np.int64)
     places = [{value: place for place, value in enumerate(domain)} for domain in domains]
     for row, count in counts.items():
         for name, place, value in zip(names, places, row, strict=True):
             if value not in place:
                 raise ModelError(f"column {name} holds a value outside its stated domain.")
         cells[tuple(place[value] for place, value in zip(places, row, strict=True))] += count
-    return JointTable(
-        probabilities=cells / cells.sum(), domains=domains, names=names, provenance=provenance
-    )
+    return cells
 
 
-class TableEstimator(BaseEstimator):
+def smoothed_law(counts: FloatArray | IntArray, smoothing: float) -> FloatArray:
+    """Return (count + smoothing) / total.
+
+    A cell that was never seen is rare, not impossible, so smoothing must be positive: it is the
+    weight of a symmetric Dirichlet prior, 0.5 being the Jeffreys prior.
+    """
+    cells = counts + float(smoothing)
+    return np.asarray(cells / cells.sum())
+
+
+class TableEstimator(FrameEstimator):
     """Learn the joint distribution of discrete columns, each row being one independent draw.
 
     Parameters
     ----------
     structure
-        ``joint``: one cell for every combination of values.
+        ``joint``: one cell for every combination of values. ``chow-liu``: the tree of largest
+        mutual information, learned from pairs of columns and written out as a table; everything
+        that the tree leaves out is assumed away. ``blocks``: columns that test independent of
+        each other go into independent `Blocks`. That a test sees nothing proves nothing, pairs do
+        not show how three columns hang together, and no confidence covers either structure.
     smoothing
-        Added to every count, so that no unseen combination counts as impossible.
+        Added to every count (of the table, of each pair for a tree, of each block), so that no
+        unseen combination counts as impossible: the posterior mean under a symmetric Dirichlet
+        prior, 0.5 being the Jeffreys prior. With `confidence` nothing is smoothed.
     domains
         The possible values of each column, ``{column: values}``. By default the values that
         occur, which are then treated as public.
+    bins
+        Public edges of numeric columns, ``{column: edges}``. A bin holds its lower edge and not
+        its upper one, the last holds both; the middle of a bin stands for it, so a sum is off by
+        up to half a width for each value. `binned` puts the middles into a frame, which is
+        what to release about. Values outside raise.
+    confidence
+        None fits one law and claims nothing about its error. A number such as 0.95 gives a
+        `SampledTable`: all tables that the rows do not rule out. For ``joint`` only.
+    epsilon
+        Learn under ε-differential privacy for substituting one row; domains or bins must then be
+        stated for every column, and the number of rows is public. Discrete Laplace noise of scale
+        2/ε on every cell; then the nearest counts with the right sum. A tree is chosen from, and
+        made of, the same noisy pairs (scale n(n−1)/ε for n columns). Refused for ``blocks``: noise
+        changes what a test says. With `confidence` the noise is inside the set.
+    test, level, correction
+        For ``blocks``: ``g`` (likelihood ratio) or ``chi2``; the level at which independence of
+        any two columns is rejected; ``holm``, ``bonferroni`` or ``none`` for all pairs together.
+        A higher level joins more columns, which is the careful direction.
     source
         ``private`` if the rows are secret (calibrations will warn), ``public`` if not.
 
     Attributes
     ----------
-    model_ : JointTable
-        The learned distribution.
+    model_ : JointTable, Blocks or SampledTable
+        The learned distribution, or set of them.
+    tree_ : tuple of pairs
+        For ``chow-liu``, (parent, child) along the tree.
+    tests_ : tuple of PairTest
+        For ``blocks``, the tests behind it. Of private rows they are private too.
 
     Examples
     --------
@@ -71,46 +131,183 @@ class TableEstimator(BaseEstimator):
     >>> frame = pd.DataFrame({"mother": [0, 0, 1, 1], "child": [0, 0, 1, 1]})
     >>> TableEstimator(source="public").fit(frame).model_
     JointTable(mother, child; 2×2 cells, public)
+    >>> stated = {"mother": [0, 1], "child": [0, 1]}
+    >>> TableEstimator(domains=stated, epsilon=1.0).fit(frame).model_.estimation_epsilon
+    1.0
     """
 
     def __init__(
         self,
         *,
-        structure: Literal["joint"] = "joint",
+        structure: Literal["joint", "chow-liu", "blocks"] = "joint",
         smoothing: float = 0.5,
         domains: Mapping[Hashable, Iterable[Hashable]] | None = None,
-        source: Literal["private", "public"] = "private",
+        bins: Mapping[Hashable, Sequence[float]] | None = None,
+        confidence: float | None = None,
+        epsilon: float | None = None,
+        test: Test = "g",
+        level: float = 0.05,
+        correction: Correction = "holm",
+        source: Source = "private",
     ) -> None:
         self.structure = structure
         self.smoothing = smoothing
         self.domains = domains
+        self.bins = bins
+        self.confidence = confidence
+        self.epsilon = epsilon
+        self.test = test
+        self.level = level
+        self.correction = correction
         self.source = source
 
     def fit(self, frame: Any, y: None = None) -> TableEstimator:
         """Learn from every column of the frame."""
         del y
-        if self.structure != "joint":
-            raise ModelError(f"structure must be 'joint', got {self.structure!r}.")
-        if self.source not in ("private", "public"):
-            raise ModelError(f"source must be 'private' or 'public', got {self.source!r}.")
+        self._check()
         names = columns_of(frame)
         if not names:
             raise ModelError("the frame must have at least one column, got none.")
-        counts = contingency(frame, names)
-        stated = self.domains or {}
-        domains = [
-            checked_domain(stated[name], name)
-            if name in stated
-            else _observed(row[position] for row in counts)
-            for position, name in enumerate(names)
-        ]
-        self.model_ = smoothed_table(
-            counts, names, domains, smoothing=self.smoothing, provenance=self.source
-        )
+        rows, stated = binned(frame, checked_bins(self.bins)), self._stated(names)
+        fits = {"joint": self._joint, "chow-liu": self._tree, "blocks": self._blocks}
+        learned = fits[self.structure](rows, names, stated)
+        epsilon = checked_budget(self.epsilon)
+        self.model_ = learned if epsilon is None else learned.learned_with(epsilon)
         return self
 
+    def binned(self, frame: Any) -> Any:
+        """Put the middle of its bin in place of each value of a binned column."""
+        _ = self.model_
+        return binned(frame, checked_bins(self.bins))
 
-def _observed(values: Iterable[Hashable]) -> Domain:
+    def _check(self) -> None:
+        if self.structure not in _STRUCTURES:
+            raise ModelError(f"structure must be one of {_STRUCTURES}, got {self.structure!r}.")
+        checked_source(self.source)
+        if not 0 < self.smoothing < float("inf"):
+            raise ModelError(f"smoothing must be positive and finite, got {self.smoothing}.")
+        if checked_confidence(self.confidence) is not None and self.structure != "joint":
+            raise ModelError(
+                f"confidence needs structure='joint', got {self.structure!r}: a structure learned"
+                " from the rows may be wrong, and no confidence covers that."
+            )
+        if checked_budget(self.epsilon) is not None and self.structure == "blocks":
+            raise ModelError(
+                "structure='blocks' cannot be learned with epsilon: the level of a test does not"
+                " hold for noisy counts. Use 'joint' or 'chow-liu', or state the blocks."
+            )
+
+    def _stated(self, names: Sequence[str]) -> dict[Hashable, Domain]:
+        """Return the public domain of each column that has one."""
+        bins = checked_bins(self.bins)
+        unknown = [str(name) for name in {**(self.domains or {}), **bins} if name not in names]
+        if unknown:
+            raise ModelError(f"the frame has no column {', '.join(unknown)}.")
+        stated = {name: checked_domain(given, name) for name, given in (self.domains or {}).items()}
+        both = [str(name) for name in bins if name in stated]
+        if both:
+            raise ModelError(f"column {', '.join(both)} has bins and a domain; give one of them.")
+        stated |= {name: representatives(edges) for name, edges in bins.items()}
+        absent = [str(name) for name in names if name not in stated]
+        if absent and self.epsilon is not None:
+            raise ModelError(
+                "with epsilon every column needs its public domains= or bins=; the values that"
+                f" occur are secret. Missing: {', '.join(absent)}."
+            )
+        return stated
+
+    @property
+    def _provenance(self) -> str:
+        return self.source if self.epsilon is None else "dp"
+
+    def _joint(self, frame: Any, names: Sequence[str], stated: Mapping[Hashable, Domain]) -> Model:
+        counts = counted(frame, names)
+        domains = [
+            stated.get(name) or observed(row[place] for row in counts)
+            for place, name in enumerate(names)
+        ]
+        cells, scale = cell_counts(counts, names, domains), 0.0
+        nearest: FloatArray | IntArray = cells
+        if self.epsilon is not None:
+            noisy = noisy_sums(cells.ravel(), sensitivity=_SENSITIVITY, epsilon=self.epsilon)
+            rows, scale = int(cells.sum()), noisy.scale
+            cells = noisy.values.reshape(cells.shape)
+            nearest = nearest_with_sum(cells, rows)
+        described: dict[str, Any] = {
+            "domains": domains,
+            "names": names,
+            "provenance": self._provenance,
+        }
+        if self.confidence is not None:
+            return SampledTable(
+                counts=cells, confidence=self.confidence, noise_scale=scale, **described
+            )
+        return JointTable(probabilities=smoothed_law(nearest, self.smoothing), **described)
+
+    def _pairs(
+        self, frame: Any, names: Sequence[str], stated: Mapping[Hashable, Domain]
+    ) -> tuple[Pairs, list[Domain]]:
+        """Count every two columns; noisy, and repaired, with epsilon."""
+        domains = [
+            stated.get(name) or observed(value for (value,) in counted(frame, [name]))
+            for name in names
+        ]
+        found: dict[tuple[int, int], IntArray] = {}
+        for i, j in itertools.combinations(range(len(names)), 2):
+            two = [names[i], names[j]]
+            found[i, j] = cell_counts(counted(frame, two), two, [domains[i], domains[j]])
+        if self.epsilon is None:
+            return {pair: cells.astype(np.float64) for pair, cells in found.items()}, domains
+        everything = np.concatenate([cells.ravel() for cells in found.values()])
+        # One row is in one cell of every pair.
+        noisy = noisy_sums(
+            everything, sensitivity=_SENSITIVITY * len(found), epsilon=self.epsilon
+        ).values
+        ends = np.cumsum([cells.size for cells in found.values()])
+        parts = np.split(noisy, ends[:-1])
+        repaired = {
+            pair: nearest_with_sum(part.reshape(cells.shape), int(cells.sum()))
+            for (pair, cells), part in zip(found.items(), parts, strict=True)
+        }
+        return repaired, domains
+
+    def _tree(self, frame: Any, names: Sequence[str], stated: Mapping[Hashable, Domain]) -> Model:
+        if len(names) == 1:
+            self.tree_: tuple[tuple[Hashable, Hashable], ...] = ()
+            return self._joint(frame, names, stated)
+        pairs, domains = self._pairs(frame, names, stated)
+        tree = strongest_tree(pairs, len(names))
+        self.tree_ = tuple((names[parent], names[child]) for parent, child in tree)
+        return JointTable(
+            probabilities=tree_law(tree, pairs, [len(one) for one in domains], self.smoothing),
+            domains=domains,
+            names=names,
+            provenance=self._provenance,
+        )
+
+    def _blocks(self, frame: Any, names: Sequence[str], stated: Mapping[Hashable, Domain]) -> Model:
+        pairs, domains = self._pairs(frame, names, stated)
+        self.tests_ = independence_tests(
+            pairs, names, test=self.test, level=self.level, correction=self.correction
+        )
+        tables, blocks = [], connected_blocks(self.tests_, names)
+        for block in blocks:
+            columns = [names[k] for k in block]
+            cells = cell_counts(counted(frame, columns), columns, [domains[k] for k in block])
+            tables.append(
+                JointTable(
+                    probabilities=smoothed_law(cells, self.smoothing),
+                    domains=[domains[k] for k in block],
+                    names=columns,
+                    provenance=self._provenance,
+                )
+            )
+        if len(tables) == 1:
+            return tables[0]
+        return Blocks(models=tables, names=[names[k] for block in blocks for k in block])
+
+
+def observed(values: Iterable[Hashable]) -> Domain:
     """Sort the distinct values; values that do not compare are sorted as text."""
     distinct = set(values)
     try:

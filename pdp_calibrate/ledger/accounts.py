@@ -50,7 +50,9 @@ class Accounts:
             if described.get("draw") == draw:
                 entry = Entry.from_dict(described)
                 if entry.dp_epsilon is not None:
-                    total = total.plus_mechanism(entry.dp_epsilon)
+                    learned = entry.kind == "estimation"
+                    add = total.plus_learning if learned else total.plus_mechanism
+                    total = add(entry.dp_epsilon)
                 total = self.after(total, entry.queries, entry.scales, rows=entry.rows)
         self._added = (draw, len(entries), total)
         return total

@@ -18,7 +18,7 @@ from pdp_calibrate.engines.result import Bound
 from pdp_calibrate.engines.spending import Spending
 from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError, QueryError
 from pdp_calibrate.ledger.accounts import Accounts, answers_of
-from pdp_calibrate.ledger.entries import Entry, last_spent
+from pdp_calibrate.ledger.entries import Entry, last_spent, learning_entries
 from pdp_calibrate.ledger.pages import Pages
 from pdp_calibrate.ledger.storage import FileStore, MemoryStore, Store
 from pdp_calibrate.models import Model
@@ -51,6 +51,10 @@ class Ledger:
         What to call the draw of the data that the releases are about.
     time_limit
         Seconds that one check may take before a larger, still sound bound decides.
+    learned_here
+        Whether a model that was learned under differential privacy was learned from this very
+        draw. Then its ε is the first entry: it adds to whatever is released. False if it was
+        learned from other data, independent of this draw.
 
     Examples
     --------
@@ -73,6 +77,7 @@ class Ledger:
         adversaries: Adversaries | None = None,
         draw: str = "first",
         time_limit: float | None = None,
+        learned_here: bool = True,
     ) -> None:
         everyone = Adversaries.all() if adversaries is None else adversaries
         everyone.resolve(model)
@@ -85,7 +90,8 @@ class Ledger:
             "adversaries": everyone.to_dict(),
             "model": model.to_dict(),
         }
-        self._pages.start(heading, draw)
+        learned = learning_entries(model, draw, self._epsilon) if learned_here else []
+        self._pages.start(heading, draw, learned)
 
     def _settle(
         self,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Literal
 
-from pdp_calibrate.errors import LedgerError, PdpError
+from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError
+from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import field_of
 from pdp_calibrate.queries import Query
 
@@ -17,14 +19,15 @@ class Entry:
 
     draw: str
     """The draw of the data it is about."""
-    kind: Literal["release", "charge"]
-    """Answers with Laplace noise, or an outside mechanism by its plain-DP budget."""
+    kind: Literal["release", "charge", "estimation"]
+    """Answers with Laplace noise; an outside mechanism, or learning the model, by its budget."""
     at: str
     """When it was written, UTC."""
     spent: float
     """The certified joint leakage of the draw so far, this entry included."""
     method: str
-    """The bound in force: ``exact``, ``windows``, ``dual``, ``birkhoff``, ``shift`` or ``group``."""
+    """The bound in force: ``exact``, ``windows``, ``dual``, ``birkhoff``, ``shift``, ``group`` or
+    ``whole``."""
     queries: tuple[Query, ...] = ()
     """What was answered."""
     scales: tuple[float, ...] = ()
@@ -34,7 +37,7 @@ class Entry:
     epsilon: float | None = None
     """What the release leaks alone."""
     dp_epsilon: float | None = None
-    """The plain-DP budget charged, for substituting one tuple."""
+    """The plain-DP budget charged, for substituting one tuple; for learning, the whole draw."""
     note: str = ""
     """What the user wrote beside it."""
 
@@ -48,7 +51,7 @@ class Entry:
             "method": self.method,
             "note": self.note,
         }
-        if self.kind == "charge":
+        if self.kind != "release":
             return described | {"dp_epsilon": self.dp_epsilon}
         return described | {
             "queries": [query.to_dict() for query in self.queries],
@@ -65,7 +68,7 @@ class Entry:
                 key: field_of(described, key)
                 for key in ("draw", "kind", "at", "spent", "method", "note")
             }
-            if common["kind"] == "charge":
+            if common["kind"] in ("charge", "estimation"):
                 return cls(**common, dp_epsilon=float(field_of(described, "dp_epsilon")))
             return cls(
                 **common,
@@ -83,3 +86,27 @@ def last_spent(entries: Sequence[Mapping[str, Any]], draw: str) -> float:
     own = (entry for entry in reversed(entries) if entry.get("draw") == draw)
     last = next(own, None)
     return 0.0 if last is None else Entry.from_dict(last).spent
+
+
+def learning_entries(model: Model, draw: str, budget: float) -> list[dict[str, Any]]:
+    """Return the first entry of a ledger whose model was learned from the draw, if it was so.
+
+    Learning under ε-DP in whole draws leaks at most ε about any tuple, on top of all releases.
+    """
+    spent = model.estimation_epsilon
+    if spent is None:
+        return []
+    if not spent <= budget:
+        raise BudgetExceededError(
+            f"learning the model leaked {spent:.6g}, above the budget {budget:.6g}."
+            " If it was learned from other, independent data, say learned_here=False."
+        )
+    entry = Entry(
+        draw=draw,
+        kind="estimation",
+        at=datetime.now(UTC).isoformat(timespec="microseconds"),
+        spent=spent,
+        method="whole",
+        dp_epsilon=spent,
+    )
+    return [entry.to_dict()]

@@ -20,15 +20,15 @@ class Pages:
     store: Store
     _seen: list[State] = field(default_factory=list)
 
-    def start(self, heading: State, draw: str) -> None:
-        """Open a new ledger, where there is none."""
+    def start(self, heading: State, draw: str, entries: list[State]) -> None:
+        """Open a new ledger with its first entries, where there is none."""
         with self.store.locked():
             if isinstance(self.store, FileStore) and self.store.exists:
                 raise LedgerError(
                     f"there is a ledger at {self.store.path} already: use Ledger.open to go on"
                     " with it."
                 )
-            self.store.write({**heading, "draws": [_checked(draw)], "entries": []})
+            self.store.write({**heading, "draws": [_checked(draw)], "entries": entries})
 
     def read(self) -> State:
         """Return the state; refuse one that has lost entries that this object has seen."""

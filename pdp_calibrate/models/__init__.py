@@ -7,8 +7,10 @@ from pdp_calibrate.models.chain import MarkovChain
 from pdp_calibrate.models.gaussian import Gaussian
 from pdp_calibrate.models.gaussian_families import GaussianGroup, GaussianSeries
 from pdp_calibrate.models.groups import BinaryGroup, CategoryGroup
+from pdp_calibrate.models.mixing import MixingChain
 from pdp_calibrate.models.sets import ModelSet
 from pdp_calibrate.models.table import JointTable
+from pdp_calibrate.models.table_sets import ConditionalBall, SampledTable
 from pdp_calibrate.models.tree import MarkovTree
 from pdp_calibrate.models.unknown import Unknown
 
@@ -16,6 +18,7 @@ __all__ = [
     "BinaryGroup",
     "Blocks",
     "CategoryGroup",
+    "ConditionalBall",
     "Gaussian",
     "GaussianGroup",
     "GaussianSeries",
@@ -23,8 +26,10 @@ __all__ = [
     "LoewnerBall",
     "MarkovChain",
     "MarkovTree",
+    "MixingChain",
     "Model",
     "ModelSet",
     "SampledGaussian",
+    "SampledTable",
     "Unknown",
 ]

@@ -27,6 +27,11 @@ class _Around(Model):
         """Always."""
         return True
 
+    @property
+    def inner_models(self) -> tuple[Model, ...]:
+        """The centre."""
+        return (self.center,)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
 class LoewnerBall(_Around):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import abc
+import copy
 import functools
 import hashlib
 import json
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, cast, get_args
+from typing import Any, ClassVar, Literal, Self, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +39,7 @@ class Model(abc.ABC):
 
     names: tuple[Hashable, ...]
     provenance: Provenance
+    _estimation_epsilon: float | None = None
 
     _families: ClassVar[dict[str, type[Model]]] = {}
 
@@ -74,6 +77,57 @@ class Model(abc.ABC):
         size = len(self.names)
         return self.names in (default_names(size), tuple(range(size)))
 
+    @property
+    def inner_models(self) -> tuple[Model, ...]:
+        """The models that this one is made of."""
+        return ()
+
+    @property
+    def estimation_epsilon(self) -> float | None:
+        """The differential-privacy budget spent on learning the numbers; None if there is none.
+
+        It protects whole draws (a row, a household, a series), so it is also the most that the
+        numbers tell about any single tuple, however the tuples of a draw hang together. A model
+        made of others spends what they spent together, unless it was learned as a whole.
+        """
+        if self._estimation_epsilon is not None:
+            return self._estimation_epsilon
+        distinct = {model.digest: model.estimation_epsilon for model in self.inner_models}
+        budgets = [budget for budget in distinct.values() if budget is not None]
+        if len(budgets) < 2:
+            return budgets[0] if budgets else None
+        return math.nextafter(math.fsum(budgets), math.inf)
+
+    def learned_with(self, epsilon: float) -> Self:
+        """Return the same model, marked as learned by an ε-DP mechanism in whole draws.
+
+        Estimators with ``epsilon=`` do this. Do it by hand for a model that another library
+        learned, if its mechanism is ε-DP (pure, δ = 0) for substituting a whole draw.
+
+        Examples
+        --------
+        >>> from pdp_calibrate.models import JointTable
+        >>> table = JointTable(probabilities=[[0.3, 0.2], [0.2, 0.3]], domains=[[0, 1], [0, 1]])
+        >>> table.learned_with(0.5).provenance, table.learned_with(0.5).estimation_epsilon
+        ('dp', 0.5)
+        """
+        if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number):
+            raise ModelError(f"epsilon must be a number, got {type(epsilon).__name__}.")
+        if not 0 < epsilon < math.inf:
+            raise ModelError(f"epsilon must be positive and finite, got {epsilon}.")
+        if self.provenance == "private":
+            raise ModelError("a model learned from private rows without noise has no epsilon.")
+        twin = copy.copy(self)
+        twin.__dict__.pop("digest", None)
+        object.__setattr__(twin, "_estimation_epsilon", float(epsilon))
+        object.__setattr__(twin, "provenance", "dp")
+        return twin
+
+    def marked_like(self, source: Model) -> Self:
+        """Return the same model with the budget that was spent on learning another one."""
+        spent = source.estimation_epsilon
+        return self if spent is None else self.learned_with(spent)
+
     @abc.abstractmethod
     def content(self) -> tuple[object, ...]:
         """Return what defines the model beside names and provenance, for equality."""
@@ -90,7 +144,11 @@ class Model(abc.ABC):
     @functools.cached_property
     def digest(self) -> str:
         """SHA-256 of everything that defines the model."""
-        return digest_of(type(self).__name__, self.names, self.provenance, *self.content())
+        stated = self._estimation_epsilon
+        learned = () if stated is None else (("estimation_epsilon", stated),)
+        return digest_of(
+            type(self).__name__, self.names, self.provenance, *self.content(), *learned
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the model for JSON; a private model keeps its parameters to itself."""
@@ -100,7 +158,11 @@ class Model(abc.ABC):
             "names": [json_value(name) for name in self.names],
             "provenance": self.provenance,
         }
-        return described if self.provenance == "private" else described | self.parameters()
+        if self.provenance == "private":
+            return described
+        if self._estimation_epsilon is not None:
+            described["estimation_epsilon"] = self._estimation_epsilon
+        return described | self.parameters()
 
     @staticmethod
     def from_dict(described: Mapping[str, Any]) -> Model | None:
@@ -110,7 +172,9 @@ class Model(abc.ABC):
             raise ModelError(f"unknown type of model {kind!r}.")
         if field_of(described, "provenance") == "private":
             return None
-        return Model._families[kind].from_parameters(described)
+        model = Model._families[kind].from_parameters(described)
+        epsilon = described.get("estimation_epsilon")
+        return model if model is None or epsilon is None else model.learned_with(epsilon)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Model):
@@ -229,6 +293,16 @@ def field_of(described: Mapping[str, Any], key: str) -> Any:
     if key not in described:
         raise ModelError(f"the JSON object lacks {json.dumps(key)}.")
     return described[key]
+
+
+def checked_model(model: object) -> Model:
+    """Return the model, or say what was given instead; an estimator must hand out its own."""
+    if isinstance(model, Model):
+        return model
+    if hasattr(type(model), "fit"):
+        _ = model.model_  # type: ignore[attr-defined]  # one that was never fitted says so itself
+        raise ModelError(f"a model is needed, got {type(model).__name__}: pass its model_.")
+    raise ModelError(f"a model is needed, got {type(model).__name__}.")
 
 
 def position_of(name: Hashable, names: Sequence[Hashable]) -> int:

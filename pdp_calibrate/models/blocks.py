@@ -87,6 +87,11 @@ class Blocks(Model):
         return tuple(domain for block in self.models for domain in block.domains)
 
     @property
+    def inner_models(self) -> tuple[Model, ...]:
+        """The blocks."""
+        return self.models
+
+    @property
     def is_continuous(self) -> bool:
         """Whether any block is continuous."""
         return any(block.is_continuous for block in self.models)

@@ -138,12 +138,13 @@ class MarkovChain(Model):
         joint = self.start
         for _ in range(self.length - 1):
             joint = joint[..., np.newaxis] * self.kernel
-        return JointTable(
+        table = JointTable(
             probabilities=joint / joint.sum(),
             domains=self.domains,
             names=self.names,
             provenance=self.provenance,
         )
+        return table.marked_like(self)
 
     def log_rarest(self) -> float:
         """Return a lower bound on the log-probability of any possible course of the chain."""

@@ -53,12 +53,13 @@ class _Exchangeable(Model):
             codes += radix.reshape([-1 if other == axis else 1 for other in range(size)])
         listed = np.array(list(compositions(size, len(domain))), dtype=np.int64) @ radix
         cells = per_cell[np.searchsorted(listed, codes)]
-        return JointTable(
+        table = JointTable(
             probabilities=cells / math.fsum(cells.ravel()),
             domains=self.domains,
             names=self.names,
             provenance=self.provenance,
         )
+        return table.marked_like(self)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)

@@ -61,6 +61,11 @@ class ModelSet(Model):
         return self.models[0].domains
 
     @property
+    def inner_models(self) -> tuple[Model, ...]:
+        """The members."""
+        return self.models
+
+    @property
     def is_continuous(self) -> bool:
         """Whether the members are continuous."""
         return any(member.is_continuous for member in self.models)

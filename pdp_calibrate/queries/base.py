@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.errors import QueryError, UnsupportedQueryError
 from pdp_calibrate.models import Model
-from pdp_calibrate.models.base import field_of, from_json_value, json_value, plain
+from pdp_calibrate.models.base import checked_model, field_of, from_json_value, json_value, plain
 
 
 class Query(abc.ABC):
@@ -76,6 +76,7 @@ def lower(query: Query, model: Model, *, rows: int = 1) -> Contributions:
     rows
         Number of independent instances answered together; only a mean depends on it.
     """
+    checked_model(model)
     if not isinstance(query, Query):
         raise QueryError(f"a query such as Sum() is needed, got {type(query).__name__}.")
     if not hasattr(rows, "__index__") or int(rows) < 1:

@@ -23,6 +23,7 @@ import numpy as np
 
 from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF
 from pdp_calibrate.models.base import FloatArray
+from pdp_calibrate.models.mixing import hilbert_diameter
 
 _NEGLIGIBLE = 1e-12  # diameters below this are mostly rounding
 _SMALLEST = 1e-280  # probabilities below this may have lost digits to underflow
@@ -44,7 +45,7 @@ def diameters(kernel: FloatArray, most: int) -> tuple[FloatArray, FloatArray]:
         lost = smallest < _SMALLEST
         rarest[steps] = min(rarest[steps - 1], -np.inf if lost else math.log(smallest))
         rounding = 8 * (len(kernel) + 2) * steps * UNIT_ROUNDOFF
-        found[steps] = min(found[steps - 1], np.inf if lost else _diameter(power) + rounding)
+        found[steps] = min(found[steps - 1], np.inf if lost else hilbert_diameter(power) + rounding)
         if found[steps] <= _NEGLIGIBLE:
             # Further powers differ from this one by a factor of at most e^{D}.
             found[steps:], rarest[steps:] = found[steps], rarest[steps] - 1e-9
@@ -56,17 +57,7 @@ def diameters(kernel: FloatArray, most: int) -> tuple[FloatArray, FloatArray]:
 
 def diameter_of(kernel: FloatArray) -> float:
     """Bound the Hilbert diameter of one kernel, rounding included."""
-    return _diameter(kernel) + 8 * (len(kernel) + 2) * UNIT_ROUNDOFF
-
-
-def _diameter(power: FloatArray) -> float:
-    """Largest log cross-ratio; states that are never reached do not count."""
-    reached = power[:, power.max(axis=0) > 0]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(reached)
-        apart = logs[:, :, np.newaxis] - logs[:, np.newaxis, :]  # NaN where both are impossible
-        largest = np.where(np.isnan(apart), -np.inf, apart).max(axis=0)
-        return max(0.0, float((largest + largest.T).max()))
+    return hilbert_diameter(kernel) + 8 * (len(kernel) + 2) * UNIT_ROUNDOFF
 
 
 def contracted(diameter: float, distance: float) -> float:

@@ -9,6 +9,12 @@ Leakages of correlated data do not add up, so every release so far counts at onc
 - Birkhoff's contraction, on Markov chains and trees: plain-DP budgets per tuple, added up;
 - the group bound: all tuples that depend on each other move at once.
 
+**Learning the model.** A mechanism that is ε-DP for substituting the whole draw adds just ε: its
+output θ̂ has a likelihood p(θ̂|x) between m and e^ε·m for every draw x, m the smallest. So, however
+the tuples of the draw hang together, Σ_u P(u|x_i,x_K)·p(θ̂|x)·p(r|x) lies between m and e^ε·m times
+what it is without p(θ̂|x), for either secret; and so it does draw by draw where the output depends
+on other, independent draws as well.
+
 **Adaptive releases.** Let queries and scales be chosen from what came out before. On each course r
 of outputs the choices are fixed, so the density of r is the product of the Laplace densities of the
 queries and scales *on that course*, and its ratio under two secrets is at most the joint leakage of
@@ -68,17 +74,20 @@ def spent(
     >>> round(bound.value, 4), bound.method
     (1.1854, 'exact')
     """
+    on_top = spending.rounding + spending.draw_epsilon
+    left = None if threshold is None else threshold - on_top
     if not spending.parts and not spending.only_budgets and spending.dp_epsilon == 0:
-        return Bound(value=0.0, method="nothing")
-    if len(spending.parts) == 1 and spending.dp_epsilon == 0:
+        found = Bound(value=0.0, method="whole" if spending.draw_epsilon else "nothing")
+    elif len(spending.parts) == 1 and spending.dp_epsilon == 0:
         found = _single(model, spending, adversaries, deadline)
     elif _mixes_clamping(model, spending):
         found = _added(model, spending, adversaries, deadline)
     else:
-        found = _together(model, spending, adversaries, threshold, deadline)
+        found = _together(model, spending, adversaries, left, deadline)
     value = found.value
-    if spending.rounding:
-        value = math.nextafter(value + spending.rounding, math.inf)
+    if on_top:
+        is_sum = value > 0 or spending.rounding > 0
+        value = (value + on_top) * ROUND_UP if is_sum else spending.draw_epsilon
     if math.isnan(value):
         raise PdpError("the leakage is not a number: nothing can be certified.")
     return Bound(value=value, method=found.method)

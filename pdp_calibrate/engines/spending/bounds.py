@@ -20,12 +20,22 @@ from pdp_calibrate.engines.spending.families import LARGEST_GROUP, chain_bound, 
 from pdp_calibrate.engines.spending.total import ROUND_UP
 from pdp_calibrate.engines.trees import tree_bounds
 from pdp_calibrate.errors import UnsupportedQueryError
-from pdp_calibrate.models import BinaryGroup, Gaussian, JointTable, MarkovChain, MarkovTree
+from pdp_calibrate.models import (
+    BinaryGroup,
+    ConditionalBall,
+    Gaussian,
+    JointTable,
+    MarkovChain,
+    MarkovTree,
+    MixingChain,
+    SampledTable,
+)
 from pdp_calibrate.models.base import FloatArray
 
 _LARGEST_GRID = 2**22  # answers times outputs of a joint search
 _LARGEST_SEARCH = 2e9  # … times everything an adversary may know
 _WRITTEN_OUT = 2**10  # cells of a family that is looked at as a table
+_TABLES = (JointTable, ConditionalBall, SampledTable)
 _SHIFTS = ("Gaussian", "LoewnerBall", "SampledGaussian", "GaussianGroup", "GaussianSeries")
 """Families in which the unknown tuples move with the target by a fixed shift."""
 
@@ -149,7 +159,7 @@ def _forgetful(leaf: Leaf, deadline: float) -> float | None:
     if isinstance(model, MarkovTree):
         bounds = tree_bounds(model, leaf.tuple_budgets, knowledge)
         return float(bounds[list(knowledge.targets)].max())
-    if not isinstance(model, MarkovChain):
+    if not isinstance(model, MarkovChain | MixingChain):
         return None
     return chain_bound(model, leaf.tuple_budgets, knowledge)
 
@@ -220,14 +230,16 @@ def _moves_by_shift(leaf: Problem) -> bool:
 
 def is_searchable(leaf: Problem) -> bool:
     """Whether an exact search of the joint answer is within reach."""
-    if leaf.contributions.coordinates == 1 or not isinstance(leaf.model, JointTable):
+    if isinstance(leaf.model, MixingChain):
+        return False  # what there is of it is Birkhoff's bound, taken anyway
+    if leaf.contributions.coordinates == 1 or not isinstance(leaf.model, _TABLES):
         return leaf.contributions.coordinates == 1 or type(leaf.model).__name__ == "Unknown"
-    if leaf.model.probabilities.size > 2**12:
+    sizes = tuple(len(domain) for domain in leaf.model.domains)
+    if math.prod(sizes) > 2**12:
         return False
     answers = leaf.contributions.in_every_cell().reshape(-1, leaf.contributions.coordinates)
     levels = [len(np.unique(column)) for column in answers.T]
     distinct = len(np.unique(answers, axis=0))
     outputs = math.prod(float(number) for number in levels)
-    sizes = leaf.model.probabilities.shape
     leaves = sum(math.prod(size + 1.0 for size in sizes) / (size + 1) * size for size in sizes)
     return outputs * distinct <= _LARGEST_GRID and outputs * leaves <= _LARGEST_SEARCH

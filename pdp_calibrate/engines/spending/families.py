@@ -10,20 +10,25 @@ from pdp_calibrate.adversaries import Knowledge
 from pdp_calibrate.engines.chains.mixing import birkhoff_bounds, diameters
 from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF
 from pdp_calibrate.engines.lipschitz_line import line_bounds
-from pdp_calibrate.models import BinaryGroup, MarkovChain
+from pdp_calibrate.models import BinaryGroup, MarkovChain, MixingChain
 from pdp_calibrate.models.base import FloatArray
 
 LARGEST_GROUP = 200  # members; beyond this the mixtures are too many
 
 
-def chain_bound(chain: MarkovChain, budgets: FloatArray, knowledge: Knowledge) -> float:
+def chain_bound(
+    chain: MarkovChain | MixingChain, budgets: FloatArray, knowledge: Knowledge
+) -> float:
     """Bound any releases about a chain by the plain-DP budget spent on each of its tuples.
 
     A step of the chain shrinks what a likelihood says about its end, by Birkhoff's theorem. One
     pass along the chain bounds every adversary, whatever is known of whom.
     """
-    (_, diameter), _ = diameters(chain.kernel, 1)
-    return float(birkhoff_bounds(budgets, float(diameter))[list(knowledge.targets)].max())
+    if isinstance(chain, MixingChain):
+        diameter = chain.diameter
+    else:
+        diameter = float(diameters(chain.kernel, 1)[0][1])
+    return float(birkhoff_bounds(budgets, diameter)[list(knowledge.targets)].max())
 
 
 def group_of_two_values(

@@ -18,6 +18,7 @@ from pdp_calibrate.models.base import FloatArray
 
 ROUND_UP = 1 + 16 * UNIT_ROUNDOFF
 _LARGEST_JOINED = 20_000  # numbers: tuples times answers
+_SUMS = ("rounding", "dp_epsilon", "draw_epsilon")
 _LARGEST_KEPT = 10 * _LARGEST_JOINED  # before multiples of a query are counted as one
 
 
@@ -33,6 +34,8 @@ class Spending:
     """What the rounding of the answers before the noise costs, in nats."""
     dp_epsilon: float = 0.0
     """The plain-DP budgets (substitution) of all other mechanisms, added up."""
+    draw_epsilon: float = 0.0
+    """The budgets of mechanisms that are differentially private in the whole draw, added up."""
     budgets: FloatArray | None = None
     """Per tuple, how far it alone can move the likelihood of all answers: Σ_m LS_j(f_m)/λ_m."""
     only_budgets: bool = False
@@ -60,19 +63,25 @@ class Spending:
         total = (self.dp_epsilon + dp_epsilon) * (ROUND_UP if self.dp_epsilon else 1.0)
         return dataclasses.replace(self, dp_epsilon=total)
 
+    def plus_learning(self, epsilon: float) -> Spending:
+        """Return the spending after a mechanism that is ε-DP for substituting the whole draw."""
+        total = (self.draw_epsilon + epsilon) * (ROUND_UP if self.draw_epsilon else 1.0)
+        return dataclasses.replace(self, draw_epsilon=total)
+
     def to_dict(self) -> dict[str, Any]:
         """Describe for JSON what stands for too many answers."""
         budgets = [] if self.budgets is None else self.budgets.tolist()
-        return {"budgets": budgets, "rounding": self.rounding, "dp_epsilon": self.dp_epsilon}
+        return {"budgets": budgets} | {key: getattr(self, key) for key in _SUMS}
 
     @classmethod
     def from_dict(cls, described: Mapping[str, Any]) -> Spending:
         """Undo `to_dict`."""
         numbers = np.array(described["budgets"], dtype=np.float64)
-        sums = [float(described[key]) for key in ("rounding", "dp_epsilon")]
-        if numbers.ndim != 1 or not np.all(np.isfinite(numbers)) or min(*numbers, *sums) < 0:
+        sums = {key: float(described[key]) for key in _SUMS}
+        smallest = min(*numbers, *sums.values())
+        if numbers.ndim != 1 or not np.all(np.isfinite(numbers)) or not smallest >= 0:
             raise ValueError("budgets must be numbers, zero or more.")
-        return cls(rounding=sums[0], dp_epsilon=sums[1], budgets=numbers, only_budgets=True)
+        return cls(budgets=numbers, only_budgets=True, **sums)
 
     def merged(self) -> tuple[Spending, float]:
         """Return the same with repeated queries as one, of the scale at which its costs are equal.

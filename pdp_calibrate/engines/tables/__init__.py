@@ -36,7 +36,9 @@ from pdp_calibrate.engines.tables.workers import Clock
 from pdp_calibrate.models.base import FloatArray
 
 _LARGEST_GRID_WORK = 3e11  # numbers, minutes: vectors with more outputs get a bracket instead
-_LARGE_SET = 1024  # cells from which sorted mixtures compare one set per target sooner than the tree
+_LARGE_SET = (
+    1024  # cells from which sorted mixtures compare one set per target sooner than the tree
+)
 _LARGEST_LOG_WORK = 1e9  # pairs of atom and output, each an exponential
 
 

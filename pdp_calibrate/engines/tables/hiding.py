@@ -151,9 +151,7 @@ def _attack(steps: Steps, found: npt.NDArray[np.int64]) -> Attack:
     """Translate the bits of a node back into values of the table."""
     hidden, target, place, position, upwards = map(int, found)
     places = itertools.count()
-    bits = {
-        j: place >> next(places) & 1 for j in range(len(steps.weights)) if not hidden >> j & 1
-    }
+    bits = {j: place >> next(places) & 1 for j in range(len(steps.weights)) if not hidden >> j & 1}
     known = {j: bit for j, bit in bits.items() if j != target}
     output = position + sum(int(steps.weights[j]) * bit for j, bit in known.items())
     secrets = (1, 0) if upwards else (0, 1)

@@ -155,7 +155,10 @@ def _hide(room, begins, level, number, place, hidden, weight, added, step):
     for p in range(after + 1):
         # Beyond the answers that can occur a filtered mass falls by e^{−c} per step.
         zero, one = at + (1 + min(p, before)) * size, at + (1 + max(p - weight, 0)) * size
-        fall, other_fall = math.exp(-step * max(p - before, 0)), math.exp(-step * max(weight - p, 0))
+        fall, other_fall = (
+            math.exp(-step * max(p - before, 0)),
+            math.exp(-step * max(weight - p, 0)),
+        )
         _add(room, zero, one, to + (1 + p) * half, size, run, fall, other_fall)
 
 

@@ -1,0 +1,207 @@
+"""Judge one target and one set of unknown tuples after the other."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF
+from pdp_calibrate.engines.problem import Problem
+from pdp_calibrate.engines.result import Found
+from pdp_calibrate.engines.table_sets.balls import ANY_LAW, Balls, balls_of, center_of
+from pdp_calibrate.engines.table_sets.kernels import worst_pair
+from pdp_calibrate.engines.table_sets.members import found_by
+from pdp_calibrate.engines.table_sets.reachable import (
+    MOST_OUTPUTS,
+    Reachable,
+    by_distance,
+    outputs_between,
+)
+from pdp_calibrate.engines.tables.outcome import NOTHING, Attack, Outcome
+from pdp_calibrate.engines.tables.setting import Setting, group_bound, setting_of, unknown_sets
+from pdp_calibrate.engines.tables.strongest import search_strongest
+from pdp_calibrate.engines.tables.workers import Clock
+from pdp_calibrate.errors import ModelError, UnsupportedQueryError
+from pdp_calibrate.models import Model
+from pdp_calibrate.models.base import FloatArray
+
+_MOST_STEPS = 2e11  # elementary steps of one search, some minutes
+_MOST_CASES = 2**19  # pairs of target and unknown set
+_MOST_NUMBERS = 2**21  # distances held at once
+_BETWEEN_LOOKS = 2**27  # steps between looks at the clock
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Search:
+    """What stays the same for all adversaries."""
+
+    model: Model
+    setting: Setting
+    reachable: Reachable
+    scale: float
+    clock: Clock
+    tails_only: bool = False
+
+
+def search(
+    problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
+) -> Found:
+    """Find the worst adversary and pair of laws; see `engines.tables.search`."""
+    if problem.contributions.table is not None:
+        raise UnsupportedQueryError(
+            "Custom has no bound on a set of tables; ask Sum, Mean, Linear, Count or Histogram, or"
+            " use a ModelSet of joint tables."
+        )
+    setting = setting_of(dataclasses.replace(problem, model=center_of(problem.model)), scale)
+    reachable = Reachable(problem.contributions)
+    clock = Clock(deadline)
+    around = _Search(
+        model=problem.model, setting=setting, reachable=reachable, scale=scale, clock=clock
+    )
+    _refuse_too_large(around)
+    outcome = NOTHING
+    if setting.knowledge.admits_strongest and not problem.hidden_noise:
+        outcome = search_strongest(setting)
+    outcome = outcome.or_worse(_search(around, max(incumbent, outcome.lower)))
+    if problem.hidden_noise:
+        # Only in the tails does the dropped noise cancel: they give the lower end.
+        tails = _search(dataclasses.replace(around, tails_only=True), 0.0)
+        outcome = Outcome(upper=outcome.upper, lower=tails.lower, attack=tails.attack)
+    return found_by(problem, setting, reachable, scale, outcome)
+
+
+def _search(around: _Search, incumbent: float) -> Outcome:
+    """Judge everyone but those who know everyone else, from the largest group bound down."""
+    setting = around.setting
+    if _cases(setting) > _MOST_CASES:
+        return Outcome(upper=_whole_group(setting), lower=0.0, attack=None)
+    cases = sorted(
+        (
+            (group_bound(setting, (target, *unknown)), target, unknown)
+            for target in setting.knowledge.targets
+            for unknown in unknown_sets(setting, target)
+        ),
+        key=lambda case: -case[0],
+    )
+    outcome = NOTHING
+    for bound, target, unknown in cases:
+        if bound <= max(incumbent, outcome.lower) or around.clock.is_over:
+            # Bounds fall from case to case, so this one covers all that follow.
+            return outcome.or_worse(Outcome(upper=bound, lower=0.0, attack=None))
+        outcome = outcome.or_worse(_judge(around, target, unknown, bound))
+    return outcome
+
+
+def _judge(around: _Search, target: int, unknown: tuple[int, ...], bound: float) -> Outcome:
+    """Return the bracket of one target and one set of unknown tuples."""
+    if around.setting.sizes[target] < 2:
+        return NOTHING  # one secret only: nothing to tell apart
+    reachable, scale = around.reachable, around.scale
+    own, values = reachable.parts[target] / scale, reachable.values(unknown) / scale
+    outputs = outputs_between(own, values, tails_only=around.tails_only)
+    if outputs is None:
+        return Outcome(upper=bound, lower=0.0, attack=None)
+    balls = balls_of(around.model, reachable, target, unknown)
+    rounding = (balls.additions + len(values) + 16) * UNIT_ROUNDOFF
+    wider = np.where(balls.radii < 1, balls.radii * (1 + 8 * rounding), ANY_LAW)
+    near = around.setting.is_near_one
+    best = (-np.inf, 0, 0, 0, 0)
+    per_output = len(own) * len(values)
+    step = max(1, _MOST_NUMBERS // per_output)
+    for begin in range(0, len(outputs), step):
+        order, distances = by_distance(outputs[begin : begin + step], own, values)
+        block = max(1, _BETWEEN_LOOKS // (len(order) * per_output))
+        for start in range(0, len(wider), block):
+            if around.clock.is_over:
+                return Outcome(upper=bound, lower=0.0, attack=None)
+            laws, radii = balls.laws[start : start + block], wider[start : start + block]
+            gain, event, output, *secrets = worst_pair(laws, radii, order, distances, near)
+            if gain > best[0]:
+                best = (gain, start + event, begin + output, *secrets)
+    gain, event, output, first, second = best
+    error = _error(around, rounding)
+    attack = Attack(
+        target=target,
+        known=_known(around.setting, balls, event),
+        secrets=(int(first), int(second)),
+        output=outputs[output],
+    )
+    lower = _attained(balls, event, outputs[output], own, values, near=near) - error
+    return Outcome(
+        upper=min(bound, math.nextafter(max(gain, 0.0) + error, math.inf)),
+        lower=max(0.0, math.nextafter(lower, -math.inf)),
+        attack=attack,
+    )
+
+
+def _attained(
+    balls: Balls, event: int, output: FloatArray, own: FloatArray, values: FloatArray, *, near: bool
+) -> float:
+    """Return the log-ratio at one output, with laws certainly inside their balls."""
+    rounding = (balls.additions + len(values) + 16) * UNIT_ROUNDOFF
+    radii = balls.radii[event : event + 1]
+    narrower = np.where(radii < 1, radii * (1 - 8 * rounding), ANY_LAW)
+    order, distances = by_distance(output[np.newaxis], own, values)
+    gain = worst_pair(balls.laws[event : event + 1], narrower, order, distances, near)[0]
+    return float(gain)
+
+
+def _error(around: _Search, rounding: float) -> float:
+    """Bound the error of a log-ratio: roundings of laws and kernels, and merged atoms.
+
+    A mass that is left after mass was taken away is right to a few roundings of itself or of what
+    was taken; the latter is in the radius. All else is a sum of positive terms.
+    """
+    setting = around.setting
+    size = 3 * setting.furthest if setting.is_near_one else 1 + setting.furthest
+    extra = len(setting.sizes) + setting.coordinates
+    return 8 * (rounding + extra * UNIT_ROUNDOFF) * size + 4 * around.reachable.shift / around.scale
+
+
+def _known(setting: Setting, balls: Balls, event: int) -> dict[int, int]:
+    sizes = [setting.sizes[place] for place in balls.known]
+    values = np.unravel_index(event, sizes) if sizes else ()
+    return dict(zip(balls.known, map(int, values), strict=True))
+
+
+def _cases(setting: Setting) -> int:
+    """Count the pairs of a target and a set of unknown tuples."""
+    knowledge, others = setting.knowledge, len(setting.sizes) - 1
+    if knowledge.known is not None:
+        return 1
+    sizes = range(knowledge.fewest, knowledge.most + 1)
+    return len(knowledge.targets) * sum(math.comb(others, size) for size in sizes)
+
+
+def _whole_group(setting: Setting) -> float:
+    return group_bound(setting, tuple(range(len(setting.sizes))))
+
+
+def _refuse_too_large(around: _Search) -> None:
+    """Raise before a search that would take hours; with a time limit it may start."""
+    if math.isfinite(around.clock.deadline):
+        return
+    setting, steps = around.setting, 0.0
+    too_large = _cases(setting) > _MOST_CASES
+    targets = () if too_large else setting.knowledge.targets
+    for target in targets:
+        for unknown in unknown_sets(setting, target):
+            values = around.reachable.values(unknown)
+            events = setting.probabilities.size / math.prod(setting.sizes[p] for p in unknown)
+            levels = setting.sizes[target] * len(values)
+            if setting.coordinates > 1:
+                levels = math.prod(len(np.unique(column)) + 1 for column in values.T)
+                levels = 0 if levels > MOST_OUTPUTS else levels
+            steps += events * len(values) * levels
+        too_large = too_large or steps > _MOST_STEPS
+        if too_large:
+            break
+    if too_large:
+        raise ModelError(
+            "this set of tables has too many conditional laws to compare all of them. Use fewer"
+            " columns or values, restrict the adversaries, or pass time_limit= for a larger, still"
+            " certified bound."
+        )

@@ -1,0 +1,90 @@
+"""What all estimators share: how they are asked, and what they refuse."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from pdp_calibrate.errors import ModelError
+from pdp_calibrate.models import Blocks, Model
+
+Source = Literal["private", "public"]
+
+
+class FrameEstimator(BaseEstimator):
+    """An estimator that learns a model from a DataFrame, scikit-learn style.
+
+    The constructor only stores, ``fit(frame)`` checks, learns and returns the estimator; what was
+    learned is in ``model_``. Asking for it before is a `NotFittedError`.
+    """
+
+    model_: Any
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "model_":
+            raise NotFittedError(
+                f"this {type(self).__name__} has learned nothing yet: call fit(frame) first."
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.no_validation = True  # a frame is needed: arrays have no names
+        tags.non_deterministic = getattr(self, "epsilon", None) is not None
+        return tags
+
+
+def checked_source(source: str) -> None:
+    """Raise unless the source is private or public."""
+    if source not in ("private", "public"):
+        raise ModelError(f"source must be 'private' or 'public', got {source!r}.")
+
+
+def checked_budget(epsilon: object) -> float | None:
+    """Return the budget for learning, None for learning without noise, or raise."""
+    if epsilon is None:
+        return None
+    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number):
+        raise ModelError(f"epsilon must be a number, got {type(epsilon).__name__}.")
+    if not 0 < epsilon < math.inf:
+        raise ModelError(f"epsilon must be positive and finite, got {epsilon}.")
+    return float(epsilon)
+
+
+def checked_confidence(confidence: object) -> float | None:
+    """Return the confidence, None for none, or raise unless it lies between 0 and 1."""
+    if confidence is None:
+        return None
+    if isinstance(confidence, bool) or not isinstance(confidence, int | float | np.number):
+        raise ModelError(f"confidence must be a number, got {type(confidence).__name__}.")
+    if not 0 < confidence < 1:
+        raise ModelError(f"confidence must lie strictly between 0 and 1, got {confidence}.")
+    return float(confidence)
+
+
+def checked_limit(limit: object, what: str, unit: str) -> int:
+    """Return a public limit on what one unit contributes, or raise."""
+    if limit is None:
+        raise ModelError(
+            f"with epsilon, say {what}=: the public limit on the size of {unit}, which is what"
+            " the noise must hide. Never take it from the data."
+        )
+    if isinstance(limit, bool) or not hasattr(limit, "__index__") or int(limit) < 1:
+        raise ModelError(f"{what} must be a positive whole number, got {limit!r}.")
+    return int(limit)
+
+
+def one_or_blocks(
+    models: Sequence[Model], counts: Sequence[int], epsilon: float | None, *, alone: bool
+) -> Model:
+    """Return the one model, or blocks of them with counts; all were learned by one mechanism."""
+    marked = models if epsilon is None else [model.learned_with(epsilon) for model in models]
+    if alone:
+        return marked[0]
+    blocks = Blocks(models=marked, counts=counts)
+    return blocks if epsilon is None else blocks.learned_with(epsilon)

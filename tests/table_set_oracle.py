@@ -1,0 +1,124 @@
+"""Leakage over all pairs of laws near given ones, written from the definition alone.
+
+Shares no code with the engine: laws are dictionaries, mass is moved by a linear program or by hand.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linprog
+
+Law = dict[float, float]
+Radius = Callable[[float, int], float]
+"""From the mass (or count) of an event and the number of possible values to its radius."""
+
+
+def worst_over_balls(
+    masses: np.ndarray,
+    parts: Sequence[Sequence[float]],
+    scale: float,
+    radius: Radius,
+    *,
+    admits: Callable[[int, frozenset[int]], bool] = lambda i, known: True,  # noqa: ARG005
+    program: bool = False,
+) -> float:
+    """Try every adversary, event, pair of secrets and atom; `parts` are what values add."""
+    move = _by_program if program else _by_hand
+    worst = 0.0
+    for target, known in _adversaries(masses.ndim, admits):
+        own = parts[target]
+        unknown = [j for j in range(masses.ndim) if j != target and j not in known]
+        if not unknown:
+            worst = max(worst, (max(own) - min(own)) / scale)
+            continue
+        possible = sorted(
+            {_clean(sum(choice)) for choice in itertools.product(*(parts[j] for j in unknown))}
+        )
+        for held in itertools.product(*(range(masses.shape[j]) for j in known)):
+            balls = [
+                _ball(masses, parts, target, secret, known, held, unknown, possible, radius)
+                for secret in range(len(own))
+            ]
+            outputs = {_clean(value + s) for value in own for s in possible}
+            for output in outputs:
+                ends = [
+                    move(law, reach, [math.exp(-abs(output - value - s) / scale) for s in possible])
+                    for value, (law, reach) in zip(own, balls, strict=True)
+                ]
+                for (_, high), (low, _) in itertools.permutations(ends, 2):
+                    worst = max(worst, math.log(high / low))
+    return worst
+
+
+def _ball(
+    masses: np.ndarray,
+    parts: Sequence[Sequence[float]],
+    target: int,
+    secret: int,
+    known: frozenset[int],
+    held: tuple[int, ...],
+    unknown: list[int],
+    possible: list[float],
+    radius: Radius,
+) -> tuple[list[float], float]:
+    law: Law = dict.fromkeys(possible, 0.0)
+    fixed = dict(zip(known, held, strict=True)) | {target: secret}
+    for cell in np.ndindex(masses.shape):
+        if all(cell[axis] == place for axis, place in fixed.items()):
+            law[_clean(sum(parts[j][cell[j]] for j in unknown))] += float(masses[cell])
+    total = math.fsum(law.values())
+    if total == 0:
+        return [1 / len(law)] * len(law), 1.0
+    return [law[s] / total for s in possible], min(1.0, radius(total, len(possible)))
+
+
+def _by_hand(law: list[float], reach: float, kernel: list[float]) -> tuple[float, float]:
+    """Smallest and largest Σ p·k within total variation `reach` of the law."""
+    ends = []
+    for sign in (1, -1):
+        order = sorted(range(len(law)), key=lambda place: sign * kernel[place])
+        moved, left = list(law), reach
+        for place in reversed(order):  # take from the end that must shrink
+            off = min(left, moved[place]) if place != order[0] else 0.0
+            moved[place] -= off
+            moved[order[0]] += off
+            left -= off
+        ends.append(math.fsum(p * k for p, k in zip(moved, kernel, strict=True)))
+    return ends[0], ends[1]
+
+
+def _by_program(law: list[float], reach: float, kernel: list[float]) -> tuple[float, float]:
+    """The same as a linear program: p = law + up − down, Σ up = Σ down ≤ reach."""
+    size = len(law)
+    equal = [[1.0] * size + [-1.0] * size]
+    below = [[1.0] * size + [0.0] * size]
+    below += [
+        [-float(k == j) for k in range(size)] + [float(k == j) for k in range(size)]
+        for j in range(size)
+    ]
+    limits = [reach, *law]
+    ends = []
+    for sign in (1.0, -1.0):
+        cost = [sign * k for k in kernel] + [-sign * k for k in kernel]
+        found: Any = linprog(cost, A_ub=below, b_ub=limits, A_eq=equal, b_eq=[0.0])
+        assert found.status == 0
+        ends.append(float(np.dot(law, kernel)) + sign * found.fun)
+    return ends[0], ends[1]
+
+
+def _adversaries(
+    size: int, admits: Callable[[int, frozenset[int]], bool]
+) -> Iterator[tuple[int, frozenset[int]]]:
+    for target in range(size):
+        others = [j for j in range(size) if j != target]
+        for count in range(size):
+            for known in itertools.combinations(others, count):
+                if admits(target, frozenset(known)):
+                    yield target, frozenset(known)
+
+
+def _clean(value: float) -> float:
+    return round(value, 9)
