@@ -195,6 +195,14 @@ class SampledTable(Model):
         return self._domains
 
     @property
+    def certainty(self) -> str:
+        """Over the sample, with at least the confidence."""
+        return (
+            "The error of the sample is covered: over the rows counted, the promise fails with"
+            f" probability at most {1 - self.confidence:.2g}, for one query and independent rows."
+        )
+
+    @property
     def events(self) -> int:
         """How many conditions (x_i, x_K) are judged together: Σ_i d_i·Π_{j≠i} (1 + d_j)."""
         sizes = self.counts.shape
