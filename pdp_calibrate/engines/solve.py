@@ -1,9 +1,10 @@
 """The smallest scale at which no adversary leaks more than ε.
 
-A search at some scale, cut at ε, either proves it or names a violator; the scale is then raised
-until this one adversary, who is cheap to evaluate, keeps ε. It ends because nobody is named twice.
-Those who know nothing and those who know everyone else are settled first, for one of them is often
-the worst and they are few; then one or two searches over everyone are enough.
+A search at some scale, cut at ε, either proves it or names a violator. The scale is then raised
+until this adversary, or a neighbour who leaks more, keeps ε: they are cheap to evaluate one by one.
+It ends because every search that names somebody raises the scale. Those who know nothing and those
+who know everyone else are settled first, for one of them is often the worst and they are few; a
+search over everyone stops at whoever leaks far more than ε, so few of them look at all.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ def _local_worst(
     unknown: tuple[int, ...],
     leak: Callable[[tuple[int, ...]], float],
 ) -> tuple[int, ...]:
-    """Let somebody know one tuple more or less while that leaks more: cheap, and often the worst."""
+    """Let somebody know one tuple more or less while that leaks more: often the worst one."""
     knowledge = problem.knowledge
     if knowledge.known is not None or knowledge.total > _CLIMBED_TUPLES:
         return unknown

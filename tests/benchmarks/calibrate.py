@@ -30,7 +30,7 @@ CASES = {
 
 def main() -> None:
     """Print and store one line per case."""
-    pdp.calibrate(table(dirichlet(8, seed=0)), pdp.Sum())
+    pdp.calibrate(table(dirichlet(13, seed=0)), pdp.Sum())
     lines = [
         "python -m tests.benchmarks.calibrate",
         f"{time.strftime('%Y-%m-%d')}, numpy {np.__version__}, numba {numba.__version__}",

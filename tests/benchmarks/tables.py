@@ -112,15 +112,33 @@ CASES: dict[str, tuple[str, Callable[[], Problem], float, float]] = {
     "real": ("12 binary, real weights", lambda: real_weights(12, seed=1), 1.0, 8.0),
     "histogram": ("6 tuples × 4 categories", lambda: histogram(6, 4, seed=1), 1.0, 8.0),
     "twenty": ("20 binary, couplings ≤ 0.1", lambda: binary(ising(20, 0.1, seed=1)), 1.0, 60.0),
+    "twenty-second": (
+        "20 binary, couplings ≤ 0.1, seed 2",
+        lambda: binary(ising(20, 0.1, seed=2)),
+        1.0,
+        60.0,
+    ),
     "twenty-wide": (
         "20 binary, couplings ≤ 0.1, λ = 2",
         lambda: binary(ising(20, 0.1, seed=1)),
         2.0,
         60.0,
     ),
+    "twenty-weak": (
+        "20 binary, couplings ≤ 0.05",
+        lambda: binary(ising(20, 0.05, seed=3)),
+        1.0,
+        60.0,
+    ),
     "twenty-strong": (
         "20 binary, couplings ≤ 0.2",
         lambda: binary(ising(20, 0.2, seed=2)),
+        1.0,
+        60.0,
+    ),
+    "twenty-stronger": (
+        "20 binary, couplings ≤ 0.3",
+        lambda: binary(ising(20, 0.3, seed=4)),
         1.0,
         60.0,
     ),
@@ -149,6 +167,7 @@ def main() -> None:
     """Print versions, the yardstick and one line per case."""
     names = sys.argv[1:] or list(CASES)
     search(binary(dirichlet(8, seed=0)), 1.0)
+    search(binary(dirichlet(13, seed=0)), 1.0)
     search(real_weights(4, seed=0), 1.0)
     search(histogram(3, 3, seed=0), 1.0)
     for name in names:

@@ -1,9 +1,10 @@
 """The exact engine for joint tables: every target, every known set, every value, every output.
 
 Answers on a grid (counts, histograms, whole numbers) go through a compiled branch and bound over
-what the adversary knows (`tree`); arbitrary real answers through sorted mixtures (`recursion`);
-ranges too wide for linear floating point through log space (`logspace`). All three are exact.
-Vectors with too many outputs get a bracket (`vectors`). Its ends include every rounding error.
+what the adversary knows (`tree`), many binary tuples through all hidden sets (`hiding`); arbitrary
+real answers through sorted mixtures (`recursion`); ranges too wide for linear floating point
+through log space (`logspace`). All four are exact. Vectors with too many outputs get a bracket
+(`vectors`). Its ends include every rounding error.
 """
 
 from __future__ import annotations
@@ -133,8 +134,8 @@ def _search(
         return search_lines(setting, incumbent, clock)
     steps = steps_of(setting)
     if steps is not None:
-        search, error = prepared(setting, grid, incumbent, clock)
-        outcome = search_hidden(search, steps, incumbent, error)
+        shared, error = prepared(setting, grid, incumbent, clock)
+        outcome = search_hidden(shared, steps, incumbent, error)
         if outcome.attack is not None or outcome.upper <= incumbent:
             return outcome
     return search_branches(setting, grid, incumbent, clock)

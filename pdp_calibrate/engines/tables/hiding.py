@@ -13,7 +13,7 @@ import numpy.typing as npt
 from pdp_calibrate.engines.tables.branch import BranchSearch, known_limits
 from pdp_calibrate.engines.tables.climb import climb
 from pdp_calibrate.engines.tables.hiding_bound import first_intervals
-from pdp_calibrate.engines.tables.hiding_nodes import explore_hidden, room_for
+from pdp_calibrate.engines.tables.hiding_nodes import explore_hidden
 from pdp_calibrate.engines.tables.onepass import target_bound
 from pdp_calibrate.engines.tables.outcome import NOTHING, Attack, Outcome, bracket
 from pdp_calibrate.engines.tables.setting import Setting
@@ -21,6 +21,8 @@ from pdp_calibrate.engines.tables.workers import run
 from pdp_calibrate.models.base import FloatArray
 
 _FEWEST_TUPLES = 13  # the tree is as fast below
+_DIVISORS = (1, 2, 3, 4, 5, 6)  # of the smallest weight, tried as steps
+_SAME = 1e-13  # of the furthest distance: answers may be moved so far
 _MOST_STEPS = 64
 # Within these distances, in scales, no number in single precision underflows or overflows.
 _FURTHEST, _HEAVIEST = 40.0, 10.0
@@ -53,24 +55,31 @@ class _Part:
     complete: bool
 
 
-def steps_of(setting: Setting, *, fewest_tuples: int = _FEWEST_TUPLES) -> Steps | None:
+def steps_of(setting: Setting) -> Steps | None:
     """Put the answers on steps; None if this search does not suit the table."""
     number = len(setting.sizes)
     if setting.table is not None or setting.coordinates > 1 or set(setting.sizes) != {2}:
         return None
     if setting.knowledge.known is not None or setting.counts_strongest or setting.tails_only:
         return None
-    if number < fewest_tuples or setting.is_near_one or setting.furthest > _FURTHEST:
+    if number < _FEWEST_TUPLES or setting.is_near_one or setting.furthest > _FURTHEST:
         return None
     moves = np.array([part[1, 0] - part[0, 0] for part in setting.parts])
     sizes = np.abs(moves)
-    step = float(sizes[sizes > 0].min())
-    weights = np.rint(sizes / step).astype(np.int64)
-    moved = float(np.abs(sizes - weights * step).sum())
-    if weights.sum() > _MOST_STEPS or sizes.max() > _HEAVIEST or moved > 1e-12 * setting.furthest:
+    if sizes.max() > _HEAVIEST:
+        return None
+    for divisor in _DIVISORS:
+        step = float(sizes[sizes > 0].min()) / divisor
+        weights = np.rint(sizes / step).astype(np.int64)
+        moved = float(np.abs(sizes - weights * step).sum())
+        if moved <= _SAME * setting.furthest:
+            break
+    else:
+        return None
+    if weights.sum() > _MOST_STEPS:
         return None
     flipped = tuple(bool(move < 0) for move in moves)
-    cells = np.flip(setting.probabilities, [j for j in range(number) if flipped[j]])
+    cells = np.flip(setting.probabilities, tuple(np.flatnonzero(flipped)))
     return Steps(
         cells=np.ascontiguousarray(cells.transpose(range(number)[::-1])).ravel(),
         flipped=flipped,
@@ -118,8 +127,8 @@ def _run(search: BranchSearch, steps: Steps, shared: FloatArray) -> list[_Part |
     def visit(chosen: int) -> _Part:
         if not hasattr(rooms, "nodes"):
             rooms.intervals = [array.copy() for array in first]
-            rooms.nodes = np.empty(room_for(steps.weights))
-            rooms.scaled = np.zeros(len(rooms.nodes) // 2, dtype=np.float32)
+            rooms.nodes = np.empty(_room_for(steps))
+            rooms.scaled = np.zeros(len(rooms.nodes) // 2 + 64, dtype=np.float32)
         found = np.zeros(5, dtype=np.int64)
         ratio, complete = explore_hidden(
             steps.cells,
@@ -145,6 +154,13 @@ def _run(search: BranchSearch, steps: Steps, shared: FloatArray) -> list[_Part |
     # The largest parts, those that hide least, come first.
     parts = sorted(range(1 << prefix), key=lambda chosen: chosen.bit_count())
     return run(parts, visit, search.clock, what="comparing adversaries", small=small)
+
+
+def _room_for(steps: Steps) -> int:
+    """Return how many numbers the nodes of any path take together."""
+    added = np.concatenate([[0], np.cumsum(np.sort(steps.weights)[::-1])])
+    number = len(steps.weights)
+    return sum((int(most) + 2) << (number - level) for level, most in enumerate(added))
 
 
 def _attack(steps: Steps, found: npt.NDArray[np.int64]) -> Attack:

@@ -10,14 +10,16 @@ R_x = S_a given x_v = x, the new S_a is
 
     (R_0 + t·R_1·β·η)(1 + t) / ((1 + t·β)(1 + t·η)),
 
-and the new O_ab is the same with η = O_bv and R = O_ab. It rises with R; in β it is monotone with the
-sign of R_1·η − R_0 and in η with that of R_1·β − R_0, whatever t is; so its extremes over intervals lie
-in corners, and there at the ends of t or at a zero of its derivative, a quadratic in t. The odds of a
-become O_a(0)·(1 + t·O_av)/(1 + t), between the odds given x_v = 0 and 1.
+and the new O_ab is the same with η = O_bv and R = O_ab. It rises with R; in β it is monotone with
+the sign of R_1·η − R_0 and in η with that of R_1·β − R_0, whatever t is; so its extremes over
+intervals lie in corners, and there at the ends of t or at a zero of its derivative, a quadratic in
+t. The odds of a given x_v = 0 are multiplied by (1 + t·O_av)/(1 + t), which leads to somewhere
+between the odds given x_v = 0 and 1.
 
 Starting from extremes over the cells of the table, this bounds all who ignore V, whatever they know
-of the others: good for weak dependence, cheap for all. Intervals are widened after every step by more
-than its rounding: the stationary t is the exact zero of a quadratic that is off by a few roundings.
+of the others: good for weak dependence, cheap for all. Intervals are widened after every step by
+more than its rounding: the stationary t is the exact zero of a quadratic that is off by a few
+roundings, so the value there misses the extreme by as little.
 """
 
 from __future__ import annotations
@@ -129,13 +131,13 @@ def _most(zero, one, low_b, high_b, low_e, high_e, low_t, high_t):
     """Return the largest value over all β, η and t; only corners that no step improves count."""
     best = 0.0
     if one * high_e >= zero and one * high_b >= zero:
-        best = max(best, _along(zero, one, high_b, high_e, low_t, high_t, True))
+        best = max(best, _along(zero, one, high_b, high_e, low_t, high_t, 1.0))
     if one * low_e <= zero and one * low_b <= zero:
-        best = max(best, _along(zero, one, low_b, low_e, low_t, high_t, True))
+        best = max(best, _along(zero, one, low_b, low_e, low_t, high_t, 1.0))
     if one * low_e >= zero and one * high_b <= zero:
-        best = max(best, _along(zero, one, high_b, low_e, low_t, high_t, True))
+        best = max(best, _along(zero, one, high_b, low_e, low_t, high_t, 1.0))
     if one * high_e <= zero and one * low_b >= zero:
-        best = max(best, _along(zero, one, low_b, high_e, low_t, high_t, True))
+        best = max(best, _along(zero, one, low_b, high_e, low_t, high_t, 1.0))
     return best
 
 
@@ -144,21 +146,21 @@ def _least(zero, one, low_b, high_b, low_e, high_e, low_t, high_t):
     """Return the smallest value over all β, η and t."""
     best = np.inf
     if one * high_e <= zero and one * high_b <= zero:
-        best = min(best, _along(zero, one, high_b, high_e, low_t, high_t, False))
+        best = min(best, _along(zero, one, high_b, high_e, low_t, high_t, -1.0))
     if one * low_e >= zero and one * low_b >= zero:
-        best = min(best, _along(zero, one, low_b, low_e, low_t, high_t, False))
+        best = min(best, _along(zero, one, low_b, low_e, low_t, high_t, -1.0))
     if one * low_e <= zero and one * high_b >= zero:
-        best = min(best, _along(zero, one, high_b, low_e, low_t, high_t, False))
+        best = min(best, _along(zero, one, high_b, low_e, low_t, high_t, -1.0))
     if one * high_e >= zero and one * low_b <= zero:
-        best = min(best, _along(zero, one, low_b, high_e, low_t, high_t, False))
+        best = min(best, _along(zero, one, low_b, high_e, low_t, high_t, -1.0))
     return best
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _along(zero, one, b, e, low_t, high_t, largest):
-    """Return the extreme over t from low_t to high_t."""
+def _along(zero, one, b, e, low_t, high_t, sign):
+    """Return the largest (sign 1) or smallest (−1) value over t from low_t to high_t."""
     first, last = _value(low_t, zero, one, b, e), _value(high_t, zero, one, b, e)
-    best = max(first, last) if largest else min(first, last)
+    best = max(first, last) if sign > 0.0 else min(first, last)
     top = one * b * e
     square = top * (b + e) - (zero + top) * b * e
     half, constant = b * e * (one - zero), zero + top - zero * (b + e)
@@ -168,7 +170,7 @@ def _along(zero, one, b, e, low_t, high_t, largest):
     for t in (sum_ / square, constant / sum_):
         if low_t < t < high_t:  # false for NaN
             value = _value(t, zero, one, b, e)
-            best = max(best, value) if largest else min(best, value)
+            best = max(best, value) if sign > 0.0 else min(best, value)
     return best
 
 

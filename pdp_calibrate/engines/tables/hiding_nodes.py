@@ -6,14 +6,16 @@ Whoever attacks tuple a and ignores V knows all others: the two secrets are neig
 
     p(r | x_a = 1, x_K) / p(r | x_a = 0, x_K) = (G/m)(p − w_a, x_a = 1) / (G/m)(p, x_a = 0)
 
-with p the output less what is known. So one node serves all targets and all known values, and hiding
-one more tuple is one sum. Every set is visited, from the set without its last tuple, so even the worst
-table takes no longer; where dependence is weak, `hiding_bound` spares most comparisons.
+with p the output less what is known. So one node serves all targets and all known values, and
+hiding one more tuple is one sum. Every set is visited, from the set without its last tuple, so even
+the worst table takes no longer; for weak dependence `hiding_bound` spares most comparisons.
 
 Answers are whole multiples of a step; tuple j adds 0 or weights[j] steps; c is the step in scales.
 Tuples hidden first have the lowest bits of x, so most sums and comparisons run along the memory.
 """
 
+# Selects written out are what the compiler turns into vector instructions.
+# ruff: noqa: FURB136
 from __future__ import annotations
 
 import math
@@ -22,10 +24,9 @@ import numba
 import numpy as np
 
 from pdp_calibrate.engines.tables.hiding_bound import hide_in_intervals
-from pdp_calibrate.models.base import FloatArray
 
-# Single precision: two rounded densities, a rounded factor, a product; and a density that is next to
-# the bar by less than this is looked at again in double precision.
+# Covers single precision: two rounded densities, a rounded factor, a difference. What comes so close
+# to the bar is looked at again in double precision.
 _MARGIN = 1e-6
 _LONG_RUN = 32  # numbers in a row from which a plain loop is the faster one
 _CHUNK = 1024  # numbers compared with one mask
@@ -54,7 +55,7 @@ def explore_hidden(
     fewest, most
         How many tuples may be hidden.
     shared
-        [largest ratio so far, ratio that is enough]; the first is raised when a larger one is found.
+        [largest ratio so far, ratio that is enough]; the first is raised.
     stop
         stop[0] becomes true when time is up.
     bounded
@@ -62,7 +63,7 @@ def explore_hidden(
     odds, pairs, ratios
         These intervals.
     room, scaled
-        Room for nodes (`room_for`), and for one node in single precision.
+        Room for all nodes of a path, and for one node in single precision and 64 numbers more.
     found
         Receives (hidden set as bits, target, x as bits of the tuples not hidden, position, whether
         the output speaks for the value that adds more).
@@ -132,12 +133,6 @@ def explore_hidden(
             level -= 1
 
 
-def room_for(weights: FloatArray) -> int:
-    """Return how many numbers the nodes of any path take together."""
-    added = np.concatenate([[0], np.cumsum(np.sort(weights)[::-1])])
-    return sum((int(steps) + 2) << (len(weights) - level) for level, steps in enumerate(added))
-
-
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _hide(room, begins, level, number, place, hidden, weight, added, step):
     """Write the node with one tuple more hidden behind the node it comes from."""
@@ -175,8 +170,8 @@ def _add(room, zero, one, to, size, run, factor, other_factor):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _compare(
-    room, at, bits, added, step, weights, hidden, targets, ceilings, shared, scaled, inverses, masks,
-    best, found,
+    room, at, bits, added, step, weights, hidden, targets, ceilings, shared,
+    scaled, inverses, masks, best, found,
 ):  # fmt: skip
     """Raise the best ratio to that of all who ignore just the hidden tuples."""
     size = 1 << bits
@@ -246,7 +241,7 @@ def _any_beyond(scaled, zeros, ones, size, run, above, below, masks):
         second = scaled[ones + block + run : ones + block + run + length]
         for x in range(length):
             beyond = (second[x] - above * first[x]) * (second[x] - below * first[x])
-            total += beyond * mask[x] if beyond > nothing else nothing
+            total += mask[x] if beyond > nothing else nothing
     return total > nothing
 
 
@@ -260,6 +255,6 @@ def _largest(mass, zeros, ones, run, factor):
                 ratio = factor * (ones[x + run] / mass[x + run]) / (zeros[x] / mass[x])
                 if ratio > best:
                     best, place, upwards = ratio, x, 1
-                if 1.0 > best * ratio:
+                if best * ratio < 1.0:
                     best, place, upwards = 1.0 / ratio, x, 0
     return best, place, upwards

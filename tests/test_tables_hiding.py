@@ -1,0 +1,201 @@
+"""The search over hidden sets of binary tuples: against other engines, and its bound by pairs."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import pdp_calibrate as pdp
+from pdp_calibrate.adversaries import Adversaries
+from pdp_calibrate.engines.problem import Problem, split
+from pdp_calibrate.engines.tables import hiding, search
+from pdp_calibrate.engines.tables.hiding_bound import first_intervals, hide_in_intervals
+from pdp_calibrate.models.base import FloatArray
+from pdp_calibrate.queries import lower
+from tests import oracle, plain_engine
+
+FAR = 10_000  # more tuples than any table has: turns the search over hidden sets off
+
+
+def coupled(size: int, strength: float, seed: int) -> pdp.JointTable:
+    """Binary tuples with random pairwise couplings of both signs, and fields."""
+    rng = np.random.default_rng(seed)
+    spins = 2.0 * np.indices((2,) * size).reshape(size, -1) - 1
+    couplings = np.triu(rng.uniform(-strength, strength, (size, size)), 1)
+    energy = rng.uniform(-0.3, 0.3, size) @ spins + ((couplings @ spins) * spins).sum(axis=0)
+    cells = np.exp(energy - energy.max()).reshape((2,) * size)
+    return pdp.JointTable(probabilities=cells / cells.sum(), domains=[[0, 1]] * size)
+
+
+def random_problem(seed: int) -> tuple[Problem, pdp.JointTable, pdp.Linear, float]:
+    """Two to six binary tuples, whole weights of both signs, zeros, many kinds of adversaries."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(2, 7))
+    cells = rng.dirichlet(np.full(2**size, rng.choice([0.3, 1.0, 5.0]))).reshape((2,) * size)
+    if seed % 3 == 0:
+        cells[rng.random(cells.shape) < 0.25] = 0.0
+    table = pdp.JointTable(probabilities=cells / cells.sum(), domains=[[0, 1]] * size)
+    weights = [1.0] * size if seed % 2 else (0.7 * rng.integers(-2, 4, size)).tolist()
+    weights[0] = weights[0] or 0.7
+    query = pdp.Linear(weights=weights)
+    fewest = int(rng.integers(0, size))
+    kinds = [Adversaries.all(), Adversaries.knowing(at_most=fewest)]
+    kinds += [Adversaries.knowing(at_least=fewest)]
+    (problem,) = split(table, lower(query, table), kinds[int(rng.integers(3))])
+    spread = sum(map(abs, weights))
+    return problem, table, query, float(spread / rng.uniform(1.1, 12.0))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_equals_the_plain_engine(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hiding, "_FEWEST_TUPLES", 2)
+    monkeypatch.setattr("pdp_calibrate.engines.tables._line_work", lambda _: math.inf)
+    used = []
+    monkeypatch.setattr(
+        "pdp_calibrate.engines.tables.search_hidden",
+        lambda *arguments: used.append(1) or hiding.search_hidden(*arguments),
+    )
+    problem, table, query, scale = random_problem(seed)
+    found, plain = search(problem, scale), plain_engine.search(problem, scale)
+    assert found.value == pytest.approx(plain.value, rel=1e-10, abs=1e-12)
+    assert found.lower <= plain.value
+    assert found.value >= plain.lower
+    assert used
+    if found.witness is not None and found.witness.known.keys() != set(table.names[1:]):
+        attained = oracle.log_density_ratio(
+            table.probabilities,
+            table.domains,
+            lambda values: math.fsum(w * v for w, v in zip(query.weights, values, strict=True)),
+            scale,
+            table.names.index(found.witness.target),
+            {table.names.index(name): value for name, value in found.witness.known.items()},
+            found.witness.secrets,
+            found.witness.output,
+        )
+        assert attained == pytest.approx(found.lower, rel=1e-9, abs=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("strength", "scale"), [(0.03, 1.0), (0.1, 1.0), (0.1, 4.0), (0.25, 0.5), (0.5, 1.0)]
+)
+def test_equals_the_tree_where_bounds_spare_comparisons(
+    strength: float, scale: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = coupled(12, strength, seed=int(100 * strength))
+    (problem,) = split(table, lower(pdp.Sum(), table), Adversaries.all())
+    monkeypatch.setattr(hiding, "_FEWEST_TUPLES", FAR)
+    tree = search(problem, scale)
+    monkeypatch.setattr(hiding, "_FEWEST_TUPLES", 9)
+    hidden = search(problem, scale)
+    assert hidden.value == pytest.approx(tree.value, rel=1e-10)
+    assert hidden.value - hidden.lower <= 1e-10 * hidden.value
+    above = search(problem, scale, incumbent=tree.value * 1.01)
+    assert above.value <= tree.value * 1.01
+    cut = search(problem, scale, incumbent=tree.value * 0.99)
+    assert cut.value == pytest.approx(tree.value, rel=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_stopped_early_the_bracket_holds_the_truth(seed: int) -> None:
+    table = coupled(13, 0.2, seed)
+    exact = pdp.leakage(table, pdp.Sum(), scale=1.5)
+    assert exact.exact
+    for limit in (0.0, 0.001, 0.02, 0.05):
+        leak = pdp.leakage(table, pdp.Sum(), scale=1.5, time_limit=limit)
+        assert leak.lower <= exact.value
+        assert leak.value >= exact.lower
+
+
+def test_whoever_leaks_enough_ends_the_search() -> None:
+    table = coupled(13, 0.3, 1)
+    (problem,) = split(table, lower(pdp.Sum(), table), Adversaries.all())
+    exact = search(problem, 1.0)
+    some = search(problem, 1.0, incumbent=1.0, enough=1.05)
+    assert 1.05 < some.lower <= exact.value <= some.value
+    everyone = search(problem, 1.0, incumbent=1.0, enough=exact.value * 1.1)
+    assert everyone.value == pytest.approx(exact.value, rel=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_calibration_of_a_larger_table_is_tight(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    cells = rng.dirichlet(np.ones(2**13)).reshape((2,) * 13)
+    table = pdp.JointTable(probabilities=cells, domains=[[0, 1]] * 13)
+    cal = pdp.calibrate(table, pdp.Sum(), epsilon=0.8)
+    assert pdp.leakage(table, pdp.Sum(), scale=cal.scale).value <= 0.8
+    assert pdp.leakage(table, pdp.Sum(), scale=cal.scale * (1 - 1e-6)).lower > 0.8
+
+
+def bounds(cells: FloatArray, weights: list[int], step: float, order: list[int]) -> FloatArray:
+    """The bound on the log-ratio of every target, after hiding the tuples in this order."""
+    number = len(weights)
+    arrays = [
+        np.empty((number + 1, 2, number)),
+        np.empty((number + 1, 2, number, number)),
+        np.empty((number + 1, 2, number, sum(weights) + 1)),
+    ]
+    flat = cells.transpose(range(number)[::-1]).ravel()  # tuple j is bit j
+    whole = np.array(weights)
+    assert first_intervals(flat, whole, step, *arrays)
+    most = np.full(number, np.inf)
+    hidden = before = 0
+    for level, place in enumerate(order):
+        hide_in_intervals(level, hidden, place, before, whole, step, *arrays, most)
+        hidden |= 1 << place
+        before += weights[place]
+    return np.log(most)
+
+
+def leaks(cells: FloatArray, weights: list[int], step: float, target: int, unknown: set[int]):
+    """The log-ratio for every known value, by brute force."""
+    number = len(weights)
+    known = [place for place in range(number) if place != target and place not in unknown]
+    for values in itertools.product(range(2), repeat=len(known)):
+        laws = []
+        for secret in range(2):
+            fixed = dict(zip(known, values, strict=True)) | {target: secret}
+            law = np.zeros(sum(weights) + 1)
+            for rest in itertools.product(range(2), repeat=len(unknown)):
+                cell = fixed | dict(zip(sorted(unknown), rest, strict=True))
+                answer = sum(weights[place] * value for place, value in cell.items())
+                law[answer] += cells[tuple(cell[place] for place in range(number))]
+            laws.append(law / law.sum())
+        places = np.arange(len(laws[0]))
+        kernel = np.exp(-step * np.abs(places[:, None] - places))
+        yield float(np.abs(np.log(kernel @ laws[1]) - np.log(kernel @ laws[0])).max())
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_nobody_exceeds_the_bound_by_pairs(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(3, 6))
+    cells = rng.dirichlet(np.full(2**size, rng.choice([0.5, 2.0, 20.0]))).reshape((2,) * size)
+    if seed % 2:
+        cells = coupled(size, float(rng.choice([0.05, 0.3, 1.0])), seed).probabilities
+    weights = rng.integers(0, 3, size).tolist()
+    step = float(rng.uniform(0.05, 2.0))
+    order = rng.permutation(size)[: int(rng.integers(1, size))].tolist()
+    bound = bounds(cells, weights, step, order)
+    for target in set(range(size)) - set(order):
+        worst = max(leaks(cells, weights, step, target, set(order)))
+        assert worst <= bound[target] * (1 + 1e-12)
+        group = step * (weights[target] + sum(weights[place] for place in order))
+        assert bound[target] <= group * (1 + 1e-9) + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_bound_by_pairs_is_close_for_weak_dependence(seed: int) -> None:
+    """One hidden tuple whose odds the others can choose freely: nearly attained."""
+    cells = coupled(6, 0.05, seed).probabilities
+    for order, slack in ([0], 0.02), ([0, 1, 2], 0.1):
+        bound = bounds(cells, [1] * 6, 1.0, order)
+        for target in (3, 4, 5):
+            worst = max(leaks(cells, [1] * 6, 1.0, target, set(order)))
+            assert worst <= bound[target] <= worst + slack < len(order) + 1
+
+
+def test_the_bound_by_pairs_declines_tables_with_zeros() -> None:
+    cells = np.array([0.5, 0.0, 0.2, 0.3])
+    shapes = (3, 2, 2), (3, 2, 2, 2), (3, 2, 2, 3)
+    assert not first_intervals(cells, np.array([1, 1]), 1.0, *(np.empty(s) for s in shapes))
