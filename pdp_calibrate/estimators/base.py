@@ -64,7 +64,6 @@ class FrameEstimator(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.no_validation = True  # a frame is needed: arrays have no names
-        tags.input_tags.two_d_array = False
         tags.non_deterministic = getattr(self, "epsilon", None) is not None
         return tags
 

@@ -175,13 +175,20 @@ def fitted_model(
         raise ModelError(f"{size} columns need at least {need} rows, got {moments.rows}.{remedy}")
     method = "ledoit-wolf" if covariance == "auto" else covariance
     matrix = _SHRINKERS[method](moments) if shrinks else moments.covariance
-    center = Gaussian(
-        mean=moments.mean,
-        covariance=matrix,
-        bounds=bounds,
-        names=moments.names,
-        provenance=provenance,
-    )
+    ranges = checked_bounds(bounds, size)
+    try:
+        center = Gaussian(
+            mean=moments.mean,
+            covariance=matrix,
+            bounds=ranges,
+            names=moments.names,
+            provenance=provenance,
+        )
+    except ModelError:  # its message holds an eigenvalue of rows that may be secret
+        raise ModelError(
+            "the covariance of the columns is not positive definite: some column is (nearly) a"
+            " combination of others. Leave it out, or use covariance='ledoit-wolf'."
+        ) from None
     if confidence is None:
         return center
     return SampledGaussian(center=center, rows=moments.rows, confidence=confidence)
@@ -212,7 +219,7 @@ def privately_fitted(
     lows, highs = np.array(bounds).T
     half = highs / 2 - lows / 2
     center = Gaussian(
-        mean=np.clip(found.mean, -1, 1) * half + (lows / 2 + highs / 2),
+        mean=np.clip(found.mean * half + (lows / 2 + highs / 2), lows, highs),
         covariance=covariance * np.outer(half, half),
         bounds=bounds,
         names=names,
