@@ -8,7 +8,7 @@ from pdp_calibrate.adversaries import Witness
 from pdp_calibrate.calibration import Calibration
 from pdp_calibrate.calibration.proof import PRIVATE_MODEL
 from pdp_calibrate.engines import leakage
-from pdp_calibrate.models import Blocks, Unknown
+from pdp_calibrate.models import Blocks, SampledTable, Unknown
 
 
 def explain(calibration: Calibration) -> str:
@@ -24,7 +24,9 @@ def explain(calibration: Calibration) -> str:
         parts += [worst_adversary(calibration.leakage.witness), plain_dp(calibration)]
     if calibration.estimation_epsilon is not None:
         parts.append(_learning(calibration.epsilon, calibration.estimation_epsilon))
-    return "\n\n".join([*parts, cost(calibration), _assumptions(calibration)])
+    return "\n\n".join(
+        [*parts, cost(calibration), *_sample(calibration), _assumptions(calibration)]
+    )
 
 
 def _promise(calibration: Calibration) -> str:
@@ -109,6 +111,18 @@ def cost(calibration: Calibration) -> str:
         f"The noise stays within ±{calibration.accuracy(alpha=0.05):.4g} in 95 % of releases."
         + compared
     )
+
+
+def _sample(calibration: Calibration) -> list[str]:
+    """Say what is known of the error of an estimated model."""
+    sentences = [calibration.model.certainty or ""]
+    group = calibration.baselines["group"]
+    if isinstance(calibration.model, SampledTable) and calibration.scale >= (group or 0) * 0.999999:
+        sentences.append(
+            "There are too few rows to rule anything out: this is the noise of group privacy, which"
+            " needs no model. More rows, fewer values or a lower confidence help."
+        )
+    return [words] if (words := " ".join(filter(None, sentences))) else []
 
 
 def _assumptions(calibration: Calibration) -> str:

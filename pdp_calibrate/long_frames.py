@@ -25,7 +25,7 @@ from pdp_calibrate.estimators.statistics import (
     ranks_in_groups,
     rows_of,
 )
-from pdp_calibrate.models import Blocks, Model
+from pdp_calibrate.models import Blocks, Model, ModelSet
 from pdp_calibrate.models.base import FloatArray
 
 
@@ -110,6 +110,11 @@ def _summed(amounts: FloatArray) -> Answer:
 
 def _first_positions(model: Model) -> dict[int, int]:
     """Return, for each size of a group, where its members stand among the model's names."""
+    if isinstance(model, ModelSet):
+        found = [_first_positions(member) for member in model.models]
+        if any(one != found[0] for one in found):
+            raise ModelError("members of the set divide the tuples into different groups.")
+        return found[0]
     if not isinstance(model, Blocks):
         return {len(model.names): 0}
     starts: dict[int, int] = {}

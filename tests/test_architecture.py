@@ -11,7 +11,8 @@ import pdp_calibrate as pdp
 
 PACKAGE = Path(pdp.__file__).parent
 ORDER = [
-    "errors", "models", "contributions", "queries", "adversaries", "noise", "estimators",
+    "errors", "progress", "models", "contributions", "queries", "adversaries", "noise",
+    "estimators",
     "answers", "long_frames", "engines", "baselines", "calibration", "curves", "ledger", "auditing",
     "explain", "schema", "plan", "report", "verbs", "accessor", "cli",
 ]  # fmt: skip

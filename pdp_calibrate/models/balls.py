@@ -182,6 +182,15 @@ class SampledGaussian(_Around):
         secret = center.provenance if provenance is None else checked_provenance(provenance)
         object.__setattr__(self, "provenance", secret)
 
+    @property
+    def certainty(self) -> str:
+        """Over the sample, with at least the confidence, for Gaussian rows."""
+        return (
+            "The error of the sample is covered: over the rows seen, the promise fails with"
+            f" probability at most {1 - self.confidence:.2g}, for one query and independent"
+            " Gaussian rows."
+        )
+
     def parameters(self) -> dict[str, Any]:
         """Return centre, rows and confidence."""
         return {

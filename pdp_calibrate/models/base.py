@@ -78,6 +78,13 @@ class Model(abc.ABC):
         return self.names in (default_names(size), tuple(range(size)))
 
     @property
+    def certainty(self) -> str | None:
+        """How sure it is that the truth is in the set, as a sentence; None if nothing is said."""
+        said = {inner.digest: inner.certainty for inner in self.inner_models if inner.certainty}
+        together = ["The probabilities of several samples add up."] if len(said) > 1 else []
+        return " ".join([*dict.fromkeys(filter(None, said.values())), *together]) or None
+
+    @property
     def inner_models(self) -> tuple[Model, ...]:
         """The models that this one is made of."""
         return ()
