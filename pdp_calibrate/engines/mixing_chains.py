@@ -58,7 +58,7 @@ def _upper_end(
 ) -> tuple[float, int, tuple[int, ...]]:
     """Return the bound, and the adversary it is about."""
     knowledge, positions = problem.knowledge, range(model.length)
-    if knowledge.fewest == model.length - 1 and not problem.hidden_noise:
+    if knowledge.fewest == model.length - 1:
         target = max(knowledge.targets, key=lambda p: budgets[p])
         return float(budgets[target]) * ROUND_UP, target, ()
     if knowledge.known is None:
@@ -89,4 +89,4 @@ def _member(model: MixingChain, values: tuple[FloatArray, ...]) -> MarkovChain:
         states=model.states,
         names=model.names,
         provenance=model.provenance,
-    )
+    ).marked_like(model)

@@ -36,7 +36,8 @@ class ConditionalBall(Model):
     Meant are the laws of what the unknown tuples add to the answer, given any value of a target
     and any values of known tuples; each may be off by itself. A zero of the centre is not believed:
     given an event that has probability zero there, any law at all is possible. From the centre's
-    leakage (τ = 0) to that of group privacy (τ = 1): ignorance costs noise, never privacy.
+    leakage (τ = 0) to that of group privacy (τ = 1): ignorance costs noise, never privacy. A ball
+    on the joint table is something else: small changes of rare cells change laws given them a lot.
 
     Parameters
     ----------
@@ -121,7 +122,8 @@ class SampledTable(Model):
     matches says nothing: any law is possible. So too few rows never weaken the promise; in the
     extreme they lead to the noise of group privacy. The answer fails with probability at most
     1 − confidence over the sample, for the query asked (a list asked together counts as one), if
-    the rows are independent draws of one law.
+    the rows are independent draws of one law; where several samples make up one model, their
+    probabilities add up.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -34,6 +35,7 @@ class Balls:
     """Bound on the rounded operations behind each law."""
 
 
+@functools.lru_cache(maxsize=4)
 def center_of(model: Model) -> JointTable:
     """Return the table in the middle, for its size and as the start of a witness."""
     if isinstance(model, ConditionalBall):
@@ -48,7 +50,7 @@ def center_of(model: Model) -> JointTable:
         domains=model.domains,
         names=model.names,
         provenance=model.provenance,
-    )
+    ).marked_like(model)
 
 
 def balls_of(model: Model, reachable: Reachable, target: int, unknown: tuple[int, ...]) -> Balls:

@@ -99,7 +99,7 @@ def member_with(
         domains=center.domains,
         names=center.names,
         provenance=center.provenance,
-    )
+    ).marked_like(center)
 
 
 def _moved(law: FloatArray, radius: float, order: Indices, move: Callable[..., None]) -> FloatArray:

@@ -27,6 +27,7 @@ from pdp_calibrate.engines.tables.workers import Clock
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import FloatArray
+from pdp_calibrate.progress import progress
 
 _MOST_STEPS = 2e11  # elementary steps of one search, some minutes
 _MOST_CASES = 2**19  # pairs of target and unknown set
@@ -87,11 +88,13 @@ def _search(around: _Search, incumbent: float) -> Outcome:
         key=lambda case: -case[0],
     )
     outcome = NOTHING
-    for bound, target, unknown in cases:
-        if bound <= max(incumbent, outcome.lower) or around.clock.is_over:
-            # Bounds fall from case to case, so this one covers all that follow.
-            return outcome.or_worse(Outcome(upper=bound, lower=0.0, attack=None))
-        outcome = outcome.or_worse(_judge(around, target, unknown, bound))
+    with progress(len(cases), "comparing adversaries") as show:
+        for done, (bound, target, unknown) in enumerate(cases):
+            if bound <= max(incumbent, outcome.lower) or around.clock.is_over:
+                # Bounds fall from case to case, so this one covers all that follow.
+                return outcome.or_worse(Outcome(upper=bound, lower=0.0, attack=None))
+            outcome = outcome.or_worse(_judge(around, target, unknown, bound))
+            show(done)
     return outcome
 
 
