@@ -76,7 +76,7 @@ _HOME_MODEL = pdp.Blocks(
     models=[
         pdp.GaussianGroup(size=size, correlation=0.3, bounds=(30, 70)) for size in (1, 2, 3, 4)
     ],
-    counts=[int((_SIZES == size).sum()) for size in (1, 2, 3, 4)],
+    counts=[int((size == _SIZES).sum()) for size in (1, 2, 3, 4)],
 )
 _COUPLES = HOMES[HOMES["home"].isin(np.flatnonzero(_SIZES == 2))]
 _COUPLE = pdp.JointTable(probabilities=[[0.4, 0.1], [0.2, 0.3]], domains=[[0, 1]] * 2, names=[0, 1])
@@ -142,7 +142,8 @@ def assert_same_model(found: Any, expected: Any) -> None:
     assert found.names == expected.names
     mine, theirs = numbers_of(found), numbers_of(expected)
     assert len(mine) == len(theirs) > 5
-    assert all(math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12) for a, b in zip(mine, theirs))
+    for one, other in zip(mine, theirs, strict=True):
+        assert math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
 
 
 @contextmanager
