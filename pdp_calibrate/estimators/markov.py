@@ -26,6 +26,7 @@ from pdp_calibrate.estimators.series import (
     ordered_series,
     runs,
     series_lengths,
+    values_in,
 )
 from pdp_calibrate.estimators.table import observed, smoothed_law
 from pdp_calibrate.models import MarkovChain
@@ -83,8 +84,8 @@ class MarkovChainEstimator(FrameEstimator):
     by
         The column that tells series apart; None for a single one.
     order_by
-        The column of times; by default rows count in the order they stand. Times may come
-        unsorted, but neither twice in a series nor with gaps.
+        The column of times; by default rows count in the order they stand, which needs a frame in
+        memory. Times may come unsorted, but neither twice in a series nor with gaps.
     states
         The possible states. By default those that occur, which are then treated as public.
     initial
@@ -153,7 +154,8 @@ class MarkovChainEstimator(FrameEstimator):
             raise ModelError(
                 "with epsilon the public states= are needed; the states that occur are secret."
             )
-        values, series = ordered_series(frame, self.value, by=self.by, order_by=self.order_by)
+        series = ordered_series(frame, self.value, by=self.by, order_by=self.order_by)
+        values = values_in(series)
         states = observed(values)
         if self.states is not None:
             states = checked_domain(self.states, "the states")

@@ -10,7 +10,9 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from pdp_calibrate.errors import ModelError
+from pdp_calibrate.errors import FrameError, ModelError
+from pdp_calibrate.estimators.statistics import columns_of
+from pdp_calibrate.estimators.statistics.frames import check_complete, chosen, in_memory
 from pdp_calibrate.models.base import Domain, FloatArray, plain
 
 IntArray = npt.NDArray[np.int64]
@@ -39,31 +41,18 @@ class Units:
 
 def cells_of(frame: Any, columns: Sequence[Hashable] | None = None) -> nw.DataFrame[Any]:
     """Return the columns, all by default; refuse absent ones, no rows and missing cells."""
-    try:
-        opened: Any = nw.from_native(frame)
-    except TypeError as error:
-        raise ModelError(f"a DataFrame is needed, got {type(frame).__name__}.") from error
-    present = opened.collect_schema().names()
-    names = list(present) if columns is None else [cast("str", column) for column in columns]
-    absent = [str(name) for name in names if name not in present]
-    if absent:
-        raise ModelError(f"the frame has no column {', '.join(absent)}.")
+    table = in_memory(frame)
+    if table is None:
+        raise FrameError(
+            "learning under differential privacy goes through the rows of every unit in order,"
+            " which needs them in memory: collect the frame first."
+        )
+    names = columns_of(frame) if columns is None else list(columns)
     if not names:
         raise ModelError("the frame must have at least one column, got none.")
-    table = opened.select(*names)
-    table = table.collect() if isinstance(table, nw.LazyFrame) else table
-    if len(table) == 0:
-        raise ModelError("the frame must have at least one row, got none.")
-    for name in names:
-        column = table[name]
-        empty = column.is_null()
-        if column.dtype.is_float():
-            empty = empty | column.is_nan().fill_null(value=True)
-        if missing := int(empty.sum()):
-            raise ModelError(
-                f"column {name} has {missing} missing values; drop or recode them first."
-            )
-    return cast("nw.DataFrame[Any]", table)
+    wanted, found, schema = chosen(frame, names)
+    check_complete(wanted, found, schema)
+    return table.select(*found)
 
 
 def numbers_of(

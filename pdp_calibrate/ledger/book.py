@@ -17,6 +17,7 @@ from pdp_calibrate.engines.black_box import substitution_budget
 from pdp_calibrate.engines.result import Bound
 from pdp_calibrate.engines.spending import Spending
 from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError, QueryError
+from pdp_calibrate.estimators.statistics import rows_in
 from pdp_calibrate.ledger.accounts import Accounts, answers_of
 from pdp_calibrate.ledger.entries import Entry, last_spent, learning_entries
 from pdp_calibrate.ledger.pages import Pages
@@ -243,8 +244,8 @@ class Ledger:
         BudgetExceededError
             If everything together would leak more than the budget. No noise was drawn.
         """
-        one = isinstance(data, pd.Series | Mapping) or not hasattr(data, "__len__") or columns
-        rows = 1 if one else len(data)
+        one = isinstance(data, pd.Series | Mapping) or columns
+        rows = 1 if one else rows_in(data)
         if epsilon is not None:
             calibration = self._accounts.calibrate(query, epsilon, rows=rows)
             return calibration.release(data, ledger=self, **columns)
