@@ -12,7 +12,7 @@ def card(title: str, rows: Iterable[tuple[object, object]]) -> str:
     """Return an HTML table with a heading and two columns.
 
     >>> print(card("Release", [("value", "<3>")]))
-    <table><caption ...><b>Release</b></caption><tr><th ...>value</th><td ...>&lt;3&gt;</td></tr></table>
+    <table><caption ...><b>Release</b>...<th ...>value</th><td ...>&lt;3&gt;</td></tr></table>
     """
     lines = "".join(
         f'<tr><th style="{_CELL};font-weight:normal;opacity:.7">{escape(str(name))}</th>'

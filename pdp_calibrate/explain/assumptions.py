@@ -99,8 +99,8 @@ def _of_estimates(model: Model, parts: tuple[Model, ...]) -> list[str]:
     spent = getattr(model, "estimation_epsilon", None)
     if spent is not None:
         found.append(
-            f"Learning the model has itself spent ε = {spent:.4g} of plain differential privacy on"
-            " the training rows, beside what is released here."
+            f"Learning the model was itself a private release of ε = {spent:.4g} about whole draws;"
+            " where the answer is about the very data it was learned from, both add up."
         )
     return found
 

@@ -93,7 +93,10 @@ def what_if(curve: Any, theme: str) -> Figure:
     """Draw the scale that is needed against a parameter of the model."""
     colours = theme_called(theme)
     figure, axes = canvas(colours)
-    axes.plot(curve.values, curve.scales, color=colours.blue, marker="o", linewidth=2.2)
+    values = list(curve.values)
+    if not all(isinstance(value, int | float) for value in values):
+        values = [str(value) for value in values]  # drawn side by side
+    axes.plot(values, curve.scales, color=colours.blue, marker="o", linewidth=2.2)
     axes.set_xlabel(f"{curve.parameter}, if it were so")
     axes.set_ylabel("Laplace scale λ needed\n(units of the answer)")
     axes.set_ylim(0, max(curve.scales) * 1.1)
