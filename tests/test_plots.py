@@ -53,6 +53,9 @@ def test_leakage_by_knowledge_is_the_brute_force_worst_of_each_size():
     assert max(curve.values) == CAL.leakage.value
     one = pdp.calibrate(TABLE, pdp.Sum(), adversaries=pdp.Adversaries.exactly("child"))
     assert views.leakage_by_knowledge(one) is None
+    weakest = pdp.calibrate(TABLE, pdp.Sum(), adversaries=pdp.Adversaries.weakest())
+    assert views.leakage_by_knowledge(weakest) is None
+    assert views.adversary_graph(weakest) is None
     most = pdp.calibrate(TABLE, pdp.Sum(), adversaries=pdp.Adversaries.knowing(at_least=1))
     assert views.leakage_by_knowledge(most).known == (1, 2)
 

@@ -72,7 +72,7 @@ def summarise(subject: Reportable, *, ledger: Ledger | None = None) -> Summary:
         views: dict[str, Any] = {}
     else:
         facts |= _of_calibration(calibration, plain)
-        views = _views(calibration)
+        views = _views(calibration, plain)
     if isinstance(subject, Release | JointRelease):
         facts["answers"] = _of_release(subject)
     facts["source"] = _source(subject)
@@ -172,7 +172,7 @@ def _of_model(model: Model) -> dict[str, Any]:
         "provenance": model.provenance,
         "source": source(model),
         "tuples": sum(model.copies),
-        "names": listed((entry(name) for name in model.names), most=24),
+        "names": listed((entry(name) for name in model.names), most=12),
     }
     return described if model.provenance == "private" else described | {"digest": model.digest}
 
@@ -228,13 +228,13 @@ def _source(subject: Reportable) -> dict[str, Any]:
     return subject.to_dict()
 
 
-def _views(calibration: Calibration | JointCalibration) -> dict[str, Any]:
+def _views(calibration: Calibration | JointCalibration, plain: Leakage | None) -> dict[str, Any]:
     if calibration.model.provenance == "private":
         return {}
     found: Mapping[str, Any] = {"correlations": correlations(calibration.model)}
     if isinstance(calibration, Calibration):
         found = {
-            "leakage_by_scale": leakage_by_scale(calibration),
+            "leakage_by_scale": leakage_by_scale(calibration, plain=plain),
             "leakage_by_knowledge": leakage_by_knowledge(calibration),
             "scales": scales_of_methods(calibration),
             "beliefs": beliefs(calibration),
