@@ -11,9 +11,9 @@ import pdp_calibrate as pdp
 
 PACKAGE = Path(pdp.__file__).parent
 ORDER = [
-    "errors", "progress", "models", "contributions", "queries", "adversaries", "noise",
-    "estimators",
-    "answers", "long_frames", "engines", "baselines", "calibration", "curves", "ledger", "auditing",
+    "errors", "cards", "progress", "models", "contributions", "queries", "adversaries", "noise",
+    "estimators", "answers", "long_frames", "engines", "baselines", "calibration", "curves",
+    "ledger", "auditing",
     "explain", "schema", "plan", "report", "verbs", "accessor", "cli",
 ]  # fmt: skip
 SOURCES = sorted(PACKAGE.rglob("*.py"))

@@ -29,6 +29,7 @@ from pdp_calibrate.calibration.releasing import (
     exact_answer,
     labelled,
 )
+from pdp_calibrate.cards import card
 from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.engines import Leakage, checked_scales
 from pdp_calibrate.engines.problem import split
@@ -106,6 +107,14 @@ class JointCalibration:
             values.append(labelled(noisy, self.queries[place], self.model))
         return JointRelease(values=tuple(values), calibration=self)
 
+    def _repr_html_(self) -> str:
+        widths = self.accuracy()
+        each = [
+            (query, f"scale λ {scale:.6g}, 95 % of the noise within ±{width:.4g}")
+            for query, scale, width in zip(self.queries, self.scales, widths, strict=True)
+        ]
+        return card("JointCalibration", [("ε", f"{self.epsilon:.6g}"), *each])
+
     def to_dict(self) -> dict[str, Any]:
         """Describe the calibration for JSON; nothing of a private model but its names."""
         private = self.model.provenance == "private"
@@ -165,6 +174,10 @@ class JointRelease:
         return tuple(
             (value - width, value + width) for value, width in zip(self.values, widths, strict=True)
         )
+
+    def _repr_html_(self) -> str:
+        answers = list(zip(self.calibration.queries, self.values, strict=True))
+        return card("JointRelease", [*answers, ("ε", f"{self.calibration.epsilon:.6g}")])
 
 
 def calibrate_jointly(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from pdp_calibrate.cards import card
 from pdp_calibrate.engines import checked_scale
 from pdp_calibrate.engines.laplace import log_densities
 from pdp_calibrate.errors import ModelError, PdpError
@@ -34,6 +35,13 @@ class Beliefs:
         if self.is_private:
             return "Beliefs(withheld: they follow from a private model)"
         return f"Beliefs(prior={self.prior!r}, posterior={self.posterior!r})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (value, f"{before:.1%} before, {self.posterior[value]:.1%} after")
+            for value, before in self.prior.items()
+        ]
+        return card("Beliefs", rows)
 
     def log_odds_gain(self, value: Hashable, other: Hashable) -> float:
         """Return by how much the log odds of `value` against `other` grew (paper, Eq. 3).
