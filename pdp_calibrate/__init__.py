@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         SampledGaussian as SampledGaussian,
         Unknown as Unknown,
     )
+    from pdp_calibrate.plan import Plan as Plan, read_plan as read_plan, run_plan as run_plan
     from pdp_calibrate.queries import (
         Count as Count,
         Custom as Custom,
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
         Mean as Mean,
         Sum as Sum,
     )
+    from pdp_calibrate.schema import json_schema as json_schema, load as load
 
 _HOMES = {
     "adversaries": "Adversaries Witness",
@@ -96,7 +98,9 @@ _HOMES = {
     "ledger": "Entry Ledger",
     "models": "BinaryGroup Blocks CategoryGroup Gaussian GaussianGroup GaussianSeries JointTable"
     " LoewnerBall MarkovChain ModelSet SampledGaussian Unknown",
+    "plan": "Plan read_plan run_plan",
     "queries": "Count Custom Histogram Linear Mean Sum",
+    "schema": "json_schema load",
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 

@@ -13,7 +13,7 @@ PACKAGE = Path(pdp.__file__).parent
 ORDER = [
     "errors", "models", "contributions", "queries", "adversaries", "noise", "estimators",
     "answers", "long_frames", "engines", "baselines", "calibration", "ledger", "auditing",
-    "explain", "schema", "plan", "report", "verbs", "accessor", "cli",
+    "explain", "schema", "report", "verbs", "sources", "plan", "accessor", "cli",
 ]  # fmt: skip
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 

@@ -1,0 +1,96 @@
+"""What every command shares: options in groups, errors in one line, warnings, exit codes."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import typing
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+import pdp_calibrate as pdp
+
+BAD_INPUT, BUDGET_EXCEEDED = 2, 3
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """Make a command of a function.
+
+    A parameter whose type is a dataclass becomes one option for each of its fields. Errors of this
+    library end the command with one line on stderr and exit code 2, or 3 where a budget would be
+    passed; its warnings are one line on stderr each.
+    """
+    hints = typing.get_type_hints(function, include_extras=True)
+    groups: dict[str, tuple[type, list[str]]] = {}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        kind = hints[name]
+        if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+            fields = _options_of(kind)
+            groups[name] = kind, [field.name for field in fields]
+            parameters += fields
+        else:
+            parameters.append(parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY))
+
+    @functools.wraps(function)
+    def run(**given: Any) -> None:
+        for name, (kind, fields) in groups.items():
+            given[name] = kind(**{field: given.pop(field) for field in fields})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what libraries say among themselves
+            for ours in (pdp.PrivacyLeakWarning, pdp.ModelFitWarning):
+                warnings.simplefilter("always", ours)
+            warnings.showwarning = _warn
+            _reporting_errors(lambda: function(**given))
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
+
+
+def _options_of(kind: type) -> list[inspect.Parameter]:
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=(
+                inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
+            ),
+            annotation=hints[field.name],
+        )
+        for field in dataclasses.fields(kind)
+    ]
+
+
+def _reporting_errors(work: Callable[[], None]) -> None:
+    try:
+        work()
+    except pdp.PdpError as error:
+        _complain(str(error), error)
+        code = BUDGET_EXCEEDED if isinstance(error, pdp.BudgetExceededError) else BAD_INPUT
+        raise typer.Exit(code) from None
+    except OSError as error:
+        _complain(f"{error.filename or 'a file'}: {error.strerror or type(error).__name__}", error)
+        raise typer.Exit(BAD_INPUT) from None
+    except Exception as error:
+        if type(error).__module__.split(".")[0] not in ("duckdb", "_duckdb"):
+            raise
+        # Raised while rows were read; its text may quote a cell.
+        _complain(f"DuckDB could not read the rows ({type(error).__name__}).", error)
+        raise typer.Exit(BAD_INPUT) from None
+
+
+def _complain(message: str, error: Exception) -> None:
+    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    picture = getattr(error, "picture", None)
+    if picture:
+        typer.echo(picture, err=True)
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    typer.echo(f"warning: {' '.join(str(message).split())}", err=True)

@@ -1,0 +1,34 @@
+"""``pdp-calibrate explain``: a calibration in plain words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import pdp_calibrate as pdp
+from pdp_calibrate.cli.command import command
+from pdp_calibrate.cli.options import AsJson
+from pdp_calibrate.cli.output import print_json
+
+
+@command
+def explain(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A calibration or a release, in JSON.")
+    ],
+    json: AsJson = False,
+) -> None:
+    """Say in plain words what was calibrated, against whom, and at what cost.
+
+    \b
+    pdp-calibrate explain release.json
+    """
+    from pdp_calibrate.cli.stored import calibration_in
+
+    words = pdp.explain(calibration_in(file))
+    if json:
+        print_json({"schema": "pdp-calibrate/1", "type": "Explanation", "text": words})
+    else:
+        typer.echo(words)
