@@ -9,6 +9,7 @@ import typer
 
 from pdp_calibrate.cli.audit import audit
 from pdp_calibrate.cli.calibrate import calibrate
+from pdp_calibrate.cli.command import help_text
 from pdp_calibrate.cli.demo import demo
 from pdp_calibrate.cli.explain import explain
 from pdp_calibrate.cli.fit import fit
@@ -31,19 +32,17 @@ for _one in (demo, fit, leakage, calibrate, release, audit, explain, report, pla
 app.add_typer(ledger_app, name="ledger")
 
 
-@app.callback()
-def _main() -> None:
-    """Calibrate differential-privacy noise for correlated data.
-
-    \b
-    See it work:            pdp-calibrate demo
-    A private mean:         pdp-calibrate release people.csv -q "mean(income)" -e 1 \\
-                              --groups household --bounds income=0:100000 --correlation 0:0.4
-    A page to hand on:      pdp-calibrate report release.json -o report.html
-    Options of a command:   pdp-calibrate release --help
-
-    Exit codes: 0 fine, 2 bad input, 3 the budget would be exceeded.
-    """
+@app.callback(
+    help=help_text(
+        "Calibrate differential-privacy noise for correlated data.\n\n"
+        "Exit codes: 0 fine, 2 bad input, 3 the budget would be exceeded.",
+        "pdp-calibrate demo                                   see it work",
+        'pdp-calibrate release people.csv -q "mean(income)" -e 1 --groups household \\',
+        "    --bounds income=0:100000 --correlation 0:0.4     a private mean",
+        "pdp-calibrate release --help                         every option",
+    )
+)
+def _main() -> None: ...
 
 
 def main() -> None:

@@ -13,8 +13,11 @@ from pdp_calibrate.cli.options import AsJson
 from pdp_calibrate.cli.output import print_facts, print_json
 
 
-@command
+@command(
+    "pdp-calibrate audit calibration.json --draws 20000",
+)
 def audit(
+    *,
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="A calibration or a release, in JSON.")
     ],
@@ -30,9 +33,6 @@ def audit(
     """Attack a calibrated release with its worst adversary, on imagined data.
 
     A lower bound above ε would prove the promise broken (exit code 1).
-
-    \b
-    pdp-calibrate audit calibration.json --draws 20000
     """
     from pdp_calibrate.cli.stored import calibration_in
 

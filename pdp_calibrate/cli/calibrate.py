@@ -20,6 +20,7 @@ from pdp_calibrate.cli.options import (
 )
 from pdp_calibrate.cli.output import (
     in_words,
+    number,
     print_facts,
     print_json,
     write_json,
@@ -27,8 +28,14 @@ from pdp_calibrate.cli.output import (
 )
 
 
-@command
+@command(
+    'pdp-calibrate calibrate people.csv -q "mean(income)" -e 1 --groups household \\',
+    "    --bounds income=0:100000 --correlation 0:0.4 -o calibration.json",
+    'pdp-calibrate calibrate survey.csv -q "count(mother,child=1)" --kind table',
+    'pdp-calibrate calibrate model.json -q "sum(mother)" -q "sum(child)" -e 0.5',
+)
 def calibrate(
+    *,
     rows: RowOptions,
     model: ModelOptions,
     search: SearchOptions,
@@ -41,12 +48,6 @@ def calibrate(
     """Find the smallest Laplace scale at which nobody learns more than ε.
 
     FILE holds the rows an answer will be about, or a model. Nothing is released.
-
-    \b
-    pdp-calibrate calibrate people.csv -q "mean(income)" -e 1 --groups household \\
-        --bounds income=0:100000 --correlation 0:0.4 -o calibration.json
-    pdp-calibrate calibrate survey.csv -q "count(mother,child=1)" --kind table
-    pdp-calibrate calibrate model.json -q "sum(mother)" -q "sum(child)" -e 0.5
     """
     about = prepare(rows, model, query, number=search.rows)
     found = calibrated(about, epsilon, search)
@@ -80,22 +81,23 @@ def calibrated(
     return found
 
 
-def facts(
-    found: pdp.Calibration | pdp.JointCalibration, texts: list[str]
-) -> list[tuple[str, str]]:
+def facts(found: pdp.Calibration | pdp.JointCalibration, texts: list[str]) -> list[tuple[str, str]]:
     """Say what was found, in names and values."""
     promise = ("leakage", f"{in_words(found.leakage, found.model)} (ε = {found.epsilon:.4g})")
     if isinstance(found, pdp.JointCalibration):
         each = zip(texts, found.scales, found.accuracy(), strict=True)
         return [
-            *((text, f"scale {scale:.6g}, ±{wide:.4g} in 95 %") for text, scale, wide in each),
+            *(
+                (text, f"scale {number(scale)}, ±{number(wide)} in 95 %")
+                for text, scale, wide in each
+            ),
             promise,
         ]
     law = "whole-number Laplace" if found.is_integer else "Laplace"
     others = {"plain DP": found.baselines["dp"], "group DP": found.baselines["group"]}
     return [
-        ("scale", f"{found.scale:.6g} ({law})"),
-        ("noise", f"±{found.accuracy():.4g} in 95 % of releases"),
+        ("scale", f"{number(found.scale)} ({law})"),
+        ("noise", f"±{number(found.accuracy())} in 95 % of releases"),
         promise,
-        *((f"scale of {name}", f"{scale:.6g}") for name, scale in others.items() if scale),
+        *((f"scale of {name}", f"{number(scale)}") for name, scale in others.items() if scale),
     ]

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 EPSILON = 1.0
 
 
-@command
-def demo(json: AsJson = False) -> None:
+@command()
+def demo(*, json: AsJson = False) -> None:
     """Show the main job on real answers of 537 children, from data to release."""
     children = wheeze()
     model = pdp.TableEstimator(source="public").fit(children).model_

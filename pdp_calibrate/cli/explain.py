@@ -13,18 +13,17 @@ from pdp_calibrate.cli.options import AsJson
 from pdp_calibrate.cli.output import print_json
 
 
-@command
+@command(
+    "pdp-calibrate explain release.json",
+)
 def explain(
+    *,
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="A calibration or a release, in JSON.")
     ],
     json: AsJson = False,
 ) -> None:
-    """Say in plain words what was calibrated, against whom, and at what cost.
-
-    \b
-    pdp-calibrate explain release.json
-    """
+    """Say in plain words what was calibrated, against whom, and at what cost."""
     from pdp_calibrate.cli.stored import calibration_in
 
     words = pdp.explain(calibration_in(file))

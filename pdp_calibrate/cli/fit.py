@@ -11,7 +11,7 @@ from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import AsJson, ModelOptions, Out, RowOptions
 from pdp_calibrate.cli.output import print_facts, print_json, write_json
 
-_SECRET = (
+_HOW_TO_WRITE = (
     "a model learned from private rows is itself secret, so it is not written to a file. Say"
     " --public if the rows are public, --epsilon to learn under differential privacy, or"
     " --correlation to assume instead of learning; `calibrate` and `release` learn with --kind and"
@@ -19,8 +19,13 @@ _SECRET = (
 )
 
 
-@command
+@command(
+    "pdp-calibrate fit survey.csv --kind table --columns mother,child --public -o model.json",
+    "pdp-calibrate fit people.csv --kind groups --groups household --value income \\",
+    "    --bounds 0:100000 --correlation 0:0.4 -o model.json",
+)
 def fit(
+    *,
     rows: RowOptions,
     model: ModelOptions,
     value: Annotated[
@@ -35,11 +40,6 @@ def fit(
     """Learn how values hang together, or assume it, and write the model to a file.
 
     Private rows need --epsilon: a model learned from them is itself secret.
-
-    \b
-    pdp-calibrate fit survey.csv --kind table --columns mother,child --public -o model.json
-    pdp-calibrate fit people.csv --kind groups --groups household --value income \\
-        --bounds 0:100000 --correlation 0:0.4 -o model.json
     """
     from pdp_calibrate.plan.settings import assumed_model
 
@@ -49,12 +49,17 @@ def fit(
     if settings.kind is None:
         raise pdp.PdpError("say what to learn: --kind table, gaussian, groups, chain or series.")
     if settings.learns and not settings.public and epsilon is None:
-        raise pdp.PdpError(_SECRET)
+        raise pdp.PdpError(_HOW_TO_WRITE)
     frame = rows.source.read()
     found = settings.learned(frame) if settings.learns else assumed_model(frame, settings)
     if json:
         print_json(found.to_dict())
     else:
-        print_facts([("model", repr(found)), ("provenance", found.provenance)])
+        print_facts(
+            [
+                ("model", f"{type(found).__name__}, {found.provenance}"),
+                ("tuples", f"{sum(found.copies):,} in {found.instances:,} independent groups"),
+            ]
+        )
     if output is not None:
         write_json(output, found.to_dict(), quiet=json)

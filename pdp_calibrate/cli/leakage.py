@@ -19,8 +19,13 @@ from pdp_calibrate.cli.options import (
 from pdp_calibrate.cli.output import described_leakage, in_words, print_facts, print_json
 
 
-@command
+@command(
+    'pdp-calibrate leakage model.json -q "sum()" --scale 1',
+    'pdp-calibrate leakage people.csv -q "sum(income)" --scale 100000 --groups household \\',
+    "    --bounds income=0:100000 --correlation 0:0.4",
+)
 def leakage(
+    *,
     rows: RowOptions,
     model: ModelOptions,
     search: SearchOptions,
@@ -28,13 +33,7 @@ def leakage(
     scale: Annotated[float, typer.Option(help="The Laplace scale λ of every answer.")],
     json: AsJson = False,
 ) -> None:
-    """Measure what Laplace noise of a given scale leaks to the worst adversary.
-
-    \b
-    pdp-calibrate leakage model.json -q "sum()" --scale 1
-    pdp-calibrate leakage people.csv -q "sum(income)" --scale 100000 --groups household \\
-        --bounds income=0:100000 --correlation 0:0.4
-    """
+    """Measure what Laplace noise of a given scale leaks to the worst adversary."""
     about = prepare(rows, model, query, number=search.rows)
     if about.model.provenance == "private":
         typer.echo(

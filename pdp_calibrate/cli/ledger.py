@@ -21,8 +21,11 @@ Book = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.")
 
 
 @ledger_app.command()
-@command
+@command(
+    "pdp-calibrate ledger create budget.json --model model.json --epsilon 2",
+)
 def create(
+    *,
     ledger: Book,
     search: SearchOptions,
     model: Annotated[Path, typer.Option(help="The model of the people, in JSON, from `fit`.")],
@@ -35,9 +38,6 @@ def create(
     """Begin a ledger.
 
     One ledger is about one table of people and, with a row per value, one column of it.
-
-    \b
-    pdp-calibrate ledger create budget.json --model model.json --epsilon 2
     """
     from pdp_calibrate.plan.settings import read_model
 
@@ -48,24 +48,20 @@ def create(
 
 
 @ledger_app.command()
-@command
-def show(ledger: Book, json: AsJson = False) -> None:
-    """Say what is spent and what is left.
-
-    \b
-    pdp-calibrate ledger show budget.json
-    """
+@command(
+    "pdp-calibrate ledger show budget.json",
+)
+def show(*, ledger: Book, json: AsJson = False) -> None:
+    """Say what is spent and what is left."""
     _print_status(_open(ledger), json=json)
 
 
 @ledger_app.command()
-@command
-def history(ledger: Book, json: AsJson = False) -> None:
-    """List everything that was released; no answers.
-
-    \b
-    pdp-calibrate ledger history budget.json
-    """
+@command(
+    "pdp-calibrate ledger history budget.json",
+)
+def history(*, ledger: Book, json: AsJson = False) -> None:
+    """List everything that was released; no answers."""
     entries = _open(ledger).history
     if json:
         print_json([entry.to_dict() for entry in entries])
@@ -86,8 +82,11 @@ def history(ledger: Book, json: AsJson = False) -> None:
 
 
 @ledger_app.command()
-@command
+@command(
+    'pdp-calibrate ledger charge budget.json 0.1 --note "table 3, other tool"',
+)
 def charge(
+    *,
     ledger: Book,
     dp_epsilon: Annotated[float, typer.Argument(help="Its plain-DP budget.")],
     note: Annotated[str, typer.Option(help="What to write beside it.")] = "",
@@ -96,28 +95,23 @@ def charge(
     ] = "substitution",
     json: AsJson = False,
 ) -> None:
-    """Account for an outside mechanism by its plain-DP budget, before it is run.
-
-    \b
-    pdp-calibrate ledger charge budget.json 0.1 --note "table 3, other tool"
-    """
+    """Account for an outside mechanism by its plain-DP budget, before it is run."""
     book = _open(ledger)
     book.charge(dp_epsilon, neighbours=neighbours, note=note)
     _print_status(book, json=json)
 
 
 @ledger_app.command()
-@command
+@command(
+    "pdp-calibrate ledger draw budget.json 2026-11",
+)
 def draw(
+    *,
     ledger: Book,
     name: Annotated[str, typer.Argument(help="Its name, such as 2026-11.")],
     json: AsJson = False,
 ) -> None:
-    """Turn to a new, independent draw of the data, with a budget of its own.
-
-    \b
-    pdp-calibrate ledger draw budget.json 2026-11
-    """
+    """Turn to a new, independent draw of the data, with a budget of its own."""
     book = _open(ledger)
     book.new_draw(name)
     _print_status(book, json=json)

@@ -175,9 +175,7 @@ class ModelOptions:
         typer.Option(help="For table: joint, or another structure.", rich_help_panel=_MODEL),
     ] = None
 
-    def settings(
-        self, *, epsilon: float | None = None, value: str | None = None
-    ) -> ModelSettings:
+    def settings(self, *, epsilon: float | None = None, value: str | None = None) -> ModelSettings:
         """Return what the options say; `epsilon` is the budget of learning, if it has one."""
         from pdp_calibrate.plan.settings import ModelSettings
 

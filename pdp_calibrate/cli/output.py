@@ -85,7 +85,7 @@ def in_words(leakage: pdp.Leakage, model: Model) -> str:
 def number(value: Any) -> str:
     """Write a number, or the counts of a histogram."""
     if isinstance(value, int):
-        return f"{value}"
+        return f"{value:,}"
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.6g}"
     return ", ".join(f"{name}: {number(one)}" for name, one in value.to_dict().items())

@@ -19,8 +19,25 @@ from pdp_calibrate.cli.output import (
 )
 
 
-@command
+@command(
+    "[data]",
+    'file = "people.csv"',
+    'groups = "household"',
+    "[model]",
+    "bounds = {income = [0, 100000]}",
+    "correlation = [0, 0.4]",
+    "[budget]",
+    "epsilon = 2.0",
+    'ledger = "budget.json"',
+    "[[queries]]",
+    'query = "mean(income)"',
+    "epsilon = 0.5",
+    "[output]",
+    'releases = "releases.json"',
+    'report = "report.html"',
+)
 def plan(
+    *,
     file: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan, in TOML.")],
     check: Annotated[
         bool,
@@ -32,23 +49,6 @@ def plan(
 
     All queries fit the budget together, or nothing is released (exit code 3). Files that the plan
     names are looked for beside it.
-
-    \b
-    [data]
-    file = "people.csv"
-    groups = "household"
-    [model]
-    bounds = {income = [0, 100000]}
-    correlation = [0, 0.4]
-    [budget]
-    epsilon = 2.0
-    ledger = "budget.json"
-    [[queries]]
-    query = "mean(income)"
-    epsilon = 0.5
-    [output]
-    releases = "releases.json"
-    report = "report.html"
     """
     from pdp_calibrate.plan import check_plan, read_plan, run_plan
 
@@ -63,8 +63,8 @@ def plan(
                 (
                     (
                         query.name,
-                        f"{one.scale:.6g}",
-                        f"±{one.accuracy():.4g}",
+                        number(one.scale),
+                        f"±{number(one.accuracy())}",
                         f"{one.epsilon:.4g}",
                     )
                     for query, one in zip(planned.queries, found, strict=True)
@@ -78,7 +78,11 @@ def plan(
         print_table(
             ["answer", "value", "95 % of noise"],
             (
-                (one.name, number(one.release.value), f"±{one.release.calibration.accuracy():.4g}")
+                (
+                    one.name,
+                    number(one.release.value),
+                    f"±{number(one.release.calibration.accuracy())}",
+                )
                 for one in outcome.releases
             ),
         )
@@ -87,6 +91,4 @@ def plan(
         write_json(planned.releases, outcome.to_dict(), quiet=json)
     if planned.report is not None:
         only = outcome.releases[0].release if len(outcome.releases) == 1 else None
-        write_report(
-            only or outcome.ledger, planned.report, ledger=outcome.ledger, quiet=json
-        )
+        write_report(only or outcome.ledger, planned.report, ledger=outcome.ledger, quiet=json)

@@ -31,8 +31,14 @@ from pdp_calibrate.cli.output import (
 )
 
 
-@command
+@command(
+    'pdp-calibrate release people.csv -q "mean(income)" -e 1 --groups household \\',
+    "    --bounds income=0:100000 --correlation 0:0.4 -o release.json",
+    'pdp-calibrate release people.csv -q "mean(income)" -e 0.5 --groups household \\',
+    "    --ledger budget.json",
+)
 def release(
+    *,
     rows: RowOptions,
     model: ModelOptions,
     search: SearchOptions,
@@ -57,12 +63,6 @@ def release(
 
     A second release about the same people leaks more, and not simply the sum: with --ledger one
     budget holds for all of them, and what would pass it is refused (exit code 3).
-
-    \b
-    pdp-calibrate release people.csv -q "mean(income)" -e 1 --groups household \\
-        --bounds income=0:100000 --correlation 0:0.4 -o release.json
-    pdp-calibrate release people.csv -q "mean(income)" -e 0.5 --groups household \\
-        --ledger budget.json
     """
     from pdp_calibrate.plan.running import released
 
@@ -118,10 +118,12 @@ def _facts(found: pdp.Release | pdp.JointRelease, texts: list[str]) -> list[tupl
         answers = [(found.value, found.calibration.accuracy())]
     else:
         answers = list(zip(found.values, found.calibration.accuracy(), strict=True))
-    names = texts if len(texts) == len(answers) else [f"answer {n + 1}" for n in range(len(answers))]
+    names = (
+        texts if len(texts) == len(answers) else [f"answer {n + 1}" for n in range(len(answers))]
+    )
     return [
         *(
-            (name, f"{number(value)}   (±{wide:.4g} in 95 % of releases)")
+            (name, f"{number(value)}   (±{number(wide)} in 95 % of releases)")
             for name, (value, wide) in zip(names, answers, strict=True)
         ),
         ("epsilon", f"{found.calibration.epsilon:.4g}"),

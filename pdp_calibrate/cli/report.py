@@ -13,8 +13,11 @@ from pdp_calibrate.cli.options import AsJson
 from pdp_calibrate.cli.output import print_json, write_report
 
 
-@command
+@command(
+    "pdp-calibrate report release.json -o report.html",
+)
 def report(
+    *,
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="A calibration, release or ledger, in JSON.")
     ],
@@ -29,9 +32,6 @@ def report(
     """Write an HTML report: the guarantee, its assumptions, the worst adversary, the cost.
 
     One file, no network; never a true answer or a raw record.
-
-    \b
-    pdp-calibrate report release.json -o report.html
     """
     from pdp_calibrate.schema import load
 

@@ -7,8 +7,8 @@ from pdp_calibrate.cli.options import AsJson
 from pdp_calibrate.cli.output import print_json
 
 
-@command
-def schema(json: AsJson = True) -> None:
+@command()
+def schema(*, json: AsJson = True) -> None:
     """Print the JSON Schema (draft 2020-12) of models, calibrations, releases, ledgers, plans."""
     from pdp_calibrate.schema import json_schema
 

@@ -47,8 +47,8 @@ def first_problem(data: Any, schema: Schema, *, place: str = "") -> str | None:
 def _problem_of_list(data: list[Any], schema: Schema, place: str) -> str | None:
     least, most = schema.get("minItems", 0), schema.get("maxItems", len(data))
     if not least <= len(data) <= most:
-        number = f"{least}" if least == schema.get("maxItems") else f"at least {least}"
-        return f"{place} must have {number} {'entry' if least == 1 else 'entries'}"
+        wanted = f"{least}" if least == schema.get("maxItems") else f"at least {least}"
+        return f"{place} must have {wanted} {'entry' if least == 1 else 'entries'}"
     for number, item in enumerate(data, start=1):
         problem = first_problem(item, schema.get("items", {}), place=f"{place}[{number}]")
         if problem:

@@ -76,7 +76,9 @@ PLAN: Schema = _strict(
             {
                 "epsilon": POSITIVE,
                 "ledger": described("A file that keeps the budget between runs.", TEXT),
-                "draw": described("The draw of the data; a new name has a budget of its own.", TEXT),
+                "draw": described(
+                    "The draw of the data; a new name has a budget of its own.", TEXT
+                ),
                 "adversaries": described("all, weakest, strongest, knowing:1:3, …", TEXT),
                 "time_limit": described("Seconds for each search.", POSITIVE),
             },

@@ -48,9 +48,7 @@ def load(path: str | os.PathLike[str], *, model: Model | None = None) -> Stored:
         raise PdpError(f"{place} is damaged: a field is not what it should be.") from error
 
 
-def _rebuilt(
-    place: Path, text: str, described: dict[str, Any], model: Model | None
-) -> Stored:
+def _rebuilt(place: Path, text: str, described: dict[str, Any], model: Model | None) -> Stored:
     kind = described.get("type")
     if kind == "Calibration":
         return Calibration.from_json(text, model=model)
@@ -64,7 +62,9 @@ def _rebuilt(
         return Ledger.open(place, model=model)
     found = Model.from_dict(described)
     if found is None:
-        raise PdpError(f"{place} withholds the numbers of its model, which is private or too large.")
+        raise PdpError(
+            f"{place} withholds the numbers of its model, which is private or too large."
+        )
     return found
 
 
