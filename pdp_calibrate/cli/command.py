@@ -60,7 +60,7 @@ def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., Non
 
 
 def help_text(words: str, *examples: str) -> str:
-    """Put paragraphs on one line each, to be wrapped by the terminal, and keep lines of examples."""
+    """Put paragraphs on one line each, for the terminal to wrap; keep the lines of examples."""
     paragraphs = [" ".join(one.split()) for one in words.split("\n\n")]
     kept = ["\b", *(line.replace("[", "\\[") for line in examples)]  # [ would begin a style
     return "\n\n".join([*paragraphs, "\n".join(kept)] if examples else paragraphs)
