@@ -4,7 +4,9 @@ Names load on first use, so importing the package is quick; OpenDP, for one, is 
 release. Importing it also gives every pandas DataFrame the methods ``df.pdp``.
 """
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pdp_calibrate.accessor  # noqa: F401 - registers df.pdp
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
         Mean as Mean,
         Sum as Sum,
     )
+    from pdp_calibrate.report import plots as plots, report as report
     from pdp_calibrate.schema import json_schema as json_schema, load as load
 
 _HOMES = {
@@ -100,6 +103,7 @@ _HOMES = {
     " LoewnerBall MarkovChain ModelSet SampledGaussian Unknown",
     "plan": "Plan read_plan run_plan",
     "queries": "Count Custom Histogram Linear Mean Sum",
+    "report": "plots report",
     "schema": "json_schema load",
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
@@ -121,3 +125,13 @@ if not TYPE_CHECKING:  # so that type checkers still see every name
 
     def __dir__() -> list[str]:
         return [*globals(), *__all__]
+
+    class _Package(ModuleType):
+        """Keeps `pdp.explain` and `pdp.report` functions when the modules called so are loaded."""
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            home = f"{__name__}.{name}"
+            if _MODULE_OF.get(name) != name or getattr(value, "__name__", None) != home:
+                super().__setattr__(name, value)
+
+    sys.modules[__name__].__class__ = _Package

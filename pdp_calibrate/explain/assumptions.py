@@ -1,0 +1,118 @@
+"""What a guarantee rests on, one sentence each."""
+
+from __future__ import annotations
+
+from pdp_calibrate.adversaries import Adversaries
+from pdp_calibrate.models import (
+    BinaryGroup,
+    Blocks,
+    CategoryGroup,
+    Gaussian,
+    GaussianGroup,
+    GaussianSeries,
+    JointTable,
+    LoewnerBall,
+    MarkovChain,
+    Model,
+    ModelSet,
+    SampledGaussian,
+    Unknown,
+)
+
+_SOURCES = {
+    "assumed": "stated by hand, as an assumption",
+    "public": "learned from data that are public",
+    "dp": "learned from private rows under differential privacy",
+    "private": "learned from private rows without differential privacy",
+}
+_FAMILIES: dict[type[Model], str] = {
+    JointTable: "a joint table: any dependence, with a zero cell taken as impossible",
+    Gaussian: "jointly Gaussian entries with the stated covariance",
+    LoewnerBall: "jointly Gaussian entries, every variance within the stated factor",
+    SampledGaussian: "jointly Gaussian entries that the sample does not rule out",
+    GaussianGroup: "jointly Gaussian members, one common correlation for every pair",
+    GaussianSeries: "a Gaussian series in which each value depends on the one before",
+    BinaryGroup: "yes/no members of a group, nobody told apart from another",
+    CategoryGroup: "members of a group with categories, nobody told apart from another",
+    MarkovChain: "a Markov chain: the next state depends on the present one only",
+    Unknown: "members who may depend on each other in any way at all (group privacy)",
+    ModelSet: "one of several stated models, whichever is worst",
+    Blocks: "independent blocks",
+}
+_CLOSED = (Gaussian, LoewnerBall, GaussianGroup, GaussianSeries, Unknown)
+"""Families in which knowing entries with Gaussian error tells no more than knowing them exactly."""
+
+
+def source(model: Model) -> str:
+    """Say where the numbers of a model come from."""
+    return _SOURCES[model.provenance]
+
+
+def family(model: Model) -> str:
+    """Say what kind of dependence a model allows."""
+    kinds = [_FAMILIES.get(type(model), type(model).__name__)]
+    if isinstance(model, Blocks):
+        inner = dict.fromkeys(_FAMILIES.get(type(one), type(one).__name__) for one in model.models)
+        return f"{kinds[0]} of {'; or '.join(inner)}"
+    return kinds[0]
+
+
+def assumptions(model: Model, adversaries: Adversaries, *, clamped: bool = False) -> list[str]:
+    """List what carries the guarantee: if one of these fails, it may fail too."""
+    parts = members(model)
+    if all(isinstance(part, Unknown) for part in parts):
+        found = [
+            "Members of a group may depend on each other in any way at all (group privacy); groups"
+            " do not depend on each other."
+        ]
+    else:
+        found = [f"The model is right: {family(model)}; {source(model)}."]
+    found += _of_estimates(model, parts)
+    found += _of_adversaries(adversaries, parts, clamped=clamped)
+    if clamped:
+        found.append(
+            "Every secret value lies inside its public range; values beyond it are not covered."
+        )
+    return [
+        *found,
+        "Names, number of rows, who belongs to which group, domains and ranges are public.",
+    ]
+
+
+def members(model: Model) -> tuple[Model, ...]:
+    """Return the models inside blocks and sets, or the model itself."""
+    if isinstance(model, Blocks | ModelSet):
+        return tuple(part for inner in model.models for part in members(inner))
+    return (model,)
+
+
+def _of_estimates(model: Model, parts: tuple[Model, ...]) -> list[str]:
+    found = []
+    sampled = [part for part in parts if isinstance(part, SampledGaussian)]
+    if sampled:
+        failure = 1 - min(part.confidence for part in sampled)
+        found.append(
+            f"The error of the estimate is covered: it fails with probability at most {failure:.2g}"
+            " over the training sample, for independent Gaussian rows."
+        )
+    spent = getattr(model, "estimation_epsilon", None)
+    if spent is not None:
+        found.append(
+            f"Learning the model has itself spent ε = {spent:.4g} of plain differential privacy on"
+            " the training rows, beside what is released here."
+        )
+    return found
+
+
+def _of_adversaries(
+    adversaries: Adversaries, parts: tuple[Model, ...], *, clamped: bool
+) -> list[str]:
+    found = []
+    closed = all(isinstance(part, _CLOSED) for part in parts)
+    if not closed or clamped:
+        found.append(
+            "Adversaries hold exact values of other entries; noisy knowledge can tell more."
+        )
+    if adversaries.known is not None or adversaries.at_most is not None:
+        found.append("Nobody knows more than stated; plain differential privacy is not implied.")
+    return found

@@ -1,0 +1,243 @@
+"""Everything that a report says, as numbers and words; nothing of the data."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import platform
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any
+
+from pdp_calibrate import noise
+from pdp_calibrate.calibration import Calibration, JointCalibration, JointRelease, Release
+from pdp_calibrate.calibration.result import PRIVATE_MODEL
+from pdp_calibrate.engines import Leakage
+from pdp_calibrate.errors import PdpError
+from pdp_calibrate.explain import Explainable, costs, describe, is_clamped, paragraphs
+from pdp_calibrate.explain.assumptions import assumptions, family, source
+from pdp_calibrate.explain.correlations import correlations
+from pdp_calibrate.explain.phrases import asked, entry, listed
+from pdp_calibrate.explain.views import (
+    adversary_graph,
+    beliefs,
+    leakage_by_knowledge,
+    leakage_by_scale,
+    scales_of_methods,
+)
+from pdp_calibrate.ledger import Ledger
+from pdp_calibrate.models import Model
+from pdp_calibrate.models.base import SCHEMA
+
+Reportable = Calibration | JointCalibration | Release | JointRelease | Ledger
+
+_LIBRARIES = ("pdp-calibrate", "opendp", "numpy", "scipy", "pandas", "numba")
+_TITLES = {"dp": "plain DP", "pdp": "this release"}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What a page shows: facts that are numbers, words about them, and what is to be drawn."""
+
+    facts: dict[str, Any]
+    """The numbers, ready for JSON; every number on the page is one of these."""
+    words: dict[str, str]
+    """The paragraphs of `explain`."""
+    views: dict[str, Any]
+    """What is to be drawn, by the name of the picture; empty for a private model."""
+
+
+def summarise(subject: Reportable, *, ledger: Ledger | None = None) -> Summary:
+    """Collect what a report about a calibration, release or ledger says."""
+    if not isinstance(subject, Reportable):
+        raise PdpError(
+            f"a report is about a calibration, a release or a ledger, got {type(subject).__name__}."
+        )
+    facts: dict[str, Any] = {
+        "schema": SCHEMA,
+        "type": "Report",
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": versions(),
+    }
+    words = _words(subject)
+    calibration = subject.calibration if isinstance(subject, Release | JointRelease) else subject
+    if isinstance(calibration, Ledger):
+        ledger = calibration
+        facts["about"] = f"Releases about draw {ledger.draw}"
+        facts["assumptions"] = assumptions(ledger.model, ledger.adversaries)
+        facts["model"] = _of_model(ledger.model)
+        views: dict[str, Any] = {}
+    else:
+        facts |= _of_calibration(calibration)
+        views = _views(calibration)
+    if isinstance(subject, Release | JointRelease):
+        facts["answers"] = _of_release(subject)
+    facts["source"] = _source(subject)
+    if ledger is not None:
+        facts["ledger"] = _of_ledger(ledger)
+    return Summary(facts=facts, words=words, views=views)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the libraries that decide numbers."""
+    found = {"Python": platform.python_version()}
+    for library in _LIBRARIES:
+        try:
+            found[library] = metadata.version(library)
+        except metadata.PackageNotFoundError:  # run from a checkout
+            continue
+    return found
+
+
+def _words(subject: Explainable) -> dict[str, str]:
+    return {name: text for name, text in paragraphs(subject).items() if name != "assumptions"}
+
+
+def _of_calibration(calibration: Calibration | JointCalibration) -> dict[str, Any]:
+    private = calibration.model.provenance == "private"
+    leak = calibration.leakage
+    common = {
+        "epsilon": calibration.epsilon,
+        "odds_factor": math.exp(min(calibration.epsilon, 700.0)),
+        "leakage": {"value": leak.value} | ({} if private else {"lower": leak.lower}),
+        "exact": leak.exact,
+        "rows": calibration.rows,
+        "adversaries": repr(calibration.adversaries),
+        "model": _of_model(calibration.model),
+        "assumptions": [
+            *assumptions(
+                calibration.model, calibration.adversaries, clamped=is_clamped(calibration)
+            ),
+            "This is the only release about these people, or a ledger counts all of them together.",
+        ],
+    }
+    if private:
+        common["warning"] = PRIVATE_MODEL
+    if isinstance(calibration, JointCalibration):
+        return common | {
+            "about": "; ".join(asked(query) for query in calibration.queries),
+            "queries": [
+                {"about": asked(query), "scale": scale, "half_width": width}
+                for query, scale, width in zip(
+                    calibration.queries,
+                    calibration.scales,
+                    calibration.accuracy(alpha=0.05),
+                    strict=True,
+                )
+            ],
+        }
+    return common | {
+        "about": asked(calibration.query),
+        "scale": calibration.scale,
+        "noise": "whole-number Laplace" if calibration.is_integer else "Laplace",
+        "half_width": calibration.accuracy(alpha=0.05),
+        "dp_epsilon": calibration.dp_epsilon,
+        "clamping_bias": None if private else _bias(calibration),
+        "methods": _methods(calibration),
+    }
+
+
+def _bias(calibration: Calibration) -> float | None:
+    return costs.clamping_bias(calibration) if is_clamped(calibration) else None
+
+
+def _methods(calibration: Calibration) -> list[dict[str, Any]]:
+    private = calibration.model.provenance == "private"
+    plain: Leakage | None = None if private else costs.leakage_of_plain_dp(calibration)
+    leaks: dict[str, float | None] = {
+        "plain DP": None if plain is None else plain.value,
+        "this release": calibration.leakage.value,
+    }
+    return [
+        {
+            "name": name,
+            "scale": scale,
+            "ratio": scale / calibration.scale,
+            "half_width": noise.half_width(scale, 0.05, integer=calibration.is_integer),
+            "leakage": leaks.get(name),
+        }
+        for name, scale in scales_of_methods(calibration).items()
+    ]
+
+
+def _of_model(model: Model) -> dict[str, Any]:
+    described = {
+        "family": type(model).__name__,
+        "words": family(model),
+        "provenance": model.provenance,
+        "source": source(model),
+        "tuples": sum(model.copies),
+        "names": listed((entry(name) for name in model.names), most=24),
+    }
+    return described if model.provenance == "private" else described | {"digest": model.digest}
+
+
+def _of_release(release: Release | JointRelease) -> list[dict[str, Any]]:
+    if isinstance(release, Release):
+        pairs = [(asked(release.calibration.query), release.value, release.interval(alpha=0.05))]
+    else:
+        queries = map(asked, release.calibration.queries)
+        pairs = list(zip(queries, release.values, release.intervals(alpha=0.05), strict=True))
+    found = []
+    for about, value, (low, high) in pairs:
+        if isinstance(value, int | float):
+            found.append({"about": about, "value": value, "low": low, "high": high})
+        elif value.ndim == 1:
+            found += [
+                {"about": f"{about}: {label}", "value": one, "low": low.loc[label], "high": top}
+                for (label, one), top in zip(value.items(), high, strict=True)
+            ]
+    return [
+        one | {key: _plain(one[key]) for key in ("value", "low", "high")} for one in found[:200]
+    ]
+
+
+def _plain(value: Any) -> int | float:
+    found: int | float = value.item() if hasattr(value, "item") else value
+    return found
+
+
+def _of_ledger(ledger: Ledger) -> dict[str, Any]:
+    return {
+        "epsilon": ledger.epsilon,
+        "draw": ledger.draw,
+        "spent": ledger.spent,
+        "remaining": ledger.remaining,
+        "adversaries": repr(ledger.adversaries),
+        "entries": [one.to_dict() | {"about": _about(one)} for one in ledger.history],
+    }
+
+
+def _about(one: Any) -> str:
+    if one.kind == "charge":
+        return f"outside mechanism {one.note}".strip()
+    return "; ".join(asked(query) for query in one.queries)
+
+
+def _source(subject: Reportable) -> dict[str, Any]:
+    """Describe the subject as its own JSON does."""
+    if isinstance(subject, JointRelease):
+        return {"type": "JointRelease", "calibration": subject.calibration.to_dict()}
+    if isinstance(subject, Ledger):
+        return {"type": "Ledger", "model": subject.model.to_dict()}
+    return subject.to_dict()
+
+
+def _views(calibration: Calibration | JointCalibration) -> dict[str, Any]:
+    if calibration.model.provenance == "private":
+        return {}
+    found: Mapping[str, Any] = {"correlations": correlations(calibration.model)}
+    if isinstance(calibration, Calibration):
+        found = {
+            "leakage_by_scale": leakage_by_scale(calibration),
+            "leakage_by_knowledge": leakage_by_knowledge(calibration),
+            "scales": scales_of_methods(calibration),
+            "beliefs": beliefs(calibration),
+            **found,
+            "adversary_graph": adversary_graph(calibration),
+        }
+    return {name: view for name, view in found.items() if view is not None}
+
+
+__all__ = ["Reportable", "Summary", "describe", "summarise", "versions"]

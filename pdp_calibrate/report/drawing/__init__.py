@@ -1,0 +1,1 @@
+"""How each picture looks; these modules load matplotlib."""

@@ -1,0 +1,154 @@
+"""One self-contained HTML page about a calibration, a release or a ledger."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+from importlib import import_module, resources
+from pathlib import Path
+from typing import Any
+
+from pdp_calibrate.errors import PdpError
+from pdp_calibrate.explain.summary import Reportable, Summary, summarise
+from pdp_calibrate.ledger import Ledger
+from pdp_calibrate.report import plots
+
+_CAPTIONS = {
+    "leakage_by_scale": (
+        "Leakage against scale",
+        "More noise leaks less. The curve is the worst case over every allowed adversary; the"
+        " square is the noise that plain differential privacy would have used.",
+    ),
+    "leakage_by_knowledge": (
+        "Leakage by what the adversary knows",
+        "The worst case among adversaries who already know so many of the other entries.",
+    ),
+    "scales": (
+        "Scales of all methods",
+        "The noise that each method needs for the same promise; plain DP ignores correlation.",
+    ),
+    "beliefs": (
+        "Belief before and after",
+        "What the worst adversary believes about one entry before and after the output that helps"
+        " them most.",
+    ),
+    "correlations": (
+        "Correlations in the model",
+        "Pairs of entries: together (+) or against each other (−).",
+    ),
+    "adversary_graph": (
+        "Every adversary",
+        "Each box is an adversary: the entries known, and the exact leakage. Edge weights are those"
+        " of the paper; no guarantee rests on them.",
+    ),
+}
+
+
+def report(
+    subject: Reportable,
+    path: str | os.PathLike[str],
+    *,
+    ledger: Ledger | None = None,
+    title: str = "Privacy report",
+) -> Path:
+    """Write one HTML page that explains a calibration, a release or a ledger.
+
+    It needs no network and no script, prints, and reads on a phone and in the dark. It holds the
+    guarantee in words and symbols, model and provenance, worst adversary, pictures, baselines,
+    ledger, versions, and all its numbers as JSON; never a true answer, a record, or a parameter of
+    a model learned from private rows.
+
+    Parameters
+    ----------
+    subject
+        A calibration or release, also of several queries; or a ledger.
+    path
+        Where to write the page.
+    ledger
+        The ledger that the release was counted in, to be shown too.
+    title
+        The heading of the page.
+
+    Returns
+    -------
+    Path
+        Where the page is.
+    """
+    page = render(summarise(subject, ledger=ledger), title=title)
+    target = Path(path)
+    try:
+        target.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise PdpError(f"the report cannot be written to {target}: {error.strerror}.") from error
+    return target
+
+
+def render(summary: Summary, *, title: str) -> str:
+    """Fill the page with what a summary says."""
+    try:
+        jinja2 = import_module("jinja2")
+        canvas = import_module("matplotlib") and import_module(
+            "pdp_calibrate.report.drawing.canvas"
+        )
+    except ImportError as error:
+        raise PdpError(
+            'a report needs jinja2 and matplotlib: pip install "pdp-calibrate[report]".'
+        ) from error
+    template = resources.files("pdp_calibrate.report").joinpath("page.html.j2").read_text("utf-8")
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["number"] = written
+    pictures = [
+        {
+            "name": name,
+            "title": _CAPTIONS[name][0],
+            "caption": _CAPTIONS[name][1],
+            "svg": canvas.as_svg(plots.draw(name, view), name),
+        }
+        for name, view in summary.views.items()
+    ]
+    facts = summary.facts | {"views": {name: _plain(v) for name, v in summary.views.items()}}
+    page: str = environment.from_string(template).render(
+        title=title,
+        facts=facts,
+        words=summary.words,
+        pictures=pictures,
+        embedded=_embedded(facts),
+    )
+    return page
+
+
+def written(value: Any) -> str:
+    """Write a number as the page shows it: four digits, whole numbers in full."""
+    if value is None:
+        return "–"
+    if isinstance(value, int):
+        return str(value)
+    return f"{value:.4g}"
+
+
+def _embedded(facts: dict[str, Any]) -> str:
+    """Return JSON that cannot end the script element it stands in."""
+    text = json.dumps(facts, indent=1, allow_nan=False, ensure_ascii=False)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _plain(view: Any) -> Any:
+    """Return what was drawn as JSON holds it."""
+    if dataclasses.is_dataclass(view) and not isinstance(view, type):
+        if hasattr(view, "leakages"):
+            return [
+                {"target": str(target), "known": sorted(map(str, known)), "leakage": leakage}
+                for (target, known), leakage in view.leakages.items()
+            ]
+        return {field.name: _plain(getattr(view, field.name)) for field in dataclasses.fields(view)}
+    if isinstance(view, dict):
+        return {str(key): _plain(value) for key, value in view.items()}
+    if isinstance(view, tuple | list):
+        return [_plain(one) for one in view]
+    if isinstance(view, float) and not math.isfinite(view):
+        return None
+    return view
