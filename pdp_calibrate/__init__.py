@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pdp_calibrate.errors import (
         BudgetExceededError as BudgetExceededError,
         CalibrationError as CalibrationError,
+        FrameError as FrameError,
         LedgerError as LedgerError,
         ModelError as ModelError,
         ModelFitWarning as ModelFitWarning,
@@ -88,9 +89,8 @@ _HOMES = {
     "engines.black_box": "black_box_leakage dp_budget",
     "engines.posterior": "Beliefs posterior",
     "engines.result": "Bound",
-    "errors": "BudgetExceededError CalibrationError LedgerError ModelError ModelFitWarning PdpError"
-    " PrivacyLeakWarning"
-    " QueryError UnsupportedQueryError",
+    "errors": "BudgetExceededError CalibrationError FrameError LedgerError ModelError"
+    " ModelFitWarning PdpError PrivacyLeakWarning QueryError UnsupportedQueryError",
     "estimators.gaussian": "GaussianEstimator",
     "estimators.gaussian_series": "GaussianSeriesEstimator",
     "estimators.group": "GroupEstimator",

@@ -1,4 +1,7 @@
-"""``df.pdp``: the library as methods of a pandas DataFrame. No state, no mathematics."""
+"""``df.pdp``: the library as methods of a pandas DataFrame. No state, no mathematics.
+
+`pdp_calibrate_integrations.polars` gives the same methods to polars frames.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,7 @@ class PdpAccessor:
     180.0
     """
 
-    def __init__(self, frame: pd.DataFrame) -> None:
+    def __init__(self, frame: Any) -> None:
         self._frame = frame
 
     def fit(self, estimator: Any) -> Any:
@@ -106,13 +109,14 @@ class PdpAccessor:
     ) -> Calibration:
         """Find the scale for one answer over all rows of a wide frame."""
         from pdp_calibrate.calibration import calibrate
+        from pdp_calibrate.estimators.statistics import rows_in
 
         return calibrate(
             model,
             query,
             epsilon=epsilon,
             adversaries=adversaries,
-            rows=len(self._frame),
+            rows=rows_in(self._frame),
             time_limit=time_limit,
         )
 
@@ -131,13 +135,14 @@ class PdpAccessor:
     ) -> Leakage:
         """Return what one answer over all rows would leak with noise of this scale."""
         from pdp_calibrate.engines import leakage
+        from pdp_calibrate.estimators.statistics import rows_in
 
         return leakage(
             model,
             query,
             scale=scale,
             adversaries=adversaries,
-            rows=len(self._frame),
+            rows=rows_in(self._frame),
             time_limit=time_limit,
         )
 

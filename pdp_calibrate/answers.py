@@ -1,14 +1,16 @@
 """The true answer of a query, computed exactly and handed to the noise, never kept.
 
-Everything is added as fractions of the very floats that the calibration used. A whole-number
-answer is exact; a column of real values is summed with one rounding (`math.fsum`) and the total
-with another. Messages name a column, never a value.
+Everything is added as fractions of the very floats that the calibration used: counts of whole rows,
+and sums of real values on a grid of whole numbers, both computed by the engine that holds the frame
+and the same whatever its order or partitions. The only roundings are the grid's, of single values,
+and the last one, of the total to a float. Messages name a column, never a value.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, cast
 
@@ -16,12 +18,32 @@ import numpy as np
 
 from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
-from pdp_calibrate.estimators.statistics import column_of, contingency, rows_of
+from pdp_calibrate.estimators.statistics import (
+    ClampedSum,
+    clamped_sums,
+    contingency,
+    counts_by_column,
+    rows_of,
+)
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import Domain, FloatArray
 
 Answer = tuple[Fraction, ...]
 """An exact answer: one number, or one per category of a histogram."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameAnswer:
+    """The answer about a frame, and the public facts it is checked against."""
+
+    answer: Answer
+    """One number per coordinate."""
+    instances: int
+    """How many independent rows, or groups, it is about."""
+    values: int
+    """How many values were added up, per tuple that enters or in a long frame."""
+    grid: Fraction = Fraction(0)
+    """How far the answer about *one* instance may be from exact: its values' grid steps."""
 
 
 def instance_answer(contributions: Contributions, model: Model, data: Mapping[Any, Any]) -> Answer:
@@ -33,30 +55,45 @@ def instance_answer(contributions: Contributions, model: Model, data: Mapping[An
     return _row_answer(contributions, model, [data[name] for name in names])
 
 
-def total_answer(contributions: Contributions, model: Model, frame: Any) -> tuple[Answer, int]:
-    """Return the answer over all rows of a wide frame, and how many rows there are."""
+def total_answer(contributions: Contributions, model: Model, frame: Any) -> FrameAnswer:
+    """Return the answer over all rows of a wide frame."""
     names = _entering_names(contributions, model)
     if contributions.table is not None:
-        counts = contingency(frame, names)
-        return _total(
-            [_times(count, _row_answer(contributions, model, row)) for row, count in counts.items()]
-        ), counts.total()
+        joint = contingency(frame, names)
+        rows = [times(n, _row_answer(contributions, model, row)) for row, n in joint.items()]
+        return FrameAnswer(answer=added(rows), instances=joint.total(), values=joint.total())
     parts: list[Answer] = []
-    rows = 0
-    for position, name in zip(_entering(contributions, model), names, strict=True):
-        if model.continuous_tuples[position]:
-            domain = model.domains[position]
-            column = clamped(column_of(frame, name), name, domain, clamp=contributions.clamped)
-            parts.append(_weighted(math.fsum(column), position, contributions))
-            rows = len(column)
-        else:
-            counts = contingency(frame, [name])
+    places = dict(zip(_entering(contributions, model), names, strict=True))
+    counted = {p: name for p, name in places.items() if not model.continuous_tuples[p]}
+    number, grid = 0, Fraction(0)
+    if counted:
+        sizes = [len(model.domains[position]) for position in counted]
+        columns = counts_by_column(frame, list(counted.values()), sizes)
+        for position, counts in zip(counted, columns, strict=True):
+            number = counts.total()
             parts += [
-                _times(count, _added_by(value, position, contributions, model))
-                for (value,), count in counts.items()
+                times(count, _added_by(value, position, contributions, model))
+                for value, count in counts.items()
             ]
-            rows = counts.total()
-    return _total(parts), rows
+    ranges = {name: bounds_of(model.domains[p]) for p, name in places.items() if p not in counted}
+    if ranges:
+        sums, number = clamped_sums(frame, ranges, clamp=contributions.clamped)
+        for position, name in places.items():
+            if name in sums:
+                parts.append(weighted(sums[name].total, position, contributions))
+                grid += grid_of(sums[name], position, contributions)
+    return FrameAnswer(answer=added(parts), instances=number, values=number, grid=grid)
+
+
+def bounds_of(domain: Domain) -> tuple[float, float]:
+    """Return the two ends of a continuous domain."""
+    low, high = (float(cast("float", end)) for end in domain)
+    return low, high
+
+
+def grid_of(found: ClampedSum, position: int, contributions: Contributions) -> Fraction:
+    """Bound how far what one tuple adds may be off: its weight times the grid step."""
+    return max(abs(number) for number in weighted(found.step, position, contributions))
 
 
 def row_answers(contributions: Contributions, model: Model, frame: Any) -> list[Answer]:
@@ -75,8 +112,8 @@ def _row_answer(contributions: Contributions, model: Model, row: Sequence[Hashab
     if contributions.table is not None:
         cell = np.zeros(len(model.names), dtype=np.intp)  # elsewhere the table is constant
         cell[positions] = [_place(v, p, model) for v, p in zip(row, positions, strict=True)]
-        return _fractions(contributions.table[tuple(cell)])
-    return _total(
+        return fractions_of(contributions.table[tuple(cell)])
+    return added(
         [
             _added_by(value, position, contributions, model)
             for value, position in zip(row, positions, strict=True)
@@ -87,14 +124,20 @@ def _row_answer(contributions: Contributions, model: Model, row: Sequence[Hashab
 def _added_by(value: Any, position: int, contributions: Contributions, model: Model) -> Answer:
     """Return what one tuple adds when it holds the value."""
     if not model.continuous_tuples[position]:
-        return _fractions(contributions.values[position][_place(value, position, model)])
+        return fractions_of(contributions.values[position][_place(value, position, model)])
+    name, (low, high) = model.names[position], bounds_of(model.domains[position])
     try:
-        number = np.array([float(value)])
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"a value of {model.names[position]} is not a number.") from error
-    name, domain = model.names[position], model.domains[position]
-    (inside,) = clamped(number, name, domain, clamp=contributions.clamped)
-    return _weighted(float(inside), position, contributions)
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ModelError(f"a value of {name} is not a number.") from None
+    if not math.isfinite(number):
+        raise ModelError(f"a value of {name} is not a finite number.")
+    if not (contributions.clamped or low <= number <= high):
+        raise ModelError(
+            f"a value of {name} is outside the bounds of the model;"
+            " use clamp=True to move such values to the nearest bound."
+        )
+    return weighted(Fraction(min(max(number, low), high)), position, contributions)
 
 
 def _place(value: Hashable, position: int, model: Model) -> int:
@@ -103,35 +146,24 @@ def _place(value: Hashable, position: int, model: Model) -> int:
     return model.domains[position].index(value)
 
 
-def clamped(column: FloatArray, name: Hashable, domain: Domain, *, clamp: bool) -> FloatArray:
-    """Move values to the nearest end of the public range, or refuse those outside."""
-    low, high = (float(cast("float", end)) for end in domain)
-    if not np.all(np.isfinite(column)):
-        raise ModelError(f"a value of {name} is not a finite number.")
-    if clamp:
-        return np.clip(column, low, high)
-    if np.any((column < low) | (column > high)):
-        raise ModelError(
-            f"a value of {name} is outside the bounds of the model;"
-            " use clamp=True to move such values to the nearest bound."
-        )
-    return column
-
-
-def _weighted(amount: float, position: int, contributions: Contributions) -> Answer:
+def weighted(amount: Fraction, position: int, contributions: Contributions) -> Answer:
+    """Multiply an amount by the weights of a tuple."""
     weights = contributions.weights or ()
-    return _times(Fraction(amount), _fractions(weights[position]))
+    return times(amount, fractions_of(weights[position]))
 
 
-def _fractions(numbers: FloatArray) -> Answer:
+def fractions_of(numbers: FloatArray) -> Answer:
+    """Return floats as the fractions they are."""
     return tuple(Fraction(float(number)) for number in numbers)
 
 
-def _times(factor: Fraction | int, answer: Answer) -> Answer:
+def times(factor: Fraction | int, answer: Answer) -> Answer:
+    """Multiply every coordinate."""
     return tuple(factor * number for number in answer)
 
 
-def _total(parts: Sequence[Answer]) -> Answer:
+def added(parts: Sequence[Answer]) -> Answer:
+    """Add up answers, coordinate by coordinate."""
     return tuple(sum(numbers, start=Fraction(0)) for numbers in zip(*parts, strict=True))
 
 

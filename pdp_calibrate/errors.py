@@ -13,6 +13,10 @@ class ModelError(PdpError):
     """A model (θ or Θ) is not what it must be, or data do not fit it."""
 
 
+class FrameError(PdpError):
+    """The engine that holds a frame cannot compute what is needed of it; nothing was released."""
+
+
 class QueryError(PdpError):
     """A query does not fit the model it is asked of."""
 

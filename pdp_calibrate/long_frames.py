@@ -6,39 +6,33 @@ Groups, their sizes and the order inside them are public; values never appear in
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from pdp_calibrate.answers import Answer, clamped
+from pdp_calibrate.answers import (
+    Answer,
+    FrameAnswer,
+    added,
+    bounds_of,
+    fractions_of,
+    grid_of,
+    times,
+    weighted,
+)
 from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 from pdp_calibrate.estimators.statistics import (
-    column_of,
+    clamped_sums,
+    clamped_sums_by_rank,
     contingency,
+    contingency_by_rank,
     group_sizes,
-    ranks_in_groups,
-    rows_of,
 )
 from pdp_calibrate.models import Blocks, Model
-from pdp_calibrate.models.base import FloatArray
-
-
-@dataclass(frozen=True, kw_only=True)
-class LongAnswer:
-    """The exact answer, and the public facts it is checked against."""
-
-    answer: Answer
-    """One number per coordinate."""
-    groups: int
-    """How many groups it is about."""
-    values: int
-    """How many rows."""
+from pdp_calibrate.models.base import Domain
 
 
 def long_answer(
@@ -49,7 +43,7 @@ def long_answer(
     value: Hashable,
     by: Hashable | None,
     order_by: Hashable | None,
-) -> LongAnswer:
+) -> FrameAnswer:
     """Answer about all rows of a long frame.
 
     Parameters
@@ -75,37 +69,32 @@ def long_answer(
             f"the frame has groups of size {unknown[0]}, and the model has none of that size;"
             f" it has {', '.join(map(str, sorted(starts)))}."
         )
-    alike = _treats_alike(contributions, model)
-    if alike:
-        positions = None
+    if _treats_alike(contributions, model):
+        answer, grid = _alike(contributions, model, frame, value)
     elif order_by is None:
         raise UnsupportedQueryError(
             "the query treats members of a group differently: say which column orders them with"
             " order_by=."
         )
     else:
-        ranks, own_sizes = ranks_in_groups(frame, by, order_by)
-        firsts = np.zeros(max(starts) + 1, dtype=np.int64)
-        firsts[list(starts)] = list(starts.values())
-        positions = firsts[own_sizes] + ranks
-    return LongAnswer(
-        answer=_summed(_amounts(contributions, model, frame, value, positions)),
-        groups=sum(sizes.values()),
+        answer, grid = _by_rank(
+            contributions, model, frame, value, by=by, order_by=order_by, starts=starts
+        )
+    return FrameAnswer(
+        answer=answer,
+        instances=sum(sizes.values()),
         values=sum(size * number for size, number in sizes.items()),
+        grid=grid,
     )
 
 
 def sum_over_rows(
     contributions: Contributions, model: Model, frame: Any, value: Hashable
-) -> Answer:
-    """Add up what the rows add, whatever groups they come from."""
+) -> tuple[Answer, Fraction]:
+    """Add up what the rows add, whatever groups they come from; return the grid of a group too."""
     if contributions.table is not None or not _treats_alike(contributions, model):
         raise UnsupportedQueryError("parts are summed only where all members count alike.")
-    return _summed(_amounts(contributions, model, frame, value, None))
-
-
-def _summed(amounts: FloatArray) -> Answer:
-    return tuple(Fraction(math.fsum(column)) for column in amounts.T)
+    return _alike(contributions, model, frame, value)
 
 
 def _first_positions(model: Model) -> dict[int, int]:
@@ -134,28 +123,63 @@ def _treats_alike(contributions: Contributions, model: Model) -> bool:
     )
 
 
-def _amounts(
+def _alike(
+    contributions: Contributions, model: Model, frame: Any, value: Hashable
+) -> tuple[Answer, Fraction]:
+    """Add up all rows; every one adds the same for the same value."""
+    domain = _shared_domain(model)
+    if model.continuous_tuples[0]:
+        ranges = {value: bounds_of(domain)}
+        found = clamped_sums(frame, ranges, clamp=contributions.clamped)[0][value]
+        total = weighted(found.total, 0, contributions)
+        return total, len(model.names) * grid_of(found, 0, contributions)
+    counts = contingency(frame, [value])
+    own = contributions.values[0]
+    return added(
+        [times(n, fractions_of(own[_place(v, domain, value)])) for (v,), n in counts.items()]
+    ), Fraction(0)
+
+
+def _by_rank(
     contributions: Contributions,
     model: Model,
     frame: Any,
     value: Hashable,
-    positions: npt.NDArray[np.int64] | None,
-) -> FloatArray:
-    """Return what each row (or each distinct value, times its count) adds per coordinate."""
+    *,
+    by: Hashable | None,
+    order_by: Hashable,
+    starts: dict[int, int],
+) -> tuple[Answer, Fraction]:
+    """Add up all rows; what one adds depends on its group's size and its place there."""
+    domain = _shared_domain(model)
+    if not model.continuous_tuples[0]:
+        counts = contingency_by_rank(frame, value, by=by, order_by=order_by)
+        return added(
+            [
+                times(n, fractions_of(contributions.values[starts[size] + rank][cell]))
+                for (size, rank, held), n in counts.items()
+                for cell in (_place(held, domain, value),)
+            ]
+        ), Fraction(0)
+    sums = clamped_sums_by_rank(
+        frame, value, bounds_of(domain), by=by, order_by=order_by, clamp=contributions.clamped
+    )
+    amounts = [
+        weighted(found.total, starts[size] + rank, contributions)
+        for (size, rank), found in sums.items()
+    ]
+    coarsest = max(sums.values(), key=lambda found: found.step)
+    steps = (grid_of(coarsest, place, contributions) for place in range(len(model.names)))
+    return added(amounts), sum(steps, start=Fraction(0))
+
+
+def _shared_domain(model: Model) -> Domain:
     if len(set(model.domains)) > 1 or len(set(model.continuous_tuples)) > 1:
         raise UnsupportedQueryError("a long frame needs a model whose tuples share one domain.")
-    domain = model.domains[0]
-    if model.continuous_tuples[0]:
-        column = clamped(column_of(frame, value), value, domain, clamp=contributions.clamped)
-        weights = np.stack(contributions.weights or ())
-        factors = weights[:1] if positions is None else weights[positions]
-        return np.asarray(column[:, np.newaxis] * factors)
-    counts = contingency(frame, [value])
-    if any(found not in domain for (found,) in counts):
+    return model.domains[0]
+
+
+def _place(held: Hashable, domain: Domain, value: Hashable) -> int:
+    if held not in domain:
         raise ModelError(f"a value of column {value} is not in the domain of the model.")
-    if positions is None:
-        rows = [count * contributions.values[0][domain.index(v)] for (v,), count in counts.items()]
-        return np.array(rows)
-    code = {v: place for place, v in enumerate(domain)}
-    codes = np.array([code[row[0]] for row in rows_of(frame, [value])])
-    return np.asarray(np.stack(contributions.values)[positions, codes])
+    return domain.index(held)

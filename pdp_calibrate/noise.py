@@ -74,6 +74,17 @@ def scale_for_half_width(width: float, alpha: float, *, integer: bool) -> float:
 def summation_error(magnitude: float) -> float:
     """Bound how far a released sum of at most this magnitude is from the exact one.
 
-    Columns are summed with one rounding, their weighted total with another.
+    One unit of roundoff for the total, made a float before noise is added. Half of one for the
+    grid on which real values are added up, see `covered_grid`. The rest is room for the rounding of
+    the magnitude itself.
     """
     return 2 * magnitude * UNIT_ROUNDOFF
+
+
+def covered_grid(magnitude: float) -> float:
+    """Return the part of `summation_error` that is set aside for sums on a grid.
+
+    What counts are the grid steps of one independent instance: the sum is exactly one of functions
+    of single values, so other instances are only more noise.
+    """
+    return magnitude * UNIT_ROUNDOFF / 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from pdp_calibrate.calibration.releasing import add_noise, labelled
+from pdp_calibrate.calibration.releasing import add_noise, check_grid, covered_rows, labelled
 from pdp_calibrate.calibration.result import Calibration, Release
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.long_frames import sum_over_rows
@@ -41,10 +41,12 @@ def release_parts(
             "groups have members in several parts, so the answers speak of the same people; that"
             " is supported for assumed correlations and for unknown groups only."
         )
-    totals = [
-        (label, sum_over_rows(calibration.contributions, model, rows, value))
-        for label, rows in parts
-    ]
+    covered = covered_rows(calibration.rows, model)
+    totals = []
+    for label, rows in parts:
+        total, grid = sum_over_rows(calibration.contributions, model, rows, value)
+        check_grid(calibration.contributions, covered=covered, grid=grid)
+        totals.append((label, total))
     noisy = add_noise([total for _, total in totals], calibration.contributions, calibration.scale)
     return {
         label: Release(value=labelled(numbers, calibration.query, model), calibration=calibration)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 
 from pdp_calibrate import noise
-from pdp_calibrate.answers import Answer, instance_answer, total_answer
+from pdp_calibrate.answers import Answer, FrameAnswer, instance_answer, total_answer
 from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.errors import QueryError
 from pdp_calibrate.long_frames import long_answer
@@ -61,6 +62,7 @@ def exact_answer(
     layout: LongFrame | None,
 ) -> Answer:
     """Return the exact answer, having checked that the scale was proved for data like these."""
+    covered = covered_rows(rows, model)
     if layout is not None:
         found = long_answer(
             contributions,
@@ -73,15 +75,16 @@ def exact_answer(
         expected = rows * sum(model.copies)
         if isinstance(query, Mean) and found.values != expected:
             raise QueryError(f"the mean was calibrated over {expected} values, got {found.values}.")
-        check_size(contributions, covered=covered_rows(rows, model), found=found.groups)
-        return found.answer
-    if isinstance(data, pd.Series | Mapping):
-        answer, number = instance_answer(contributions, model, dict(data)), 1
     else:
-        answer, number = total_answer(contributions, model, data)
-    check_rows(query, calibrated=rows, found=number)
-    check_size(contributions, covered=covered_rows(rows, model), found=number)
-    return answer
+        if isinstance(data, pd.Series | Mapping):
+            own = instance_answer(contributions, model, dict(data))
+            found = FrameAnswer(answer=own, instances=1, values=1)
+        else:
+            found = total_answer(contributions, model, data)
+        check_rows(query, calibrated=rows, found=found.instances)
+    check_size(contributions, covered=covered, found=found.instances)
+    check_grid(contributions, covered=covered, grid=found.grid)
+    return found.answer
 
 
 def add_noise(
@@ -123,6 +126,15 @@ def check_size(contributions: Contributions, *, covered: int, found: int) -> Non
         raise QueryError(
             f"the scale covers the rounding of sums over up to {covered} rows or groups,"
             f" got {found}; calibrate with rows={found}."
+        )
+
+
+def check_grid(contributions: Contributions, *, covered: int, grid: Fraction) -> None:
+    """Refuse real values summed on a coarser grid than the scale covers."""
+    if grid > noise.covered_grid(contributions.magnitude * covered):
+        raise QueryError(
+            "the frame has too many values for a sum of whole numbers in 64 bits: release it in"
+            " parts, or calibrate for more rows."
         )
 
 

@@ -20,7 +20,6 @@ from pdp_calibrate.models.gaussian import Bounds
 Method = Literal["auto", "empirical", "ledoit-wolf", "oas", "graphical-lasso"]
 _METHODS: tuple[str, ...] = get_args(Method)
 _PLAINLY_WRONG = 1e-6  # p-value below which the rows are called plainly not Gaussian
-_LARGEST_TENSOR = 40  # columns up to which Mardia's skewness, a sum over triples, is computed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +27,8 @@ class Normality:
     """Mardia's measures of how far rows are from Gaussian, and tests of them."""
 
     skewness: float | None
-    """Mardia's multivariate skewness, 0 for a Gaussian; None for more than 40 columns."""
+    """Mardia's multivariate skewness, 0 for a Gaussian; None where its sum over all triples of
+    columns is too long: past 40 columns (12 outside memory), or 10⁹ products."""
     kurtosis: float
     """Mardia's multivariate kurtosis, n(n+2) for a Gaussian with n columns."""
     skewness_p: float | None
@@ -55,7 +55,8 @@ class GaussianEstimator(BaseEstimator):
     ----------
     covariance
         ``"empirical"`` (the sample covariance), ``"ledoit-wolf"``, ``"oas"`` or
-        ``"graphical-lasso"`` (cross-validated), all on standardised columns. ``"auto"`` is
+        ``"graphical-lasso"`` (cross-validated, which needs the rows in memory), all on standardised
+        columns. ``"auto"`` is
         ``"ledoit-wolf"``, and the sample covariance where a confidence is asked for.
     bounds
         Public range of each column: one pair for all, one per column, or ``{column: pair}``. Never
@@ -173,30 +174,31 @@ def bounds_for(
 
 
 def normality(moments: Moments) -> Normality | None:
-    """Test the rows for a Gaussian law (Mardia, Biometrika 57, 1970); None with too few rows."""
+    """Test the rows for a Gaussian law (Mardia, Biometrika 57, 1970).
+
+    None with too few rows, or where columns depend on each other linearly.
+    """
     size, rows = len(moments.names), moments.rows
     if rows < max(20, 3 * size):
         return None
-    factor = np.linalg.cholesky(moments.standardised.T @ moments.standardised / rows)
-    white = np.linalg.solve(factor, moments.standardised.T).T
-    lengths = np.einsum("kj,kj->k", white, white)
-    kurtosis = float(np.mean(lengths**2))
+    shape = moments.shape
+    if shape.white_lengths is None:
+        return None
+    kurtosis = shape.white_lengths / rows
     expected = size * (size + 2)
     score = (kurtosis - expected) / np.sqrt(8 * expected / rows)
     skewness = skewness_p = None
-    if size <= _LARGEST_TENSOR:
-        pairs = (white[:, :, np.newaxis] * white[:, np.newaxis, :]).reshape(rows, -1)
-        skewness = float(np.sum((pairs.T @ white / rows) ** 2))
+    if shape.white_triples is not None:
+        skewness = shape.white_triples / rows**2
         freedom = size * (size + 1) * (size + 2) / 6
         skewness_p = float(chi2.sf(rows * skewness / 6, freedom))
-    own = moments.standardised
     return Normality(
         skewness=skewness,
         kurtosis=kurtosis,
         skewness_p=skewness_p,
         kurtosis_p=float(2 * norm.sf(abs(score))),
-        skewest=moments.names[int(np.argmax(np.abs(np.mean(own**3, axis=0))))],
-        heaviest=moments.names[int(np.argmax(np.abs(np.mean(own**4, axis=0) - 3)))],
+        skewest=moments.names[int(np.argmax(np.abs(shape.cubes)))],
+        heaviest=moments.names[int(np.argmax(np.abs(shape.fourths / rows - 3)))],
     )
 
 
@@ -211,15 +213,35 @@ def _in_words(found: Normality) -> str:
 
 
 def _ledoit_wolf(moments: Moments) -> FloatArray:
-    from sklearn.covariance import ledoit_wolf
+    """Shrink towards a multiple of the identity (Ledoit and Wolf, J. Multivar. Anal. 88, 2004).
 
-    return _rescaled(moments, ledoit_wolf(moments.standardised, assume_centered=True)[0])
+    With S the covariance of p standardised columns z and μ = tr S/p, the weight of μ·I is
+    min(β, δ)/δ for δ = |S − μI|² and β = (Σ_k |z_k|⁴/N − |S|²)/N: only sums over rows.
+    """
+    sample = _standardised_covariance(moments)
+    level = float(np.trace(sample)) / len(sample)
+    spread = float(np.sum((sample - level * np.eye(len(sample))) ** 2))
+    error = (moments.shape.lengths / moments.rows - float(np.sum(sample**2))) / moments.rows
+    return _towards_identity(moments, sample, min(error, spread) / spread if error > 0 else 0.0)
 
 
 def _oas(moments: Moments) -> FloatArray:
-    from sklearn.covariance import oas
+    """Shrink by the oracle approximation (Chen, Wiesel, Eldar, Hero, IEEE TSP 58, 2010)."""
+    sample = _standardised_covariance(moments)
+    size = len(sample)
+    mean_square, level = float(np.mean(sample**2)), float(np.trace(sample)) / size
+    spread = (moments.rows + 1) * (mean_square - level**2 / size)
+    weight = 1.0 if spread == 0 else min((mean_square + level**2) / spread, 1.0)
+    return _towards_identity(moments, sample, weight)
 
-    return _rescaled(moments, oas(moments.standardised, assume_centered=True)[0])
+
+def _standardised_covariance(moments: Moments) -> FloatArray:
+    return moments.correlation * ((moments.rows - 1) / moments.rows)
+
+
+def _towards_identity(moments: Moments, sample: FloatArray, weight: float) -> FloatArray:
+    target = np.eye(len(sample)) * (np.trace(sample) / len(sample))
+    return _rescaled(moments, (1 - weight) * sample + weight * target)
 
 
 def _graphical_lasso(moments: Moments) -> FloatArray:
@@ -229,7 +251,7 @@ def _graphical_lasso(moments: Moments) -> FloatArray:
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         try:
-            fitted = GraphicalLassoCV(assume_centered=True).fit(moments.standardised)
+            fitted = GraphicalLassoCV(assume_centered=True).fit(moments.standardised())
         except (ConvergenceWarning, FloatingPointError) as error:
             raise ModelError(
                 "the graphical lasso did not converge; use covariance='ledoit-wolf'."

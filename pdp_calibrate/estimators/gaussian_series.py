@@ -4,37 +4,31 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import narwhals as nw
-import numpy as np
 from sklearn.base import BaseEstimator
 
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.estimators.markov import checked_source
-from pdp_calibrate.estimators.series import ordered_series, series_lengths
+from pdp_calibrate.estimators.series import (
+    OrderedSeries,
+    neighbour_products,
+    ordered_series,
+    series_lengths,
+)
 from pdp_calibrate.models import Blocks, GaussianSeries
 
 
-def neighbour_correlation(series: nw.DataFrame[Any], value: str) -> tuple[float, float]:
+def neighbour_correlation(series: OrderedSeries, value: str) -> tuple[float, float]:
     """Estimate the correlation of consecutive values, and their variance, over all series.
 
     Values are centred at their overall mean; Σ x_t·x_{t+1} over consecutive pairs is divided by the
     average of Σ x_t² and Σ x_{t+1}² over the same pairs, which keeps the estimate within ±1.
     """
-    values = series["__value__"]
-    if not values.dtype.is_numeric():
-        raise ModelError(f"column {value} must hold numbers.")
-    numbers = np.asarray(values.to_numpy(), dtype=np.float64)
-    if not np.all(np.isfinite(numbers)):
-        raise ModelError(f"column {value} must be finite.")
-    centred = numbers - numbers.mean()
-    follows = np.diff(series["__series__"].to_numpy()) == 0
-    earlier, later = centred[:-1][follows], centred[1:][follows]
-    if len(earlier) < 2:
+    found = neighbour_products(series)
+    if found.pairs < 2:
         raise ModelError("a correlation of neighbours needs at least two pairs of neighbours.")
-    spread = (earlier @ earlier + later @ later) / 2
-    if not spread > 0:
+    if not found.spread > 0:
         raise ModelError(f"column {value} does not vary.")
-    return float(earlier @ later / spread), float(centred @ centred / len(centred))
+    return found.product / found.spread, found.variance
 
 
 class GaussianSeriesEstimator(BaseEstimator):
@@ -48,7 +42,7 @@ class GaussianSeriesEstimator(BaseEstimator):
         The column that tells series apart; None if there is one.
     order_by
         The column of times: no two equal in a series and, if numbers or dates, without gaps.
-        None takes the rows as they come.
+        None takes the rows as they come, which needs a frame in memory.
     bounds
         The public range of the values.
     source
@@ -88,7 +82,7 @@ class GaussianSeriesEstimator(BaseEstimator):
         """Learn from a row per point in time."""
         del y
         checked_source(self.source)
-        _, series = ordered_series(frame, self.value, by=self.by, order_by=self.order_by)
+        series = ordered_series(frame, self.value, by=self.by, order_by=self.order_by)
         phi, variance = neighbour_correlation(series, self.value)
         sizes = series_lengths(series)
         self.correlation_ = phi

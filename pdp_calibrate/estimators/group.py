@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.estimators.intraclass import gaussian_groups, intraclass
 from pdp_calibrate.estimators.markov import FitTest, checked_source
-from pdp_calibrate.estimators.statistics import complete_rows, group_totals, refuse_repeated
+from pdp_calibrate.estimators.statistics import group_totals, refuse_repeated, role_patterns
 from pdp_calibrate.models import BinaryGroup, Blocks, Model
 
 
@@ -43,16 +43,12 @@ def exchangeability_test(frame: Any, by: str, value: str, role: str) -> FitTest:
     role occurs once in every group. With n members of each role among m members of whom L hold a
     one, the ones of a role have mean n·L/m and covariance L(m−L)/(m²(m−1))·(m·diag(n) − n·nᵀ).
     """
-    rows, _ = complete_rows(frame, [by, value, role])
-    _, group = np.unique(rows[by].to_numpy(), return_inverse=True)
-    roles, part = np.unique(rows[role].to_numpy().astype(str), return_inverse=True)
-    ones = rows[value].to_numpy().astype(np.float64)
-    members = np.zeros((group.max() + 1, len(roles)))
-    np.add.at(members, (group, part), 1.0)
-    size, held = members.sum(axis=1), np.bincount(group, weights=ones)
-    found = np.bincount(part, weights=ones, minlength=len(roles))
-    difference = found - (held / size) @ members
-    spread = held * (size - held) / np.maximum(size**2 * (size - 1), 1)
+    _, patterns, ones = role_patterns(frame, by, value, role)
+    cells, number = np.array(list(patterns), dtype=float), np.array(list(patterns.values()))
+    held, members, found = cells[:, 0], cells[:, 1:], np.array(ones, dtype=float)
+    size = members.sum(axis=1)
+    difference = found - (number * held / size) @ members
+    spread = number * held * (size - held) / np.maximum(size**2 * (size - 1), 1)
     covariance = np.diag((spread * size) @ members) - members.T @ (spread[:, np.newaxis] * members)
     spreads, axes = np.linalg.eigh(covariance)
     free = spreads > 1e-9 * max(float(spreads.max()), 1e-300)  # totals per group are given

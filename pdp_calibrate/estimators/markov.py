@@ -17,6 +17,7 @@ from pdp_calibrate.estimators.series import (
     ordered_series,
     runs,
     series_lengths,
+    values_in,
 )
 from pdp_calibrate.models import Blocks, MarkovChain
 from pdp_calibrate.models.base import Domain, FloatArray, checked_domain
@@ -75,8 +76,8 @@ class MarkovChainEstimator(BaseEstimator):
     by
         The column that tells series apart; None for a single one.
     order_by
-        The column of times; by default rows count in the order they stand. Times may come
-        unsorted, but neither twice in a series nor with gaps.
+        The column of times; by default rows count in the order they stand, which needs a frame in
+        memory. Times may come unsorted, but neither twice in a series nor with gaps.
     states
         The possible states. By default those that occur, which are then treated as public.
     initial
@@ -126,7 +127,8 @@ class MarkovChainEstimator(BaseEstimator):
         checked_source(self.source)
         if self.initial not in ("stationary", "estimated"):
             raise ModelError(f"initial must be 'stationary' or 'estimated', got {self.initial!r}.")
-        values, series = ordered_series(frame, self.value, by=self.by, order_by=self.order_by)
+        series = ordered_series(frame, self.value, by=self.by, order_by=self.order_by)
+        values = values_in(series)
         states = observed(values)
         if self.states is not None:
             states = checked_domain(self.states, "the states")

@@ -1,92 +1,98 @@
-"""Columns of any frame as numbers, and their first two moments."""
+"""The moments of a frame's columns that a Gaussian model is fitted to."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 
-from pdp_calibrate.errors import ModelError
+from pdp_calibrate.errors import FrameError
+from pdp_calibrate.estimators.statistics.frames import in_memory
+from pdp_calibrate.estimators.statistics.products import Shape, centred_products, shape_of
 from pdp_calibrate.models.base import FloatArray
+
+_TRIPLES_IN_MEMORY, _TRIPLES_ELSEWHERE = 40, 12  # columns up to which all triples are multiplied
+_MOST_PRODUCTS = 10**9  # and products at most
 
 
 @dataclass(frozen=True, kw_only=True)
 class Moments:
-    """What a Gaussian model needs of the rows."""
+    """What a Gaussian model needs of the rows; none of them is kept."""
 
     names: tuple[Hashable, ...]
     """The columns."""
+    rows: int
+    """N."""
     mean: FloatArray
     """The mean of each column."""
-    deviation: FloatArray
-    """The standard deviation of each column, divisor N − 1."""
-    standardised: FloatArray
-    """The rows, each column centred and divided by its deviation."""
+    covariance: FloatArray
+    """The sample covariance, divisor N − 1."""
+    frame: Any = field(repr=False)
+    """Where the numbers come from; asked again for higher moments only."""
 
-    @property
-    def rows(self) -> int:
-        """N."""
-        return len(self.standardised)
+    @functools.cached_property
+    def deviation(self) -> FloatArray:
+        """The standard deviation of each column, divisor N − 1."""
+        return np.sqrt(np.diagonal(self.covariance))
 
-    @property
-    def covariance(self) -> FloatArray:
-        """The sample covariance, divisor N − 1."""
-        return self.in_units(self.standardised.T @ self.standardised / (self.rows - 1))
+    @functools.cached_property
+    def correlation(self) -> FloatArray:
+        """The sample correlation: the covariance of standardised columns, divisor N − 1."""
+        return np.asarray(self.covariance / np.outer(self.deviation, self.deviation))
 
     def in_units(self, correlation: FloatArray) -> FloatArray:
         """Scale a covariance of the standardised columns back to the units of the frame."""
         return np.asarray(correlation * np.outer(self.deviation, self.deviation))
 
+    @functools.cached_property
+    def shape(self) -> Shape:
+        """Third and fourth moments of the standardised columns: a second pass, when asked for.
+
+        They are whitened too, unless they depend on each other linearly.
+        """
+        size = len(self.names)
+        try:
+            factor = np.linalg.cholesky(self.correlation * (self.rows - 1) / self.rows)
+        except np.linalg.LinAlgError:
+            whitening = None
+        else:
+            whitening = np.linalg.inv(factor)
+        largest = _TRIPLES_ELSEWHERE if in_memory(self.frame) is None else _TRIPLES_IN_MEMORY
+        products = self.rows * size * (size + 1) * (size + 2) // 6
+        return shape_of(
+            self.frame,
+            mean=self.mean,
+            deviation=self.deviation,
+            whitening=whitening,
+            triples=whitening is not None and size <= largest and products <= _MOST_PRODUCTS,
+        )
+
+    def standardised(self) -> FloatArray:
+        """Return the rows of a frame in memory, each column centred, with deviation 1."""
+        held = in_memory(self.frame)
+        if held is None:
+            raise FrameError(
+                "cross-validation needs the rows in memory: collect the frame first, or use"
+                " covariance='ledoit-wolf'."
+            )
+        columns = [np.asarray(held[str(n)].to_numpy(), dtype=np.float64) for n in self.names]
+        return np.asarray((np.column_stack(columns) - self.mean) / self.deviation)
+
 
 def moments_of(frame: Any) -> Moments:
-    """Read all columns of a frame; two passes, so that large means cost no digits.
+    """Compute the moments of all columns of a frame, without taking the rows from its engine.
 
     Raises `ModelError` naming the column for missing, infinite or non-numeric cells and for a
     column that does not vary. No cell value enters a message.
     """
-    names, matrix = matrix_of(frame)
-    if len(matrix) < 2:
-        raise ModelError(f"at least 2 rows are needed to estimate a covariance, got {len(matrix)}.")
-    mean = matrix.mean(axis=0)
-    centred = matrix - mean
-    drift = centred.mean(axis=0)  # what the first pass lost to rounding
-    centred -= drift
-    deviation = np.sqrt(np.einsum("kj,kj->j", centred, centred) / (len(matrix) - 1))
-    for name, spread in zip(names, deviation, strict=True):
-        if not spread > 0:
-            raise ModelError(f"column {name} does not vary; leave it out.")
+    found = centred_products(frame)
     return Moments(
-        names=names, mean=mean + drift, deviation=deviation, standardised=centred / deviation
+        names=found.names,
+        rows=found.rows,
+        mean=found.mean,
+        covariance=found.centred / (found.rows - 1),
+        frame=frame,
     )
-
-
-def matrix_of(frame: Any) -> tuple[tuple[Hashable, ...], FloatArray]:
-    """Return the column names and the rows as floats, whatever library the frame is of."""
-    try:
-        columns: Any = nw.from_native(frame)
-    except TypeError as error:
-        raise ModelError(f"a DataFrame is needed, got {type(frame).__name__}.") from error
-    if isinstance(columns, nw.LazyFrame):
-        columns = columns.collect()
-    if not columns.columns:
-        raise ModelError("the frame must have at least one column, got none.")
-    arrays = []
-    for name in columns.columns:
-        series = columns[name]
-        if not (series.dtype.is_numeric() or series.dtype == nw.Boolean):
-            raise ModelError(f"column {name} must hold numbers, got {series.dtype}.")
-        missing = int(series.is_null().sum())
-        cells = np.asarray(series.drop_nulls().to_numpy(), dtype=np.float64)
-        missing += int(np.isnan(cells).sum())
-        if missing:
-            raise ModelError(
-                f"column {name} has {missing} missing cells; drop or fill them first, in a way"
-                " that does not depend on other people's rows."
-            )
-        if not np.all(np.isfinite(cells)):
-            raise ModelError(f"column {name} has infinite cells.")
-        arrays.append(cells)
-    return tuple(columns.columns), np.column_stack(arrays)

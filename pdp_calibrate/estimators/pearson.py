@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
 from typing import Any, Literal, NamedTuple
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 from pdp_calibrate.errors import PdpError, QueryError, UnsupportedQueryError
+from pdp_calibrate.estimators.statistics.products import centred_products
 from pdp_calibrate.models.base import FloatArray
 from pdp_calibrate.queries import Linear, Mean, Query, Sum
 
@@ -115,7 +114,7 @@ def pearson(frame: Any) -> Correlations:
     Parameters
     ----------
     frame
-        Any frame that narwhals reads (pandas, polars, …), one numeric or boolean column per
+        Any frame that narwhals reads (pandas, polars, DuckDB, …), one numeric or boolean column per
         tuple, one row per instance. No cell may be missing and no column constant.
 
     Examples
@@ -127,70 +126,12 @@ def pearson(frame: Any) -> Correlations:
     >>> found.pattern()
     'independent'
     """
-    try:
-        data = nw.from_native(frame).lazy()
-        schema = data.collect_schema()
-    except TypeError as error:
-        raise PdpError(f"pearson needs a frame, got {type(frame).__name__}.") from error
-    except nw.exceptions.DuplicateError as error:
-        raise PdpError("the columns of the frame must have different names.") from error
-    names = tuple(schema)
-    if not names:
-        raise PdpError("the frame must have at least one column, got none.")
-    for name, kind in schema.items():
-        if not (kind.is_numeric() or kind == nw.Boolean):
-            raise PdpError(f"column {name!r} must be numeric, got {kind}.")
-    data = data.select(nw.col(name).cast(nw.Float64) for name in names)
-    rows, means = _checked_means(data, names)
-    centred = [nw.col(name) - means[name] for name in names]
-    pairs = list(combinations_with_replacement(range(len(names)), 2))
-    products = _row(
-        data.select((centred[i] * centred[j]).sum().alias(f"{i} {j}") for i, j in pairs)
-    )
-    sums = np.zeros((len(names), len(names)))
-    for i, j in pairs:
-        sums[i, j] = sums[j, i] = products[f"{i} {j}"]
-    spread = np.sqrt(np.diag(sums))
-    coefficients = np.clip(sums / np.outer(spread, spread), -1.0, 1.0)
+    found = centred_products(frame)
+    spread = np.sqrt(np.diagonal(found.centred))
+    coefficients = np.clip(found.centred / np.outer(spread, spread), -1.0, 1.0)
     np.fill_diagonal(coefficients, 1.0)
     coefficients.setflags(write=False)
-    return Correlations(names=names, coefficients=coefficients, rows=rows)
-
-
-def _checked_means(data: nw.LazyFrame[Any], names: tuple[str, ...]) -> tuple[int, dict[str, float]]:
-    """Return the number of rows and the means; refuse missing, infinite and constant columns."""
-    found = _row(
-        data.select(
-            statistic.alias(f"{what} {place}")
-            for place, column in enumerate(map(nw.col, names))
-            for what, statistic in (
-                ("rows", column.len()),
-                ("missing", (column.is_null() | column.is_nan()).sum()),
-                ("lowest", column.min()),
-                ("highest", column.max()),
-                ("mean", column.mean()),
-            )
-        )
-    )
-    if found["rows 0"] == 0:
-        raise PdpError("the frame must have rows, got none.")
-    for place, name in enumerate(names):
-        missing = int(found[f"missing {place}"])
-        if missing:
-            raise PdpError(f"column {name!r} has {missing} missing cells; drop or fill them first.")
-        low, high = found[f"lowest {place}"], found[f"highest {place}"]
-        if not (math.isfinite(low) and math.isfinite(high)):
-            raise PdpError(f"column {name!r} contains an infinite value.")
-        if low == high:
-            raise PdpError(f"column {name!r} is constant, so it has no correlation.")
-    means = {name: float(found[f"mean {place}"]) for place, name in enumerate(names)}
-    return int(found["rows 0"]), means
-
-
-def _row(summary: nw.LazyFrame[Any]) -> dict[str, Any]:
-    """Compute a frame of one row."""
-    collected = summary.collect()
-    return dict(zip(collected.columns, collected.row(0), strict=True))
+    return Correlations(names=found.names, coefficients=coefficients, rows=found.rows)
 
 
 def _weights(query: Query | None, names: tuple[str, ...]) -> FloatArray:

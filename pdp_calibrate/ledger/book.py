@@ -17,6 +17,7 @@ from pdp_calibrate.engines.black_box import substitution_budget
 from pdp_calibrate.engines.result import Bound
 from pdp_calibrate.engines.spending import Spending
 from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError, QueryError
+from pdp_calibrate.estimators.statistics import rows_in
 from pdp_calibrate.ledger.accounts import Accounts
 from pdp_calibrate.ledger.entries import Entry
 from pdp_calibrate.ledger.storage import FileStore, MemoryStore, Store
@@ -247,8 +248,7 @@ class Ledger:
         BudgetExceededError
             If everything together would leak more than the budget. No noise was drawn.
         """
-        one = isinstance(data, pd.Series | Mapping) or not hasattr(data, "__len__")
-        rows = 1 if one else len(data)
+        rows = 1 if isinstance(data, pd.Series | Mapping) else rows_in(data)
         if epsilon is not None:
             return self._accounts.calibrate(query, epsilon, rows=rows).release(data, ledger=self)
         if not isinstance(query, Query):

@@ -93,13 +93,13 @@ def test_partial_is_the_correlation_of_residuals():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"a": [1.0, 2.0, math.nan, math.nan], "b": [1, 2, 3, 4]}, "'a' has 2 missing cells"),
-        ({"b": [1, 2], "a": pd.array([1, None], dtype="Int64")}, "'a' has 1 missing cells"),
-        ({"a": [1, 1, 1], "b": [1, 2, 3]}, "'a' is constant"),
-        ({"a": ["x", "y"]}, "'a' must be numeric"),
+        ({"a": [1.0, 2.0, math.nan, math.nan], "b": [1, 2, 3, 4]}, "column a has 2 missing"),
+        ({"b": [1, 2], "a": pd.array([1, None], dtype="Int64")}, "column a has 1 missing"),
+        ({"a": [1, 1, 1], "b": [1, 2, 3]}, "column a does not vary"),
+        ({"a": ["x", "y"]}, "column a must hold numbers"),
         ({"a": [1.0, math.inf]}, "infinite"),
         ({}, "at least one column"),
-        ({"a": np.array([], dtype=float)}, "must have rows"),
+        ({"a": np.array([], dtype=float)}, "at least one row"),
     ],
 )
 def test_bad_frames(data, message):

@@ -1,0 +1,21 @@
+"""``df.pdp`` for polars: ``pip install "pdp-calibrate[polars]"``.
+
+Importing this module gives every polars DataFrame and LazyFrame the methods that pandas frames have:
+
+    import pdp_calibrate_integrations.polars
+    pl.scan_parquet("people/*.parquet").pdp.sum("income", bounds=(0, 100), groups="household")
+
+A LazyFrame is never collected: only counts and sums leave the engine.
+"""
+
+from __future__ import annotations
+
+try:
+    import polars as pl
+except ImportError as error:
+    raise ImportError('polars is needed: pip install "pdp-calibrate[polars]"') from error
+
+from pdp_calibrate.accessor import PdpAccessor
+
+pl.api.register_dataframe_namespace("pdp")(PdpAccessor)
+pl.api.register_lazyframe_namespace("pdp")(PdpAccessor)

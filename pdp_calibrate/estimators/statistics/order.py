@@ -1,0 +1,115 @@
+"""Places inside ordered groups: what needs a window function of the engine."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from typing import Any
+
+import narwhals as nw
+
+from pdp_calibrate.errors import FrameError, ModelError
+from pdp_calibrate.estimators.statistics.counts import Key, counts_in
+from pdp_calibrate.estimators.statistics.exact_sums import (
+    ClampedSum,
+    Range,
+    checked_sum,
+    grid_cells,
+)
+from pdp_calibrate.estimators.statistics.frames import (
+    asks_the_engine,
+    check_complete,
+    chosen,
+    collected,
+    in_memory,
+    one_row,
+)
+
+GROUP, ORDER, VALUE = "__group__", "__order__", "__value__"
+
+
+def ordered(
+    frame: Any, value: Hashable, *, by: Hashable | None, order_by: Hashable | None
+) -> tuple[nw.LazyFrame[Any], dict[str, nw.dtypes.DType], int]:
+    """Return the columns ``__value__``, ``__group__`` and ``__order__``, their types, and N.
+
+    Without `by` all rows are one group. Without `order_by` rows stand in their order, which only a
+    frame in memory has.
+    """
+    if order_by is None:
+        held = in_memory(frame)
+        if held is None:
+            raise FrameError(
+                "this frame is computed by an engine that keeps no order of rows: name the column"
+                " that orders them with order_by=."
+            )
+        frame, order_by = held.with_row_index("__row__").to_native(), "__row__"
+    columns = {VALUE: value, ORDER: order_by} | ({} if by is None else {GROUP: by})
+    table, names, schema = chosen(frame, list(columns.values()))
+    if table.implementation.is_dask():
+        raise FrameError(
+            "Dask has no window functions that follow an order, which this needs: call .compute()"
+            " first, or read the same data with DuckDB, polars or Spark."
+        )
+    rows = check_complete(table, names, schema)
+    renamed = [nw.col(name).alias(new) for new, name in zip(columns, names, strict=True)]
+    table = table.select(*renamed, *([nw.lit(0).alias(GROUP)] if by is None else []))
+    return table, {new: schema[name] for new, name in zip(columns, names, strict=True)}, rows
+
+
+def before(column: str, steps: int) -> nw.Expr:
+    """Return what a column held so many steps earlier in the same group; null at the beginning."""
+    return nw.col(column).shift(steps).over(GROUP, order_by=ORDER)
+
+
+def _ranked(table: nw.LazyFrame[Any], order_by: Hashable) -> nw.LazyFrame[Any]:
+    """Add ``__size__`` and ``__rank__``, from 1; refuse equal entries in a group."""
+    ranked = table.with_columns(nw.lit(1).alias("__one__")).with_columns(
+        nw.col("__one__").sum().over(GROUP).alias("__size__"),
+        # Not cum_count, which forgets the order on pandas frames (narwhals 2.28).
+        nw.col("__one__").cum_sum().over(GROUP, order_by=ORDER).alias("__rank__"),
+        (nw.col(ORDER) == before(ORDER, 1)).fill_null(value=False).alias("__again__"),
+    )
+    again = one_row(ranked.select(nw.col("__again__").cast(nw.Int64).sum()))["__again__"]
+    if again:
+        raise ModelError(f"column {order_by} has two equal entries in one group.")
+    return ranked
+
+
+@asks_the_engine
+def contingency_by_rank(
+    frame: Any, value: Hashable, *, by: Hashable | None, order_by: Hashable
+) -> Counter[Key]:
+    """Count (size of the group, place in it from 0, value)."""
+    table, kinds, _ = ordered(frame, value, by=by, order_by=order_by)
+    names = ["__size__", "__rank__", VALUE]
+    counted = _ranked(table, order_by).group_by(*names).agg(nw.len().alias("__count__"))
+    found = counts_in(
+        collected(counted), dict.fromkeys(names[:2], nw.Int64()) | {VALUE: kinds[VALUE]}
+    )
+    return Counter({(int(s), int(r) - 1, v): n for (s, r, v), n in found.items()})  # type: ignore[call-overload]
+
+
+@asks_the_engine
+def clamped_sums_by_rank(
+    frame: Any,
+    value: Hashable,
+    bounds: Range,
+    *,
+    by: Hashable | None,
+    order_by: Hashable,
+    clamp: bool,
+) -> dict[tuple[int, int], ClampedSum]:
+    """Add up the values of each (size of the group, place in it from 0), inside their bounds."""
+    table, kinds, rows = ordered(frame, value, by=by, order_by=order_by)
+    cells = grid_cells(VALUE, kinds[VALUE], bounds, rows=rows, place=0)
+    keys = ["__size__", "__rank__"]
+    ranked = _ranked(table, order_by).select(*keys, *cells)
+    names = [str(name) for name in ("units0", "missing0", "infinite0", "outside0")]
+    counted = ranked.group_by(*keys).agg(*(nw.col(name).sum() for name in names))
+    found = collected(counted.select(*(nw.col(k).cast(nw.Int64) for k in (*keys, *names))))
+    sums = {}
+    for row in found.iter_rows(named=True):
+        place = int(row["__size__"]), int(row["__rank__"]) - 1
+        sums[place] = checked_sum(row, value, bounds, rows=rows, place=0, clamp=clamp)
+    return sums
