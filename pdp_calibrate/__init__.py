@@ -39,8 +39,10 @@ if TYPE_CHECKING:
         ModelError as ModelError,
         ModelFitWarning as ModelFitWarning,
         PdpError as PdpError,
+        PlanError as PlanError,
         PrivacyLeakWarning as PrivacyLeakWarning,
         QueryError as QueryError,
+        SourceError as SourceError,
         UnsupportedQueryError as UnsupportedQueryError,
     )
     from pdp_calibrate.estimators.gaussian import GaussianEstimator as GaussianEstimator

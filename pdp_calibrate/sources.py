@@ -13,16 +13,12 @@ from typing import Any
 
 import pandas as pd
 
-from pdp_calibrate.errors import PdpError
+from pdp_calibrate.errors import SourceError
 
 _SEPARATORS = {".csv": ",", ".txt": ",", ".tsv": "\t", ".tab": "\t"}
 _OTHER_SEPARATORS = (";", "\t", "|", ",")
 # Raised before any row is read, so the message can only speak of the query and of column names.
 _ABOUT_THE_QUERY = ("ParserException", "BinderException", "CatalogException")
-
-
-class SourceError(PdpError):
-    """Data cannot be read."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,9 +34,15 @@ def audit(
 
     A lower bound above ε would prove the promise broken (exit code 1).
     """
-    from pdp_calibrate.cli.stored import calibration_in
+    from pdp_calibrate.schema import explainable
 
-    found = pdp.audit(calibration_in(file), draws=draws, confidence=confidence, seed=seed)
+    subject = explainable(file)
+    if isinstance(subject, pdp.Ledger):
+        raise pdp.PdpError(f"{file} describes a Ledger; an audit needs a calibration or release.")
+    attacked = (
+        subject.calibration if isinstance(subject, pdp.Release | pdp.JointRelease) else subject
+    )
+    found = pdp.audit(attacked, draws=draws, confidence=confidence, seed=seed)
     verdict = "BROKEN" if found.is_broken else "no contradiction to the promise"
     if json:
         print_json(

@@ -91,12 +91,6 @@ def _reporting_errors(work: Callable[[], None]) -> None:
     except OSError as error:
         _complain(f"{error.filename or 'a file'}: {error.strerror or type(error).__name__}", error)
         raise typer.Exit(BAD_INPUT) from None
-    except Exception as error:
-        if type(error).__module__.split(".")[0] not in ("duckdb", "_duckdb"):
-            raise
-        # Raised while rows were read; its text may quote a cell.
-        _complain(f"DuckDB could not read the rows ({type(error).__name__}).", error)
-        raise typer.Exit(BAD_INPUT) from None
 
 
 def _complain(message: str, error: Exception) -> None:

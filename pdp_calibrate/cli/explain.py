@@ -19,14 +19,14 @@ from pdp_calibrate.cli.output import print_json
 def explain(
     *,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A calibration or a release, in JSON.")
+        Path, typer.Argument(metavar="FILE", help="A calibration, release or ledger, in JSON.")
     ],
     json: AsJson = False,
 ) -> None:
     """Say in plain words what was calibrated, against whom, and at what cost."""
-    from pdp_calibrate.cli.stored import calibration_in
+    from pdp_calibrate.schema import explainable
 
-    words = pdp.explain(calibration_in(file))
+    words = pdp.explain(explainable(file))
     if json:
         print_json({"schema": "pdp-calibrate/1", "type": "Explanation", "text": words})
     else:

@@ -78,8 +78,11 @@ def in_words(leakage: pdp.Leakage, model: Model) -> str:
     witness = leakage.witness
     if witness is None or model.provenance == "private":
         return amount
-    known = ", ".join(f"{name} = {value}" for name, value in witness.known.items())
-    return f"{amount}, to someone after {witness.target} who knows {known or 'no other value'}"
+    from pdp_calibrate.explain.phrases import entry, knowledge
+
+    return (
+        f"{amount}, to someone who attacks {entry(witness.target)} and {knowledge(witness.known)}"
+    )
 
 
 def number(value: Any) -> str:

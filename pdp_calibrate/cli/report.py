@@ -33,14 +33,9 @@ def report(
 
     One file, no network; never a true answer or a raw record.
     """
-    from pdp_calibrate.schema import load
+    from pdp_calibrate.schema import explainable
 
-    found = load(file)
-    if not isinstance(
-        found,
-        pdp.Calibration | pdp.JointCalibration | pdp.Release | pdp.JointRelease | pdp.Ledger,
-    ):
-        raise pdp.PdpError(f"{file} describes a model: calibrate with it first.")
+    found = explainable(file)
     book = None if ledger is None else pdp.Ledger.open(ledger)
     write_report(found, output, ledger=book, quiet=json)
     if json:

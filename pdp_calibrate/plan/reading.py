@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pdp_calibrate.adversaries import Adversaries
-from pdp_calibrate.errors import PdpError
+from pdp_calibrate.errors import PdpError, PlanError
 from pdp_calibrate.plan.settings import ModelSettings, adversaries_from
 from pdp_calibrate.queries.grammar import Asked, parse_query
 from pdp_calibrate.schema.checking import first_problem
@@ -18,10 +18,6 @@ from pdp_calibrate.schema.plans import PLAN
 from pdp_calibrate.sources import Source
 
 _OF_ESTIMATORS = ("smoothing", "confidence", "covariance", "structure")
-
-
-class PlanError(PdpError):
-    """A plan file is not what it must be."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -68,9 +68,14 @@ def _rebuilt(place: Path, text: str, described: dict[str, Any], model: Model | N
     return found
 
 
-def is_stored(path: str | os.PathLike[str]) -> bool:
-    """Whether a path looks like a JSON file, and not like data."""
-    return Path(path).suffix.lower() == ".json"
+def explainable(
+    path: str | os.PathLike[str],
+) -> Calibration | JointCalibration | Release | JointRelease | Ledger:
+    """Read what there are words and reports about: anything but a bare model."""
+    found = load(path)
+    if isinstance(found, Model):
+        raise PdpError(f"{path} describes a model: calibrate with it first.")
+    return found
 
 
 def _described(path: Path) -> tuple[str, dict[str, Any]]:
