@@ -8,7 +8,7 @@ members may depend on each other in any way.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -190,6 +190,8 @@ def resolved(
             "several answers about the same people need one model of everything asked: these are"
             f" about different columns of a long table ({', '.join(sorted(map(str, about)))})."
         )
+    for request in requests:
+        _check_columns(frame, request)
     found = [resolve(frame, request) for request in requests]
     if len({one.model.digest for one in found}) > 1:
         raise QueryError(
@@ -282,11 +284,22 @@ def _columns(asked: Asked, settings: ModelSettings, model: Model | None) -> Any:
     return None if asked.columns is None else asked.matched(model.names if model else ())
 
 
+def _check_columns(frame: Any, request: Request) -> None:
+    """Refuse columns that are not there, also where only groups are looked at."""
+    named = [request.columns] if request.is_long else list(request.columns or ())
+    others = [request.groups, request.order_by]
+    _refuse_absent(frame, [*named, *(name for name in others if name is not None)])
+
+
+def _refuse_absent(frame: Any, columns: Iterable[Any]) -> None:
+    names = nw.from_native(frame).collect_schema().names()
+    absent = [str(name) for name in columns if name not in names]
+    if absent:
+        raise ModelError(f"the rows have no column {', '.join(absent)}.")
+
+
 def _selected(frame: Any, columns: Sequence[str] | None) -> Any:
     if columns is None:
         return frame
-    table = nw.from_native(frame)
-    absent = [name for name in columns if name not in table.collect_schema().names()]
-    if absent:
-        raise ModelError(f"the frame has no column {', '.join(absent)}.")
-    return table.select(*columns).to_native()
+    _refuse_absent(frame, columns)
+    return nw.from_native(frame).select(*columns).to_native()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -14,7 +12,8 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-_SILENT_SECONDS = 2.0  # shorter work shows nothing
+from pdp_calibrate.engines.progress import progress
+
 _REFRESH_SECONDS = 0.2
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -59,7 +58,7 @@ def _in_threads(
     with ThreadPoolExecutor(max_workers=min(2, os.cpu_count() or 1)) as pool:
         futures = [pool.submit(unless_over, task) for task in tasks]
         try:
-            with _progress(len(tasks), what) as show:
+            with progress(what, total=len(tasks)) as show:
                 _watch(futures, clock, show)
         except BaseException:
             clock.stop[0] = True  # let the threads end before the error goes on
@@ -76,27 +75,3 @@ def _watch(futures: Sequence[Future[_R | None]], clock: Clock, show: Callable[[i
         _, pending = wait(pending, timeout=patience, return_when=FIRST_COMPLETED)
         if pending and not clock.is_over:
             show(len(futures) - len(pending))
-
-
-@contextlib.contextmanager
-def _progress(total: int, what: str) -> Iterator[Callable[[int], None]]:
-    """Yield a function that shows the number done, once the work has taken a while."""
-    if not sys.stderr.isatty():
-        yield lambda _done: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    bar = Progress(console=Console(stderr=True), transient=True)
-    begun = time.monotonic()
-    task = bar.add_task(what, total=total)
-
-    def show(done: int) -> None:
-        if time.monotonic() - begun > _SILENT_SECONDS:
-            bar.start()
-            bar.update(task, completed=done)
-
-    try:
-        yield show
-    finally:
-        bar.stop()
