@@ -28,7 +28,9 @@ def first_problem(data: Any, schema: Schema, *, place: str = "") -> str | None:
     """Return where and how the data break the schema, or None if they keep it."""
     if "anyOf" in schema:
         problems = [first_problem(data, one, place=place) for one in schema["anyOf"]]
-        return None if None in problems else problems[0]
+        if None in problems:
+            return None
+        return max(filter(None, problems), key=_depth)  # the alternative that was meant
     if "enum" in schema and data not in schema["enum"]:
         return f"{place} must be one of {', '.join(schema['enum'])}"
     kinds = schema.get("type", [])
@@ -69,6 +71,11 @@ def _problem_of_table(data: dict[str, Any], schema: Schema, place: str) -> str |
         if problem:
             return problem
     return None
+
+
+def _depth(problem: str) -> int:
+    place = problem.split(" ", maxsplit=1)[0]
+    return place.count(".") + place.count("[")
 
 
 def _is(data: Any, kind: str) -> bool:
