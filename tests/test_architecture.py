@@ -11,7 +11,7 @@ import pdp_calibrate as pdp
 
 PACKAGE = Path(pdp.__file__).parent
 ORDER = [
-    "errors", "models", "contributions", "queries", "adversaries", "noise", "estimators",
+    "errors", "cards", "models", "contributions", "queries", "adversaries", "noise", "estimators",
     "answers", "long_frames", "engines", "baselines", "calibration", "ledger", "auditing",
     "explain", "schema", "report", "verbs", "sources", "plan", "accessor", "cli",
 ]  # fmt: skip

@@ -62,12 +62,24 @@ def test_help_names_the_commands():
     assert "demo" in result.output
 
 
-def test_the_python_of_the_readme_runs(capsys):
-    snippets = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+@pytest.mark.parametrize("page", ["README.md", "examples/PROMISES.md"])
+def test_the_python_of_the_pages_runs(page, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # snippets write files
+    snippets = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
     assert snippets
     for snippet in snippets:
-        exec(compile(snippet, "README.md", "exec"), {})  # noqa: S102
-    assert "worst adversary" in capsys.readouterr().out
+        exec(compile(snippet, page, "exec"), {})  # noqa: S102
+    assert ("worst adversary" in capsys.readouterr().out) == (page == "README.md")
+    assert (tmp_path / "report.html").exists() == (page == "README.md")
+
+
+@pytest.mark.parametrize("page", ["README.md", "examples/README.md", "examples/PROMISES.md"])
+def test_links_lead_somewhere(page):
+    place = ROOT / page
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", place.read_text())
+    assert page == "examples/PROMISES.md" or links
+    for link in links:
+        assert (place.parent / link).exists(), link
 
 
 def test_the_commands_of_the_readme_run(tmp_path, monkeypatch):
@@ -128,7 +140,7 @@ def test_scales_on_real_data(capsys):
 def test_words_for_every_situation():
     table = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
     positive = pdp.explain(pdp.calibrate(table, pdp.Sum()))
-    assert "would really have leaked" in positive
+    assert "would really have been 1.508" in positive
     assert "knows nobody's entry" in positive
     assert "group privacy" in positive
     negative = pdp.JointTable(probabilities=[[0.1, 0.4], [0.4, 0.1]], domains=[[0, 1]] * 2)

@@ -19,6 +19,7 @@ from pdp_calibrate.adversaries import Adversaries, Witness
 from pdp_calibrate.auditing.events import Event, best_event, log_ratio_at_least
 from pdp_calibrate.auditing.subject import Mechanism, Subject, most_visible
 from pdp_calibrate.calibration import Calibration, JointCalibration
+from pdp_calibrate.cards import card
 from pdp_calibrate.errors import PdpError
 from pdp_calibrate.models import Model
 from pdp_calibrate.queries import Query
@@ -57,6 +58,15 @@ class Audit:
     def is_broken(self) -> bool:
         """Whether the attack proved that the claim is false."""
         return self.epsilon is not None and self.lower_bound > self.epsilon
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, object]] = [
+            ("leaks at least", f"{self.lower_bound:.4g}"),
+            ("confidence", f"{self.confidence:.4g}"),
+            ("claimed at most", "–" if self.epsilon is None else f"{self.epsilon:.4g}"),
+            ("claim is", "false" if self.is_broken else "not contradicted"),
+        ]
+        return card("Audit", rows)
 
 
 def audit(

@@ -28,6 +28,7 @@ from pdp_calibrate.calibration.releasing import (
     exact_answer,
     labelled,
 )
+from pdp_calibrate.cards import card
 from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.engines import Leakage, checked_scales
 from pdp_calibrate.engines.problem import split
@@ -99,6 +100,14 @@ class JointCalibration:
             (noisy,) = add_noise([answers[place]], part, scale)
             values.append(labelled(noisy, self.queries[place], self.model))
         return JointRelease(values=tuple(values), calibration=self)
+
+    def _repr_html_(self) -> str:
+        widths = self.accuracy()
+        each = [
+            (query, f"scale λ {scale:.6g}, 95 % of the noise within ±{width:.4g}")
+            for query, scale, width in zip(self.queries, self.scales, widths, strict=True)
+        ]
+        return card("JointCalibration", [("ε", f"{self.epsilon:.6g}"), *each])
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the calibration for JSON; nothing of a private model but its names."""
@@ -187,6 +196,10 @@ class JointRelease:
             for value, query in stored
         )
         return cls(values=values, calibration=calibration)
+
+    def _repr_html_(self) -> str:
+        answers = list(zip(self.calibration.queries, self.values, strict=True))
+        return card("JointRelease", [*answers, ("ε", f"{self.calibration.epsilon:.6g}")])
 
 
 def calibrate_jointly(

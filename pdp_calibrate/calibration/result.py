@@ -31,6 +31,7 @@ from pdp_calibrate.calibration.releasing import (
     labelled,
     nearest_counts,
 )
+from pdp_calibrate.cards import card
 from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.engines import Leakage
 from pdp_calibrate.engines.problem import split
@@ -165,6 +166,20 @@ class Calibration:
             value.index = value.index if index is None else index
         return Release(value=value, calibration=self)
 
+    def _repr_html_(self) -> str:
+        return card(
+            "Calibration",
+            [
+                ("ε", f"{self.epsilon:.6g}"),
+                ("scale λ", f"{self.scale:.6g}"),
+                ("95 % of the noise within", f"±{self.accuracy():.4g}"),
+                ("query", self.query),
+                ("adversaries", self.adversaries),
+                ("model", f"{type(self.model).__name__} ({self.model.provenance})"),
+                ("certified leakage", f"{self.leakage.value:.6g}"),
+            ],
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Describe the calibration for JSON; nothing of a private model but its names."""
         private = self.model.provenance == "private"
@@ -234,6 +249,19 @@ class Release:
         if self.calibration.is_integer:
             return self.value - int(width), self.value + int(width)
         return self.value - width, self.value + width
+
+    def _repr_html_(self) -> str:
+        cal = self.calibration
+        rows: list[tuple[object, object]]
+        if isinstance(self.value, int | float):
+            low, high = self.interval()
+            rows = [("value", f"{self.value:.8g}"), ("95 % from", f"{low:.8g} to {high:.8g}")]
+        elif isinstance(self.value, pd.Series):
+            rows = list(self.value.head(20).items())
+        else:
+            rows = [("releases, one per row", len(self.value))]
+        rows += [("noise", f"95 % within ±{cal.accuracy():.4g}"), ("ε", f"{cal.epsilon:.6g}")]
+        return card("Release", rows)
 
     def cleaned(self, *, total: int | None = None) -> Any:
         """Return counts that could be true: whole, not negative, and summing to a public total.

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from pdp_calibrate.cards import card
 from pdp_calibrate.engines import checked_scale
 from pdp_calibrate.engines.laplace import log_densities
 from pdp_calibrate.errors import ModelError, PdpError
@@ -27,6 +28,13 @@ class Beliefs:
     """P(x_i | r, x_K)."""
     log_likelihood: dict[Hashable, float] = field(repr=False)
     """log p(r | x_i, x_K) up to a constant, for every value that can occur with x_K."""
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (value, f"{before:.1%} before, {self.posterior[value]:.1%} after")
+            for value, before in self.prior.items()
+        ]
+        return card("Beliefs", rows)
 
     def log_odds_gain(self, value: Hashable, other: Hashable) -> float:
         """Return by how much the log odds of `value` against `other` grew (paper, Eq. 3).

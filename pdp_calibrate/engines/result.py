@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pdp_calibrate.adversaries import Witness
+from pdp_calibrate.cards import card
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +86,26 @@ class Leakage:
         witness = None if self.witness is None else self.witness.to_dict()
         return {"value": self.value, "lower": self.lower, "witness": witness}
 
-    def __repr__(self) -> str:
-        bracket = f"{self.value:.6g}" if self.exact else f"{self.lower:.6g} … {self.value:.6g}"
+    @property
+    def bracket(self) -> str:
+        """The value, or both ends where they differ."""
+        return f"{self.value:.6g}" if self.exact else f"{self.lower:.6g} … {self.value:.6g}"
+
+    @property
+    def _at(self) -> str:
         scales = self.scale if isinstance(self.scale, tuple) else (self.scale,)
-        at = ", ".join(f"{scale:.6g}" for scale in scales)
-        return f"Leakage({bracket} at scale {at}, {self.witness})"
+        return ", ".join(f"{scale:.6g}" for scale in scales)
+
+    def __repr__(self) -> str:
+        return f"Leakage({self.bracket} at scale {self._at}, {self.witness})"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, object]] = [("leakage", self.bracket), ("at scale λ", self._at)]
+        witness = self.witness
+        if witness is not None and witness.model.provenance != "private":
+            rows += [
+                ("worst adversary attacks", witness.target),
+                ("and knows", f"{len(witness.known)} other entries"),
+                ("telling apart", " and ".join(map(str, witness.secrets))),
+            ]
+        return card("Leakage", rows)

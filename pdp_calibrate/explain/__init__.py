@@ -12,7 +12,7 @@ from pdp_calibrate.engines import Leakage
 from pdp_calibrate.errors import PdpError
 from pdp_calibrate.explain import costs
 from pdp_calibrate.explain.assumptions import assumptions
-from pdp_calibrate.explain.phrases import anyone, asked, learns, listed, worst_adversary
+from pdp_calibrate.explain.phrases import anyone, asked, factor, learns, listed, worst_adversary
 from pdp_calibrate.ledger import Entry, Ledger
 
 _METHODS = {
@@ -23,6 +23,11 @@ _METHODS = {
     "group": "as for group privacy",
     "nothing": "nothing was released",
 }
+
+ONE_RELEASE = (
+    "This is the only release about these people: a second one leaks more, and not simply the sum"
+    " of both. A ledger counts them together."
+)
 
 Explainable = Calibration | JointCalibration | Release | JointRelease | Ledger | Leakage | Audit
 
@@ -43,10 +48,10 @@ def explain(subject: Explainable) -> str:
     >>> import pdp_calibrate as pdp
     >>> pair = pdp.JointTable(probabilities=[[0.3, 0.2], [0.2, 0.3]], domains=[[0, 1], [0, 1]])
     >>> print(pdp.explain(pdp.leakage(pair, pdp.Sum(), scale=1.0)))
-    At scale 1 the release leaks 1.185. For the worst adversary odds grow by a factor of up to 3.27,
-    from even odds to 77 %, say. The worst adversary attacks x1 and knows nobody's entry, only how
-    the entries hang together. They learn most when the released answer is near 2 or beyond, which
-    speaks for x1 = 1 and against 0.
+    At scale 1 the release leaks 1.185. At worst, odds grow by a factor of up to 3.27, from even
+    odds to 76.6 %, say. The worst adversary attacks x1 and knows nobody's entry, only how
+    the entries hang together. They learn most when the released answer is near 0 or beyond, which
+    speaks for x1 = 0 and against 1.
     """
     return "\n\n".join(text for text in paragraphs(subject).values() if text)
 
@@ -124,7 +129,12 @@ def adversary(leakage: Leakage) -> str:
     found = worst_adversary(leakage.witness, certain=leakage.exact)
     if leakage.witness is None or leakage.lower <= 0:
         return found
-    return f"{found} For them {learns(leakage.lower)}."
+    if leakage.exact:
+        return f"{found} For them {learns(leakage.value)}."
+    return (
+        f"{found} For them odds grow by a factor of at least {factor(leakage.lower)}; for nobody by"
+        f" more than {factor(leakage.value)}."
+    )
 
 
 def _answer(release: Release) -> str:
@@ -133,8 +143,8 @@ def _answer(release: Release) -> str:
         return f"Released: {len(release.value)} noisy answers, each within ±{width:.4g} at 95 %."
     low, high = release.interval(alpha=0.05)
     return (
-        f"Released: {release.value:.6g}. With probability 95 % the answer without noise lies between"
-        f" {low:.6g} and {high:.6g}."
+        f"Released: {release.value:.6g}. With probability 95 % the answer without noise lies"
+        f" between {low:.6g} and {high:.6g}."
     )
 
 
@@ -185,7 +195,7 @@ def _of_leakage(leakage: Leakage) -> dict[str, str]:
         f"{leakage.value:.4g}" if leakage.exact else f"{leakage.lower:.4g} to {leakage.value:.4g}"
     )
     at = listed(f"{scale:.4g}" for scale in scales)
-    text = f"At scale {at} the release leaks {how_much}. For the worst adversary {learns(leakage.value)}."
+    text = f"At scale {at} the release leaks {how_much}. At worst, {learns(leakage.value)}."
     witness = leakage.witness
     if witness is not None and witness.model.provenance == "private":
         return {"leakage": f"{text} The model is private, so the worst adversary is not named."}
@@ -194,8 +204,8 @@ def _of_leakage(leakage: Leakage) -> dict[str, str]:
 
 def _of_audit(audit: Audit) -> dict[str, str]:
     found = (
-        f"An attack by the worst adversary known, on {sum(audit.tested)} draws, proved that at least"
-        f" {audit.lower_bound:.4g} leaks (confidence {audit.confidence:.4g})."
+        f"An attack by the worst adversary known, on {sum(audit.tested)} draws, proved that at"
+        f" least {audit.lower_bound:.4g} leaks (confidence {audit.confidence:.4g})."
     )
     if audit.epsilon is None:
         return {"audit": found}
@@ -206,21 +216,13 @@ def _of_audit(audit: Audit) -> dict[str, str]:
         if audit.visible is not None and math.isfinite(audit.visible)
         else ""
     )
-    return {
-        "audit": f"{found} That agrees with the claim ε = {audit.epsilon:.4g}; it does not prove"
-        f" it, for an attack never can.{seen}"
-    }
+    agrees = f"That agrees with the claim ε = {audit.epsilon:.4g}; an attack can never prove it."
+    return {"audit": f"{found} {agrees}{seen}"}
 
 
 def _assumptions(calibration: Calibration | JointCalibration) -> str:
     found = assumptions(calibration.model, calibration.adversaries, clamped=is_clamped(calibration))
-    return _listed_assumptions(
-        [
-            *found,
-            "This is the only release: a second one about the same people leaks more, and not"
-            " simply the sum. A ledger keeps count.",
-        ]
-    )
+    return _listed_assumptions([*found, ONE_RELEASE])
 
 
 def is_clamped(calibration: Calibration | JointCalibration) -> bool:
@@ -237,4 +239,13 @@ def _joined(*sentences: str) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-__all__ = ["Explainable", "adversary", "describe", "explain", "is_clamped", "paragraphs", "promise"]
+__all__ = [
+    "ONE_RELEASE",
+    "Explainable",
+    "adversary",
+    "describe",
+    "explain",
+    "is_clamped",
+    "paragraphs",
+    "promise",
+]

@@ -27,7 +27,7 @@ _SOURCES = {
 }
 _FAMILIES: dict[type[Model], str] = {
     JointTable: "a joint table: any dependence, with a zero cell taken as impossible",
-    Gaussian: "jointly Gaussian entries with the stated covariance",
+    Gaussian: "jointly Gaussian entries with the covariance given",
     LoewnerBall: "jointly Gaussian entries, every variance within the stated factor",
     SampledGaussian: "jointly Gaussian entries that the sample does not rule out",
     GaussianGroup: "jointly Gaussian members, one common correlation for every pair",
@@ -41,6 +41,10 @@ _FAMILIES: dict[type[Model], str] = {
 }
 _CLOSED = (Gaussian, LoewnerBall, GaussianGroup, GaussianSeries, Unknown)
 """Families in which knowing entries with Gaussian error tells no more than knowing them exactly."""
+_ANY_DEPENDENCE = (
+    "Members of a group may depend on each other in any way at all (group privacy); groups do not"
+    " depend on each other."
+)
 
 
 def source(model: Model) -> str:
@@ -61,10 +65,7 @@ def assumptions(model: Model, adversaries: Adversaries, *, clamped: bool = False
     """List what carries the guarantee: if one of these fails, it may fail too."""
     parts = members(model)
     if all(isinstance(part, Unknown) for part in parts):
-        found = [
-            "Members of a group may depend on each other in any way at all (group privacy); groups"
-            " do not depend on each other."
-        ]
+        found = [_ANY_DEPENDENCE]
     else:
         found = [f"The model is right: {family(model)}; {source(model)}."]
     found += _of_estimates(model, parts)
@@ -98,8 +99,8 @@ def _of_estimates(model: Model, parts: tuple[Model, ...]) -> list[str]:
     spent = getattr(model, "estimation_epsilon", None)
     if spent is not None:
         found.append(
-            f"Learning the model has itself spent ε = {spent:.4g} of plain differential privacy on"
-            " the training rows, beside what is released here."
+            f"Learning the model was itself a private release of ε = {spent:.4g} about whole draws;"
+            " where the answer is about the very data it was learned from, both add up."
         )
     return found
 

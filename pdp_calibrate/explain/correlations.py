@@ -29,6 +29,7 @@ from pdp_calibrate.models.base import FloatArray
 from pdp_calibrate.models.table import numeric_domain
 
 MOST_TUPLES = 24  # beyond this a heat map is not readable
+_FIRST = 10  # of a long chain or series, whose other tuples look alike
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,17 +54,19 @@ def correlations(source: Model | Correlations) -> CorrelationMap | None:
 
 
 def _map(names: tuple[Hashable, ...], matrix: FloatArray) -> CorrelationMap:
-    labels = tuple(name if isinstance(name, str) else entry(name) for name in names)
+    labels = tuple(
+        ".".join(map(str, name)) if isinstance(name, tuple) else entry(name) for name in names
+    )
     return CorrelationMap(names=labels, matrix=tuple(tuple(row) for row in matrix.tolist()))
 
 
 def _shortened(model: Model) -> Model:
     """Cut a long chain, series or group down to its first tuples: the rest looks alike."""
-    names = model.names[:MOST_TUPLES]
+    names = model.names[:_FIRST]
     if isinstance(model, MarkovChain):
         return MarkovChain(
             transition=model.transition,
-            length=MOST_TUPLES,
+            length=_FIRST,
             states=model.states,
             initial=model.initial,
             names=names,
@@ -71,7 +74,7 @@ def _shortened(model: Model) -> Model:
         )
     if isinstance(model, GaussianSeries):
         return GaussianSeries(
-            length=MOST_TUPLES,
+            length=_FIRST,
             correlation=model.correlation,
             bounds=model.bounds,
             names=names,

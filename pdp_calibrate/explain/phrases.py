@@ -54,7 +54,7 @@ def asked(query: Query) -> str:
 
 
 def _clamped(*, clamp: bool) -> str:
-    return ", each moved into its public range first" if clamp else ""
+    return " (each moved into its public range first)" if clamp else ""
 
 
 def _weighted(query: Linear) -> str:
@@ -118,9 +118,13 @@ def worst_adversary(witness: Witness | None, *, certain: bool = True) -> str:
 
 def learns(leakage: float) -> str:
     """Say what a leakage does to somebody's odds."""
-    factor = f"{math.exp(leakage):.3g}" if leakage < 700 else f"e^{leakage:.4g}"
     after = 100 / (1 + math.exp(-leakage))
-    return f"odds grow by a factor of up to {factor}, from even odds to {after:.3g} %, say"
+    return f"odds grow by a factor of up to {factor(leakage)}, from even odds to {after:.3g} %, say"
+
+
+def factor(leakage: float) -> str:
+    """Write e^leakage, as it is where it is no readable number."""
+    return f"{math.exp(leakage):.3g}" if leakage < 10 else f"e^{leakage:.4g}"
 
 
 def _where(output: float | tuple[float, ...]) -> str:

@@ -15,7 +15,7 @@ from pdp_calibrate.calibration import Calibration, JointCalibration, JointReleas
 from pdp_calibrate.calibration.result import PRIVATE_MODEL
 from pdp_calibrate.engines import Leakage
 from pdp_calibrate.errors import PdpError
-from pdp_calibrate.explain import Explainable, costs, describe, is_clamped, paragraphs
+from pdp_calibrate.explain import ONE_RELEASE, Explainable, costs, is_clamped, paragraphs
 from pdp_calibrate.explain.assumptions import assumptions, family, source
 from pdp_calibrate.explain.correlations import correlations
 from pdp_calibrate.explain.phrases import asked, entry, listed
@@ -33,7 +33,6 @@ from pdp_calibrate.models.base import SCHEMA
 Reportable = Calibration | JointCalibration | Release | JointRelease | Ledger
 
 _LIBRARIES = ("pdp-calibrate", "opendp", "numpy", "scipy", "pandas", "numba")
-_TITLES = {"dp": "plain DP", "pdp": "this release"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,6 +66,8 @@ def summarise(subject: Reportable, *, ledger: Ledger | None = None) -> Summary:
         facts["about"] = f"Releases about draw {ledger.draw}"
         facts["assumptions"] = assumptions(ledger.model, ledger.adversaries)
         facts["model"] = _of_model(ledger.model)
+        if ledger.model.provenance == "private":
+            facts["warning"] = PRIVATE_MODEL
         views: dict[str, Any] = {}
     else:
         facts |= _of_calibration(calibration)
@@ -109,7 +110,7 @@ def _of_calibration(calibration: Calibration | JointCalibration) -> dict[str, An
             *assumptions(
                 calibration.model, calibration.adversaries, clamped=is_clamped(calibration)
             ),
-            "This is the only release about these people, or a ledger counts all of them together.",
+            ONE_RELEASE,
         ],
     }
     if private:
@@ -238,6 +239,3 @@ def _views(calibration: Calibration | JointCalibration) -> dict[str, Any]:
             "adversary_graph": adversary_graph(calibration),
         }
     return {name: view for name, view in found.items() if view is not None}
-
-
-__all__ = ["Reportable", "Summary", "describe", "summarise", "versions"]

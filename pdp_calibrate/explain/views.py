@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -83,7 +82,7 @@ class BeliefBars:
     knows: str
     """What the adversary knows, in words."""
     output: str
-    """The output seen."""
+    """The output seen, in words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,14 +218,14 @@ def beliefs(calibration: Calibration) -> BeliefBars | None:
         values, after = {first: 0.5, second: 0.5}, {first: share, second: 1 - share}
     else:
         values, after = found
-    limit = "as high as can be" if witness.output > 0 else "as low as can be"
+    limit = "the highest answers" if witness.output > 0 else "the lowest answers"
     return BeliefBars(
         values=tuple(number(value) for value in values),
         before=tuple(values.values()),
         after=tuple(after.values()),
         target=entry(witness.target),
         knows=knowledge(witness.known),
-        output=limit if math.isinf(witness.output) else f"{witness.output:.4g}",
+        output=limit if math.isinf(witness.output) else f"an answer of {witness.output:.4g}",
     )
 
 

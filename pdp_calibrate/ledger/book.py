@@ -13,6 +13,7 @@ import pandas as pd
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.calibration import Calibration, JointCalibration, JointRelease, Release
 from pdp_calibrate.calibration.proof import checked_epsilon, stored_model
+from pdp_calibrate.cards import card
 from pdp_calibrate.engines.black_box import substitution_budget
 from pdp_calibrate.engines.result import Bound
 from pdp_calibrate.engines.spending import Spending
@@ -179,6 +180,16 @@ class Ledger:
     def history(self) -> tuple[Entry, ...]:
         """Everything that was released, about all draws, in order; no answers."""
         return tuple(Entry.from_dict(entry) for entry in self._read()["entries"])
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("budget ε", f"{self.epsilon:.6g}"),
+            ("draw", self.draw),
+            ("spent", f"{self.spent:.6g}"),
+            ("remaining", f"{self.remaining:.6g}"),
+            ("entries, all draws", f"{len(self.history)}"),
+        ]
+        return card("Ledger", rows)
 
     def new_draw(self, name: str) -> None:
         """Turn to a new, independent draw of the data, with a budget of its own.

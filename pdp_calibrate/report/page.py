@@ -15,34 +15,27 @@ from pdp_calibrate.explain.summary import Reportable, Summary, summarise
 from pdp_calibrate.ledger import Ledger
 from pdp_calibrate.report import plots
 
+_PARAGRAPHS = ("promise", "spent", "worst", "plain", "group", "interval")
+_TITLES = {
+    "leakage_by_scale": "Leakage against scale",
+    "leakage_by_knowledge": "Leakage by what the adversary knows",
+    "scales": "Scales of all methods",
+    "beliefs": "Belief before and after",
+    "correlations": "Correlations in the model",
+    "adversary_graph": "Every adversary",
+}
 _CAPTIONS = {
-    "leakage_by_scale": (
-        "Leakage against scale",
-        "More noise leaks less. The curve is the worst case over every allowed adversary; the"
-        " square is the noise that plain differential privacy would have used.",
-    ),
-    "leakage_by_knowledge": (
-        "Leakage by what the adversary knows",
-        "The worst case among adversaries who already know so many of the other entries.",
-    ),
-    "scales": (
-        "Scales of all methods",
-        "The noise that each method needs for the same promise; plain DP ignores correlation.",
-    ),
-    "beliefs": (
-        "Belief before and after",
-        "What the worst adversary believes about one entry before and after the output that helps"
-        " them most.",
-    ),
-    "correlations": (
-        "Correlations in the model",
-        "Pairs of entries: together (+) or against each other (−).",
-    ),
-    "adversary_graph": (
-        "Every adversary",
-        "Each box is an adversary: the entries known, and the exact leakage. Edge weights are those"
-        " of the paper; no guarantee rests on them.",
-    ),
+    "leakage_by_scale": "More noise leaks less. The curve is the worst case over every allowed"
+    " adversary; the square is the noise that plain differential privacy would have used.",
+    "leakage_by_knowledge": "The worst case among adversaries who already know so many of the"
+    " other entries.",
+    "scales": "The noise that each method needs for the same promise; plain DP ignores"
+    " correlation.",
+    "beliefs": "What the worst adversary believes about one entry before and after the output"
+    " that helps them most.",
+    "correlations": "Pairs of entries: together (+) or against each other (−).",
+    "adversary_graph": "Each box is an adversary: the entries known, and the exact leakage. Edge"
+    " weights are those of the paper; no guarantee rests on them.",
 }
 
 
@@ -104,8 +97,8 @@ def render(summary: Summary, *, title: str) -> str:
     pictures = [
         {
             "name": name,
-            "title": _CAPTIONS[name][0],
-            "caption": _CAPTIONS[name][1],
+            "title": _TITLES[name],
+            "caption": _CAPTIONS[name],
             "svg": canvas.as_svg(plots.draw(name, view), name),
         }
         for name, view in summary.views.items()
@@ -114,7 +107,7 @@ def render(summary: Summary, *, title: str) -> str:
     page: str = environment.from_string(template).render(
         title=title,
         facts=facts,
-        words=summary.words,
+        words=dict.fromkeys(_PARAGRAPHS, "") | summary.words,
         pictures=pictures,
         embedded=_embedded(facts),
     )

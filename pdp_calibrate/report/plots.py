@@ -21,8 +21,7 @@ from pdp_calibrate.engines.posterior import Beliefs
 from pdp_calibrate.errors import PdpError
 from pdp_calibrate.estimators.pearson import Correlations
 from pdp_calibrate.explain import views
-from pdp_calibrate.explain.correlations import CorrelationMap
-from pdp_calibrate.explain.correlations import correlations as correlations_of
+from pdp_calibrate.explain.correlations import CorrelationMap, correlations as correlations_of
 from pdp_calibrate.models import Model
 
 if TYPE_CHECKING:
@@ -49,8 +48,10 @@ def draw(picture: str, view: Any, *, theme: Theme = "light") -> Figure:
         import_module("matplotlib")
     except ImportError as error:
         raise PdpError('pictures need matplotlib: pip install "pdp-calibrate[plot]".') from error
+    canvas = import_module("pdp_calibrate.report.drawing.canvas")
     module = import_module(f"pdp_calibrate.report.drawing.{_MODULES[picture]}")
-    figure: Figure = getattr(module, picture)(view, theme)
+    with canvas.neutral():
+        figure: Figure = getattr(module, picture)(view, theme)
     return figure
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping
 
 from matplotlib.figure import Figure
@@ -49,7 +48,7 @@ def beliefs(bars: BeliefBars, theme: str) -> Figure:
     places = range(len(shown))
     for offset, numbers, colour, label in (
         (-0.2, bars.before, colours.muted, "before the release"),
-        (0.2, bars.after, colours.orange, f"after seeing {bars.output}"),
+        (0.2, bars.after, colours.orange, f"after {bars.output}"),
     ):
         drawn = axes.bar(
             [place + offset for place in places],
@@ -61,7 +60,7 @@ def beliefs(bars: BeliefBars, theme: str) -> Figure:
         if len(shown) <= 6:
             axes.bar_label(
                 drawn,
-                labels=[f"{numbers[place]:.0%}" for place in shown],
+                labels=[f"{100 * numbers[place]:.0f} %" for place in shown],
                 padding=2,
                 color=colours.ink,
                 fontsize=10,
@@ -70,7 +69,7 @@ def beliefs(bars: BeliefBars, theme: str) -> Figure:
     axes.grid(visible=False, axis="x")
     axes.set_ylim(0, 1.08)
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
-    axes.set_xlabel(textwrap.shorten(f"value of {bars.target}", 60, placeholder=" …"))
+    axes.set_xlabel(f"value of {bars.target[:48]}")
     axes.set_ylabel("what the adversary believes")
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(

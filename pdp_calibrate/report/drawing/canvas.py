@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from matplotlib import rc_context
+from matplotlib import rc_context, rcParamsDefault
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -60,6 +62,11 @@ class Picture(Figure):
         return file.getvalue()
 
 
+def neutral() -> AbstractContextManager[None]:
+    """Set the user's own style aside, and take names as they are: a $ starts no formula."""
+    return rc_context({**rcParamsDefault, "text.parse_math": False})
+
+
 def theme_called(name: str) -> Theme:
     """Return a theme, or raise with the names there are."""
     if name not in THEMES:
@@ -97,8 +104,8 @@ def as_svg(figure: Figure, name: str) -> str:
     and identifiers get the picture's name, for several pictures share one page.
     """
     file = io.StringIO()
-    settings = {"svg.fonttype": "none", "svg.hashsalt": name, "font.family": "sans-serif"}
-    with rc_context(settings):
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # the browser has fonts of its own
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
     drawn = file.getvalue()
     drawn = drawn[drawn.index("<svg") :]

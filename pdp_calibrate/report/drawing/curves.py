@@ -27,7 +27,7 @@ def leakage_by_scale(curve: ScaleCurve, theme: str) -> Figure:
         )
     _logarithmic(axes, curve.scales)
     axes.axhline(curve.epsilon, color=colours.muted, linewidth=1.2, linestyle=(0, (5, 3)))
-    _note(axes, f"budget ε = {curve.epsilon:.3g}", (0.99, curve.epsilon), colours.muted, right=True)
+    _note(axes, f"budget ε = {curve.epsilon:.3g}", curve.epsilon, colours.muted)
     if curve.plain_scale is not None and curve.plain_leakage is not None:
         _point(axes, curve.plain_scale, curve.plain_leakage, colours.orange, "s", colours)
         label = f"plain DP: λ = {curve.plain_scale:.3g}\nreally leaks {curve.plain_leakage:.3g}"
@@ -62,9 +62,14 @@ def leakage_by_knowledge(curve: KnowledgeCurve, theme: str) -> Figure:
         linewidth=2.2,
         label="with the noise of this release",
     )
-    axes.axhline(curve.epsilon, color=colours.muted, linewidth=1.2, linestyle=(0, (5, 3)))
-    _note(axes, f"budget ε = {curve.epsilon:.3g}", (0.99, curve.epsilon), colours.muted, right=True)
-    worst = max(range(len(curve.values)), key=lambda place: curve.lowers[place])
+    axes.axhline(
+        curve.epsilon,
+        color=colours.muted,
+        linewidth=1.2,
+        linestyle=(0, (5, 3)),
+        label=f"budget ε = {curve.epsilon:.3g}",
+    )
+    worst = max(range(len(curve.values)), key=lambda k: (curve.values[k], curve.lowers[k]))
     axes.plot(
         [curve.known[worst]],
         [curve.values[worst]],
@@ -88,7 +93,10 @@ def what_if(curve: Any, theme: str) -> Figure:
     """Draw the scale that is needed against a parameter of the model."""
     colours = theme_called(theme)
     figure, axes = canvas(colours)
-    axes.plot(curve.values, curve.scales, color=colours.blue, marker="o", linewidth=2.2)
+    values = list(curve.values)
+    if not all(isinstance(value, int | float) for value in values):
+        values = [str(value) for value in values]  # drawn side by side
+    axes.plot(values, curve.scales, color=colours.blue, marker="o", linewidth=2.2)
     axes.set_xlabel(f"{curve.parameter}, if it were so")
     axes.set_ylabel("Laplace scale λ needed\n(units of the answer)")
     axes.set_ylim(0, max(curve.scales) * 1.1)
@@ -137,17 +145,17 @@ def _call(axes: Axes, text: str, x: float, y: float, colour: str) -> None:
     )
 
 
-def _note(axes: Axes, text: str, place: tuple[float, float], colour: str, *, right: bool) -> None:
+def _note(axes: Axes, text: str, height: float, colour: str) -> None:
     axes.annotate(
         text,
-        place,
+        (0.99, height),
         xycoords=("axes fraction", "data"),
         xytext=(0, -4),
         textcoords="offset points",
         color=colour,
         fontsize=10,
         verticalalignment="top",
-        horizontalalignment="right" if right else "left",
+        horizontalalignment="right",
     )
 
 
@@ -160,5 +168,5 @@ def _legend(figure: Figure, axes: Axes, colours: Theme) -> None:
         frameon=False,
         labelcolor=colours.ink,
         fontsize=10,
-        ncols=1,
+        ncols=2,
     )

@@ -20,10 +20,10 @@ def adversary_graph(found: AdversaryGraph, theme: str) -> Figure:
     colours = theme_called(theme)
     names = found.graph.names
     size = len(names)
-    columns = 2 if size > 1 else 1
+    columns = 3 if size == 3 else 2
     rows = math.ceil(size / columns)
     figure = Picture(
-        figsize=(WIDTH, 0.5 + (1.7 + 0.55 * size) * rows),
+        figsize=(WIDTH, 0.5 + (0.5 + 0.82 * size) * rows),
         dpi=DPI,
         layout="constrained",
         facecolor=colours.paper,
@@ -96,7 +96,8 @@ def _edge(
     (x0, y0), (x1, y1) = places[known], places[fewer]
     axes.plot([x0, x1], [y0, y1], color=colour, linewidth=1.4, zorder=1)
     # Labels of crossing edges would meet in the middle: nearer to the upper end they do not.
-    share = 0.5 if len(known) in (1, len(found.graph.names) - 1) else 0.36
+    crossing = 1 < len(known) < len(found.graph.names) - 1
+    share = (0.62 if x0 == x1 else 0.3) if crossing else 0.5
     axes.text(
         x0 + share * (x1 - x0),
         y0 + share * (y1 - y0),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -20,7 +19,7 @@ def correlations(found: CorrelationMap, theme: str) -> Figure:
     colours = theme_called(theme)
     size = len(found.names)
     side = min(WIDTH, 2.2 + 0.62 * size)
-    figure, axes = canvas(colours, height=side * 0.86, width=max(side, 3.6))
+    figure, axes = canvas(colours, height=side * 0.86, width=max(side, 4.9))
     written = size <= _MOST_WRITTEN
     for row in range(size):
         for column in range(size):
@@ -42,10 +41,9 @@ def correlations(found: CorrelationMap, theme: str) -> Figure:
                 va="center",
                 fontsize=10 if size <= 6 else 8,
             )
-    labels = [textwrap.shorten(name, 16, placeholder="…") or name[:15] for name in found.names]
-    axes.set_xticks(
-        range(size), labels, rotation=40 if size > 3 else 0, ha="right" if size > 3 else "center"
-    )
+    labels = [name if len(name) <= 16 else f"{name[:15]}…" for name in found.names]
+    turned = 0 if size <= 3 else 40 if written else 90
+    axes.set_xticks(range(size), labels, rotation=turned, ha="right" if turned == 40 else "center")
     axes.set_yticks(range(size), labels)
     axes.set_xlim(-0.5, size - 0.5)
     axes.set_ylim(size - 0.5, -0.5)
@@ -55,7 +53,7 @@ def correlations(found: CorrelationMap, theme: str) -> Figure:
     for spine in axes.spines.values():
         spine.set_visible(False)
     axes.set_xlabel("correlation ρ of each pair (no unit): + together, − against each other")
-    axes.xaxis.label.set_size(9)
+    axes.xaxis.label.set_fontsize(9)
     return figure
 
 
