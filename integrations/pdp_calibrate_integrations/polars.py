@@ -1,6 +1,6 @@
 """``df.pdp`` for polars: ``pip install "pdp-calibrate[polars]"``.
 
-Importing this module gives every polars DataFrame and LazyFrame the methods that pandas frames have:
+Importing it gives every polars DataFrame and LazyFrame the methods that pandas frames have:
 
     import pdp_calibrate_integrations.polars
     pl.scan_parquet("people/*.parquet").pdp.sum("income", bounds=(0, 100), groups="household")

@@ -48,8 +48,8 @@ def ordered(
     table, names, schema = chosen(frame, list(columns.values()))
     if table.implementation.is_dask():
         raise FrameError(
-            "Dask has no window functions that follow an order, which this needs: call .compute()"
-            " first, or read the same data with DuckDB, polars or Spark."
+            "Dask has no window functions that follow an order, which this needs: bring it into"
+            " memory first, or read the same data with DuckDB, polars or Spark."
         )
     rows = check_complete(table, names, schema)
     renamed = [nw.col(name).alias(new) for new, name in zip(columns, names, strict=True)]

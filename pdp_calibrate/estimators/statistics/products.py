@@ -65,13 +65,10 @@ def centred_products(frame: Any) -> Products:
     for name in names:
         refuse_words(name, schema[name])
     pairs = list(combinations_with_replacement(range(len(names)), 2))
-    gaps = [
-        is_missing(name, schema[name]).cast(nw.Int64).alias(f"missing{place}")
-        for place, name in enumerate(names)
-    ]
     sums = [
         nw.len().alias("rows"),
-        *(nw.col(f"{what}{k}").sum() for what in ("missing", "d") for k in range(len(names))),
+        *(nw.col(f"d{k}").sum() for k in range(len(names))),
+        *(nw.col(f"d{k}").count().alias(f"held{k}") for k in range(len(names))),
         *((nw.col(f"d{i}") * nw.col(f"d{j}")).sum().alias(f"{i} {j}") for i, j in pairs),
     ]
 
@@ -80,12 +77,12 @@ def centred_products(frame: Any) -> Products:
             (nw.col(name).cast(nw.Float64) - float(c)).alias(f"d{place}")
             for place, (name, c) in enumerate(zip(names, centre, strict=True))
         ]
-        found = one_row(table.select(*moved, *gaps).select(*sums))
+        found = one_row(table.select(*moved).select(*sums))
         refuse_empty(found["rows"])
         if found["rows"] < 2:
             raise ModelError("at least 2 rows are needed to see how columns vary, got 1.")
         for place, name in enumerate(names):
-            refuse_missing(name, found[f"missing{place}"])
+            refuse_missing(name, found["rows"] - found[f"held{place}"])
         shift = np.array([found[f"d{k}"] for k in range(len(names))]) / found["rows"]
         products = np.empty((len(names), len(names)))
         for i, j in pairs:
@@ -132,11 +129,22 @@ def refuse_infinite(
     squares: FloatArray,
     names: Sequence[Hashable] | None = None,
 ) -> None:
-    """Raise where a sum of squares is not finite; `names` is what the columns are called."""
+    """Raise where a sum of squares is not finite, and say why; `names` is how to call the columns.
+
+    Only then is a cell looked at that is not a number: engines carry it into the sum.
+    """
     for column, name, total in zip(columns, names or columns, squares, strict=True):
-        if not np.isfinite(total):
-            endless = ~nw.col(column).cast(nw.Float64).is_finite()
-            if one_row(table.select(how_many(endless).alias("endless")))["endless"]:
+        if total is None or not np.isfinite(total):
+            value = nw.col(column).cast(nw.Float64)
+            missing = is_missing(column, nw.Float64())
+            found = one_row(
+                table.with_columns(value).select(
+                    how_many(missing).alias("missing"),
+                    how_many(~(missing | value.is_finite())).alias("infinite"),
+                )
+            )
+            refuse_missing(name, found["missing"])
+            if found["infinite"]:
                 raise ModelError(f"column {name} has infinite cells; it must be finite.")
             raise ModelError(f"column {name} is too large to be squared: change its unit.")
 
@@ -228,27 +236,27 @@ def group_moments(frame: Any, *, value: Hashable, by: Hashable) -> GroupMoments:
     """Sum squares between and within groups. One pass."""
     table, (name, group), schema = chosen(frame, [value, by])
     refuse_words(name, schema[name])
-    kinds: dict[str, Any] = {}
+    kinds: dict[str, list[float]] = {}
 
     def summed(centre: FloatArray) -> tuple[int, FloatArray, FloatArray]:
         rows = _sums_by_size(table, name, group, schema, float(centre[0]))
-        total, squares = math.fsum(rows["__sum__"]), math.fsum(rows["__squares__"])
+        total, squares = sum(rows["__sum__"]), sum(rows["__squares__"])
         number = sum(s * n for s, n in zip(rows["__size__"], rows["__groups__"], strict=True))
         refuse_empty(number)
         refuse_missing(group, sum(rows["__nobody__"]))
-        refuse_missing(name, sum(rows["__gaps__"]))
+        refuse_missing(name, number - sum(rows["__held__"]))
         refuse_infinite(table, [name], np.array([squares]))
         kinds.update(rows)
         about_mean = squares - total**2 / number
         return int(number), np.array([total / number]), np.array([[about_mean]])
 
     number, _, spread = well_centred(summed, typical(table, [name]))
-    by_group = math.fsum(kinds["__means__"])
-    within = math.fsum(kinds["__squares__"]) - by_group
+    by_group = sum(kinds["__means__"])
+    within = sum(kinds["__squares__"]) - by_group
     sizes = zip(kinds["__size__"], kinds["__groups__"], strict=True)
     return GroupMoments(
         sizes=Counter({int(size): int(count) for size, count in sizes}),
-        between=by_group - math.fsum(kinds["__sum__"]) ** 2 / number,
+        between=by_group - sum(kinds["__sum__"]) ** 2 / number,
         within=within if within > _ROUNDING * float(spread[0, 0]) else 0.0,
     )
 
@@ -267,21 +275,23 @@ def _sums_by_size(
             by,
             moved.alias("__sum__"),
             (moved * moved).alias("__squares__"),
-            is_missing(value, schema[value]).cast(nw.Int64).alias("__gaps__"),
         )
         .group_by(by)
         .agg(
             nw.len().alias("__size__"),
-            *(nw.col(one).sum() for one in ("__sum__", "__squares__", "__gaps__")),
+            nw.col("__squares__").count().alias("__held__"),
+            nw.col("__sum__").sum(),
+            nw.col("__squares__").sum(),
         )
     )
     size, total = nw.col("__size__"), nw.col("__sum__")
     nobody = is_missing(by, schema[by]).cast(nw.Int64) * size
-    added = ("__sum__", "__squares__", "__gaps__", "__means__", "__nobody__")
+    added = ("__sum__", "__squares__", "__held__", "__means__", "__nobody__")
     kinds = (
         groups.with_columns((total * total / size).alias("__means__"), nobody.alias("__nobody__"))
         .group_by("__size__")
         .agg(nw.len().alias("__groups__"), *(nw.col(one).sum() for one in added))
     )
     found = collected(kinds)
-    return {name: found[name].to_list() for name in ("__size__", "__groups__", *added)}
+    names = ("__size__", "__groups__", *added)
+    return {name: [0.0 if n is None else n for n in found[name].to_list()] for name in names}
