@@ -92,7 +92,8 @@ _HOMES = {
     "engines.posterior": "Beliefs posterior",
     "engines.result": "Bound",
     "errors": "BudgetExceededError CalibrationError FrameError LedgerError ModelError"
-    " ModelFitWarning PdpError PrivacyLeakWarning QueryError UnsupportedQueryError",
+    " ModelFitWarning PdpError PlanError PrivacyLeakWarning QueryError SourceError"
+    " UnsupportedQueryError",
     "estimators.gaussian": "GaussianEstimator",
     "estimators.gaussian_series": "GaussianSeriesEstimator",
     "estimators.group": "GroupEstimator",

@@ -8,7 +8,7 @@ correlation inside a group, or nothing at all, which means group privacy.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,6 +58,8 @@ class Request:
     """Assumed: the public range of the values; they are clamped to it."""
     correlation: float | tuple[float, float] | None = None
     """Assumed: one common correlation in a group, or of neighbours in time."""
+    domain: Sequence[Hashable] | None = None
+    """Assumed: the values that are possible; those that occur by default, which then are public."""
     groups: Hashable | None = None
     """Long: the column that tells groups apart."""
     order_by: Hashable | None = None
@@ -196,8 +198,7 @@ def _assumed_group(frame: Any, request: Request, size: int) -> Model:
                 "a correlation says nothing about counts: leave bounds= and correlation= out for"
                 " group privacy, or give a model= such as BinaryGroup."
             )
-        values = sorted((value for (value,) in contingency(frame, [request.columns])), key=repr)
-        return Unknown(size=size, domain=values)
+        return Unknown(size=size, domain=_possible(frame, request))
     if request.bounds is None:
         raise QueryError("say which public range the values have with bounds=(lo, hi).")
     if request.correlation is None:
@@ -207,6 +208,12 @@ def _assumed_group(frame: Any, request: Request, size: int) -> Model:
     if not isinstance(request.correlation, int | float):
         raise QueryError("a series needs one correlation of neighbours, not a range.")
     return GaussianSeries(length=size, correlation=request.correlation, bounds=request.bounds)
+
+
+def _possible(frame: Any, request: Request) -> Sequence[Hashable]:
+    if request.domain is not None:
+        return request.domain
+    return sorted((value for (value,) in contingency(frame, [request.columns])), key=repr)
 
 
 def _release_per(frame: Any, request: Request) -> dict[Hashable, Release]:

@@ -114,6 +114,7 @@ def test_every_query_means_what_python_means():
         ("table --columns child,city --smoothing 2", "JointTable"),
         ("table --columns child --domain child=0,1,2", "JointTable"),
         ("chain --value child", "MarkovChain"),
+        ("chain --value child --domain child=0,1,2 --option smoothing=2", "MarkovChain"),
         ("series --value child --bounds 0:1", "GaussianSeries"),
     ],
 )
@@ -136,6 +137,14 @@ def test_groups_are_learned_or_assumed():
         f'calibrate people.csv -q "sum(income)" {HOUSEHOLDS.replace("0:0.4", "0.3")} --json'
     )
     assert found.json["scale"] == same.json["scale"]
+
+
+def test_counts_in_groups_may_state_what_is_possible():
+    ask = 'calibrate people.csv -q "count(ill=2)" --groups household --json'
+    assert "in no tuple's domain" in refused(ask)  # nobody has it, which the error tells
+    stated = fine(f"{ask} --domain ill=0,1,2").json
+    assert stated["scale"] == pytest.approx(4)
+    assert stated["model"]["models"][0]["domain"] == [0, 1, 2]
 
 
 def test_a_model_of_private_rows_is_not_written(folder):

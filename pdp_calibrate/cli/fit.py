@@ -41,7 +41,7 @@ def fit(
 
     Private rows need --epsilon: a model learned from them is itself secret.
     """
-    from pdp_calibrate.plan.settings import assumed_model
+    from pdp_calibrate.plan.asking import assumed_model
 
     settings = model.settings(epsilon=epsilon, value=value)
     if settings.file is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -175,11 +174,19 @@ class ModelOptions:
         typer.Option(help="For table: joint, or another structure.", rich_help_panel=_MODEL),
     ] = None
 
+    option: Annotated[
+        list[str],
+        typer.Option(
+            help="A further option of the estimator, such as role=member or initial=estimated.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = ()  # type: ignore[assignment]
+
     def settings(self, *, epsilon: float | None = None, value: str | None = None) -> ModelSettings:
         """Return what the options say; `epsilon` is the budget of learning, if it has one."""
         from pdp_calibrate.plan.settings import ModelSettings
 
-        options = {
+        options = dict(_named_value(one) for one in self.option) | {
             "smoothing": self.smoothing,
             "confidence": self.confidence,
             "covariance": self.covariance,
@@ -275,7 +282,8 @@ def prepare(
     ledger: pdp.Ledger | None = None,
 ) -> Prepared:
     """Read the queries, then the rows, and find the model."""
-    from pdp_calibrate.plan.settings import prepared, query_about, read_model
+    from pdp_calibrate.plan.asking import prepared, query_about
+    from pdp_calibrate.plan.settings import read_model
     from pdp_calibrate.queries.grammar import parse_query
     from pdp_calibrate.verbs import Resolved
 
@@ -318,10 +326,17 @@ def _named_range(text: str) -> tuple[str | None, tuple[float, float]]:
     return (name if equals else None), _range(numbers)
 
 
-def _named_values(text: str) -> tuple[str, tuple[Any, ...]]:
-    from pdp_calibrate.queries.grammar import parse_query
+def _named_value(text: str) -> tuple[str, Any]:
+    name, values = _named_values(text, what="an option is written NAME=VALUE")
+    return name, values[0] if len(values) == 1 else values
+
+
+def _named_values(
+    text: str, *, what: str = "a domain is written COLUMN=VALUE,VALUE"
+) -> tuple[str, tuple[Any, ...]]:
+    from pdp_calibrate.queries.grammar import parse_values
 
     name, equals, values = text.partition("=")
-    if not equals or not re.search(r"\S", values):
-        raise pdp.PdpError(f"a domain is written COLUMN=VALUE,VALUE; got {text!r}.")
-    return name, parse_query(f"count(={values})").values or ()
+    if not equals or not values.strip():
+        raise pdp.PdpError(f"{what}; got {text!r}.")
+    return name, parse_values(values)

@@ -113,7 +113,8 @@ def plan_from(described: Mapping[str, Any], *, folder: Path) -> Plan:
             bounds=_bounds(model.get("bounds", {})),
             correlation=_correlation(model.get("correlation")),
             domains={name: tuple(values) for name, values in model.get("domains", {}).items()},
-            options={key: model[key] for key in _OF_ESTIMATORS if key in model},
+            options=model.get("options", {})
+            | {key: model[key] for key in _OF_ESTIMATORS if key in model},
         ),
         queries=tuple(
             PlannedQuery(

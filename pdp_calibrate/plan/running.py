@@ -19,8 +19,9 @@ from pdp_calibrate.ledger import Ledger
 from pdp_calibrate.ledger.accounts import Accounts
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA
+from pdp_calibrate.plan.asking import prepared, value_column
 from pdp_calibrate.plan.reading import Plan
-from pdp_calibrate.plan.settings import ModelSettings, prepared, value_column
+from pdp_calibrate.plan.settings import ModelSettings
 from pdp_calibrate.queries.grammar import Asked
 
 

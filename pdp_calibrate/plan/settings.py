@@ -8,7 +8,7 @@ members may depend on each other in any way.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -17,12 +17,9 @@ from typing import Any, Literal, get_args
 import narwhals as nw
 
 from pdp_calibrate.adversaries import Adversaries
-from pdp_calibrate.errors import ModelError, PdpError, QueryError
+from pdp_calibrate.errors import ModelError, PdpError
 from pdp_calibrate.models import Model
-from pdp_calibrate.queries import Query
-from pdp_calibrate.queries.grammar import Asked
 from pdp_calibrate.schema import load
-from pdp_calibrate.verbs import Request, Resolved, is_value_column, query_of, resolve
 
 ModelKind = Literal["table", "gaussian", "groups", "chain", "series"]
 MODEL_KINDS: tuple[ModelKind, ...] = get_args(ModelKind)
@@ -35,10 +32,6 @@ _ESTIMATORS = {
     "chain": ("markov", "MarkovChainEstimator"),
     "series": ("gaussian_series", "GaussianSeriesEstimator"),
 }
-HOW_TO_SAY = (
-    "say how the values hang together: with a model file, with a kind of model to learn, or, for"
-    " rows in groups, with the column of the groups and the bounds (and a correlation)."
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,10 +64,23 @@ class ModelSettings:
     """Further options of the estimator: smoothing, confidence, covariance, structure, …"""
 
     def __post_init__(self) -> None:
-        if self.file is not None and (self.kind is not None or self.correlation is not None):
-            raise ModelError("the model comes from a file: leave its kind and correlation out.")
+        if self.file is not None and self._says_anything:
+            raise ModelError(
+                "the model comes from a file: leave out what would make another one (kind, bounds,"
+                " correlation, …)."
+            )
         if self.kind is not None and self.kind not in MODEL_KINDS:
             raise ModelError(f"a kind of model is one of {', '.join(MODEL_KINDS)}.")
+        if not self.learns and (self.public or self.epsilon is not None or self.columns):
+            raise ModelError(
+                "public, epsilon and columns are about learning a model: say its kind, and no"
+                " correlation."
+            )
+        if not self.learns and not self.is_long and (self.bounds or self.assumes):
+            raise ModelError(
+                "bounds and correlation are for a kind of model to learn, or for rows in groups:"
+                " name the column of the groups, or of times."
+            )
         if self.public and self.epsilon is not None:
             raise ModelError("public rows need no differential privacy: leave one of both out.")
         if self.assumes and self.kind in ("table", "gaussian", "chain"):
@@ -83,6 +89,19 @@ class ModelSettings:
             raise ModelError("a series needs the column that orders it.")
         if self.assumes and self.kind == "groups" and self.order_by is not None:
             raise ModelError("members of groups are alike: leave the order out, or say series.")
+
+    @property
+    def _says_anything(self) -> bool:
+        """Whether anything is said from which a model could be made."""
+        return bool(
+            self.kind or self.assumes or self.public or self.epsilon or self.columns
+            or self.bounds or self.domains or self.options
+        )  # fmt: skip
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the rows are said to be those of a long table."""
+        return self.groups is not None or self.order_by is not None
 
     @property
     def assumes(self) -> bool:
@@ -159,87 +178,6 @@ def read_model(path: Path) -> Model:
     return found
 
 
-def request_for(asked: Asked, settings: ModelSettings, model: Model | None) -> Request:
-    """Translate a query written as text into a request about a frame."""
-    columns = _columns(asked, settings, model)
-    assumed = model is None
-    column = columns if isinstance(columns, str) else None
-    return Request(
-        kind=asked.kind,
-        columns=columns,
-        values=asked.values,
-        weights=asked.weights,
-        model=model,
-        bounds=settings.bounds_of(column) if assumed and asked.kind in ("sum", "mean") else None,
-        correlation=settings.correlation if assumed else None,
-        groups=settings.groups,
-        order_by=settings.order_by,
-    )
-
-
-def resolved(
-    frame: Any, asked: Sequence[Asked], settings: ModelSettings, model: Model | None
-) -> list[Resolved]:
-    """Settle model, query and rows of queries that are about one model."""
-    requests = [request_for(one, settings, model) for one in asked]
-    if model is None and any(not request.is_long for request in requests):
-        raise ModelError(HOW_TO_SAY)
-    about = {one.columns for one in requests if one.is_long}
-    if len(about) > 1:
-        raise QueryError(
-            "several answers about the same people need one model of everything asked: these are"
-            f" about different columns of a long table ({', '.join(sorted(map(str, about)))})."
-        )
-    for request in requests:
-        _check_columns(frame, request)
-    found = [resolve(frame, request) for request in requests]
-    if len({one.model.digest for one in found}) > 1:
-        raise QueryError(
-            "sums and counts of a column need different assumptions, so they cannot share a"
-            " budget: ask one by one, about different data, or give a model."
-        )
-    return found
-
-
-def prepared(
-    frame: Any,
-    asked: Sequence[Asked],
-    settings: ModelSettings,
-    *,
-    otherwise: Callable[[], Model] | None = None,
-) -> list[Resolved]:
-    """Find the model, learning it if so asked, and settle the queries about a frame.
-
-    `otherwise` gives the model, a ledger's for instance, where nothing is said about it.
-    """
-    named = asked[0].columns
-    about = settings.about(named[0] if named else None)
-    model = about.model(frame)
-    states = about.groups is not None and (about.assumes or about.bounds)
-    if model is None and otherwise is not None and not states:
-        model = otherwise()
-    return resolved(frame, asked, about, model)
-
-
-def assumed_model(frame: Any, settings: ModelSettings) -> Model:
-    """Return the model that the assumptions make of the groups, or the series, of a frame."""
-    if settings.value is None:
-        raise ModelError("name the column of values.")
-    asked = Asked(kind="sum", columns=(settings.value,))
-    return resolved(frame, [asked], settings, None)[0].model
-
-
-def query_about(asked: Asked, settings: ModelSettings, model: Model) -> Query:
-    """Return the query that a text means for a model without data."""
-    return query_of(request_for(asked, settings, model))
-
-
-def value_column(asked: Asked, settings: ModelSettings, model: Model | None) -> str | None:
-    """Return the column of values if the rows are those of a long table, else None."""
-    request = request_for(asked, settings, model)
-    return request.columns if request.is_long else None
-
-
 def adversaries_from(text: str) -> Adversaries:
     """Read who may attack.
 
@@ -270,28 +208,8 @@ def adversaries_from(text: str) -> Adversaries:
     )
 
 
-def _columns(asked: Asked, settings: ModelSettings, model: Model | None) -> Any:
-    """Return one column for a long table, the tuples' own names for a wide one."""
-    one = asked.columns[0] if asked.columns and len(asked.columns) == 1 else None
-    is_long = settings.groups is not None or settings.order_by is not None
-    if is_long or (model is not None and is_value_column(one, model)):
-        column = one if asked.columns else settings.value
-        if column is None:
-            raise QueryError("rows in groups have one column of values: name it in the query.")
-        if settings.value not in (None, column) and settings.learns:
-            raise QueryError(f"the model is learned from {settings.value}, not from {column}.")
-        return column
-    return None if asked.columns is None else asked.matched(model.names if model else ())
-
-
-def _check_columns(frame: Any, request: Request) -> None:
-    """Refuse columns that are not there, also where only groups are looked at."""
-    named = [request.columns] if request.is_long else list(request.columns or ())
-    others = [request.groups, request.order_by]
-    _refuse_absent(frame, [*named, *(name for name in others if name is not None)])
-
-
-def _refuse_absent(frame: Any, columns: Iterable[Any]) -> None:
+def refuse_absent(frame: Any, columns: Iterable[Any]) -> None:
+    """Raise for columns that are not there."""
     names = nw.from_native(frame).collect_schema().names()
     absent = [str(name) for name in columns if name not in names]
     if absent:
@@ -301,5 +219,5 @@ def _refuse_absent(frame: Any, columns: Iterable[Any]) -> None:
 def _selected(frame: Any, columns: Sequence[str] | None) -> Any:
     if columns is None:
         return frame
-    _refuse_absent(frame, columns)
+    refuse_absent(frame, columns)
     return nw.from_native(frame).select(*columns).to_native()

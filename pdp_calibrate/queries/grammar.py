@@ -42,7 +42,7 @@ class QuerySyntaxError(QueryError):
     """A query written as text does not follow the grammar."""
 
     def __init__(self, problem: str, text: str, position: int) -> None:
-        super().__init__(f"{problem} at character {position + 1} of the query {text!r}.")
+        super().__init__(f"{problem} at character {position + 1} of {text!r}.")
         self.problem = problem
         self.text = text
         self.position = position
@@ -93,6 +93,11 @@ def parse_query(text: str) -> Asked:
     pdp_calibrate.queries.grammar.QuerySyntaxError: expected ',' or ')' at character 18 of ...
     """
     return _Reader(text).query()
+
+
+def parse_values(text: str) -> tuple[Hashable, ...]:
+    """Read a list of values such as ``0, 1, 'two'``."""
+    return _Reader(text).values()
 
 
 @dataclass(frozen=True)
@@ -147,12 +152,22 @@ class _Reader:
             hint = "'=' and the values to count" if kind == "count" else "',', '=' or ')'"
             self._fail(f"expected {hint}")
         self._take()
+        values = self._values()
+        self._sign(")", or_else="',' or ")
+        return Asked(kind=kind, columns=chosen, values=values)
+
+    def values(self) -> tuple[Hashable, ...]:
+        found = self._values()
+        if self._peek.what != "end":
+            self._fail("expected ','")
+        return found
+
+    def _values(self) -> tuple[Hashable, ...]:
         values = [self._value()]
         while self._sees(","):
             self._take()
             values.append(self._value())
-        self._sign(")", or_else="',' or ")
-        return Asked(kind=kind, columns=chosen, values=tuple(values))
+        return tuple(values)
 
     def _terms(self) -> tuple[tuple[str, ...], tuple[float, ...]]:
         weights: dict[str, float] = {}

@@ -68,6 +68,10 @@ PLAN: Schema = _strict(
                 "confidence": POSITIVE,
                 "covariance": TEXT,
                 "structure": TEXT,
+                "options": described(
+                    "Further options of the estimator.",
+                    {"type": "object", "additionalProperties": CELL},
+                ),
             },
         ),
         "budget": _strict(

@@ -201,9 +201,9 @@ def explored(
             if progress[frontier.VISITED] > VISITED_AT_MOST:
                 break
             code = advance(
-                *arrays, widest, instance.multipliers, instance.fewest, instance.most, tau, incumbent,
-                TOLERANCE, heap.keys, heap.slots, heap.states, heap.owners, progress, best_state,
-                budget,
+                *arrays, widest, instance.multipliers, instance.fewest, instance.most, tau,
+                incumbent, TOLERANCE, heap.keys, heap.slots, heap.states, heap.owners, progress,
+                best_state, budget,
             )  # fmt: skip
             show(int(progress[frontier.VISITED]))
     upper = progress[frontier.CLOSED]
