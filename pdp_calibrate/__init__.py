@@ -43,8 +43,10 @@ if TYPE_CHECKING:
         ModelError as ModelError,
         ModelFitWarning as ModelFitWarning,
         PdpError as PdpError,
+        PlanError as PlanError,
         PrivacyLeakWarning as PrivacyLeakWarning,
         QueryError as QueryError,
+        SourceError as SourceError,
         UnsupportedQueryError as UnsupportedQueryError,
     )
     from pdp_calibrate.estimators.gaussian import GaussianEstimator as GaussianEstimator
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
         SampledTable as SampledTable,
         Unknown as Unknown,
     )
+    from pdp_calibrate.plan import Plan as Plan, read_plan as read_plan, run_plan as run_plan
     from pdp_calibrate.queries import (
         Count as Count,
         Custom as Custom,
@@ -84,6 +87,7 @@ if TYPE_CHECKING:
         Sum as Sum,
     )
     from pdp_calibrate.report import plots as plots, report as report
+    from pdp_calibrate.schema import json_schema as json_schema, load as load
 
 _HOMES = {
     "adversaries": "Adversaries Witness",
@@ -97,7 +101,8 @@ _HOMES = {
     "engines.posterior": "Beliefs posterior",
     "engines.result": "Bound",
     "errors": "BudgetExceededError CalibrationError FrameError LedgerError ModelError"
-    " ModelFitWarning PdpError PrivacyLeakWarning QueryError UnsupportedQueryError",
+    " ModelFitWarning PdpError PlanError PrivacyLeakWarning QueryError SourceError"
+    " UnsupportedQueryError",
     "estimators.gaussian": "GaussianEstimator",
     "estimators.gaussian_series": "GaussianSeriesEstimator",
     "estimators.group": "GroupEstimator",
@@ -109,8 +114,10 @@ _HOMES = {
     "models": "BinaryGroup Blocks CategoryGroup ConditionalBall Gaussian GaussianGroup"
     " GaussianSeries JointTable LoewnerBall MarkovChain MarkovTree MixingChain ModelSet"
     " SampledGaussian SampledTable Unknown",
+    "plan": "Plan read_plan run_plan",
     "queries": "Count Custom Histogram Linear Mean Sum",
     "report": "plots report",
+    "schema": "json_schema load",
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 

@@ -37,6 +37,14 @@ class LedgerError(PdpError):
     """A ledger cannot be trusted or cannot be written, so nothing is released through it."""
 
 
+class SourceError(PdpError):
+    """Rows cannot be read from where they are said to be."""
+
+
+class PlanError(PdpError):
+    """A plan file is not what it must be."""
+
+
 class PrivacyLeakWarning(UserWarning):
     """Something the user is about to do leaks outside the stated guarantee."""
 

@@ -1,4 +1,4 @@
-"""Say how far long work is: on a terminal, and only if it takes a while."""
+"""Show how far long work is, on a terminal only."""
 
 from __future__ import annotations
 
@@ -7,12 +7,20 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-_SILENT_SECONDS = 2.0  # shorter work shows nothing
+SILENT_SECONDS = 2.0  # shorter work shows nothing
 
 
 @contextlib.contextmanager
-def progress(total: int, what: str) -> Iterator[Callable[[int], None]]:
-    """Yield a function that shows the number done, once the work has taken a while."""
+def progress(what: str, *, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """Yield a function that shows the number done, once the work has taken a while.
+
+    Parameters
+    ----------
+    what
+        What is being done.
+    total
+        How much there is to do; None if nobody knows.
+    """
     if not sys.stderr.isatty():
         yield lambda _done: None
         return
@@ -24,7 +32,7 @@ def progress(total: int, what: str) -> Iterator[Callable[[int], None]]:
     task = bar.add_task(what, total=total)
 
     def show(done: int) -> None:
-        if time.monotonic() - begun > _SILENT_SECONDS:
+        if time.monotonic() - begun > SILENT_SECONDS:
             bar.start()
             bar.update(task, completed=done)
 

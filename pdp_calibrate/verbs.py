@@ -8,9 +8,9 @@ correlation inside a group, or nothing at all, which means group privacy.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.calibration import Calibration, Release, calibrate
@@ -24,11 +24,21 @@ from pdp_calibrate.estimators.statistics import (
     rows_in,
 )
 from pdp_calibrate.ledger import Ledger
-from pdp_calibrate.models import Blocks, GaussianGroup, GaussianSeries, Model, Unknown
+from pdp_calibrate.models import (
+    BinaryGroup,
+    Blocks,
+    CategoryGroup,
+    GaussianGroup,
+    GaussianSeries,
+    MarkovChain,
+    Model,
+    Unknown,
+)
 from pdp_calibrate.models.base import checked_model
-from pdp_calibrate.queries import Count, Histogram, Mean, Query, Sum
+from pdp_calibrate.queries import Count, Histogram, Linear, Mean, Query, Sum
+from pdp_calibrate.queries.grammar import Kind
 
-Kind = Literal["sum", "mean", "count", "histogram"]
+_OF_MEMBERS = (BinaryGroup, CategoryGroup, GaussianGroup, GaussianSeries, MarkovChain, Unknown)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,12 +51,16 @@ class Request:
     """Wide: the columns that enter, None for all of the model. Long: the column of values."""
     values: Any = None
     """For a count, the values that count; for a histogram, the categories."""
+    weights: Any = None
+    """For a weighted sum, one weight per column."""
     model: Model | None = None
     """How the tuples are correlated."""
     bounds: tuple[float, float] | None = None
     """Assumed: the public range of the values; they are clamped to it."""
     correlation: float | tuple[float, float] | None = None
     """Assumed: one common correlation in a group, or of neighbours in time."""
+    domain: Sequence[Hashable] | None = None
+    """Assumed: the values that are possible; those that occur by default, which then are public."""
     groups: Hashable | None = None
     """Long: the column that tells groups apart."""
     order_by: Hashable | None = None
@@ -66,8 +80,34 @@ class Request:
 
     @property
     def is_long(self) -> bool:
-        """Whether the frame has a row per value."""
-        return self.groups is not None or self.order_by is not None
+        """Whether the frame has a row per value: so it is said, or so the model implies."""
+        return (
+            self.groups is not None
+            or self.order_by is not None
+            or (self.model is not None and is_value_column(self.columns, self.model))
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resolved:
+    """A request about a frame, in the terms of a model."""
+
+    model: Model
+    """The model given, or the one that the assumptions make."""
+    query: Query
+    """What is asked of its tuples."""
+    rows: int
+    """Number of independent instances that one answer is about."""
+
+
+def is_value_column(columns: Any, model: Model) -> bool:
+    """Whether the columns can only be the one that holds every member's value, in a long frame."""
+    blocks = model.models if isinstance(model, Blocks) else (model,)
+    return (
+        isinstance(columns, str)
+        and columns not in model.names
+        and all(isinstance(block, _OF_MEMBERS) for block in blocks)
+    )
 
 
 def release(frame: Any, request: Request) -> Release | dict[Hashable, Release]:
@@ -90,31 +130,33 @@ def release(frame: Any, request: Request) -> Release | dict[Hashable, Release]:
 
 def calibration_for(frame: Any, request: Request) -> Calibration:
     """Find the scale for one answer over the whole frame."""
-    query = _query(request)
+    asked = resolve(frame, request)
+    return calibrate(
+        asked.model,
+        asked.query,
+        epsilon=request.epsilon,
+        adversaries=request.adversaries,
+        rows=asked.rows,
+        time_limit=request.time_limit,
+    )
+
+
+def resolve(frame: Any, request: Request) -> Resolved:
+    """Settle which model, query and number of rows a request about a frame means."""
+    query = query_of(request)
     if not request.is_long:
         if request.model is None:
             raise ModelError("a wide frame needs model=; learn one with df.pdp.fit(estimator).")
-        return _calibrated(request.model, query, request, rows=rows_in(frame))
+        return Resolved(model=request.model, query=query, rows=rows_in(frame))
     sizes = group_sizes(frame, request.groups)
     if request.max_group_size is not None and max(sizes) > request.max_group_size:
         raise ModelError(
             f"groups may have at most {request.max_group_size} rows, got one of {max(sizes)}."
         )
     if request.model is None:
-        return _calibrated(_assumed(frame, request, sizes), query, request, rows=1)
+        return Resolved(model=_assumed(frame, request, sizes), query=query, rows=1)
     rows = 1 if isinstance(request.model, Blocks) else sum(sizes.values())
-    return _calibrated(request.model, query, request, rows=rows)
-
-
-def _calibrated(model: Model, query: Query, request: Request, *, rows: int) -> Calibration:
-    return calibrate(
-        model,
-        query,
-        epsilon=request.epsilon,
-        adversaries=request.adversaries,
-        rows=rows,
-        time_limit=request.time_limit,
-    )
+    return Resolved(model=request.model, query=query, rows=rows)
 
 
 def _release_long(frame: Any, calibration: Calibration, request: Request) -> Release:
@@ -127,13 +169,18 @@ def _release_long(frame: Any, calibration: Calibration, request: Request) -> Rel
     )
 
 
-def _query(request: Request) -> Query:
+def query_of(request: Request) -> Query:
+    """Return what is asked of the tuples; continuous values are always clamped."""
     over = None if request.is_long else request.columns
     clamp = request.model is None or request.model.is_continuous
     if request.kind == "sum":
         return Sum(over=over, clamp=clamp)
     if request.kind == "mean":
         return Mean(over=over, clamp=clamp)
+    if request.kind == "linear":
+        if over is None:
+            raise QueryError("weights tell columns of a wide frame apart; a long one has one.")
+        return Linear(weights=dict(zip(over, request.weights, strict=True)), clamp=clamp)
     if request.kind == "count":
         return Count(values=request.values, over=over)
     return Histogram(categories=request.values, over=over)
@@ -154,8 +201,7 @@ def _assumed_group(frame: Any, request: Request, size: int) -> Model:
                 "a correlation says nothing about counts: leave bounds= and correlation= out for"
                 " group privacy, or give a model= such as BinaryGroup."
             )
-        values = sorted((value for (value,) in contingency(frame, [request.columns])), key=repr)
-        return Unknown(size=size, domain=values)
+        return Unknown(size=size, domain=_possible(frame, request))
     if request.bounds is None:
         raise QueryError("say which public range the values have with bounds=(lo, hi).")
     if request.correlation is None:
@@ -165,6 +211,12 @@ def _assumed_group(frame: Any, request: Request, size: int) -> Model:
     if not isinstance(request.correlation, int | float):
         raise QueryError("a series needs one correlation of neighbours, not a range.")
     return GaussianSeries(length=size, correlation=request.correlation, bounds=request.bounds)
+
+
+def _possible(frame: Any, request: Request) -> Sequence[Hashable]:
+    if request.domain is not None:
+        return request.domain
+    return sorted((value for (value,) in contingency(frame, [request.columns])), key=repr)
 
 
 def _release_per(frame: Any, request: Request) -> dict[Hashable, Release]:

@@ -13,8 +13,8 @@ PACKAGE = Path(pdp.__file__).parent
 ORDER = [
     "errors", "cards", "progress", "models", "contributions", "queries", "adversaries", "noise",
     "estimators", "answers", "long_frames", "engines", "baselines", "calibration", "curves",
-    "ledger", "auditing",
-    "explain", "schema", "plan", "report", "verbs", "accessor", "cli",
+    "ledger", "auditing", "explain", "schema", "report", "verbs", "sources", "plan", "accessor",
+    "cli",
 ]  # fmt: skip
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 

@@ -1,15 +1,19 @@
 """What the README says and the command line shows, run as a user would."""
 
+import json
 import re
 import runpy
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 import pdp_calibrate as pdp
 from pdp_calibrate.cli import app
 from pdp_calibrate.cli.ohio import COUNTS, wheeze
+from tests.cli_runs import fine
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -76,6 +80,32 @@ def test_links_lead_somewhere(page):
     assert page == "examples/PROMISES.md" or links
     for link in links:
         assert (place.parent / link).exists(), link
+
+
+def test_the_commands_of_the_readme_run(tmp_path, monkeypatch):
+    """A steward's path from a file to a report, and every other line of that section."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(7)
+    household = np.repeat(np.arange(50), [1, 2, 3, 4, 5] * 10)
+    income = np.round(rng.normal(40_000, 9_000, 150))
+    pd.DataFrame({"household": household, "income": income}).to_csv("people.csv", index=False)
+    mother = rng.integers(0, 2, 100)
+    pd.DataFrame({"mother": mother, "child": mother ^ (rng.random(100) < 0.3)}).astype(int).to_csv(
+        "survey.csv", index=False
+    )
+    section = README.split("## Command line")[1].split("\n## ")[0]
+    blocks = re.findall(r"```sh\n(.*?)```", section, flags=re.DOTALL)
+    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    assert len(lines) >= 8
+    for line in lines:
+        program, words = line.split(maxsplit=1)
+        assert program == "pdp-calibrate"
+        assert fine(words).out
+    report = (tmp_path / "report.html").read_text()
+    assert json.loads((tmp_path / "release.json").read_text())["type"] == "Release"
+    assert "<html" in report
+    to_report = next(n for n, line in enumerate(lines) if "report.html" in line)
+    assert to_report + 1 <= 5
 
 
 def test_the_gate_runs_the_test_command_of_the_readme():

@@ -175,6 +175,35 @@ class JointRelease:
             (value - width, value + width) for value, width in zip(self.values, widths, strict=True)
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the release for JSON; the counts of a histogram are a list."""
+        return {
+            "schema": SCHEMA,
+            "type": "JointRelease",
+            "values": [
+                one if isinstance(one, int | float) else one.to_numpy().tolist()
+                for one in self.values
+            ],
+            "calibration": self.calibration.to_dict(),
+        }
+
+    def to_json(self) -> str:
+        """Return the release as JSON text; `from_json` reads it back."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    @classmethod
+    def from_json(cls, text: str, *, model: Model | None = None) -> JointRelease:
+        """Read a joint release, and prove its calibration again before returning it."""
+        described = parsed(text, "JointRelease")
+        inner = json.dumps(field_of(described, "calibration"))
+        calibration = JointCalibration.from_json(inner, model=model)
+        stored = zip(field_of(described, "values"), calibration.queries, strict=True)
+        values = tuple(
+            labelled(value if isinstance(value, list) else [value], query, calibration.model)
+            for value, query in stored
+        )
+        return cls(values=values, calibration=calibration)
+
     def _repr_html_(self) -> str:
         answers = list(zip(self.calibration.queries, self.values, strict=True))
         return card("JointRelease", [*answers, ("ε", f"{self.calibration.epsilon:.6g}")])

@@ -39,7 +39,7 @@ from pdp_calibrate.engines.problem import split
 from pdp_calibrate.errors import PdpError, QueryError
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of
-from pdp_calibrate.queries import Custom, Query, lower
+from pdp_calibrate.queries import Custom, Histogram, Query, lower
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,5 +288,26 @@ class Release:
         return {"schema": SCHEMA, "type": "Release", "value": value, "calibration": calibration}
 
     def to_json(self) -> str:
-        """Return the release as JSON text."""
+        """Return the release as JSON text; `from_json` reads it back."""
         return json.dumps(self.to_dict(), indent=2)
+
+    @classmethod
+    def from_json(cls, text: str, *, model: Model | None = None) -> Release:
+        """Read a release, and prove its calibration again before returning it.
+
+        `text` is what `to_json` returned; `model` as in `Calibration.from_json`. The index of a
+        release by rows is not stored: its rows are numbered.
+        """
+        described = parsed(text, "Release")
+        inner = json.dumps(field_of(described, "calibration"))
+        calibration = Calibration.from_json(inner, model=model)
+        value = field_of(described, "value")
+        query = calibration.query
+        if isinstance(query, Histogram):
+            rows = value and isinstance(value[0], list)
+            value = pd.DataFrame(value) if rows else labelled(value, query, calibration.model)
+            if rows:
+                value.columns = pd.Index(list(query.of(calibration.model)))
+        elif isinstance(value, list):
+            value = pd.Series(value)
+        return cls(value=value, calibration=calibration)

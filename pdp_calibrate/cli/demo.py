@@ -4,35 +4,45 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
-
-from pdp_calibrate.adversaries import Witness
-from pdp_calibrate.calibration import Calibration, calibrate
+import pdp_calibrate as pdp
+from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.ohio import wheeze
-from pdp_calibrate.engines import leakage
-from pdp_calibrate.engines.paper import unsound_chain_rule_scale
-from pdp_calibrate.errors import PrivacyLeakWarning
-from pdp_calibrate.estimators.table import TableEstimator
-from pdp_calibrate.models import JointTable
-from pdp_calibrate.noise import half_width
-from pdp_calibrate.queries import Count
+from pdp_calibrate.cli.options import AsJson
+from pdp_calibrate.cli.output import print_json
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 EPSILON = 1.0
 
 
-def demo() -> None:
+@command()
+def demo(*, json: AsJson = False) -> None:
     """Show the main job on real answers of 537 children, from data to release."""
-    console = Console(width=88, highlight=False)
     children = wheeze()
-    model = TableEstimator(source="public").fit(children).model_
-    query = Count(values={1})
-    calibration = calibrate(model, query, epsilon=EPSILON)
+    model = pdp.TableEstimator(source="public").fit(children).model_
+    calibration = pdp.calibrate(model, pdp.Count(values={1}), epsilon=EPSILON)
+    release = calibration.release(children)
+    if json:
+        print_json(release.to_dict())
+    else:
+        _tell(len(children), release)
+
+
+def _tell(number: int, release: pdp.Release) -> None:
+    from rich.console import Console
+
+    console = Console(width=88, highlight=False)
+    calibration = release.calibration
+    model = calibration.model
+    if not isinstance(model, pdp.JointTable):
+        raise TypeError  # the demo fits a table
 
     console.rule("The data")
     console.print(
-        f"{len(children)} children in Ohio were asked in four years, at ages 7 to 10, whether they"
+        f"{number} children in Ohio were asked in four years, at ages 7 to 10, whether they"
         " wheeze. We want to publish how many yes answers there were in all, and nobody should be"
         " able to work out any single child's answer."
     )
@@ -55,7 +65,6 @@ def demo() -> None:
         " attacker and every output."
     )
     console.rule("The release")
-    release = calibration.release(children)
     low, high = release.interval(alpha=0.05)
     console.print(
         f"Published: about [bold]{release.value}[/bold] yes answers (95 % sure: {low} to {high})."
@@ -75,7 +84,7 @@ def demo() -> None:
     )
 
 
-def _correlation(model: JointTable) -> str:
+def _correlation(model: pdp.JointTable) -> str:
     last_two = model.probabilities.sum(axis=(0, 1))
     after_no, after_yes = last_two[:, 1] / last_two.sum(axis=1)
     return (
@@ -86,7 +95,7 @@ def _correlation(model: JointTable) -> str:
     )
 
 
-def _adversary(witness: Witness | None) -> str:
+def _adversary(witness: pdp.Witness | None) -> str:
     if witness is None:
         return "Nobody can learn anything."
     if witness.known:
@@ -103,11 +112,15 @@ def _adversary(witness: Witness | None) -> str:
     )
 
 
-def _comparison(model: JointTable, calibration: Calibration) -> Table:
+def _comparison(model: pdp.JointTable, calibration: pdp.Calibration) -> Table:
+    from rich.table import Table
+
+    from pdp_calibrate.noise import half_width
+
     query, baselines = calibration.query, calibration.baselines
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyLeakWarning)
-        chain_rule = unsound_chain_rule_scale(model, query, epsilon=EPSILON)
+        warnings.simplefilter("ignore", pdp.PrivacyLeakWarning)
+        chain_rule = pdp.paper.unsound_chain_rule_scale(model, query, epsilon=EPSILON)
     table = Table()
     table.add_column("method", no_wrap=True)
     for heading in ("scale", "95 % of noise", "true ε", "odds shift", "promise"):
@@ -118,7 +131,7 @@ def _comparison(model: JointTable, calibration: Calibration) -> Table:
         "group privacy": baselines["group"],
         "pdp_calibrate": calibration.scale,
     }.items():
-        leak = leakage(model, query, scale=float(scale or 0))
+        leak = pdp.leakage(model, query, scale=float(scale or 0))
         table.add_row(
             method,
             f"{scale:.2f}",

@@ -44,7 +44,7 @@ def bootstrapped(
     draw = _drawer(fitted, frame)
     rng = np.random.default_rng(seed)
     models = [fitted.model_]
-    with warnings.catch_warnings(), progress(int(draws), "resampling") as show:
+    with warnings.catch_warnings(), progress("resampling", total=int(draws)) as show:
         warnings.simplefilter("ignore", ModelFitWarning)  # the fit itself has warned already
         for done in range(int(draws)):
             models.append(draw(rng))

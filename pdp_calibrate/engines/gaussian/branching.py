@@ -13,6 +13,7 @@ import numpy.typing as npt
 from pdp_calibrate.engines.gaussian.instance import Instance
 from pdp_calibrate.engines.gaussian.regression import regression
 from pdp_calibrate.models.base import FloatArray
+from pdp_calibrate.progress import progress as showing
 
 TOLERANCE = 2e-10  # bounds this close to the best value are closed: still exact to 1e-9
 VISITED_AT_MOST = 2_000_000  # without a deadline the search ends here, with a certified bracket
@@ -191,18 +192,20 @@ def explored(
     widest = _widest(instance.multipliers)
     budget = max(8, int(2e7 / instance.size**3))
     code = frontier.PAUSED
-    while code != frontier.DONE and time.monotonic() <= deadline:
-        if code == frontier.FULL:
-            if 2 * heap.states.nbytes > _MEMORY:
+    with showing("searching adversaries") as show:
+        while code != frontier.DONE and time.monotonic() <= deadline:
+            if code == frontier.FULL:
+                if 2 * heap.states.nbytes > _MEMORY:
+                    break
+                heap = heap.doubled()
+            if progress[frontier.VISITED] > VISITED_AT_MOST:
                 break
-            heap = heap.doubled()
-        if progress[frontier.VISITED] > VISITED_AT_MOST:
-            break
-        code = advance(
-            *arrays, widest, instance.multipliers, instance.fewest, instance.most, tau, incumbent,
-            TOLERANCE, heap.keys, heap.slots, heap.states, heap.owners, progress, best_state,
-            budget,
-        )  # fmt: skip
+            code = advance(
+                *arrays, widest, instance.multipliers, instance.fewest, instance.most, tau,
+                incumbent, TOLERANCE, heap.keys, heap.slots, heap.states, heap.owners, progress,
+                best_state, budget,
+            )  # fmt: skip
+            show(int(progress[frontier.VISITED]))
     upper = progress[frontier.CLOSED]
     if code != frontier.DONE:
         upper = max(upper, heap.keys[0])

@@ -88,7 +88,7 @@ def _search(around: _Search, incumbent: float) -> Outcome:
         key=lambda case: -case[0],
     )
     outcome = NOTHING
-    with progress(len(cases), "comparing adversaries") as show:
+    with progress("comparing adversaries", total=len(cases)) as show:
         for done, (bound, target, unknown) in enumerate(cases):
             if bound <= max(incumbent, outcome.lower) or around.clock.is_over:
                 # Bounds fall from case to case, so this one covers all that follow.

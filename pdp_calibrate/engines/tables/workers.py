@@ -61,7 +61,7 @@ def _in_threads(
     with ThreadPoolExecutor(max_workers=min(2, os.cpu_count() or 1)) as pool:
         futures = [pool.submit(unless_over, task) for task in tasks]
         try:
-            with progress(len(tasks), what) as show:
+            with progress(what, total=len(tasks)) as show:
                 _watch(futures, clock, show)
         except BaseException:
             clock.stop[0] = True  # let the threads end before the error goes on

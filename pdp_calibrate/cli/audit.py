@@ -1,0 +1,70 @@
+"""``pdp-calibrate audit``: attack a release as its worst adversary would."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import pdp_calibrate as pdp
+from pdp_calibrate.cli.command import command
+from pdp_calibrate.cli.options import AsJson
+from pdp_calibrate.cli.output import print_facts, print_json
+
+
+@command(
+    "pdp-calibrate audit calibration.json --draws 20000",
+)
+def audit(
+    *,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A calibration or a release, in JSON.")
+    ],
+    draws: Annotated[int, typer.Option(help="How often the release is run.")] = 100_000,
+    confidence: Annotated[
+        float, typer.Option(help="Probability with which the lower bound holds.")
+    ] = 0.99,
+    seed: Annotated[
+        int | None, typer.Option(help="Of the imagined databases; the noise has none.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Attack a calibrated release with its worst adversary, on imagined data.
+
+    A lower bound above ε would prove the promise broken (exit code 1).
+    """
+    from pdp_calibrate.schema import explainable
+
+    subject = explainable(file)
+    if isinstance(subject, pdp.Ledger):
+        raise pdp.PdpError(f"{file} describes a Ledger; an audit needs a calibration or release.")
+    attacked = (
+        subject.calibration if isinstance(subject, pdp.Release | pdp.JointRelease) else subject
+    )
+    found = pdp.audit(attacked, draws=draws, confidence=confidence, seed=seed)
+    verdict = "BROKEN" if found.is_broken else "no contradiction to the promise"
+    if json:
+        print_json(
+            {
+                "schema": "pdp-calibrate/1",
+                "type": "Audit",
+                "lower_bound": found.lower_bound,
+                "epsilon": found.epsilon,
+                "confidence": found.confidence,
+                "visible": found.visible,
+                "event": found.event.words,
+                "is_broken": found.is_broken,
+            }
+        )
+    else:
+        print_facts(
+            [
+                ("leaks at least", f"{found.lower_bound:.4g} (confidence {confidence:.4g})"),
+                ("promised at most", f"{found.epsilon:.4g}"),
+                ("event", found.event.words),
+                ("verdict", verdict),
+            ]
+        )
+    if found.is_broken:
+        raise typer.Exit(1)

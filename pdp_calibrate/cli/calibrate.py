@@ -1,0 +1,103 @@
+"""``pdp-calibrate calibrate``: the smallest scale that keeps ε."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pdp_calibrate as pdp
+from pdp_calibrate.cli.command import command
+from pdp_calibrate.cli.options import (
+    AsJson,
+    Epsilon,
+    ModelOptions,
+    Out,
+    Prepared,
+    Queries,
+    Report,
+    RowOptions,
+    SearchOptions,
+    prepare,
+)
+from pdp_calibrate.cli.output import (
+    in_words,
+    number,
+    print_facts,
+    print_json,
+    write_json,
+    write_report,
+)
+
+
+@command(
+    'pdp-calibrate calibrate people.csv -q "mean(income)" -e 1 --groups household \\',
+    "    --bounds income=0:100000 --correlation 0:0.4 -o calibration.json",
+    'pdp-calibrate calibrate survey.csv -q "count(mother,child=1)" --kind table',
+    'pdp-calibrate calibrate model.json -q "sum(mother)" -q "sum(child)" -e 0.5',
+)
+def calibrate(
+    *,
+    rows: RowOptions,
+    model: ModelOptions,
+    search: SearchOptions,
+    query: Queries,
+    epsilon: Epsilon = 1.0,
+    output: Out = None,
+    report: Report = None,
+    json: AsJson = False,
+) -> None:
+    """Find the smallest Laplace scale at which nobody learns more than ε.
+
+    FILE holds the rows an answer will be about, or a model. Nothing is released.
+    """
+    about = prepare(rows, model, query, number=search.rows)
+    found = calibrated(about, epsilon, search)
+    if json:
+        print_json(found.to_dict())
+    else:
+        print_facts(facts(found, query))
+    if output is not None:
+        write_json(output, found.to_dict(), quiet=json)
+    if report is not None:
+        write_report(found, report, quiet=json)
+
+
+def calibrated(
+    about: Prepared,
+    epsilon: float,
+    search: SearchOptions,
+    *,
+    adversaries: pdp.Adversaries | None = None,
+) -> pdp.Calibration | pdp.JointCalibration:
+    """Calibrate one query, or several together."""
+    options: dict[str, Any] = {
+        "epsilon": epsilon,
+        "adversaries": search.chosen or adversaries,
+        "rows": about.rows,
+        "time_limit": search.time_limit,
+    }
+    found: pdp.Calibration | pdp.JointCalibration = pdp.calibrate(
+        about.model, about.query, **options
+    )
+    return found
+
+
+def facts(found: pdp.Calibration | pdp.JointCalibration, texts: list[str]) -> list[tuple[str, str]]:
+    """Say what was found, in names and values."""
+    promise = ("leakage", f"{in_words(found.leakage, found.model)} (ε = {found.epsilon:.4g})")
+    if isinstance(found, pdp.JointCalibration):
+        each = zip(texts, found.scales, found.accuracy(), strict=True)
+        return [
+            *(
+                (text, f"scale {number(scale)}, ±{number(wide)} in 95 %")
+                for text, scale, wide in each
+            ),
+            promise,
+        ]
+    law = "whole-number Laplace" if found.is_integer else "Laplace"
+    others = {"plain DP": found.baselines["dp"], "group DP": found.baselines["group"]}
+    return [
+        ("scale", f"{number(found.scale)} ({law})"),
+        ("noise", f"±{number(found.accuracy())} in 95 % of releases"),
+        promise,
+        *((f"scale of {name}", f"{number(scale)}") for name, scale in others.items() if scale),
+    ]

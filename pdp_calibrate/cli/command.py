@@ -1,0 +1,104 @@
+"""What every command shares: options in groups, errors in one line, warnings, exit codes."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import typing
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+import pdp_calibrate as pdp
+
+BAD_INPUT, BUDGET_EXCEEDED = 2, 3
+
+
+def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command of a function; its help ends with the lines of examples.
+
+    A parameter whose type is a dataclass becomes one option for each of its fields. Errors of this
+    library end the command with one line on stderr and exit code 2, or 3 where a budget would be
+    passed; its warnings are one line on stderr each.
+    """
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        hints = typing.get_type_hints(function, include_extras=True)
+        groups: dict[str, tuple[type, list[str]]] = {}
+        parameters: list[inspect.Parameter] = []
+        for name, parameter in inspect.signature(function).parameters.items():
+            kind = hints[name]
+            if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+                fields = _options_of(kind)
+                groups[name] = kind, [field.name for field in fields]
+                parameters += fields
+            else:
+                parameters.append(parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY))
+
+        @functools.wraps(function)
+        def run(**given: Any) -> None:
+            grouped = {
+                name: kind(**{field: given.pop(field) for field in fields})
+                for name, (kind, fields) in groups.items()
+            }  # a group may be called as one of its fields
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what libraries say among themselves
+                for ours in (pdp.PrivacyLeakWarning, pdp.ModelFitWarning):
+                    warnings.simplefilter("always", ours)
+                warnings.showwarning = _warn
+                _reporting_errors(lambda: function(**given, **grouped))
+
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        run.__doc__ = help_text(inspect.getdoc(function) or "", *examples)
+        return run
+
+    return decorate
+
+
+def help_text(words: str, *examples: str) -> str:
+    """Put paragraphs on one line each, for the terminal to wrap; keep the lines of examples."""
+    paragraphs = [" ".join(one.split()) for one in words.split("\n\n")]
+    kept = ["\b", *(line.replace("[", "\\[") for line in examples)]  # [ would begin a style
+    return "\n\n".join([*paragraphs, "\n".join(kept)] if examples else paragraphs)
+
+
+def _options_of(kind: type) -> list[inspect.Parameter]:
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=(
+                inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
+            ),
+            annotation=hints[field.name],
+        )
+        for field in dataclasses.fields(kind)
+    ]
+
+
+def _reporting_errors(work: Callable[[], None]) -> None:
+    try:
+        work()
+    except pdp.PdpError as error:
+        _complain(str(error), error)
+        code = BUDGET_EXCEEDED if isinstance(error, pdp.BudgetExceededError) else BAD_INPUT
+        raise typer.Exit(code) from None
+    except OSError as error:
+        _complain(f"{error.filename or 'a file'}: {error.strerror or type(error).__name__}", error)
+        raise typer.Exit(BAD_INPUT) from None
+
+
+def _complain(message: str, error: Exception) -> None:
+    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    picture = getattr(error, "picture", None)
+    if picture:
+        typer.echo(picture, err=True)
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    typer.echo(f"warning: {' '.join(str(message).split())}", err=True)

@@ -1,0 +1,33 @@
+"""``pdp-calibrate explain``: a calibration in plain words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import pdp_calibrate as pdp
+from pdp_calibrate.cli.command import command
+from pdp_calibrate.cli.options import AsJson
+from pdp_calibrate.cli.output import print_json
+
+
+@command(
+    "pdp-calibrate explain release.json",
+)
+def explain(
+    *,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A calibration, release or ledger, in JSON.")
+    ],
+    json: AsJson = False,
+) -> None:
+    """Say in plain words what was calibrated, against whom, and at what cost."""
+    from pdp_calibrate.schema import explainable
+
+    words = pdp.explain(explainable(file))
+    if json:
+        print_json({"schema": "pdp-calibrate/1", "type": "Explanation", "text": words})
+    else:
+        typer.echo(words)

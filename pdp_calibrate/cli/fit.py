@@ -1,0 +1,65 @@
+"""``pdp-calibrate fit``: a model file from rows, or from an assumption about them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import pdp_calibrate as pdp
+from pdp_calibrate.cli.command import command
+from pdp_calibrate.cli.options import AsJson, ModelOptions, Out, RowOptions
+from pdp_calibrate.cli.output import print_facts, print_json, write_json
+
+_HOW_TO_WRITE = (
+    "a model learned from private rows is itself secret, so it is not written to a file. Say"
+    " --public if the rows are public, --epsilon to learn under differential privacy, or"
+    " --correlation to assume instead of learning; `calibrate` and `release` learn with --kind and"
+    " keep the model to themselves."
+)
+
+
+@command(
+    "pdp-calibrate fit survey.csv --kind table --columns mother,child --public -o model.json",
+    "pdp-calibrate fit people.csv --kind groups --groups household --value income \\",
+    "    --bounds 0:100000 --correlation 0:0.4 -o model.json",
+)
+def fit(
+    *,
+    rows: RowOptions,
+    model: ModelOptions,
+    value: Annotated[
+        str | None, typer.Option(help="The column of values of a table with a row per value.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Learn under differential privacy with this budget.")
+    ] = None,
+    output: Out = None,
+    json: AsJson = False,
+) -> None:
+    """Learn how values hang together, or assume it, and write the model to a file.
+
+    Private rows need --epsilon: a model learned from them is itself secret.
+    """
+    from pdp_calibrate.plan.asking import assumed_model
+
+    settings = model.settings(epsilon=epsilon, value=value)
+    if settings.file is not None:
+        raise pdp.PdpError("fit makes a model: leave --model out.")
+    if settings.kind is None:
+        raise pdp.PdpError("say what to learn: --kind table, gaussian, groups, chain or series.")
+    if settings.learns and not settings.public and epsilon is None:
+        raise pdp.PdpError(_HOW_TO_WRITE)
+    frame = rows.source.read()
+    found = settings.learned(frame) if settings.learns else assumed_model(frame, settings)
+    if json:
+        print_json(found.to_dict())
+    else:
+        print_facts(
+            [
+                ("model", f"{type(found).__name__}, {found.provenance}"),
+                ("tuples", f"{sum(found.copies):,} in {found.instances:,} independent groups"),
+            ]
+        )
+    if output is not None:
+        write_json(output, found.to_dict(), quiet=json)

@@ -1,0 +1,62 @@
+"""``pdp-calibrate leakage``: what noise of a given scale leaks, and to whom."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import pdp_calibrate as pdp
+from pdp_calibrate.cli.command import command
+from pdp_calibrate.cli.options import (
+    AsJson,
+    ModelOptions,
+    Queries,
+    RowOptions,
+    SearchOptions,
+    prepare,
+)
+from pdp_calibrate.cli.output import described_leakage, in_words, print_facts, print_json
+
+
+@command(
+    'pdp-calibrate leakage model.json -q "sum()" --scale 1',
+    'pdp-calibrate leakage people.csv -q "sum(income)" --scale 100000 --groups household \\',
+    "    --bounds income=0:100000 --correlation 0:0.4",
+)
+def leakage(
+    *,
+    rows: RowOptions,
+    model: ModelOptions,
+    search: SearchOptions,
+    query: Queries,
+    scale: Annotated[float, typer.Option(help="The Laplace scale λ of every answer.")],
+    json: AsJson = False,
+) -> None:
+    """Measure what Laplace noise of a given scale leaks to the worst adversary."""
+    about = prepare(rows, model, query, number=search.rows)
+    if about.model.provenance == "private":
+        typer.echo(
+            "warning: the model was learned from private rows, so this number depends on them:"
+            " keep it to yourself.",
+            err=True,
+        )
+    found = pdp.leakage(
+        about.model,
+        about.query,
+        scale=scale,
+        adversaries=search.chosen,
+        rows=about.rows,
+        time_limit=search.time_limit,
+    )
+    if json:
+        print_json(
+            {
+                "schema": "pdp-calibrate/1",
+                "type": "Leakage",
+                "scale": found.scale,
+                "leakage": described_leakage(found, about.model),
+            }
+        )
+    else:
+        print_facts([("scale", f"{scale:.6g}"), ("leakage", in_words(found, about.model))])

@@ -1,0 +1,138 @@
+"""``pdp-calibrate ledger``: one budget for all releases about the same people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import pdp_calibrate as pdp
+from pdp_calibrate.cli.command import command
+from pdp_calibrate.cli.options import AsJson, SearchOptions
+from pdp_calibrate.cli.output import print_facts, print_json, print_table
+
+ledger_app = typer.Typer(
+    help="Keep one budget for all releases about the same people: create, show, history, charge,"
+    " draw. Use it with `release --ledger`.",
+    no_args_is_help=True,
+)
+Book = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.")]
+
+
+@ledger_app.command()
+@command(
+    "pdp-calibrate ledger create budget.json --model model.json --epsilon 2",
+)
+def create(
+    *,
+    ledger: Book,
+    search: SearchOptions,
+    model: Annotated[Path, typer.Option(help="The model of the people, in JSON, from `fit`.")],
+    epsilon: Annotated[
+        float, typer.Option("--epsilon", "-e", help="What everything together may leak.")
+    ],
+    draw: Annotated[str, typer.Option(help="What to call this draw of the data.")] = "first",
+    json: AsJson = False,
+) -> None:
+    """Begin a ledger.
+
+    One ledger is about one table of people and, with a row per value, one column of it.
+    """
+    from pdp_calibrate.plan.settings import read_model
+
+    book = pdp.Ledger(
+        read_model(model), epsilon=epsilon, path=ledger, adversaries=search.chosen, draw=draw
+    )
+    _print_status(book, json=json)
+
+
+@ledger_app.command()
+@command(
+    "pdp-calibrate ledger show budget.json",
+)
+def show(*, ledger: Book, json: AsJson = False) -> None:
+    """Say what is spent and what is left."""
+    _print_status(_open(ledger), json=json)
+
+
+@ledger_app.command()
+@command(
+    "pdp-calibrate ledger history budget.json",
+)
+def history(*, ledger: Book, json: AsJson = False) -> None:
+    """List everything that was released; no answers."""
+    entries = _open(ledger).history
+    if json:
+        print_json([entry.to_dict() for entry in entries])
+        return
+    print_table(
+        ["when (UTC)", "draw", "what", "ε alone", "spent"],
+        (
+            (
+                entry.at[:19],
+                entry.draw,
+                ", ".join(type(query).__name__ for query in entry.queries) or entry.kind,
+                f"{entry.epsilon or entry.dp_epsilon or 0:.4g}",
+                f"{entry.spent:.4g}",
+            )
+            for entry in entries
+        ),
+    )
+
+
+@ledger_app.command()
+@command(
+    'pdp-calibrate ledger charge budget.json 0.1 --note "table 3, other tool"',
+)
+def charge(
+    *,
+    ledger: Book,
+    dp_epsilon: Annotated[float, typer.Argument(help="Its plain-DP budget.")],
+    note: Annotated[str, typer.Option(help="What to write beside it.")] = "",
+    neighbours: Annotated[
+        str, typer.Option(help="What its budget counts: substitution, or add-remove.")
+    ] = "substitution",
+    json: AsJson = False,
+) -> None:
+    """Account for an outside mechanism by its plain-DP budget, before it is run."""
+    book = _open(ledger)
+    book.charge(dp_epsilon, neighbours=neighbours, note=note)
+    _print_status(book, json=json)
+
+
+@ledger_app.command()
+@command(
+    "pdp-calibrate ledger draw budget.json 2026-11",
+)
+def draw(
+    *,
+    ledger: Book,
+    name: Annotated[str, typer.Argument(help="Its name, such as 2026-11.")],
+    json: AsJson = False,
+) -> None:
+    """Turn to a new, independent draw of the data, with a budget of its own."""
+    book = _open(ledger)
+    book.new_draw(name)
+    _print_status(book, json=json)
+
+
+def _open(path: Path) -> pdp.Ledger:
+    return pdp.Ledger.open(path)
+
+
+def _print_status(book: pdp.Ledger, *, json: bool) -> None:
+    status: dict[str, Any] = {
+        "epsilon": book.epsilon,
+        "spent": book.spent,
+        "remaining": book.remaining,
+        "draw": book.draw,
+        "entries": len(book.history),
+    }
+    if json:
+        print_json({"schema": "pdp-calibrate/1", "type": "LedgerStatus"} | status)
+    else:
+        print_facts(
+            (name, f"{value:.6g}" if isinstance(value, float) else str(value))
+            for name, value in status.items()
+        )

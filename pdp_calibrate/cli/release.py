@@ -1,0 +1,130 @@
+"""``pdp-calibrate release``: a noisy answer about the rows of a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import pdp_calibrate as pdp
+from pdp_calibrate.cli.calibrate import calibrated
+from pdp_calibrate.cli.command import command
+from pdp_calibrate.cli.options import (
+    AsJson,
+    Epsilon,
+    LedgerFile,
+    ModelOptions,
+    Out,
+    Report,
+    RowOptions,
+    SearchOptions,
+    prepare,
+)
+from pdp_calibrate.cli.output import (
+    number,
+    print_facts,
+    print_json,
+    say,
+    write_json,
+    write_report,
+)
+
+
+@command(
+    'pdp-calibrate release people.csv -q "mean(income)" -e 1 --groups household \\',
+    "    --bounds income=0:100000 --correlation 0:0.4 -o release.json",
+    'pdp-calibrate release people.csv -q "mean(income)" -e 0.5 --groups household \\',
+    "    --ledger budget.json",
+)
+def release(
+    *,
+    rows: RowOptions,
+    model: ModelOptions,
+    search: SearchOptions,
+    query: Annotated[
+        list[str], typer.Option("--query", "-q", help="As in `calibrate`: mean(income), …")
+    ] = [],  # noqa: B006 - typer copies it
+    epsilon: Epsilon = 1.0,
+    calibration: Annotated[
+        Path | None,
+        typer.Option(help="Instead of a query, a calibration from `calibrate -o`."),
+    ] = None,
+    value: Annotated[
+        str | None,
+        typer.Option(help="With --calibration and a row per value: the column of values."),
+    ] = None,
+    ledger: LedgerFile = None,
+    output: Out = None,
+    report: Report = None,
+    json: AsJson = False,
+) -> None:
+    """Calibrate and release: print a noisy answer about the rows.
+
+    A second release about the same people leaks more, and not simply the sum: with --ledger one
+    budget holds for all of them, and what would pass it is refused (exit code 3).
+    """
+    from pdp_calibrate.plan.running import released
+
+    if rows.stored_model is not None:
+        raise pdp.PdpError("a release needs rows, not a model: name a data file.")
+    if bool(query) == (calibration is not None):
+        raise pdp.PdpError("a release needs either a --query or a --calibration.")
+    book = None if ledger is None else pdp.Ledger.open(ledger)
+    if calibration is None:
+        about = prepare(rows, model, query, ledger=book)
+        adversaries = None if book is None else book.adversaries
+        found = released(
+            calibrated(about, epsilon, search, adversaries=adversaries),
+            about.frame,
+            about.asked,
+            about.settings,
+            ledger=book,
+        )
+    else:
+        found = _stored(calibration).release(
+            rows.source.read(), value=value, by=model.groups, order_by=model.order_by, ledger=book
+        )
+    if json:
+        print_json(found.to_dict())
+    else:
+        print_facts(_facts(found, query or ["answer"]))
+        if book is not None:
+            say(f"Budget: {book.spent:.4g} of {book.epsilon:.4g} spent.")
+    if output is not None:
+        write_json(output, found.to_dict(), quiet=json)
+    if report is not None:
+        write_report(found, report, ledger=book, quiet=json)
+
+
+def _stored(path: Path) -> pdp.Calibration | pdp.JointCalibration:
+    from pdp_calibrate.schema import load
+
+    found = load(path)
+    if not isinstance(found, pdp.Calibration | pdp.JointCalibration):
+        raise pdp.PdpError(f"{path} describes a {type(found).__name__}, not a calibration.")
+    queries = [found.query] if isinstance(found, pdp.Calibration) else found.queries
+    if found.model.is_continuous and not all(getattr(one, "clamp", True) for one in queries):
+        raise pdp.PdpError(
+            f"{path} was calibrated without clamping; the command line always clamps. Calibrate"
+            " again, or release from Python."
+        )
+    return found
+
+
+def _facts(found: pdp.Release | pdp.JointRelease, texts: list[str]) -> list[tuple[str, str]]:
+    """Say what came out, and how far off it may be."""
+    if isinstance(found, pdp.Release):
+        answers = [(found.value, found.calibration.accuracy())]
+    else:
+        answers = list(zip(found.values, found.calibration.accuracy(), strict=True))
+    names = (
+        texts if len(texts) == len(answers) else [f"answer {n + 1}" for n in range(len(answers))]
+    )
+    return [
+        *(
+            (name, f"{number(value)}   (±{number(wide)} in 95 % of releases)")
+            for name, (value, wide) in zip(names, answers, strict=True)
+        ),
+        ("epsilon", f"{found.calibration.epsilon:.4g}"),
+    ]

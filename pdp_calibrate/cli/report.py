@@ -1,0 +1,42 @@
+"""``pdp-calibrate report``: a page to hand on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import pdp_calibrate as pdp
+from pdp_calibrate.cli.command import command
+from pdp_calibrate.cli.options import AsJson
+from pdp_calibrate.cli.output import print_json, write_report
+
+
+@command(
+    "pdp-calibrate report release.json -o report.html",
+)
+def report(
+    *,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A calibration, release or ledger, in JSON.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.")] = Path(
+        "report.html"
+    ),
+    ledger: Annotated[
+        Path | None, typer.Option(help="Show this ledger's history in the report too.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Write an HTML report: the guarantee, its assumptions, the worst adversary, the cost.
+
+    One file, no network; never a true answer or a raw record.
+    """
+    from pdp_calibrate.schema import explainable
+
+    found = explainable(file)
+    book = None if ledger is None else pdp.Ledger.open(ledger)
+    write_report(found, output, ledger=book, quiet=json)
+    if json:
+        print_json({"schema": "pdp-calibrate/1", "type": "Report", "path": str(output)})

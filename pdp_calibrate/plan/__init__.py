@@ -1,0 +1,14 @@
+"""Plans: data, model, queries and budget in one file, run without questions."""
+
+from pdp_calibrate.plan.reading import Plan, PlannedQuery, read_plan
+from pdp_calibrate.plan.running import Outcome, PlannedRelease, check_plan, run_plan
+
+__all__ = [
+    "Outcome",
+    "Plan",
+    "PlannedQuery",
+    "PlannedRelease",
+    "check_plan",
+    "read_plan",
+    "run_plan",
+]

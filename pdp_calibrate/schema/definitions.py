@@ -1,0 +1,204 @@
+"""One JSON Schema (draft 2020-12) for every object: models, calibrations, releases, ledgers, plans.
+
+Objects may hold further fields; a plan may not, since a misspelt line of a plan must not be passed
+over in silence.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pdp_calibrate.models.base import SCHEMA
+from pdp_calibrate.schema.families import FAMILIES
+from pdp_calibrate.schema.parts import (
+    CELL,
+    COUNT,
+    NAMES,
+    NUMBER,
+    POSITIVE,
+    TEXT,
+    Schema,
+    anything_of,
+    described,
+    items,
+    nullable,
+    one_of,
+    record,
+    ref,
+)
+from pdp_calibrate.schema.plans import PLAN
+
+_ADVERSARIES = described(
+    "Who may attack: all sets of so many known tuples, or one adversary by name.",
+    anything_of(
+        record(at_least=nullable(COUNT), at_most=nullable(COUNT)),
+        record(target=CELL, known=NAMES),
+    ),
+)
+_OVER = nullable(NAMES)
+_QUERY = described(
+    "What is asked; `over` names the tuples that enter, null for all.",
+    anything_of(
+        record(type=one_of("Sum", "Mean"), over=_OVER, clamp={"type": "boolean"}),
+        record(
+            type=one_of("Linear"),
+            clamp={"type": "boolean"},
+            by=one_of("name", "position"),
+            weights=items(anything_of(NUMBER, {"type": "array", "prefixItems": [CELL, NUMBER]})),
+        ),
+        record(type=one_of("Count"), over=_OVER, values=items(CELL)),
+        record(type=one_of("Histogram"), over=_OVER, categories=nullable(items(CELL))),
+        record(type=one_of("Custom"), over=_OVER, table=items({"type": "array"})),
+    ),
+)
+_WITNESS = described(
+    "The adversary, secrets and output that attain a leakage. Nothing of the data.",
+    record(
+        target=CELL,
+        known=items({"type": "array", "minItems": 2, "maxItems": 2}),
+        secrets={"type": "array", "minItems": 2, "maxItems": 2},
+        output=described("A number, a tuple of them, or ±inf, as text.", TEXT),
+    ),
+)
+_BRACKET = described(
+    "A certified bracket of the leakage; for a private model the upper end alone.",
+    record(value={"type": "number", "minimum": 0})
+    | {"properties": {
+        "value": {"type": "number", "minimum": 0},
+        "lower": NUMBER,
+        "witness": nullable(ref("Witness")),
+    }},
+)  # fmt: skip
+_CALIBRATED: dict[str, Schema] = {
+    "epsilon": described("Nobody learns more, from this one release.", POSITIVE),
+    "rows": described("Number of independent instances that one answer is about.", COUNT),
+    "adversaries": ref("Adversaries"),
+    "model": ref("Model"),
+    "leakage": ref("Bracket"),
+}
+_ANSWER = described(
+    "A noisy answer; for a histogram, or a release row by row, a list.",
+    {"type": ["number", "array"]},
+)
+_ENTRY = described(
+    "One line of a ledger: what was released, never what came out.",
+    record(
+        draw=TEXT,
+        kind=one_of("release", "charge", "estimation"),
+        at=described("When, UTC, ISO 8601.", TEXT),
+        spent=described("The joint leakage of the draw so far.", NUMBER),
+        method=described("The bound in force.", TEXT),
+        note=TEXT,
+    )
+    | {
+        "if": {"properties": {"kind": {"const": "release"}}},
+        "then": record(
+            queries=items(ref("Query")), scales=items(POSITIVE), rows=COUNT, epsilon=POSITIVE
+        ),
+        "else": record(dp_epsilon=NUMBER),
+    },
+)
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of everything that this library writes, and of plans.
+
+    Examples
+    --------
+    >>> sorted(json_schema()["$defs"])[:4]
+    ['Adversaries', 'Audit', 'BinaryGroup', 'Blocks']
+    """
+    models = {name: _family(name, words, fields) for name, (words, fields) in FAMILIES.items()}
+    objects = {
+        "Calibration": _object(
+            "Calibration",
+            "A proved Laplace scale for one release.",
+            scale=described("The Laplace scale λ.", POSITIVE),
+            noise=one_of("Laplace", "discrete Laplace"),
+            query=ref("Query"),
+            **_CALIBRATED,
+        ),
+        "JointCalibration": _object(
+            "JointCalibration",
+            "Proved Laplace scales for several answers released together.",
+            scales=items(POSITIVE),
+            queries=items(ref("Query")),
+            **_CALIBRATED,
+        ),
+        "Release": _object(
+            "Release",
+            "A noisy answer and how it was made; never the true answer.",
+            value=_ANSWER,
+            calibration=ref("Calibration"),
+        ),
+        "JointRelease": _object(
+            "JointRelease",
+            "Noisy answers released together.",
+            values=items(_ANSWER),
+            calibration=ref("JointCalibration"),
+        ),
+        "Ledger": _object(
+            "Ledger",
+            "A budget for all releases about the same people.",
+            epsilon=described("What everything together may leak, per draw.", POSITIVE),
+            adversaries=ref("Adversaries"),
+            model=ref("Model"),
+            draws=items(TEXT),
+            entries=items(ref("Entry")),
+        ),
+        "Leakage": _object(
+            "Leakage",
+            "What a release at a given scale leaks.",
+            scale={"type": ["number", "array"]},
+            leakage=ref("Bracket"),
+        ),
+        "Audit": _object(
+            "Audit",
+            "What an attack on a real release proved.",
+            lower_bound=NUMBER,
+            epsilon=nullable(NUMBER),
+            confidence=NUMBER,
+            is_broken={"type": "boolean"},
+        ),
+        "Outcome": _object(
+            "Outcome",
+            "What running a plan released, and what is left of its budget.",
+            releases=items(record(name=TEXT, query=TEXT, release=ref("Release"))),
+            budget=record(epsilon=POSITIVE, spent=NUMBER, remaining=NUMBER, draw=TEXT),
+        ),
+    }
+    parts = {
+        "Adversaries": _ADVERSARIES,
+        "Query": _QUERY,
+        "Witness": _WITNESS,
+        "Bracket": _BRACKET,
+        "Entry": _ENTRY,
+        "Model": described("How the tuples hang together.", anything_of(*map(ref, models))),
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "urn:pdp-calibrate:1",
+        "title": "Everything that pdp_calibrate writes to JSON, and plans",
+        "anyOf": [ref("Model"), *map(ref, objects), ref("Plan")],
+        "$defs": models | objects | parts | {"Plan": PLAN},
+    }
+
+
+def _object(kind: str, words: str, **fields: Schema) -> Schema:
+    return described(words, record(schema={"const": SCHEMA}, type={"const": kind}, **fields))
+
+
+def _family(kind: str, words: str, fields: dict[str, Schema]) -> Schema:
+    """Describe a family of models: with its numbers, or private and without them."""
+    head = record(
+        schema={"const": SCHEMA},
+        type={"const": kind},
+        names=NAMES,
+        provenance=one_of("assumed", "public", "dp", "private"),
+    )
+    withheld = {"not": {"anyOf": [{"required": [name]} for name in fields]}}
+    return described(words, head) | {
+        "if": {"properties": {"provenance": {"const": "private"}}},
+        "then": withheld,
+        "else": anything_of(record(**fields), record(digest=TEXT)),
+    }

@@ -1,0 +1,153 @@
+"""Plans: everything in one file, run without a question, all of it or nothing."""
+
+import json
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+
+import pdp_calibrate as pdp
+from pdp_calibrate.plan import check_plan
+from tests.cli_runs import fine, refused
+
+VALIDATOR = jsonschema.Draft202012Validator(pdp.json_schema())
+PLAN = """
+[data]
+file = "people.csv"
+groups = "household"
+
+[model]
+bounds = {income = [0, 100]}
+correlation = [0, 0.4]
+
+[budget]
+epsilon = 2.0
+ledger = "budget.json"
+
+[[queries]]
+name = "mean income"
+query = "mean(income)"
+epsilon = 0.5
+
+[[queries]]
+query = "sum(income)"
+epsilon = 0.5
+
+[output]
+releases = "out.json"
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path):
+    rng = np.random.default_rng(2)
+    household = np.repeat(np.arange(30), [1, 2, 3] * 10)
+    income = np.round(rng.normal(40, 15, len(household)), 1)
+    pd.DataFrame({"household": household, "income": income, "age": 30}).to_csv(
+        tmp_path / "people.csv", index=False
+    )
+    (tmp_path / "plan.toml").write_text(PLAN)
+    return tmp_path
+
+
+def write(folder, old, new):
+    assert old in PLAN
+    (folder / "plan.toml").write_text(PLAN.replace(old, new))
+
+
+def test_a_plan_runs_from_anywhere_and_is_charged_to_its_ledger(folder):
+    outcome = fine(f"plan {folder}/plan.toml --json").json
+    VALIDATOR.validate(outcome)
+    assert json.loads((folder / "out.json").read_text()) == outcome
+    assert [one["name"] for one in outcome["releases"]] == ["mean income", "sum(income)"]
+    ledger = pdp.Ledger.open(folder / "budget.json")
+    assert outcome["budget"]["spent"] == ledger.spent == pytest.approx(1, abs=1e-6)
+    assert len(ledger.history) == 2
+    income = pd.read_csv(folder / "people.csv")["income"]
+    for one, truth in zip(outcome["releases"], [income.mean(), income.sum()], strict=True):
+        calibration = pdp.Release.from_json(json.dumps(one["release"])).calibration
+        assert calibration.epsilon == 0.5
+        assert abs(one["release"]["value"] - truth) < calibration.accuracy(alpha=1e-6)
+
+
+def test_nothing_is_released_if_not_all_fits(folder):
+    write(folder, "epsilon = 2.0", "epsilon = 0.9")
+    assert "Nothing was released" in refused(f"plan {folder}/plan.toml", code=3)
+    assert pdp.Ledger.open(folder / "budget.json").history == ()
+    assert not (folder / "out.json").exists()
+
+
+def test_a_second_run_goes_on_with_the_budget_and_a_new_draw_has_its_own(folder):
+    for _ in range(2):
+        fine(f"plan {folder}/plan.toml")
+    assert "to 3, above the budget 2" in refused(f"plan {folder}/plan.toml", code=3)
+    write(folder, "epsilon = 2.0", 'epsilon = 2.0\ndraw = "next"')
+    for _ in range(2):
+        fine(f"plan {folder}/plan.toml")
+    refused(f"plan {folder}/plan.toml", code=3)
+    history = pdp.Ledger.open(folder / "budget.json").history
+    assert [entry.draw for entry in history] == ["first"] * 4 + ["next"] * 4
+
+
+def test_a_ledger_with_another_budget_or_model_is_refused(folder):
+    fine(f"plan {folder}/plan.toml")
+    write(folder, "epsilon = 2.0", "epsilon = 3.0")
+    assert "has budget 2" in refused(f"plan {folder}/plan.toml")
+    write(folder, "[0, 0.4]", "[0, 0.5]")
+    assert "not the one" in refused(f"plan {folder}/plan.toml")
+
+
+def test_checking_releases_and_writes_nothing(folder):
+    before = set(folder.iterdir())
+    words = fine(f"plan {folder}/plan.toml --check").out
+    assert "mean income" in words
+    assert set(folder.iterdir()) == before
+    found = fine(f"plan {folder}/plan.toml --check --json").json
+    wanted = check_plan(pdp.read_plan(folder / "plan.toml"))
+    assert [one["scale"] for one in found] == [one.scale for one in wanted]
+
+
+def test_two_columns_of_the_same_people_need_one_model(folder):
+    write(folder, '"sum(income)"', '"sum(age)"')
+    assert "different columns" in refused(f"plan {folder}/plan.toml")
+    write(folder, '"sum(income)"', '"count(income=1)"')
+    assert "a correlation says nothing about counts" in refused(f"plan {folder}/plan.toml")
+
+
+def test_a_plan_may_learn_and_may_limit_adversaries(folder):
+    wide = pd.DataFrame({"mother": [0, 0, 1, 1, 1] * 20, "child": [0, 1, 1, 1, 0] * 20})
+    wide.to_parquet(folder / "wide.parquet")
+    (folder / "wide.toml").write_text(
+        """
+        [data]
+        sql = "select mother, child from read_parquet('FOLDER/wide.parquet')"
+        [model]
+        kind = "table"
+        public = true
+        smoothing = 1.0
+        [budget]
+        epsilon = 1.5
+        adversaries = "weakest"
+        time_limit = 30
+        [[queries]]
+        query = "histogram(child)"
+        epsilon = 0.5
+        [[queries]]
+        query = "sum(mother, child)"
+        epsilon = 0.5
+        """.replace("FOLDER", str(folder))
+    )
+    plan = pdp.read_plan(folder / "wide.toml")
+    outcome = pdp.run_plan(plan)
+    model = pdp.TableEstimator(source="public", smoothing=1.0).fit(wide).model_
+    assert outcome.ledger.model == model
+    assert outcome.ledger.adversaries == pdp.Adversaries.weakest()
+    assert outcome.releases[0].release.value.index.tolist() == [0, 1]
+    assert outcome.ledger.spent <= 1.5
+
+
+def test_a_plan_may_take_the_model_of_its_ledger(folder):
+    fine(f"plan {folder}/plan.toml")
+    write(folder, "[model]\nbounds = {income = [0, 100]}\ncorrelation = [0, 0.4]\n", "")
+    assert fine(f"plan {folder}/plan.toml --json").json["budget"]["spent"] <= 2
