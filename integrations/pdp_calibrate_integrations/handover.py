@@ -91,7 +91,7 @@ def with_room(calibration: Calibration, room: float) -> Calibration:
     target = calibration.epsilon - room
     if calibration.leakage.value <= target:
         return calibration
-    for step in range(_STEPS):
+    for step in range(_STEPS if target > 0 else 0):
         factor = 1 + 2.0 ** (2 * step) * max(room / calibration.epsilon, 2.0**-50)
         larger = dataclasses.replace(calibration, scale=calibration.scale * factor, epsilon=target)
         try:
