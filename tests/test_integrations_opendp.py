@@ -42,13 +42,13 @@ def test_noise_has_the_calibrated_scale(make):
     whole = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
     drawn = make(*whole, cal)([3] * DRAWS)
     assert_discrete_laplace(np.array(drawn) - 3, cal.scale)
-    cal = pdp.calibrate(HEIGHTS, pdp.Mean(), epsilon=0.7)
+    cal = pdp.calibrate(HEIGHTS, pdp.Mean(clamp=True), epsilon=0.7)
     real = dp.vector_domain(dp.atom_domain(T="f64", nan=False)), dp.l1_distance(T="f64")
     assert_laplace(np.array(make(*real, cal)([70.0] * DRAWS)) - 70.0, cal.scale)
 
 
 def test_numbers_one_by_one_have_the_same_noise():
-    cal = pdp.calibrate(HEIGHTS, pdp.Mean(), epsilon=0.7)
+    cal = pdp.calibrate(HEIGHTS, pdp.Mean(clamp=True), epsilon=0.7)
     measurement = plugin.make_pdp_laplace(*REAL, cal)
     assert_laplace([measurement(0.0) for _ in range(2500)], cal.scale)
 
@@ -89,7 +89,7 @@ def test_chained_with_opendps_own_sum():
 
 
 def test_the_rounding_of_a_float_sum_is_charged():
-    cal = pdp.calibrate(HEIGHTS, pdp.Sum(), epsilon=1.0)
+    cal = pdp.calibrate(HEIGHTS, pdp.Sum(clamp=True), epsilon=1.0)
     chain = people(size=3, bounds=(50.0, 80.0)) >> dp.t.then_sum()
     moved = chain.map(2)
     assert moved > 30.0
@@ -150,8 +150,22 @@ def test_features_are_the_users_to_enable():
 
 def test_an_answer_that_is_not_whole_is_not_rounded_before_the_noise():
     cal = pdp.calibrate(TWINS, pdp.Mean(), epsilon=1.0)
-    with pytest.raises(pdp.QueryError, match="no whole number"):
-        plugin.make_pdp_laplace(*WHOLE, cal)
+    short = dp.atom_domain(T="f32", nan=False), dp.absolute_distance(T="f32")
+    for space in (WHOLE, short):
+        with pytest.raises(pdp.QueryError, match="not covered"):
+            plugin.make_pdp_laplace(*space, cal)
+
+
+def test_sums_of_opendp_clamp_so_the_calibration_must():
+    cal = pdp.calibrate(HEIGHTS, pdp.Sum(), epsilon=1.0)
+    for make in (plugin.make_pdp_laplace, plugin.make_pdp_and_dp_laplace):
+        with pytest.raises(pdp.UnsupportedQueryError, match="clamp=True"):
+            make(*REAL, cal)
+    total = pl.col("x").dp.sum((50.0, 80.0), scale=2 * cal.scale)
+    with pytest.raises(pdp.UnsupportedQueryError, match="clamp=True"):
+        plugin.make_pdp_lazyframe(
+            frame_domain(dp.atom_domain(T="f64", nan=False)), dp.symmetric_distance(), total, cal
+        )
 
 
 def frame_domain(kind, *, invariant="lengths"):
@@ -215,7 +229,7 @@ def test_an_audit_stays_below_epsilon():
         query=pdp.Sum(),
         scale=cal.scale,
         epsilon=1.0,
-        draws=5000,
+        draws=4000,
         confidence=1 - 1e-6,
         seed=1,
     )

@@ -40,6 +40,9 @@ GRID_ROUNDING = 2.0**-38
 Answers move by at most half a step each, which costs one step over the scale (the step is the next
 power of two above 2^-40 scales); twice as much is left free.
 """
+VALUES_COVERED = 10_000
+"""Room for adding up real numbers one by one covers so many values, or `rows` times the tuples."""
+_UNIT_ROUNDOFF = 2.0**-53
 _STEPS = 16
 
 
@@ -134,8 +137,31 @@ def checked_ledger(model: Model, ledger: Ledger | None) -> None:
         raise LedgerError("the budget is for another model than the ledger's.")
 
 
+def check_clamped(calibration: Calibration) -> None:
+    """Refuse a proof about values as they are where the library clamps them first.
+
+    Clamping is another function of the data, and for Gaussian models it can leak more.
+    """
+    if calibration.contributions.real and not calibration.contributions.clamped:
+        raise UnsupportedQueryError(
+            "the library clamps values to their bounds before it adds them, and the calibration is"
+            " for values that are not: calibrate the query with clamp=True."
+        )
+
+
+def summing_room(calibration: Calibration) -> float:
+    """Bound what it costs that a library adds real numbers one by one, each time rounding."""
+    if calibration.is_integer:
+        return 0.0
+    lower, upper = contribution_range(calibration)
+    values = max(VALUES_COVERED, calibration.rows * sum(calibration.model.copies))
+    error = values * _UNIT_ROUNDOFF * values * max(abs(lower), abs(upper))
+    return 2 * error / calibration.scale
+
+
 def contribution_range(calibration: Calibration) -> tuple[float, float]:
     """Return the least and the largest number that one tuple may add to the answer."""
+    check_clamped(calibration)
     added = calibration.contributions
     if added.table is not None or added.coordinates != 1:
         raise UnsupportedQueryError("only a sum, mean, weighted sum or count is added up by tuple.")

@@ -36,6 +36,7 @@ from pdp_calibrate import (
     sensitivity,
     verify,
 )
+from pdp_calibrate_integrations.handover import check_clamped
 from pdp_calibrate_integrations.requiring import require
 
 _FEATURES = ("contrib", "honest-but-curious")
@@ -61,7 +62,8 @@ def make_pdp_laplace(
     input_domain, input_metric
         Of the answer: numbers with absolute distance, or vectors of them with L1 distance.
     calibration
-        Of the query that the answer is about. OpenDP cannot check that it is.
+        Of the query that the answer is about; OpenDP cannot check that it is. Its sums clamp, so
+        calibrate Gaussian models with ``clamp=True``.
     ledger
         Where each call is written down first; it refuses what does not fit.
 
@@ -176,6 +178,7 @@ def make_pdp_lazyframe(
         )
     scale = float(summary["scale"][0])
     spent = float(measurement.map(_substitution_distance(input_metric)))
+    check_clamped(calibration)
     moves = _sensitivity(calibration)
     if scale < calibration.scale or spent * scale > moves * (1 + _LOOSE):
         raise CalibrationError(
@@ -201,11 +204,12 @@ def _measurement(
     ledger: Ledger | None,
 ) -> Any:
     carrier = str(input_domain.carrier_type)
-    if "f64" not in carrier and "f32" not in carrier and not calibration.is_integer:
+    if "f64" not in carrier and ("f32" in carrier or not calibration.is_integer):
         raise QueryError(
-            f"the answer is no whole number but the domain holds {carrier}; rounding before the"
-            " noise is not covered. Use a domain of f64."
+            f"the domain holds {carrier}: rounding the answer to it before the noise is not"
+            " covered. Use a domain of f64, or of integers for whole numbers."
         )
+    check_clamped(calibration)
     noisy = dp.m.make_laplace(input_domain, input_metric, scale=float(calibration.scale))
 
     def function(answer: Any) -> Any:

@@ -23,6 +23,7 @@ from pdp_calibrate_integrations.handover import (
     checked_ledger,
     contribution_range,
     laplace_parameters,
+    summing_room,
 )
 from pdp_calibrate_integrations.requiring import require
 
@@ -65,7 +66,9 @@ def aggregation(calibration: Calibration, *, ledger: Ledger | None = None) -> Ag
     Parameters
     ----------
     calibration
-        Of a sum, mean, weighted sum or count.
+        Of a sum, mean, weighted sum or count; of Gaussian models with ``clamp=True``. Real numbers
+        are added up with rounding: that of 10,000 values is covered, or of as many as ``rows=``
+        of the calibration says.
     ledger
         Where the release is written down first; it refuses what does not fit.
 
@@ -80,7 +83,8 @@ def aggregation(calibration: Calibration, *, ledger: Ledger | None = None) -> Ag
     library = require("pipeline_dp", extra="pipelinedp")
     lower, upper = contribution_range(calibration)
     reach = max(abs(lower), abs(upper))
-    handed = laplace_parameters(calibration, room=GRID_ROUNDING, sensitivity_used=reach)
+    room = GRID_ROUNDING + summing_room(calibration)
+    handed = laplace_parameters(calibration, room=room, sensitivity_used=reach)
     if ledger is not None:
         ledger.spend(calibration)
     return Aggregation(

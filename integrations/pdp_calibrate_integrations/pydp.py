@@ -20,6 +20,7 @@ from pdp_calibrate_integrations.handover import (
     GRID_ROUNDING,
     contribution_range,
     laplace_parameters,
+    summing_room,
 )
 from pdp_calibrate_integrations.requiring import require
 from pdp_calibrate_integrations.wrapping import Wrapped, wrap
@@ -62,7 +63,9 @@ def bounded_sum(calibration: Calibration, *, ledger: Ledger | None = None) -> An
     Parameters
     ----------
     calibration
-        Of a sum, mean, weighted sum or count.
+        Of a sum, mean, weighted sum or count; of Gaussian models with ``clamp=True``. Real numbers
+        are added up with rounding: that of 10,000 values is covered, or of as many as ``rows=``
+        of the calibration says.
     ledger
         Where the release is written down first; it refuses what does not fit.
 
@@ -76,7 +79,8 @@ def bounded_sum(calibration: Calibration, *, ledger: Ledger | None = None) -> An
     algorithms = require("pydp.algorithms.laplacian", extra="pydp")
     lower, upper = contribution_range(calibration)
     reach = max(abs(lower), abs(upper))
-    handed = laplace_parameters(calibration, room=GRID_ROUNDING, sensitivity_used=reach)
+    room = GRID_ROUNDING + summing_room(calibration)
+    handed = laplace_parameters(calibration, room=room, sensitivity_used=reach)
     if ledger is not None:
         ledger.spend(calibration)
     whole = calibration.is_integer
