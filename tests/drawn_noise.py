@@ -1,7 +1,8 @@
 """Judge drawn noise: it must follow the law promised, and the test must see a wrong scale.
 
 The level is so low that a right law practically never fails; the noise is also held against scales
-two thirds and one and a half times as large, which it must not fit (2500 draws suffice).
+half and twice as large, which it must not fit: with 2500 draws that is nine standard
+deviations away.
 """
 
 import math
@@ -10,7 +11,7 @@ import numpy as np
 from scipy import stats
 
 LEVEL = 1e-6
-_OFF = (2 / 3, 3 / 2)
+_OFF = (0.5, 2.0)
 
 
 def assert_laplace(noise, scale):
