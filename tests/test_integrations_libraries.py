@@ -28,7 +28,7 @@ EXTRACTORS = pipeline_dp.DataExtractors(
     partition_extractor=lambda row: row[1],
     value_extractor=lambda row: row[2],
 )
-DRAWS = 5000
+DRAWS = 3000
 LAPLACES = {
     "diffprivlib": (for_diffprivlib.laplace, lambda mechanism: mechanism.randomise),
     "pydp": (for_pydp.laplace, lambda mechanism: mechanism.add_noise),
@@ -60,7 +60,7 @@ def test_an_audit_of_a_mechanism_stays_below_epsilon(name):
         query=pdp.Sum(),
         scale=cal.scale,
         epsilon=1.0,
-        draws=20_000,
+        draws=10_000,
         confidence=1 - 1e-6,
         seed=3,
     )
