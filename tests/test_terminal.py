@@ -9,7 +9,7 @@ import pexpect
 
 # Nobody wants to wait in a test: the bar comes at once, and not after two seconds.
 CODE = (
-    "from pdp_calibrate.engines import progress; progress.SILENT_SECONDS = 0.0\n"
+    "from pdp_calibrate import progress; progress.SILENT_SECONDS = 0.0\n"
     "from pdp_calibrate.cli import main; main()"
 )
 BAR, HIDE_CURSOR, SHOW_CURSOR = "━━━━", "\x1b[?25l", "\x1b[?25h"

@@ -1,4 +1,4 @@
 """Adapters between `pdp_calibrate` and other libraries, one small module each.
 
-The core never imports this package.
+The core never imports this package, and each module loads its library when it is first used.
 """

@@ -1,0 +1,169 @@
+"""What is handed to other libraries: a scale, or a plain-DP budget, always on the safe side.
+
+A scale is rounded up at the float boundary. A library that rounds the answer *before* it adds
+noise gets a little more of it: such rounding is not post-processing, so it needs room below ε.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from pdp_calibrate import (
+    Calibration,
+    CalibrationError,
+    Ledger,
+    LedgerError,
+    PdpError,
+    PrivacyLeakWarning,
+    UnsupportedQueryError,
+    dp_budget,
+    sensitivity,
+    verify,
+)
+from pdp_calibrate.models import Model
+
+Neighbours = Literal["substitution", "add-remove", "unknown"]
+"""What a plain-DP ε is about: replacing one tuple's value, or adding and removing a tuple.
+
+A substitution is one removal and one addition, so a budget for add/remove counts twice. A library
+whose relation is not known is treated like one that adds and removes: that is the safe half.
+"""
+GRID_ROUNDING = 2.0**-38
+"""Room for Google's Laplace sampler, which rounds answers to a grid of at most 2^-39 scales.
+
+Answers move by at most half a step each, which costs one step over the scale (the step is the next
+power of two above 2^-40 scales); twice as much is left free.
+"""
+VALUES_COVERED = 10_000
+"""Room for adding up real numbers one by one covers so many values, or `rows` times the tuples."""
+_UNIT_ROUNDOFF = 2.0**-53
+_STEPS = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaplaceParameters:
+    """ε and sensitivity for a library that divides one by the other."""
+
+    epsilon: float
+    """The plain-DP budget: what substituting one tuple costs at this scale."""
+    sensitivity: float
+    """How far the answer moves when one tuple changes."""
+
+    @property
+    def scale(self) -> float:
+        """What the library computes: never below the calibrated scale."""
+        return self.sensitivity / self.epsilon
+
+
+def laplace_parameters(
+    calibration: Calibration, *, room: float = 0.0, sensitivity_used: float | None = None
+) -> LaplaceParameters:
+    """Return ε and sensitivity whose quotient, in floating point, is at least the scale.
+
+    Parameters
+    ----------
+    calibration
+        What is released, and the proved scale.
+    room
+        How much the library's own rounding may add to the leakage.
+    sensitivity_used
+        The sensitivity that the library will insist on; that of the query by default.
+    """
+    scale = with_room(calibration, room).scale
+    moves = sensitivity(calibration.model, calibration.query, rows=calibration.rows).overall
+    numerator = moves if sensitivity_used is None else float(sensitivity_used)
+    if not 0 < numerator < math.inf:
+        raise UnsupportedQueryError(f"the answer's sensitivity must be positive, got {numerator}.")
+    epsilon = numerator / scale
+    while numerator / epsilon < scale:
+        epsilon = math.nextafter(epsilon, 0.0)
+    return LaplaceParameters(epsilon=epsilon, sensitivity=numerator)
+
+
+def with_room(calibration: Calibration, room: float) -> Calibration:
+    """Return the calibration, with more noise if its leakage plus the room would pass ε.
+
+    The larger scale is proved before it is returned.
+    """
+    target = calibration.epsilon - room
+    if calibration.leakage.value <= target:
+        return calibration
+    for step in range(_STEPS if target > 0 else 0):
+        factor = 1 + 2.0 ** (2 * step) * max(room / calibration.epsilon, 2.0**-50)
+        larger = dataclasses.replace(calibration, scale=calibration.scale * factor, epsilon=target)
+        try:
+            leakage = verify(larger)
+        except CalibrationError:
+            continue
+        return dataclasses.replace(larger, epsilon=calibration.epsilon, leakage=leakage)
+    raise CalibrationError(
+        f"no larger scale could be proved to leave room for rounding of {room:.3g} below"
+        f" epsilon = {calibration.epsilon}."
+    )
+
+
+def budget(model: Model, *, epsilon: float, neighbours: Neighbours) -> float:
+    """Return the plain-DP budget to hand to a library, in the library's own sense of neighbours."""
+    if model.provenance == "private":
+        warnings.warn(
+            "the model was learned from private rows without differential privacy, and the budget"
+            " depends on it: what is made with it may reveal something about those rows. Learn the"
+            " model from public or earlier data, or state it as an assumption.",
+            PrivacyLeakWarning,
+            stacklevel=3,
+        )
+    return dp_budget(model, epsilon=epsilon, neighbours=counted_as(neighbours))
+
+
+def counted_as(neighbours: Neighbours) -> Literal["substitution", "add-remove"]:
+    """Return the relation to count with: unknown counts like add/remove."""
+    if neighbours not in ("substitution", "add-remove", "unknown"):
+        raise PdpError(
+            "neighbours must be 'substitution', 'add-remove' or 'unknown',"
+            f" got {neighbours!r}; when in doubt, 'unknown' is safe."
+        )
+    return "substitution" if neighbours == "substitution" else "add-remove"
+
+
+def checked_ledger(model: Model, ledger: Ledger | None) -> None:
+    """Refuse a ledger that is about other tuples."""
+    if ledger is not None and ledger.model != model:
+        raise LedgerError("the budget is for another model than the ledger's.")
+
+
+def check_clamped(calibration: Calibration) -> None:
+    """Refuse a proof about values as they are where the library clamps them first.
+
+    Clamping is another function of the data, and for Gaussian models it can leak more.
+    """
+    if calibration.contributions.real and not calibration.contributions.clamped:
+        raise UnsupportedQueryError(
+            "the library clamps values to their bounds before it adds them, and the calibration is"
+            " for values that are not: calibrate the query with clamp=True."
+        )
+
+
+def summing_room(calibration: Calibration) -> float:
+    """Bound what it costs that a library adds real numbers one by one, each time rounding."""
+    if calibration.is_integer:
+        return 0.0
+    lower, upper = contribution_range(calibration)
+    values = max(VALUES_COVERED, calibration.rows * sum(calibration.model.copies))
+    error = values * _UNIT_ROUNDOFF * values * max(abs(lower), abs(upper))
+    return 2 * error / calibration.scale
+
+
+def contribution_range(calibration: Calibration) -> tuple[float, float]:
+    """Return the least and the largest number that one tuple may add to the answer."""
+    check_clamped(calibration)
+    added = calibration.contributions
+    if added.table is not None or added.coordinates != 1:
+        raise UnsupportedQueryError("only a sum, mean, weighted sum or count is added up by tuple.")
+    ends = np.concatenate([values.ravel() for values in added.values])
+    return float(ends.min()), float(ends.max())

@@ -1,0 +1,45 @@
+"""How adapters load the library they adapt: when first used, or with a clear error."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from pdp_calibrate import PdpError
+
+
+class MissingLibraryError(PdpError, ImportError):
+    """A library that an adapter needs is not installed, or does not load."""
+
+
+def require(module: str, *, extra: str) -> Any:
+    """Import a module of another library.
+
+    Parameters
+    ----------
+    module
+        Its full name.
+    extra
+        The extra of this project that installs the library.
+
+    Raises
+    ------
+    MissingLibraryError
+        With the command that installs it.
+
+    Examples
+    --------
+    >>> require("no_such_library", extra="opendp")
+    Traceback (most recent call last):
+    ...
+    pdp_calibrate_integrations.requiring.MissingLibraryError: no_such_library does not load
+    (ModuleNotFoundError: No module named 'no_such_library'). Install it with
+    pip install "pdp-calibrate[opendp]"
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingLibraryError(
+            f"{module} does not load ({type(error).__name__}: {error}). Install it with"
+            f' pip install "pdp-calibrate[{extra}]"'
+        ) from error
