@@ -77,7 +77,7 @@ class Spending:
     def from_dict(cls, described: Mapping[str, Any]) -> Spending:
         """Undo `to_dict`."""
         numbers = np.array(described["budgets"], dtype=np.float64)
-        sums = {key: float(described[key]) for key in _SUMS}
+        sums: dict[str, Any] = {key: float(described[key]) for key in _SUMS}
         smallest = min(*numbers, *sums.values())
         if numbers.ndim != 1 or not np.all(np.isfinite(numbers)) or not smallest >= 0:
             raise ValueError("budgets must be numbers, zero or more.")
