@@ -12,6 +12,7 @@ are factors. A branch is left unknown where that helps, and else cut off by know
 
 from __future__ import annotations
 
+import itertools
 import dataclasses
 import functools
 import math
@@ -263,7 +264,7 @@ def _branches(
     path = [target]
     while (above := tree.parents[path[-1]]) is not None:
         path.append(above)
-    for below, above in zip(path, path[1:], strict=False):
+    for below, above in itertools.pairwise(path):
         towards[above] = below
         weighed = tree.kernels[below] * tree.marginals[above][:, np.newaxis]
         sums = weighed.sum(axis=0)

@@ -162,7 +162,7 @@ def _ledger(plan: Plan, model: Model) -> Ledger:
 def _joint(ledger: Ledger, calibrations: Sequence[Calibration], time_limit: float | None) -> float:
     """Bound what the draw would have leaked after all of these."""
     accounts = Accounts(ledger.model, ledger.adversaries, time_limit=time_limit)
-    total = accounts.total([entry.to_dict() for entry in ledger.history], ledger.draw)
+    total = accounts.total({"entries": [entry.to_dict() for entry in ledger.history]}, ledger.draw)
     for one in calibrations:
         total = accounts.after(total, [one.query], [one.scale], rows=one.rows)
     return accounts.bound(total).value

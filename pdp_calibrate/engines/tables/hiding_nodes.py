@@ -25,7 +25,7 @@ import numpy as np
 
 from pdp_calibrate.engines.tables.hiding_bound import hide_in_intervals
 
-# Covers single precision: two rounded densities, a rounded factor, a difference. What comes so close
+# Covers single precision: two rounded densities, a rounded factor, a difference. What is so close
 # to the bar is looked at again in double precision.
 _MARGIN = 1e-6
 _LONG_RUN = 32  # numbers in a row from which a plain loop is the faster one
