@@ -17,7 +17,7 @@ import pandas as pd
 import pdp_calibrate as pdp
 
 UNITS = 10_000
-FITS = 11
+FITS = 7
 LENGTH = 6
 
 
