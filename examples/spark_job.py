@@ -21,13 +21,10 @@ BOUNDS = (0.0, 100.0)  # public: incomes in thousands, cut off above
 
 def invented(spark: SparkSession, households: int) -> DataFrame:
     """Make households of one to four people whose incomes hang together."""
-    homes = spark.range(households).select(
-        f.col("id").alias("household"),
-        f.randn(1).alias("common"),
-        f.expr("explode(sequence(1, 1 + cast(id % 4 as int)))").alias("member"),
-    )
+    homes = spark.range(households).withColumn("common", f.randn(1))
+    people = homes.select("id", "common", f.expr("explode(sequence(0, cast(id % 4 as int)))"))
     own = f.sqrt(f.lit(0.3)) * f.col("common") + f.sqrt(f.lit(0.7)) * f.randn(2)
-    return homes.select("household", (50 + 10 * own).alias("income"))
+    return people.select(f.col("id").alias("household"), (50 + 10 * own).alias("income"))
 
 
 def main() -> None:
@@ -39,7 +36,7 @@ def main() -> None:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
-    people = spark.read.parquet(sys.argv[1]) if len(sys.argv) > 1 else invented(spark, 20_000)
+    people = spark.read.parquet(sys.argv[1]) if len(sys.argv) > 1 else invented(spark, 4_000)
 
     # Earlier, public people would be better: a model learned from the secret rows makes calibrate
     # warn. Here the invented ones are called public.

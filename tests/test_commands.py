@@ -116,11 +116,14 @@ def test_the_gate_runs_the_test_command_of_the_readme():
     assert 'python -m pip install -e ".[test]" && python -m pytest' in gate
 
 
-@pytest.mark.parametrize(
-    "script",
-    [one for one in sorted((ROOT / "examples").glob("*.py")) if not one.name.startswith("with_")],
-    ids=lambda path: path.name,
-)  # those with other libraries run in test_integrations_examples.py
+EXAMPLES = [  # others run in test_integrations_examples.py and test_spark.py
+    path
+    for path in sorted((ROOT / "examples").glob("*.py"))
+    if path.name != "spark_job.py" and not path.name.startswith("with_")
+]
+
+
+@pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.name)
 def test_examples_run(script, capsys):
     runpy.run_path(str(script))
     assert capsys.readouterr().out

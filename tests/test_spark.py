@@ -5,8 +5,11 @@ Needs Java 17 or later and PySpark; bound to 127.0.0.1. One session for the whol
 
 import os
 import re
+import runpy
 import shutil
+import sys
 import warnings
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -95,7 +98,7 @@ def test_answers_are_the_same_to_the_last_bit(name, spark):
 
 
 def test_a_stopped_session_releases_and_charges_nothing(spark, monkeypatch):
-    """The last test: it stops the session."""
+    """The last test of the session: it stops it."""
 
     def forbidden(*_):
         raise AssertionError("noise was drawn")
@@ -118,3 +121,14 @@ def test_a_stopped_session_releases_and_charges_nothing(spark, monkeypatch):
         with pytest.raises(pdp.FrameError, match="connection is open"):
             call()
     assert ledger.spent == 0
+
+
+def test_the_example_runs(capsys, monkeypatch):
+    """In a session of its own, in the same virtual machine."""
+    script = Path(__file__).parent.parent / "examples" / "spark_job.py"
+    assert script.name in (script.parent / "README.md").read_text()
+    monkeypatch.setattr(sys, "argv", [script.name])
+    runpy.run_path(str(script), run_name="__main__")
+    told = capsys.readouterr().out
+    assert 0.2 < float(re.search(r"households: ([\d.]+)", told).group(1)) < 0.4
+    assert 45 < float(re.search(r"mean income: ([\d.]+)", told).group(1)) < 55

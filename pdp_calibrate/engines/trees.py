@@ -12,9 +12,9 @@ are factors. A branch is left unknown where that helps, and else cut off by know
 
 from __future__ import annotations
 
-import itertools
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Collection
 from typing import NamedTuple
