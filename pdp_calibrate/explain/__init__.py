@@ -192,8 +192,8 @@ def describe(entry: Entry) -> str:
     so_far = f"{entry.spent:.4g} spent so far ({method})"
     note = f" “{entry.note}”" if entry.note else ""
     if entry.dp_epsilon is not None:
-        what = "learning the model" if entry.kind == "estimation" else "an outside mechanism"
-        return f"{entry.at[:10]}: {what}, ε = {entry.dp_epsilon:.4g}{note}; {so_far}."
+        what = "learning of the model" if entry.kind == "estimation" else "an outside mechanism"
+        return f"{entry.at[:10]}: {what} of ε = {entry.dp_epsilon:.4g}{note}; {so_far}."
     what = "; ".join(asked(query) for query in entry.queries)
     scales = listed(f"{scale:.4g}" for scale in entry.scales)
     return (
