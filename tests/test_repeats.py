@@ -67,9 +67,7 @@ def test_named_adversaries_look_through_one_window(seed):
     known = others[: int(rng.integers(0, len(others), endpoint=True))]
     adversaries = pdp.Adversaries.exactly(target, known=known)
     bound = repeated_bound(problem_of(chain, query, 0.7, adversaries))
-    program = dual_bound(
-        problem_of(chain.to_table(), query, 0.7, adversaries), dp_epsilon=0.0
-    )
+    program = dual_bound(problem_of(chain.to_table(), query, 0.7, adversaries), dp_epsilon=0.0)
     assert bound >= program * (1 - 1e-9) - 1e-12
 
 
@@ -108,7 +106,8 @@ def test_ten_releases_of_one_query_cost_what_one_with_all_of_the_budget_costs(st
 
 def test_long_chains_are_cut_where_they_have_forgotten():
     short, long = (
-        pdp.MarkovChain(transition=[[0.7, 0.3], [0.4, 0.6]], length=length) for length in (190, 4000)
+        pdp.MarkovChain(transition=[[0.7, 0.3], [0.4, 0.6]], length=length)
+        for length in (190, 4000)
     )
     weights = [1.0, -2.0, 0.5, 0.0] * 40
     cases = [

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Collection
 from typing import NamedTuple
@@ -263,7 +264,7 @@ def _branches(
     path = [target]
     while (above := tree.parents[path[-1]]) is not None:
         path.append(above)
-    for below, above in zip(path, path[1:], strict=False):
+    for below, above in itertools.pairwise(path):
         towards[above] = below
         weighed = tree.kernels[below] * tree.marginals[above][:, np.newaxis]
         sums = weighed.sum(axis=0)

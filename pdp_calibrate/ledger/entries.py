@@ -24,7 +24,7 @@ class Entry:
     spent: float
     """The certified joint leakage of the draw so far, this entry included."""
     method: str
-    """The bound in force: ``exact``, ``windows``, ``dual``, ``birkhoff``, ``shift`` or ``group``."""
+    """The bound in force: ``exact``, ``windows``, ``dual``, ``birkhoff``, ``shift``, ``group``."""
     queries: tuple[Query, ...] = ()
     """What was answered."""
     scales: tuple[float, ...] = ()

@@ -114,7 +114,10 @@ class Histogram(OverTuples):
 
         def added(domain: Domain, *, inside: bool) -> FloatArray:
             return np.array(
-                [[float(inside and value == category) for category in categories] for value in domain]
+                [
+                    [float(inside and value == category) for category in categories]
+                    for value in domain
+                ]
             )
 
         return Contributions.additive(_each(model, names, added))
