@@ -25,13 +25,24 @@ def everyone(_target, _known):
 
 def small_model(rng):
     """A model of any discrete family, and the tables that it stands for."""
-    kind = rng.choice(["table", "group", "chain", "blocks", "set", "unknown"])
+    kind = rng.choice(["table", "group", "categories", "chain", "tree", "blocks", "set", "unknown"])
     cells = rng.dirichlet(np.full(4, 0.6), size=2).reshape(2, 2, 2)
     cells = np.maximum(cells, 1e-4)
     tables = [pdp.JointTable(probabilities=t / t.sum(), domains=[[0, 1]] * 2) for t in cells]
     if kind == "group":
         group = pdp.BinaryGroup(count_probabilities=rng.dirichlet(np.ones(4)))
         return group, [group.to_table()]
+    if kind == "categories":
+        crew = pdp.CategoryGroup(
+            size=2, categories=[0, 1, 3], count_probabilities=rng.dirichlet(np.ones(6))
+        )
+        return crew, [crew.to_table()]
+    if kind == "tree":
+        laws = rng.dirichlet(np.ones(2), size=5)
+        tree = pdp.MarkovTree(
+            domains=[[0, 1]] * 3, parents=[1, None, 1], tables=[laws[:2], laws[2], laws[3:]]
+        )
+        return tree, [tree.to_table()]
     if kind == "chain":
         chain = pdp.MarkovChain(transition=rng.dirichlet(np.ones(2), size=2), length=3)
         return chain, [chain.to_table()]
@@ -239,7 +250,7 @@ def test_a_release_is_refused_before_noise_is_drawn(monkeypatch):
     assert isinstance(ledger.release(pdp.Sum(), HERE, epsilon=0.6), pdp.Release)
     assert ledger.spent == pytest.approx(0.6, rel=1e-9)
     monkeypatch.setattr("pdp_calibrate.noise.add_laplace_to_integers", None)
-    with pytest.raises(pdp.BudgetExceededError, match=r"0\.6 is spent"):
+    with pytest.raises(pdp.BudgetExceededError, match=r"0\.6 is spent, 0\.4 is left"):
         ledger.release(pdp.Sum(), HERE, epsilon=0.6)
     assert len(ledger.history) == 1
     assert ledger.remaining == pytest.approx(0.4)
@@ -289,6 +300,7 @@ def test_every_way_to_release_takes_a_ledger():
     frame.pdp.sum(["a"], ledger=ledger, epsilon=0.5)
     frame.pdp.mean(model=COUPLE, ledger=ledger, epsilon=0.5)
     frame.pdp.count(values={1}, ledger=ledger, epsilon=0.5)
+    frame.pdp.histogram(ledger=ledger, epsilon=0.5)
     cal = pdp.calibrate(COUPLE, pdp.Sum(), epsilon=0.5)
     frame.pdp.release(cal, ledger=ledger)
     cal.release_rows(frame, ledger=ledger)
@@ -296,8 +308,8 @@ def test_every_way_to_release_takes_a_ledger():
     ledger.release(pdp.Mean(), frame, epsilon=0.5)
     custom = pdp.Custom(function=max)
     ledger.release(custom, HERE, epsilon=0.5)
-    assert len(ledger.history) == 8
-    assert [entry.rows for entry in ledger.history] == [3, 3, 3, 1, 1, 1, 3, 1]
+    assert len(ledger.history) == 9
+    assert [entry.rows for entry in ledger.history] == [3, 3, 3, 3, 1, 1, 1, 3, 1]
     with pytest.raises(pdp.ModelError, match="model="):
         frame.pdp.sum(epsilon=1.0)
 
@@ -307,6 +319,7 @@ def test_long_frames_go_through_a_ledger():
     frame = pd.DataFrame({"ill": [0, 1, 1, 0, 0, 1], "home": ["a"] * 3 + ["b"] * 3})
     ledger = pdp.Ledger(crew, epsilon=2.0)
     ledger.release(pdp.Sum(), frame, epsilon=0.5, value="ill", by="home")
+    frame.pdp.sum("ill", groups="home", ledger=ledger, epsilon=0.5)
     release = ledger.release(pdp.Sum(), frame, epsilon=None, value="ill", by="home")
     assert isinstance(release.value, int)
     assert 1.99 < ledger.spent <= 2.0

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
+from pdp_calibrate.ledger.storage import FileStore
 from tests import ledger_workers
 
 COUPLE = pdp.JointTable(
@@ -248,3 +249,62 @@ def test_nothing_is_released_that_is_not_in_the_ledger_when_killed(path):
         assert given <= entries <= given + 1
         given = entries  # an entry without an answer is spent all the same
     assert pdp.Ledger.open(path).spent <= 20.0
+
+
+@pytest.fixture
+def many(path, monkeypatch):
+    """A ledger of more answers than are kept one by one."""
+    monkeypatch.setattr("pdp_calibrate.engines.spending.total._LARGEST_KEPT", 40)
+    chain = pdp.MarkovChain(transition=[[0.7, 0.3], [0.4, 0.6]], length=15)
+    ledger = pdp.Ledger(chain, epsilon=5.0, path=path)
+    ledger.charge(0.01)
+    for first in range(6):
+        ledger.spend(pdp.calibrate(chain, pdp.Mean(over=range(first, first + 8)), epsilon=0.1))
+    return ledger
+
+
+def test_many_entries_are_added_up_once(many, path, monkeypatch):
+    stored = json.loads(path.read_text())
+    assert stored["total"]["entries"] == len(stored["entries"]) == 7
+    assert len(stored["total"]["budgets"]) == 15
+    next_one = pdp.calibrate(many.model, pdp.Sum(over=[3]), epsilon=0.1)
+    before = many.would_spend(next_one)
+    again = pdp.Ledger.open(path)
+    lowered = []
+    original = pdp.Mean.contributions
+
+    def counted(query, model, *, rows):
+        lowered.append(query)
+        return original(query, model, rows=rows)
+
+    monkeypatch.setattr(pdp.Mean, "contributions", counted)
+    assert again.would_spend(next_one) == before
+    assert not lowered
+    # The same from the entries alone, as a ledger without the sum would find it.
+    del stored["total"]
+    del stored["checksum"]
+    FileStore(path).write(stored)
+    assert pdp.Ledger.open(path).would_spend(next_one) == pytest.approx(before, rel=1e-12)
+    assert len(lowered) == 6
+    again = pdp.Ledger.open(path)
+    again.new_draw("later")
+    again.charge(0.5)
+    assert pdp.Ledger.open(path, draw="first").would_spend(next_one) == pytest.approx(before)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"budgets": [0.0] * 14}, {"budgets": [-1.0] * 15}, {"budgets": "x"}, {"entries": 99}],
+    ids=["short", "negative", "text", "ahead"],
+)
+def test_a_sum_that_does_not_fit_is_refused(many, path, change):
+    state = FileStore(path).read()
+    state["total"] |= change
+    FileStore(path).write(state)
+    with pytest.raises(pdp.LedgerError, match="adds up"):
+        pdp.Ledger.open(path).would_spend(dp_epsilon=0.1)
+    with pytest.raises(pdp.LedgerError, match="adds up"):
+        pdp.Ledger.open(path).charge(0.1)
+    path.write_text(path.read_text().replace('"rounding"', '"wounding"'))
+    with pytest.raises(pdp.LedgerError, match="damaged"):
+        many.charge(0.1)

@@ -321,8 +321,8 @@ class Ledger:
                 raise BudgetExceededError(
                     f"this would bring the joint leakage of draw {self._draw!r} to"
                     f" {bound.value:.6g} (bound: {bound.method}), above the budget"
-                    f" {self._epsilon:.6g}; {before:.6g} is spent. Nothing was"
-                    " released. epsilon=None releases the most that fits."
+                    f" {self._epsilon:.6g}; {before:.6g} is spent, {self._epsilon - before:.6g} is"
+                    " left. Nothing was released. epsilon=None releases the most that fits."
                 )
             entry = described | {
                 "draw": self._draw,
