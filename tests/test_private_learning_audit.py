@@ -258,6 +258,8 @@ def test_models_made_of_others_spend_what_these_spent():
     one, two = COUPLE.learned_with(0.25), COUPLE.learned_with(0.5)
     assert pdp.ModelSet(models=[one, two]).estimation_epsilon == pytest.approx(0.75)
     assert pdp.ModelSet(models=[one, one]).estimation_epsilon == 0.25
+    twice = pdp.ModelSet(models=[one, COUPLE.learned_with(0.25)])  # equal, but learned twice
+    assert twice.estimation_epsilon == pytest.approx(0.5)
     assert pdp.Blocks(models=[one], counts=[9]).estimation_epsilon == 0.25
     assert pdp.Blocks(models=[one], counts=[9]).learned_with(1.0).estimation_epsilon == 1.0
     pair = pdp.Gaussian(covariance=[[1, 0.5], [0.5, 1]], bounds=(0, 1)).learned_with(0.1)
