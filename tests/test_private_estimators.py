@@ -308,3 +308,34 @@ def test_noise_on_moments_has_the_law_it_says():
     assert sum(kept) >= stats.binom.ppf(1e-4, 400, 0.9)
     tight = [abs(float(one.covariance[0, 0])) > one.row_errors(0.9)[0] for one in found]
     assert sum(tight) > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_frames_of_another_library_give_the_same_sums(kind, handed):
+    polars = pytest.importorskip("polars")
+    frame, _ = neighbours(kind, np.random.default_rng(2))
+    shuffled = frame.sample(frac=1, random_state=0, ignore_index=True)
+    if "who" in frame and kind in ("chain", "started", "series"):
+        shuffled = frame  # without order_by the order of rows counts
+    for one in (frame, polars.from_pandas(shuffled)):
+        estimators(1.0)[kind].fit(one)
+    assert handed[0] == handed[1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "message"),
+    [
+        ("gaussian", {"y": "tall"}, "column y must hold numbers"),
+        ("gaussian", {"y": np.nan}, "column y has 6 missing"),
+        ("gaussian", {"y": np.inf}, "column y must be finite"),
+        ("group", {"load": "much"}, "column load must hold numbers"),
+        ("group", {"load": None}, "column load has .* missing"),
+        ("chain", {"state": 7}, "column state holds a value outside its stated states"),
+        ("series", {"load": np.inf}, "column load must be finite"),
+    ],
+)
+def test_columns_of_the_wrong_kind_are_named_and_nothing_else(kind, changes, message):
+    frame, _ = neighbours(kind, np.random.default_rng(0))
+    ((name, value),) = changes.items()
+    with pytest.raises(pdp.ModelError, match=message):
+        estimators(1.0)[kind].fit(frame.assign(**{name: value}))

@@ -63,9 +63,12 @@ def everyone(**units):
 
 ROWS = pd.DataFrame({"a": [0, 1] * 20, "b": [0, 1] * 20, "c": [0, 1] * 20})
 VALUES = pd.DataFrame({"x": [10.0] + [5.0] * 39})
-HOMES = {f"home {k}": {"state": [0, 1], "load": [0.0, 10.0]} for k in range(20)}
+HOMES = {
+    f"home {k}": {"state": [0, 0, k % 2, 1], "load": [2.0, 8.0, 5.0 + k % 3, 4.0]}
+    for k in range(90)
+}
 WALKS = {
-    f"walk {k}": {"state": [0, 0, 1, 1, 0], "load": [2.0, 2.0, 8.0, 8.0, 2.0]} for k in range(9)
+    f"walk {k}": {"state": [0, 0, 1, 1, 0], "load": [2.0, 2.0, 8.0, 8.0, 2.0]} for k in range(60)
 }
 # Each pair of frames differs in one unit, and the statistic of the fit shows which one it was.
 NEIGHBOURS = {
@@ -80,13 +83,13 @@ NEIGHBOURS = {
         lambda model: model.mean[0],
     ),
     "binary": (
-        everyone(**HOMES, other={"state": [0, 0]}),
-        everyone(**HOMES, other={"state": [1, 1]}),
-        lambda model: model.count_probabilities[2] - model.count_probabilities[0],
+        everyone(**HOMES, other={"state": [0] * 4}),
+        everyone(**HOMES, other={"state": [1] * 4}),
+        lambda model: model.count_probabilities[4] - model.count_probabilities[0],
     ),
     "group": (
-        everyone(**HOMES, other={"load": [0.0, 10.0]}),
-        everyone(**HOMES, other={"load": [0.0, 0.0]}),
+        everyone(**HOMES, other={"load": [0.0, 10.0, 0.0, 10.0]}),
+        everyone(**HOMES, other={"load": [0.0] * 4}),
         lambda model: model.correlation[0],
     ),
     "chain": (
@@ -102,8 +105,7 @@ NEIGHBOURS = {
 }
 
 
-@pytest.fixture
-def frames_read_once(monkeypatch):
+def read_frames_once(monkeypatch):
     """Remember what was read from a frame: reading takes longer than all the rest of a fit."""
     places = [
         (table, "contingency"), (group, "group_totals"), (gaussian, "numbers_of"),
@@ -124,6 +126,11 @@ def frames_read_once(monkeypatch):
             return _known[key][1]
 
         monkeypatch.setattr(module, name, remembered)
+
+
+@pytest.fixture
+def frames_read_once(monkeypatch):
+    read_frames_once(monkeypatch)
 
 
 def evidence(kind, epsilon=EPSILON, fits=FITS):
@@ -258,6 +265,8 @@ def test_models_made_of_others_spend_what_these_spent():
     one, two = COUPLE.learned_with(0.25), COUPLE.learned_with(0.5)
     assert pdp.ModelSet(models=[one, two]).estimation_epsilon == pytest.approx(0.75)
     assert pdp.ModelSet(models=[one, one]).estimation_epsilon == 0.25
+    twice = pdp.ModelSet(models=[one, COUPLE.learned_with(0.25)])  # equal, but learned twice
+    assert twice.estimation_epsilon == pytest.approx(0.5)
     assert pdp.Blocks(models=[one], counts=[9]).estimation_epsilon == 0.25
     assert pdp.Blocks(models=[one], counts=[9]).learned_with(1.0).estimation_epsilon == 1.0
     pair = pdp.Gaussian(covariance=[[1, 0.5], [0.5, 1]], bounds=(0, 1)).learned_with(0.1)

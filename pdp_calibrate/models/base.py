@@ -99,7 +99,8 @@ class Model(abc.ABC):
         """
         if self._estimation_epsilon is not None:
             return self._estimation_epsilon
-        learned = {model.digest: model for model in self.inner_models if model.provenance == "dp"}
+        # By identity: two fits that happen to be equal were still two releases.
+        learned = {id(model): model for model in self.inner_models if model.provenance == "dp"}
         budgets = [model.estimation_epsilon for model in learned.values()]
         if None in budgets:
             return None  # not even one of them is known to be all
