@@ -27,11 +27,16 @@ def _opendp() -> Any:
     return dp
 
 
-def add_laplace_to_integers(answers: Sequence[int], scale: float) -> list[int]:
-    """Add independent discrete Laplace noise to whole numbers."""
+@functools.lru_cache(maxsize=64)
+def _integer_mechanism(scale: float) -> Any:
     dp = _opendp()
     domain = dp.vector_domain(dp.atom_domain(T="i64"))
-    mechanism = dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=float(scale))
+    return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
+
+
+def add_laplace_to_integers(answers: Sequence[int], scale: float) -> list[int]:
+    """Add independent discrete Laplace noise to whole numbers."""
+    mechanism = _integer_mechanism(float(scale))
     return [int(noisy) for noisy in mechanism([int(answer) for answer in answers])]
 
 

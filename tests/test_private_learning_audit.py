@@ -9,7 +9,14 @@ from scipy import stats
 
 import pdp_calibrate as pdp
 from pdp_calibrate import noise
-from pdp_calibrate.estimators import gaussian, group, markov, private_groups, table
+from pdp_calibrate.estimators import (
+    gaussian,
+    gaussian_series,
+    group,
+    markov,
+    private_groups,
+    table,
+)
 from tests.private_fits import estimators
 
 FITS = 1000
@@ -99,9 +106,12 @@ NEIGHBOURS = {
 def frames_read_once(monkeypatch):
     """Remember what was read from a frame: reading takes longer than all the rest of a fit."""
     places = [
-        (table, "contingency"), (gaussian, "matrix_of"), (group, "group_totals"),
-        (markov, "ordered_series"), (markov, "runs"), (markov, "series_lengths"),
-        (markov, "first_of_each"), (private_groups, "column_of"), (private_groups, "complete_rows"),
+        (table, "contingency"), (group, "group_totals"), (gaussian, "numbers_of"),
+        (private_groups, "numbers_of"), (private_groups, "units_of"),
+        (markov, "ordered_series"), (markov, "series_lengths"),
+        (markov, "states_of"), (markov, "units_of"),
+        (gaussian_series, "ordered_series"), (gaussian_series, "series_lengths"),
+        (gaussian_series, "numbers_of"), (gaussian_series, "units_of"),
     ]  # fmt: skip
     for module, name in places:
         function = getattr(module, name)
@@ -126,7 +136,7 @@ def evidence(kind, epsilon=EPSILON, fits=FITS):
     return strongest_evidence(*seen)
 
 
-@pytest.mark.parametrize("kind", ["table", "gaussian", "binary", "chain"])
+@pytest.mark.parametrize("kind", NEIGHBOURS)
 @pytest.mark.usefixtures("frames_read_once")
 def test_a_thousand_fits_on_neighbours_show_no_more_than_epsilon(kind):
     assert evidence(kind) <= EPSILON
@@ -216,6 +226,14 @@ def test_learning_elsewhere_costs_nothing_here_and_too_much_learning_is_refused(
     model = COUPLE.learned_with(0.4)
     assert pdp.Ledger(model, epsilon=1.0, learned_here=False).spent == 0.0
     assert pdp.Ledger(COUPLE, epsilon=1.0).history == ()
+    told = pdp.JointTable(
+        probabilities=COUPLE.probabilities, domains=COUPLE.domains, provenance="dp"
+    )
+    with pytest.raises(pdp.LedgerError, match="learned_with"):
+        pdp.Ledger(told)
+    with pytest.raises(pdp.LedgerError, match="learned_with"):
+        pdp.Ledger(pdp.Blocks(models=[told, model]))
+    assert pdp.Ledger(told, learned_here=False).spent == 0.0
     path = tmp_path / "budget.json"
     with pytest.raises(pdp.BudgetExceededError, match="learned_here=False"):
         pdp.Ledger(model, epsilon=0.3, path=path)
@@ -240,6 +258,8 @@ def test_models_made_of_others_spend_what_these_spent():
     one, two = COUPLE.learned_with(0.25), COUPLE.learned_with(0.5)
     assert pdp.ModelSet(models=[one, two]).estimation_epsilon == pytest.approx(0.75)
     assert pdp.ModelSet(models=[one, one]).estimation_epsilon == 0.25
+    twice = pdp.ModelSet(models=[one, COUPLE.learned_with(0.25)])  # equal, but learned twice
+    assert twice.estimation_epsilon == pytest.approx(0.5)
     assert pdp.Blocks(models=[one], counts=[9]).estimation_epsilon == 0.25
     assert pdp.Blocks(models=[one], counts=[9]).learned_with(1.0).estimation_epsilon == 1.0
     pair = pdp.Gaussian(covariance=[[1, 0.5], [0.5, 1]], bounds=(0, 1)).learned_with(0.1)

@@ -18,9 +18,10 @@ from pdp_calibrate.estimators.base import (
     checked_confidence,
     checked_source,
 )
-from pdp_calibrate.estimators.moments import Moments, matrix_of, moments_of
+from pdp_calibrate.estimators.moments import Moments, moments_of
 from pdp_calibrate.estimators.private import refuse_outside
 from pdp_calibrate.estimators.private_moments import ball_radius, private_moments
+from pdp_calibrate.estimators.private_rows import numbers_of
 from pdp_calibrate.models import Gaussian, LoewnerBall, SampledGaussian
 from pdp_calibrate.models.base import FloatArray
 from pdp_calibrate.models.gaussian import Bounds, checked_bounds
@@ -151,7 +152,7 @@ class GaussianEstimator(FrameEstimator):
                 f"epsilon needs the sample covariance, got covariance={self.covariance!r}: how far"
                 " to shrink would be read off the rows."
             )
-        names, matrix = matrix_of(frame)
+        names, matrix = numbers_of(frame)
         bounds = checked_bounds(bounds_for(self.bounds, names), len(names))
         if len(matrix) < 2:
             raise ModelError(f"at least 2 rows are needed, got {len(matrix)}.")
@@ -205,8 +206,7 @@ def privately_fitted(
     """Return the law, or with a confidence the ball of laws, learned under ε-DP from the rows."""
     if confidence is not None:
         refuse_outside(matrix, bounds, names)
-    failure = 0.5 if confidence is None else (1 - confidence) / 2
-    found = private_moments(matrix, bounds, epsilon=epsilon, failure=failure)
+    found = private_moments(matrix, bounds, epsilon=epsilon)
     radius = None if confidence is None else ball_radius(found, confidence=confidence)
     covariance, changed = found.repaired() if radius is None else (found.covariance, False)
     if changed:

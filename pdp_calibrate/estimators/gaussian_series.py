@@ -6,7 +6,6 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.estimators.base import (
@@ -18,32 +17,26 @@ from pdp_calibrate.estimators.base import (
 )
 from pdp_calibrate.estimators.markov import checked_longest
 from pdp_calibrate.estimators.private_groups import private_neighbours
-from pdp_calibrate.estimators.series import first_of_each, ordered_series, series_lengths
+from pdp_calibrate.estimators.private_rows import numbers_of, units_of
+from pdp_calibrate.estimators.series import ordered_series, series_lengths
 from pdp_calibrate.models import GaussianSeries
-from pdp_calibrate.models.base import FloatArray
 from pdp_calibrate.models.gaussian import checked_bounds
 
 
-def numbers_in(series: nw.DataFrame[Any], value: str) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-    """Return the values, and which of them have their successor in the same series."""
+def neighbour_correlation(series: nw.DataFrame[Any], value: str) -> tuple[float, float]:
+    """Estimate the correlation of consecutive values, and their variance, over all series.
+
+    Values are centred at their overall mean; Σ x_t·x_{t+1} over consecutive pairs is divided by the
+    average of Σ x_t² and Σ x_{t+1}² over the same pairs, which keeps the estimate within ±1.
+    """
     values = series["__value__"]
     if not values.dtype.is_numeric():
         raise ModelError(f"column {value} must hold numbers.")
     numbers = np.asarray(values.to_numpy(), dtype=np.float64)
     if not np.all(np.isfinite(numbers)):
         raise ModelError(f"column {value} must be finite.")
-    return numbers, np.diff(series["__series__"].to_numpy()) == 0
-
-
-def neighbour_correlation(
-    numbers: FloatArray, follows: npt.NDArray[np.bool_], value: str
-) -> tuple[float, float]:
-    """Estimate the correlation of consecutive values, and their variance, over all series.
-
-    Values are centred at their overall mean; Σ x_t·x_{t+1} over consecutive pairs is divided by the
-    average of Σ x_t² and Σ x_{t+1}² over the same pairs, which keeps the estimate within ±1.
-    """
     centred = numbers - numbers.mean()
+    follows = np.diff(series["__series__"].to_numpy()) == 0
     earlier, later = centred[:-1][follows], centred[1:][follows]
     if len(earlier) < 2:
         raise ModelError("a correlation of neighbours needs at least two pairs of neighbours.")
@@ -126,13 +119,15 @@ class GaussianSeriesEstimator(FrameEstimator):
         epsilon = checked_budget(self.epsilon)
         longest = checked_longest(epsilon, by=self.by, max_length=self.max_length)
         _, series = ordered_series(frame, self.value, by=self.by, order_by=self.order_by)
-        learned = series if longest is None else first_of_each(series, longest)
-        numbers, follows = numbers_in(learned, self.value)
         if epsilon is None or longest is None:
-            phi, variance = neighbour_correlation(numbers, follows, self.value)
+            phi, variance = neighbour_correlation(series, self.value)
         else:
             phi, variance = private_neighbours(
-                numbers, follows, bounds=bounds, longest=longest, epsilon=epsilon
+                numbers_of(frame, [self.value])[1][:, 0],
+                units_of(frame, by=self.by, order_by=self.order_by),
+                bounds=bounds,
+                longest=longest,
+                epsilon=epsilon,
             )
         sizes = series_lengths(series)
         self.correlation_ = phi

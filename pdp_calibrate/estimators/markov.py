@@ -19,9 +19,9 @@ from pdp_calibrate.estimators.base import (
     checked_source,
     one_or_blocks,
 )
-from pdp_calibrate.estimators.private import nearest_with_sum, noisy_sums
+from pdp_calibrate.estimators.private_groups import private_transitions
+from pdp_calibrate.estimators.private_rows import states_of, units_of
 from pdp_calibrate.estimators.series import (
-    first_of_each,
     first_values,
     ordered_series,
     runs,
@@ -56,25 +56,6 @@ def smoothed_transitions(counts: FloatArray, *, smoothing: float) -> FloatArray:
         raise ModelError(f"smoothing must be positive and finite, got {smoothing}.")
     smoothed = counts + smoothing
     return np.asarray(smoothed / smoothed.sum(axis=1, keepdims=True))
-
-
-def private_counts(
-    pairs: FloatArray, starts: FloatArray | None, *, longest: int, epsilon: float
-) -> tuple[FloatArray, FloatArray | None]:
-    """Return noisy, repaired counts of transitions and, if they are learned, of starts.
-
-    A series of at most L states has at most L − 1 transitions and one start: replacing it changes
-    the counts by at most 2(L − 1), and 2 more, in L1.
-    """
-    counts = pairs.ravel() if starts is None else np.concatenate([pairs.ravel(), starts])
-    sensitivity = 2 * (longest - 1) + (0 if starts is None else 2)
-    noisy = noisy_sums(
-        counts.astype(np.int64), sensitivity=sensitivity, epsilon=epsilon
-    ).values.astype(np.float64)
-    moves = nearest_with_sum(noisy[: pairs.size].reshape(pairs.shape), float(pairs.sum()))
-    if starts is None:
-        return moves, None
-    return moves, nearest_with_sum(noisy[pairs.size :], float(starts.sum()))
 
 
 def order_test(triples: Mapping[tuple[Hashable, ...], int], states: Domain) -> FitTest:
@@ -178,12 +159,20 @@ class MarkovChainEstimator(FrameEstimator):
             states = checked_domain(self.states, "the states")
             if not set(values) <= set(states):
                 raise ModelError(f"column {self.value} holds a value outside its stated states.")
-        learned = series if longest is None else first_of_each(series, longest)
-        moves, starts = _counted(runs(learned, 2), states, 2), None
-        if self.initial == "estimated":
-            starts = _counted({(k,): n for k, n in first_values(learned).items()}, states, 1)
-        if epsilon is not None and longest is not None:
-            moves, starts = private_counts(moves, starts, longest=longest, epsilon=epsilon)
+        starts: FloatArray | None = None
+        if longest is None or epsilon is None:
+            moves = _counted(runs(series, 2), states, 2)
+            if self.initial == "estimated":
+                starts = _counted({(k,): n for k, n in first_values(series).items()}, states, 1)
+        else:
+            moves, starts = private_transitions(
+                states_of(frame, self.value, states),
+                units_of(frame, by=self.by, order_by=self.order_by),
+                number=len(states),
+                with_starts=self.initial == "estimated",
+                longest=longest,
+                epsilon=epsilon,
+            )
         transition = smoothed_transitions(moves, smoothing=self.smoothing)
         initial = None if starts is None else smoothed_law(starts, self.smoothing)
         lengths = sorted(series_lengths(series).items())
@@ -205,13 +194,13 @@ class MarkovChainEstimator(FrameEstimator):
 
 
 def checked_longest(epsilon: float | None, *, by: str | None, max_length: int | None) -> int | None:
-    """Return how much of a series counts; None for all of it, which needs no epsilon."""
-    if epsilon is None and max_length is None:
+    """Return how much of a series counts with epsilon; None for all of it without."""
+    if epsilon is None:
         return None
     longest = checked_limit(max_length, "max_length", "a series")
     if longest < 2:
         raise ModelError(f"max_length must be at least 2, got {longest}.")
-    if epsilon is not None and by is None:
+    if by is None:
         raise ModelError(
             "with epsilon the column by= that tells series apart is needed: a single series is a"
             " single unit, which differential privacy hides altogether."

@@ -27,9 +27,8 @@ import numpy.typing as npt
 
 from pdp_calibrate import noise
 from pdp_calibrate.errors import ModelError
+from pdp_calibrate.estimators.private_rows import IntArray
 from pdp_calibrate.models.base import FloatArray
-
-IntArray = npt.NDArray[np.int64]
 
 _LARGEST_BITS = 20
 _ROOM = 60  # bits of a 64-bit number that sums and noise may fill

@@ -23,8 +23,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import narwhals as nw
 import numpy as np
+import numpy.typing as npt
 
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.estimators.intraclass import Intraclass, intraclass_of
@@ -35,7 +35,8 @@ from pdp_calibrate.estimators.private import (
     resolution,
     whole_steps,
 )
-from pdp_calibrate.estimators.statistics import GroupMoments, column_of, complete_rows
+from pdp_calibrate.estimators.private_rows import IntArray, Units, numbers_of, units_of
+from pdp_calibrate.estimators.statistics import GroupMoments
 from pdp_calibrate.models.base import FloatArray
 
 
@@ -127,28 +128,21 @@ def private_groups(
     confidence: float | None,
 ) -> PrivateGroups:
     """Return the noisy sums of squares of a grouped column, clipped to its bounds."""
-    values = column_of(frame, value)[:, np.newaxis]
-    if not np.all(np.isfinite(values)):
-        raise ModelError(f"column {value} must be finite.")
+    _, values = numbers_of(frame, [value])
+    units = units_of(frame, by=by)
+    sizes = units.sizes
+    refuse_larger(Counter(sizes.tolist()), largest)
     if confidence is not None:
         refuse_outside(values, [bounds], [value])
-    steps = resolution(len(values), sensitivity=25 / 8 * largest + 1, epsilon=epsilon)
-    whole = whole_steps(values, [bounds], steps)[:, 0]
-    chosen, (name,) = complete_rows(frame, [by])
-    column = nw.new_series("__value__", whole, backend=nw.get_native_namespace(chosen))
-    summed = (
-        chosen.with_columns(column, (column * column).alias("__square__"))
-        .group_by(name)
-        .agg(
-            nw.len().alias("__size__"),
-            nw.col("__value__").sum().alias("__sum__"),
-            nw.col("__square__").sum().alias("__squares__"),
-        )
+    # The square of a group's sum must fit as well: at most (m·R)² with m ≤ N members.
+    steps = resolution(
+        len(values) * min(largest, len(values)),
+        sensitivity=25 / 8 * largest + 1,
+        epsilon=epsilon,
     )
-    sizes, sums, squares = (
-        summed[one].to_numpy().astype(np.int64) for one in ("__size__", "__sum__", "__squares__")
-    )
-    refuse_larger(Counter(sizes.tolist()), largest)
+    whole = whole_steps(values[units.order], [bounds], steps)[:, 0]
+    begins = np.flatnonzero(units.places == 0)
+    sums, squares = np.add.reduceat(whole, begins), np.add.reduceat(whole * whole, begins)
     between = sums * sums // sizes
     noisy = noisy_sums(
         [int(sums.sum()) * steps, int(between.sum()), int((squares - between).sum())],
@@ -191,22 +185,23 @@ def private_intraclass(
 
 def private_neighbours(
     values: FloatArray,
-    follows: np.typing.NDArray[np.bool_],
+    series: Units,
     *,
     bounds: tuple[float, float],
     longest: int,
     epsilon: float,
 ) -> tuple[float, float]:
-    """Return a noisy correlation of neighbours and the variance.
+    """Return a noisy correlation of neighbours in series, and the variance.
 
-    `follows` says which values have their successor in the same series.
+    Only the first so many values of each series count.
     """
+    follows = followed(series, longest)
     pairs = int(follows.sum())
     if pairs < 2:
         raise ModelError("a correlation of neighbours needs at least two pairs of neighbours.")
     delta = 3 * (longest - 1)
     steps = resolution(4 * pairs, sensitivity=4 * delta, epsilon=epsilon)
-    whole = whole_steps(values[:, np.newaxis], [bounds], steps)[:, 0]
+    whole = whole_steps(values[series.order, np.newaxis], [bounds], steps)[:, 0]
     sums, gaps = (whole[:-1] + whole[1:])[follows], (whole[:-1] - whole[1:])[follows]
     noisy = noisy_sums(
         [int(sums.sum()) * 2 * steps, int(sums @ sums), int(gaps @ gaps)],
@@ -221,3 +216,35 @@ def private_neighbours(
     half = bounds[1] / 2 - bounds[0] / 2
     correlation = (together - apart) / (together + apart)
     return correlation, (together + apart) / pairs * half**2
+
+
+def private_transitions(
+    states: IntArray,
+    series: Units,
+    *,
+    number: int,
+    with_starts: bool,
+    longest: int,
+    epsilon: float,
+) -> tuple[FloatArray, FloatArray | None]:
+    """Return noisy, repaired counts of transitions and, if they are learned, of starts.
+
+    Only the first so many of each series count. `states` are numbered from 0 on.
+    """
+    ordered = states[series.order]
+    follows = followed(series, longest)
+    pairs = np.zeros((number, number), dtype=np.int64)
+    np.add.at(pairs, (ordered[:-1][follows], ordered[1:][follows]), 1)
+    starts = np.bincount(ordered[series.places == 0], minlength=number) if with_starts else None
+    counts = pairs.ravel() if starts is None else np.concatenate([pairs.ravel(), starts])
+    sensitivity = 2 * (longest - 1) + (0 if starts is None else 2)
+    noisy = noisy_sums(counts, sensitivity=sensitivity, epsilon=epsilon).values
+    moves = nearest_with_sum(noisy[: pairs.size].reshape(pairs.shape), float(pairs.sum()))
+    if starts is None:
+        return moves, None
+    return moves, nearest_with_sum(noisy[pairs.size :], float(starts.sum()))
+
+
+def followed(series: Units, longest: int) -> npt.NDArray[np.bool_]:
+    """Say of each row but the last whether the next one follows it and still counts."""
+    return np.asarray((np.diff(series.numbers) == 0) & (series.places[1:] < longest))

@@ -38,12 +38,15 @@ class PrivateMoments:
     """The noisy covariance, divisor N − 1; perhaps not positive definite."""
     rows: int
     """N."""
-    spread: float
-    """Standard deviation of the noise on an entry of the covariance, about."""
+    scale: float
+    """The scale of the noise on each mean of values, and of products."""
     step: float
     """How far rounding to whole steps moves a value, at most."""
-    widest: float
-    """What no noise term on a mean of products exceeds, but with probability `failure`."""
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the noise on an entry of the covariance, about."""
+        return math.sqrt(2) * self.scale * self.rows / (self.rows - 1)
 
     def repaired(self) -> tuple[FloatArray, bool]:
         """Return a positive definite covariance, and whether anything was changed.
@@ -61,17 +64,27 @@ class PrivateMoments:
         repaired = (axes * kept) @ axes.T
         return repaired / 2 + repaired.T / 2, True
 
-    def error(self) -> FloatArray:
-        """Bound each entry's distance from the covariance of the rows, but with the failure.
+    def row_errors(self, failure: float) -> FloatArray:
+        """Bound Σ_k |E_jk| for every row j of the error E, but with the failure probability.
 
-        With m̃ the noisy mean and t the widest noise, |S̃/N − S/N| ≤ t, and m̃m̃ᵀ − mmᵀ is at most
-        t(|m̃_j| + |m̃_k|) + t². Rounding a value by q moves products, and products of means, by at
-        most 2q + q² each.
+        With m̃ the noisy mean and e its noise, E is the noise on the products less
+        m̃eᵀ + em̃ᵀ − eeᵀ. A sum of n absolute noises is at most a Gamma(n) variable times the
+        scale (the discrete law lies below an exponential one, plus a step of 1/R²). Rounding a
+        value by q moves products, and products of means, by at most 2q + q² each.
         """
-        t, q = self.widest, self.step
-        means = np.abs(self.mean)
-        moved = t + t * np.add.outer(means, means) + t * t + 2 * (2 * q + q * q)
-        return np.asarray(moved * (self.rows / (self.rows - 1)) * (1 + 1e-9))
+        from scipy.stats import gamma
+
+        size, each = len(self.mean), failure / (len(self.mean) + 2)
+        grain = (2 * self.step) ** 2
+
+        def at_most(number: int, chance: float) -> float:
+            return float(gamma.isf(chance, number)) * self.scale + number * grain
+
+        means, products = np.abs(self.mean), at_most(size, each)
+        together, largest = at_most(size, each), at_most(1, each / size)
+        moved = products + means * together + largest * (means.sum() + together)
+        rounded = 2 * size * (2 * self.step + self.step**2)
+        return np.asarray((moved + rounded) * (self.rows / (self.rows - 1)) * (1 + 1e-9))
 
 
 def sensitivity_of(size: int) -> Fraction:
@@ -84,7 +97,6 @@ def private_moments(
     bounds: Sequence[tuple[float, float]],
     *,
     epsilon: float,
-    failure: float = 0.5,
 ) -> PrivateMoments:
     """Return the noisy moments of the clipped rows: ε-DP for substituting one row."""
     rows, size = matrix.shape
@@ -104,14 +116,12 @@ def private_moments(
     second = np.zeros((size, size))
     second[places] = values[size:]
     second = second + second.T - np.diag(np.diagonal(second))
-    widened = rows / (rows - 1)
     return PrivateMoments(
         mean=mean,
-        covariance=(second - np.outer(mean, mean)) * widened,
+        covariance=(second - np.outer(mean, mean)) * (rows / (rows - 1)),
         rows=rows,
-        spread=math.sqrt(2) * noisy.scale / unit * widened,
+        scale=noisy.scale / unit,
         step=0.5 / steps,
-        widest=noisy.widest(failure) / unit,
     )
 
 
@@ -119,8 +129,9 @@ def ball_radius(found: PrivateMoments, *, confidence: float) -> float:
     """Return the radius of a Loewner ball around the noisy covariance that holds the truth.
 
     Half of the failure probability is for the sample, half for the noise. The sample covariance S
-    is off by E with |E_jk| ≤ e_jk; scaled by the noisy variances d, ‖E‖ ≤ ‖e_jk/√(d_j d_k)‖_F, so
-    S lies in the ball of radius τ' = ‖E‖/λ_min around the noisy one. A multiple of the true
+    is off by E. With d the noisy variances, D^{-1/2}·E·D^{-1/2} has the eigenvalues of D^{-1}·E,
+    none above its largest row sum of absolute values; so S lies in the ball of radius τ', that row
+    sum over λ_min of the noisy correlation, around the noisy covariance. A multiple of the true
     covariance lies in the ball of radius τ around S. Then (1−τ)(1−τ') and (1+τ)(1+τ') times the
     noisy covariance enclose it; up to a common factor, which no leakage depends on, that is the
     ball of radius (τ + τ')/(1 + ττ').
@@ -135,7 +146,8 @@ def ball_radius(found: PrivateMoments, *, confidence: float) -> float:
         roots = np.sqrt(np.outer(variances, variances))
         smallest = float(np.linalg.eigvalsh(found.covariance / roots)[0])
         if smallest > 0:
-            noise = float(np.linalg.norm(found.error() / roots)) / smallest * (1 + 1e-6)
+            errors = found.row_errors((1 - confidence) / 2)
+            noise = float(np.max(errors / variances)) / smallest * (1 + 1e-6)
     radius = (sampled + noise) / (1 + sampled * noise) if noise < 1 else math.inf
     if not radius < 1 - 1e-9:
         raise ModelError(

@@ -68,15 +68,6 @@ def series_lengths(series: nw.DataFrame[Any]) -> Counter[int]:
     return Counter(int(length) for length in lengths["__length__"].to_list())
 
 
-def first_of_each(series: nw.DataFrame[Any], longest: int) -> nw.DataFrame[Any]:
-    """Keep so many values from the beginning of every series."""
-    numbers = series["__series__"].to_numpy()
-    begins = np.flatnonzero(np.concatenate([[True], np.diff(numbers) != 0]))
-    lengths = np.diff(np.concatenate([begins, [len(numbers)]]))
-    places = np.arange(len(numbers)) - np.repeat(begins, lengths)
-    return series.filter((places < longest).tolist())
-
-
 def first_values(series: nw.DataFrame[Any]) -> Counter[Hashable]:
     """Count the values with which series begin."""
     begins = (nw.col("__series__") != nw.col("__series__").shift(1)).fill_null(value=True)

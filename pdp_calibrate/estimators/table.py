@@ -18,7 +18,8 @@ from pdp_calibrate.estimators.base import (
     checked_source,
 )
 from pdp_calibrate.estimators.binning import binned, checked_bins, representatives
-from pdp_calibrate.estimators.private import IntArray, nearest_with_sum, noisy_sums
+from pdp_calibrate.estimators.private import nearest_with_sum, noisy_sums
+from pdp_calibrate.estimators.private_rows import IntArray
 from pdp_calibrate.estimators.statistics import columns_of, contingency
 from pdp_calibrate.estimators.structure import (
     Correction,

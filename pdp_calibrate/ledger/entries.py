@@ -86,6 +86,12 @@ def learning_entries(model: Model, draw: str, budget: float) -> list[dict[str, A
     Learning under ε-DP in whole draws leaks at most ε about any tuple, on top of all releases.
     """
     spent = model.estimation_epsilon
+    if spent is None and model.provenance == "dp":
+        raise LedgerError(
+            "the model was learned under differential privacy, but not with which epsilon: say so"
+            " with model.learned_with(epsilon), or learned_here=False if it was learned from other,"
+            " independent data."
+        )
     if spent is None:
         return []
     if not spent <= budget:

@@ -99,11 +99,14 @@ class Model(abc.ABC):
         """
         if self._estimation_epsilon is not None:
             return self._estimation_epsilon
-        distinct = {model.digest: model.estimation_epsilon for model in self.inner_models}
-        budgets = [budget for budget in distinct.values() if budget is not None]
+        # By identity: two fits that happen to be equal were still two releases.
+        learned = {id(model): model for model in self.inner_models if model.provenance == "dp"}
+        budgets = [model.estimation_epsilon for model in learned.values()]
+        if None in budgets:
+            return None  # not even one of them is known to be all
         if len(budgets) < 2:
             return budgets[0] if budgets else None
-        return math.nextafter(math.fsum(budgets), math.inf)
+        return math.nextafter(math.fsum(filter(None, budgets)), math.inf)
 
     def learned_with(self, epsilon: float) -> Self:
         """Return the same model, marked as learned by an ε-DP mechanism in whole draws.

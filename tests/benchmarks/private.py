@@ -17,7 +17,7 @@ import pandas as pd
 import pdp_calibrate as pdp
 
 UNITS = 10_000
-FITS = 11
+FITS = 7
 LENGTH = 6
 
 
@@ -55,7 +55,7 @@ def cases() -> dict[str, tuple[Any, pd.DataFrame, dict[str, Any], dict[str, Any]
     """Return per family an estimator without noise, its frame, and what epsilon needs beside."""
     rng = np.random.default_rng(0)
     columns, values, series = wide(rng), reals(rng), long(rng)
-    stated = dict.fromkeys("abcd", [0, 1])
+    stated = {name: [0, 1] for name in "abcd"}
     by: dict[str, Any] = {"by": "who"}
     bounds: dict[str, Any] = {"bounds": (-4, 4)}
     sum_: dict[str, Any] = {"query": pdp.Sum()}
@@ -101,7 +101,7 @@ def compared() -> list[str]:
     ]
     for name, (estimator, frame, needed, asked) in cases().items():
         plain = scale_of(estimator.set_params(source="public"), frame, asked["query"])
-        assert plain is not None  # noqa: S101
+        assert plain is not None
         line = f"{name:28s}{plain:9.4f}"
         for epsilon in (0.1, 1.0, 10.0):
             private = type(estimator)(**(estimator.get_params() | needed | {"epsilon": epsilon}))
@@ -137,8 +137,7 @@ def main() -> None:
     lines = [
         "python -m tests.benchmarks.private",
         f"{time.strftime('%Y-%m-%d')}, numpy {np.__version__}, pandas {pd.__version__}",
-        f"{UNITS} units; ratio λ(private fit) / λ(fit without noise): median (10 %–90 %)"
-        f" of {FITS} fits",
+        f"{UNITS} units; λ(private fit) / λ(without noise): median (10 %–90 %) of {FITS} fits",
         *compared(),
         *attacked(),
         f"{time.process_time() - begun:.0f} CPU seconds",

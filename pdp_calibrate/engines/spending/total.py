@@ -31,7 +31,10 @@ class Spending:
     dp_epsilon: float = 0.0
     """The plain-DP budgets (substitution) of all other mechanisms, added up."""
     draw_epsilon: float = 0.0
-    """The budgets of mechanisms that are differentially private in the whole draw, added up."""
+    """The budgets of mechanisms that are differentially private in the whole draw, added up.
+
+    Whatever stores a spending must store this too.
+    """
     budgets: FloatArray | None = None
     """Per tuple, how far it alone can move the likelihood of all answers: Σ_m LS_j(f_m)/λ_m."""
 
