@@ -71,7 +71,7 @@ def certified_scale(
     extremes = [extreme for extreme, _ in whole.values()]
     candidates: dict[tuple[int, int, tuple[int, ...]], Problem] = {}
     named: set[tuple[int, int, tuple[int, ...]]] = set()
-    scale, step = low, 1e-12
+    scale, step, as_group = low, 1e-12, high * (1 + 1e-12)
     for everyone in filter(None, (extremes, list(problems))):
         for _ in range(_MAXIMAL_SEARCHES):
             found, problem = leakage_with_rounding(
@@ -86,8 +86,11 @@ def certified_scale(
                 break
             case = id(problem), found.target, found.unknown
             if case in candidates or time.monotonic() > deadline:
-                # What stands against this scale is a bound, not an adversary: give it room.
-                scale, step = scale * (1 + step), min(2 * step, 1.0)
+                # What stands against this scale is a bound, not an adversary: give it room, but
+                # not past the scale of group privacy without asking there.
+                further = scale * (1 + step)
+                scale = as_group if scale < as_group < further else further
+                step = min(2 * step, 1.0)
                 continue
             _, within = whole.get(id(problem), (problem, problem))
             unknown, solved = found.unknown, None
