@@ -1,4 +1,4 @@
-"""Five monthly visits of one patient: a table of all months, or a Markov chain?
+"""Five monthly visits of one patient, as a table of all months or as a Markov chain.
 
 The respiratory trial of the R package HSAUR: 111 patients, at each visit "good" or "poor". A chain
 forgets; patients do not: some are well for good. The chain then promises less than it says. The

@@ -1,4 +1,4 @@
-"""Two eyes of one patient: how much do weak ties matter?
+"""Two eyes of one patient: weak ties matter little, and it can be said how little.
 
 The diabetic retinopathy study (R package survival): 197 patients, one eye treated, and for each eye
 whether it went blind. Knowing one eye says a little about the other.

@@ -135,17 +135,3 @@ def test_scales_on_real_data(capsys):
     )
     assert scales["EuStockMarkets: four indices"] < 4
     assert scales["Galton: families of five"] < 5
-
-
-def test_words_for_every_situation():
-    table = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
-    positive = pdp.explain(pdp.calibrate(table, pdp.Sum()))
-    assert "would really have been 1.508" in positive
-    assert "knows nobody's entry" in positive
-    assert "group privacy" in positive
-    negative = pdp.JointTable(probabilities=[[0.1, 0.4], [0.4, 0.1]], domains=[[0, 1]] * 2)
-    words = pdp.explain(pdp.calibrate(negative, pdp.Mean()))
-    assert "would have been enough" in words
-    assert "knows x2 = " in words or "knows x1 = " in words
-    hurried = pdp.explain(pdp.calibrate(table, pdp.Sum(), time_limit=0))
-    assert "at most" in hurried

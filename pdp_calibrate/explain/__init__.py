@@ -56,14 +56,22 @@ def explain(subject: Explainable) -> str:
     return "\n\n".join(text for text in paragraphs(subject).values() if text)
 
 
-def paragraphs(subject: Explainable) -> dict[str, str]:
-    """Return the paragraphs of `explain` by what they are about."""
+def paragraphs(subject: Explainable, *, plain: Leakage | None = None) -> dict[str, str]:
+    """Return the paragraphs of `explain` by what they are about.
+
+    Parameters
+    ----------
+    subject
+        As for `explain`.
+    plain
+        What the noise of plain DP leaks, where it has been worked out already.
+    """
     if isinstance(subject, Calibration):
-        return _of_calibration(subject)
+        return _of_calibration(subject, plain)
     if isinstance(subject, JointCalibration):
         return _of_joint(subject)
     if isinstance(subject, Release):
-        return {"answer": _answer(subject)} | _of_calibration(subject.calibration)
+        return {"answer": _answer(subject)} | _of_calibration(subject.calibration, plain)
     if isinstance(subject, JointRelease):
         return {"answer": _answers(subject)} | _of_joint(subject.calibration)
     if isinstance(subject, Ledger):
@@ -97,13 +105,14 @@ def promise(calibration: Calibration | JointCalibration) -> str:
     )
 
 
-def _of_calibration(calibration: Calibration) -> dict[str, str]:
+def _of_calibration(calibration: Calibration, plain: Leakage | None) -> dict[str, str]:
     if calibration.model.provenance == "private":
         about = {"worst": f"Careful: {PRIVATE_MODEL}"}
     else:
+        plain = costs.leakage_of_plain_dp(calibration) if plain is None else plain
         about = {
             "worst": adversary(calibration.leakage),
-            "plain": costs.plain_dp(calibration, costs.leakage_of_plain_dp(calibration)),
+            "plain": costs.plain_dp(calibration, plain),
             "group": costs.group_privacy(calibration),
         }
     return {

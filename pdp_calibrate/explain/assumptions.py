@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.models import (
-    BinaryGroup,
     Blocks,
-    CategoryGroup,
     Gaussian,
     GaussianGroup,
     GaussianSeries,
-    JointTable,
     LoewnerBall,
-    MarkovChain,
     Model,
     ModelSet,
     SampledGaussian,
@@ -25,19 +21,19 @@ _SOURCES = {
     "dp": "learned from private rows under differential privacy",
     "private": "learned from private rows without differential privacy",
 }
-_FAMILIES: dict[type[Model], str] = {
-    JointTable: "a joint table: any dependence, with a zero cell taken as impossible",
-    Gaussian: "jointly Gaussian entries with the covariance given",
-    LoewnerBall: "jointly Gaussian entries, every variance within the stated factor",
-    SampledGaussian: "jointly Gaussian entries that the sample does not rule out",
-    GaussianGroup: "jointly Gaussian members, one common correlation for every pair",
-    GaussianSeries: "a Gaussian series in which each value depends on the one before",
-    BinaryGroup: "yes/no members of a group, nobody told apart from another",
-    CategoryGroup: "members of a group with categories, nobody told apart from another",
-    MarkovChain: "a Markov chain: the next state depends on the present one only",
-    Unknown: "members who may depend on each other in any way at all (group privacy)",
-    ModelSet: "one of several stated models, whichever is worst",
-    Blocks: "independent blocks",
+_FAMILIES = {
+    "JointTable": "a joint table: any dependence, with a zero cell taken as impossible",
+    "Gaussian": "jointly Gaussian entries with the covariance given",
+    "LoewnerBall": "jointly Gaussian entries, every variance within the stated factor",
+    "SampledGaussian": "jointly Gaussian entries that the sample does not rule out",
+    "GaussianGroup": "jointly Gaussian members, one common correlation for every pair",
+    "GaussianSeries": "a Gaussian series in which each value depends on the one before",
+    "BinaryGroup": "yes/no members of a group, nobody told apart from another",
+    "CategoryGroup": "members of a group with categories, nobody told apart from another",
+    "MarkovChain": "a Markov chain: the next state depends on the present one only",
+    "Unknown": "members who may depend on each other in any way at all (group privacy)",
+    "ModelSet": "one of several stated models, whichever is worst",
+    "Blocks": "independent blocks",
 }
 _CLOSED = (Gaussian, LoewnerBall, GaussianGroup, GaussianSeries, Unknown)
 """Families in which knowing entries with Gaussian error tells no more than knowing them exactly."""
@@ -54,11 +50,11 @@ def source(model: Model) -> str:
 
 def family(model: Model) -> str:
     """Say what kind of dependence a model allows."""
-    kinds = [_FAMILIES.get(type(model), type(model).__name__)]
+    name = type(model).__name__
+    kind = _FAMILIES.get(name, name)
     if isinstance(model, Blocks):
-        inner = dict.fromkeys(_FAMILIES.get(type(one), type(one).__name__) for one in model.models)
-        return f"{kinds[0]} of {'; or '.join(inner)}"
-    return kinds[0]
+        return f"{kind} of {'; or '.join(dict.fromkeys(map(family, model.models)))}"
+    return kind
 
 
 def assumptions(model: Model, adversaries: Adversaries, *, clamped: bool = False) -> list[str]:

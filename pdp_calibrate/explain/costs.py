@@ -54,11 +54,17 @@ def group_privacy(calibration: Calibration) -> str:
     group = calibration.baselines["group"]
     if not group or not math.isfinite(group):
         return ""
-    if group <= calibration.scale * (1 + 1e-9):
-        return "Treating all correlated entries as one (group privacy) would need no more noise."
+    ratio = group / calibration.scale
+    compared = (
+        f"{ratio:.2g} times as much noise"
+        if ratio > 1 + 1e-6
+        else "less noise"
+        if ratio < 1 - 1e-6
+        else "the same noise"
+    )
     return (
         f"Treating all correlated entries as one (group privacy) would need scale {group:.4g},"
-        f" {group / calibration.scale:.2g} times as much noise."
+        f" {compared}."
     )
 
 
@@ -95,7 +101,8 @@ def clamping(calibration: Calibration) -> str:
         )
     alone = calibration.rows == 1 and not isinstance(calibration.query, Mean)
     per_row = " per row" if alone else ""
-    return f"{beside} by the model's means and variances, {bias:+.3g}{per_row} on average."
+    shift = f"{bias:+.3g}{per_row}" if bias else "nothing"
+    return f"{beside} by the model's means and variances, {shift} on average."
 
 
 def clamping_bias(calibration: Calibration) -> float | None:

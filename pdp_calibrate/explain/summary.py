@@ -15,7 +15,7 @@ from pdp_calibrate.calibration import Calibration, JointCalibration, JointReleas
 from pdp_calibrate.calibration.result import PRIVATE_MODEL
 from pdp_calibrate.engines import Leakage
 from pdp_calibrate.errors import PdpError
-from pdp_calibrate.explain import ONE_RELEASE, Explainable, costs, is_clamped, paragraphs
+from pdp_calibrate.explain import ONE_RELEASE, costs, is_clamped, paragraphs
 from pdp_calibrate.explain.assumptions import assumptions, family, source
 from pdp_calibrate.explain.correlations import correlations
 from pdp_calibrate.explain.phrases import asked, entry, listed
@@ -59,8 +59,9 @@ def summarise(subject: Reportable, *, ledger: Ledger | None = None) -> Summary:
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions(),
     }
-    words = _words(subject)
     calibration = subject.calibration if isinstance(subject, Release | JointRelease) else subject
+    plain = _plain_dp(calibration)
+    words = paragraphs(subject, plain=plain)
     if isinstance(calibration, Ledger):
         ledger = calibration
         facts["about"] = f"Releases about draw {ledger.draw}"
@@ -70,8 +71,8 @@ def summarise(subject: Reportable, *, ledger: Ledger | None = None) -> Summary:
             facts["warning"] = PRIVATE_MODEL
         views: dict[str, Any] = {}
     else:
-        facts |= _of_calibration(calibration)
-        views = _views(calibration)
+        facts |= _of_calibration(calibration, plain)
+        views = _views(calibration, plain)
     if isinstance(subject, Release | JointRelease):
         facts["answers"] = _of_release(subject)
     facts["source"] = _source(subject)
@@ -91,11 +92,15 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _words(subject: Explainable) -> dict[str, str]:
-    return {name: text for name, text in paragraphs(subject).items() if name != "assumptions"}
+def _plain_dp(calibration: Calibration | JointCalibration | Ledger) -> Leakage | None:
+    if not isinstance(calibration, Calibration) or calibration.model.provenance == "private":
+        return None
+    return costs.leakage_of_plain_dp(calibration)
 
 
-def _of_calibration(calibration: Calibration | JointCalibration) -> dict[str, Any]:
+def _of_calibration(
+    calibration: Calibration | JointCalibration, plain: Leakage | None
+) -> dict[str, Any]:
     private = calibration.model.provenance == "private"
     leak = calibration.leakage
     common = {
@@ -135,7 +140,7 @@ def _of_calibration(calibration: Calibration | JointCalibration) -> dict[str, An
         "half_width": calibration.accuracy(alpha=0.05),
         "dp_epsilon": calibration.dp_epsilon,
         "clamping_bias": None if private else _bias(calibration),
-        "methods": _methods(calibration),
+        "methods": _methods(calibration, plain),
     }
 
 
@@ -143,9 +148,7 @@ def _bias(calibration: Calibration) -> float | None:
     return costs.clamping_bias(calibration) if is_clamped(calibration) else None
 
 
-def _methods(calibration: Calibration) -> list[dict[str, Any]]:
-    private = calibration.model.provenance == "private"
-    plain: Leakage | None = None if private else costs.leakage_of_plain_dp(calibration)
+def _methods(calibration: Calibration, plain: Leakage | None) -> list[dict[str, Any]]:
     leaks: dict[str, float | None] = {
         "plain DP": None if plain is None else plain.value,
         "this release": calibration.leakage.value,
@@ -169,7 +172,7 @@ def _of_model(model: Model) -> dict[str, Any]:
         "provenance": model.provenance,
         "source": source(model),
         "tuples": sum(model.copies),
-        "names": listed((entry(name) for name in model.names), most=24),
+        "names": listed((entry(name) for name in model.names), most=12),
     }
     return described if model.provenance == "private" else described | {"digest": model.digest}
 
@@ -225,13 +228,13 @@ def _source(subject: Reportable) -> dict[str, Any]:
     return subject.to_dict()
 
 
-def _views(calibration: Calibration | JointCalibration) -> dict[str, Any]:
+def _views(calibration: Calibration | JointCalibration, plain: Leakage | None) -> dict[str, Any]:
     if calibration.model.provenance == "private":
         return {}
     found: Mapping[str, Any] = {"correlations": correlations(calibration.model)}
     if isinstance(calibration, Calibration):
         found = {
-            "leakage_by_scale": leakage_by_scale(calibration),
+            "leakage_by_scale": leakage_by_scale(calibration, plain=plain),
             "leakage_by_knowledge": leakage_by_knowledge(calibration),
             "scales": scales_of_methods(calibration),
             "beliefs": beliefs(calibration),

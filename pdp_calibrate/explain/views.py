@@ -11,7 +11,7 @@ import numpy as np
 
 from pdp_calibrate.adversaries import Adversaries, Witness
 from pdp_calibrate.calibration import Calibration
-from pdp_calibrate.engines import leakage
+from pdp_calibrate.engines import Leakage, leakage
 from pdp_calibrate.engines.paper import WeightedHierarchicalGraph, graph
 from pdp_calibrate.engines.posterior import Beliefs, posterior
 from pdp_calibrate.errors import ModelError, PdpError
@@ -42,11 +42,16 @@ class ScaleCurve:
     """Lower ends; equal where the engine is exact."""
     scale: float
     """The scale chosen."""
+    leakage: float
+    """What it leaks at most."""
     epsilon: float
     """What it may leak."""
     plain_scale: float | None
-    """The scale of plain DP, and what it leaks."""
+    """The scale of plain DP; None if it adds no noise."""
     plain_leakage: float | None
+    """What that leaks at most."""
+    plain_exact: bool
+    """Whether it leaks exactly so much."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,28 +111,49 @@ def refuse_private(model: Model) -> None:
         )
 
 
-def leakage_by_scale(calibration: Calibration, *, points: int = _POINTS) -> ScaleCurve:
-    """Evaluate the leakage from well below plain DP to beyond group DP."""
+def leakage_by_scale(
+    calibration: Calibration, *, plain: Leakage | None = None, points: int = _POINTS
+) -> ScaleCurve:
+    """Evaluate the leakage from well below plain DP to beyond group DP.
+
+    Parameters
+    ----------
+    calibration
+        Whose query and adversaries.
+    plain
+        What the scale of plain DP leaks, where it has been worked out already.
+    points
+        How many scales, beside the chosen one and that of plain DP.
+    """
     refuse_private(calibration.model)
     marks = [calibration.scale, calibration.baselines["dp"], calibration.baselines["group"]]
     positive = [mark for mark in marks if mark and math.isfinite(mark)]
-    low, high = min(positive) / 1.6, max(positive) * 1.25
+    low, high = min(positive) / 1.6, max(1.25 * max(positive), 2.2 * min(positive))
     if high > 40 * calibration.scale:  # a far-off group scale would squeeze everything else
         high = 8 * calibration.scale
     plain_scale = calibration.baselines["dp"] or None
     extra = [] if plain_scale is None else [plain_scale]
     scales = sorted({*np.geomspace(low, high, points).tolist(), calibration.scale, *extra})
-    found = [_leak(calibration, scale, _PATIENCE / len(scales)) for scale in scales]
-    values = np.minimum.accumulate([one[0] for one in found])  # more scale never leaks more
-    lowers = np.maximum.accumulate([one[1] for one in found][::-1])[::-1]
+    seconds = _PATIENCE / len(scales)
+    found = {scale: _leak(calibration, scale, seconds)[:2] for scale in scales}
+    for one in filter(None, (plain, calibration.leakage)):  # these were given more time
+        if one.scale in found:
+            found[one.scale] = (one.value, one.lower)
+    values = np.minimum.accumulate(
+        [found[scale][0] for scale in scales]
+    )  # more scale never leaks more
+    lowers = np.maximum.accumulate([found[scale][1] for scale in scales[::-1]])[::-1]
+    mark = scales.index(plain_scale) if plain_scale else None
     return ScaleCurve(
         scales=tuple(scales),
         values=tuple(values.tolist()),
         lowers=tuple(lowers.tolist()),
         scale=calibration.scale,
+        leakage=calibration.leakage.value,
         epsilon=calibration.epsilon,
         plain_scale=plain_scale,
-        plain_leakage=None if plain_scale is None else float(values[scales.index(plain_scale)]),
+        plain_leakage=None if mark is None else float(values[mark]),
+        plain_exact=mark is not None and bool(values[mark] - lowers[mark] <= 1e-6 * values[mark]),
     )
 
 
@@ -148,7 +174,7 @@ def _leak(
 def leakage_by_knowledge(calibration: Calibration) -> KnowledgeCurve | None:
     """Evaluate the worst leakage for each number of known tuples (the paper's Figure 4).
 
-    None where the set of adversaries is a single one, or there are more than 15 others.
+    None where all adversaries know the same number, or there are more than 15 others.
     """
     refuse_private(calibration.model)
     who = calibration.adversaries
@@ -158,6 +184,8 @@ def leakage_by_knowledge(calibration: Calibration) -> KnowledgeCurve | None:
     fewest = others if who.at_least is None else who.at_least
     most = others if who.at_most is None else min(who.at_most, others)
     numbers = list(range(fewest, most + 1))
+    if len(numbers) < 2:
+        return None
     plain_scale = calibration.baselines["dp"]
     seconds = _PATIENCE / (2 * len(numbers))
     values, lowers, plain = [], [], []
@@ -261,10 +289,15 @@ def _table_beliefs(
 
 
 def adversary_graph(calibration: Calibration) -> AdversaryGraph | None:
-    """Return the graph of all adversaries of a table with two to four tuples (Figure 3)."""
+    """Return the graph of all adversaries of a table with two to four tuples (Figure 3).
+
+    None for other models, and where not all adversaries are allowed.
+    """
     refuse_private(calibration.model)
     model = calibration.model
     if not isinstance(model, JointTable) or not 2 <= len(model.names) <= 4:
+        return None
+    if calibration.adversaries != Adversaries.all():
         return None
     try:
         found = graph(model, calibration.query, calibration.scale)

@@ -6,13 +6,15 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, ScalarFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from pdp_calibrate.explain.views import KnowledgeCurve, ScaleCurve
 from pdp_calibrate.report.drawing.canvas import Theme, canvas, theme_called
 
+_PLAIN = FuncFormatter(lambda value, _: f"{value:.4g}")
 SCALE_AXIS = "Laplace scale λ (units of the answer)"
 LEAKAGE_AXIS = "leakage (nats of log-odds)"
+_SAME = 0.02  # scales as near as this share one label
 _WIDE = 6.0  # a scale axis over more than this ratio is logarithmic
 
 
@@ -25,15 +27,23 @@ def leakage_by_scale(curve: ScaleCurve, theme: str) -> Figure:
         axes.fill_between(
             curve.scales, curve.lowers, curve.values, color=colours.blue, alpha=0.15, linewidth=0
         )
-    _logarithmic(axes, curve.scales)
+    _scale_axis(axes, curve.scales)
     axes.axhline(curve.epsilon, color=colours.muted, linewidth=1.2, linestyle=(0, (5, 3)))
     _note(axes, f"budget ε = {curve.epsilon:.3g}", curve.epsilon, colours.muted)
+    label = f"this release: λ = {curve.scale:.3g}"
     if curve.plain_scale is not None and curve.plain_leakage is not None:
-        _point(axes, curve.plain_scale, curve.plain_leakage, colours.orange, "s", colours)
-        label = f"plain DP: λ = {curve.plain_scale:.3g}\nreally leaks {curve.plain_leakage:.3g}"
-        _call(axes, label, curve.plain_scale, curve.plain_leakage, colours.orange)
-    _point(axes, curve.scale, curve.epsilon, colours.green, "o", colours)
-    _call(axes, f"this release: λ = {curve.scale:.3g}", curve.scale, curve.epsilon, colours.green)
+        leaks = "really leaks" if curve.plain_exact else "leaks up to"
+        plain = f"plain DP: λ = {curve.plain_scale:.3g}\n{leaks} {curve.plain_leakage:.3g}"
+        if abs(curve.plain_scale / curve.scale - 1) < _SAME:
+            label = f"this release, as plain DP: λ = {curve.scale:.3g}"
+        else:
+            _point(axes, curve.plain_scale, curve.plain_leakage, colours.orange, "s", colours)
+            _call(axes, plain, curve.plain_scale, curve.plain_leakage, colours.orange)
+    _point(axes, curve.scale, curve.leakage, colours.green, "o", colours)
+    corner = "right"
+    if curve.scale > 0.6 * max(curve.scales):
+        corner = "below" if curve.leakage > 0.14 * max(curve.values) else "left"
+    _call(axes, label, curve.scale, curve.leakage, colours.green, corner)
     axes.set_ylim(0, max(curve.values) * 1.08)
     axes.set_xlabel(SCALE_AXIS)
     axes.set_ylabel(LEAKAGE_AXIS)
@@ -103,11 +113,13 @@ def what_if(curve: Any, theme: str) -> Figure:
     return figure
 
 
-def _logarithmic(axes: Axes, scales: tuple[float, ...]) -> None:
+def _scale_axis(axes: Axes, scales: tuple[float, ...]) -> None:
+    """Logarithmic where scales are far apart; plain numbers either way."""
     if max(scales) / min(scales) <= _WIDE:
+        axes.xaxis.set_major_formatter(_PLAIN)
         return
     axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(ScalarFormatter())
+    axes.xaxis.set_major_formatter(_PLAIN)
     ticks = [
         mantissa * 10.0**power
         for power in range(-9, 10)
@@ -132,30 +144,36 @@ def _point(axes: Axes, x: float, y: float, colour: str, marker: str, colours: Th
     )
 
 
-def _call(axes: Axes, text: str, x: float, y: float, colour: str) -> None:
+def _call(axes: Axes, text: str, x: float, y: float, colour: str, corner: str = "right") -> None:
+    """Write beside a point; the curve falls, so above to the right and below to the left are free.
+
+    Low on the page there is no room below, but the curve is flat there.
+    """
+    shift = {"right": (11, 7), "below": (-8, -8), "left": (4, 14)}[corner]
     axes.annotate(
         text,
         (x, y),
-        xytext=(11, 7),
+        xytext=shift,
+        horizontalalignment="left" if corner == "right" else "right",
+        verticalalignment="top" if corner == "below" else "bottom",
         textcoords="offset points",
         color=colour,
         fontsize=10,
         fontweight="bold",
-        verticalalignment="bottom",
     )
 
 
 def _note(axes: Axes, text: str, height: float, colour: str) -> None:
     axes.annotate(
         text,
-        (0.99, height),
+        (0.01, height),
         xycoords=("axes fraction", "data"),
         xytext=(0, -4),
         textcoords="offset points",
         color=colour,
         fontsize=10,
         verticalalignment="top",
-        horizontalalignment="right",
+        horizontalalignment="left",
     )
 
 
