@@ -1,6 +1,6 @@
 """``df.pdp``: the library as methods of a pandas DataFrame. No state, no mathematics.
 
-`pdp_calibrate_integrations.polars` gives the same methods to polars frames.
+The integration for polars gives the same methods to polars frames.
 """
 
 from __future__ import annotations

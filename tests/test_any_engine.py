@@ -257,3 +257,29 @@ def test_releases_through_engines(monkeypatch):
         released = ledger.release(pdp.Mean(clamp=True), make(WIDE), epsilon=1.0)
         assert released.calibration.rows == len(WIDE)
         assert math.isclose(released.value, WIDE["a"].mean(), rel_tol=1e-12)
+
+
+def test_polars_frames_have_the_same_methods(monkeypatch):
+    import pdp_calibrate_integrations.polars  # noqa: F401 - registers the namespace
+
+    monkeypatch.setattr(noise, "add_laplace_to_integers", lambda answers, _: list(answers))
+    monkeypatch.setattr(noise, "add_laplace_to_floats", lambda answers, _: list(answers))
+    income = {"bounds": (30, 70), "groups": "home", "correlation": (0, 0.4)}
+    for frame in (pl.from_pandas(HOMES), pl.from_pandas(HOMES).lazy()):
+        total = frame.pdp.sum("income", **income)
+        assert total.value == HOMES.pdp.sum("income", **income).value
+        assert total.calibration.scale == pytest.approx(40 * (1 + 3 * 0.4), rel=1e-6)
+        assert frame.pdp.count("ill", values={1}, groups="home").value == HOMES["ill"].sum()
+        by_role = frame.pdp.sum("income", per="role", **income)
+        expected = HOMES["income"].clip(30, 70).groupby(HOMES["role"]).sum()
+        assert {role: found.value for role, found in by_role.items()} == pytest.approx(
+            expected.to_dict()
+        )
+        wide = frame.select("income")
+        model = pdp.Gaussian(covariance=[[81]], bounds=(30, 70), names=["income"])
+        cal = wide.pdp.calibrate(pdp.Mean(clamp=True), model=model)
+        assert cal.rows == len(HOMES)
+        assert wide.pdp.release(cal).value == pytest.approx(HOMES["income"].clip(30, 70).mean())
+        assert wide.pdp.leakage(cal.query, model=model, scale=cal.scale).value <= 1
+        fitted = frame.pdp.fit(pdp.GroupEstimator(by="home", bounds=(0, 100), source="public"))
+        assert_same_model(fitted.model_, MODELS["gaussian group"][1](HOMES))

@@ -167,34 +167,27 @@ def neighbour_products(series: OrderedSeries) -> NeighbourProducts:
 
 def _check_times(table: nw.LazyFrame[Any], order_by: str, kind: nw.dtypes.DType) -> None:
     """Raise for repeated times and for gaps; the message counts them and shows none."""
-    repeated = (nw.col(ORDER) == before(ORDER, 1)).fill_null(value=False)
-    steps = table.select(repeated.cast(nw.Int64).alias("again"))
-    measured = kind.is_numeric() or kind.is_temporal()
-    found = {"usual": None}
-    if measured:
-        numbers = table.select(GROUP, ORDER, _as_number(kind).alias("__time__"))
-        step = nw.col("__time__") - before("__time__", 1)
-        steps = numbers.select(repeated.cast(nw.Int64).alias("again"), step.alias("step"))
-        step = nw.col("step")
-        found = one_row(
-            steps.select(
-                nw.col("again").sum(), step.median().alias("usual"), step.max().alias("longest")
-            )
-        )
-    else:
-        found |= one_row(steps.select(nw.col("again").sum()))
+    again = (nw.col(ORDER) == before(ORDER, 1)).fill_null(value=False)
+    sums = [nw.col("again").sum()]
+    columns = [again.cast(nw.Int64).alias("again")]
+    if kind.is_numeric() or kind.is_temporal():
+        table = table.with_columns(_as_number(kind).alias("__time__"))
+        columns.append((nw.col("__time__") - before("__time__", 1)).alias("step"))
+        sums += [nw.col("step").median().alias("usual"), nw.col("step").max().alias("longest")]
+    steps = table.select(*columns)
+    found = one_row(steps.select(*sums))
     if found["again"]:
         raise ModelError(
-            f"column {order_by} repeats {found['again']} times within a series; keep one row for"
-            " each."
+            f"column {order_by} repeats {int(found['again'])} times within a series; keep one row"
+            " for each."
         )
-    usual = found["usual"]
-    if usual is None or not found["longest"] > 1.5 * usual:
+    usual, longest = found.get("usual"), found.get("longest")
+    if usual is None or longest is None or not longest > 1.5 * usual:
         return
     gaps = one_row(steps.select(how_many(nw.col("step") > 1.5 * usual).alias("gaps")))["gaps"]
     raise ModelError(
-        f"column {order_by} has {gaps} gaps (steps longer than 1.5 times the usual one), across"
-        " which the next state is not one transition away. Fill them, or split the series."
+        f"column {order_by} has {int(gaps)} gaps (steps longer than 1.5 times the usual one),"
+        " across which the next state is not one transition away. Fill them, or split the series."
     )
 
 

@@ -82,9 +82,9 @@ def counts_by_column(
 def group_sizes(frame: Any, by: Hashable | None) -> Counter[int]:
     """Count how many groups there are of each size. One pass."""
     if by is None:
-        rows = rows_in(frame)
-        refuse_empty(rows)
-        return Counter({rows: 1})
+        number = rows_in(frame)
+        refuse_empty(number)
+        return Counter({number: 1})
     table, (name,), schema = chosen(frame, [by])
     sizes = table.group_by(name).agg(nw.len().alias("__size__"))
     counted = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -61,11 +62,14 @@ def in_memory(frame: Any) -> nw.DataFrame[Any] | None:
 
 def collected(small: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
     """Compute a frame of aggregates."""
-    if small.implementation.is_duckdb():
-        return small.collect(backend="pandas")  # the default is pyarrow, which it does not bring
-    if small.implementation.is_polars():
-        return small.collect(engine="streaming")  # in pieces, so files may outgrow the memory
-    return small.collect()
+    with warnings.catch_warnings():
+        # Infinite cells overflow on their way; the sums show it, and are refused.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        if small.implementation.is_duckdb():
+            return small.collect(backend="pandas")  # the default needs pyarrow
+        if small.implementation.is_polars():
+            return small.collect(engine="streaming")  # in pieces, so files may outgrow the memory
+        return small.collect()
 
 
 def one_row(small: nw.LazyFrame[Any]) -> dict[str, Any]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, cast
 
 import narwhals as nw
 
 from pdp_calibrate.errors import FrameError, ModelError
-from pdp_calibrate.estimators.statistics.counts import Key, counts_in
+from pdp_calibrate.estimators.statistics.counts import counts_in
 from pdp_calibrate.estimators.statistics.exact_sums import (
     ClampedSum,
     Range,
@@ -79,15 +79,19 @@ def _ranked(table: nw.LazyFrame[Any], order_by: Hashable) -> nw.LazyFrame[Any]:
 @asks_the_engine
 def contingency_by_rank(
     frame: Any, value: Hashable, *, by: Hashable | None, order_by: Hashable
-) -> Counter[Key]:
+) -> Counter[tuple[int, int, Hashable]]:
     """Count (size of the group, place in it from 0, value)."""
     table, kinds, _ = ordered(frame, value, by=by, order_by=order_by)
     names = ["__size__", "__rank__", VALUE]
     counted = _ranked(table, order_by).group_by(*names).agg(nw.len().alias("__count__"))
-    found = counts_in(
-        collected(counted), dict.fromkeys(names[:2], nw.Int64()) | {VALUE: kinds[VALUE]}
+    whole = dict.fromkeys(names[:2], nw.Int64())
+    found = counts_in(collected(counted), whole | {VALUE: kinds[VALUE]})
+    return Counter(
+        {
+            (int(cast("int", size)), int(cast("int", rank)) - 1, held): count
+            for (size, rank, held), count in found.items()
+        }
     )
-    return Counter({(int(s), int(r) - 1, v): n for (s, r, v), n in found.items()})  # type: ignore[call-overload]
 
 
 @asks_the_engine
@@ -105,7 +109,7 @@ def clamped_sums_by_rank(
     cells = grid_cells(VALUE, kinds[VALUE], bounds, rows=rows, place=0)
     keys = ["__size__", "__rank__"]
     ranked = _ranked(table, order_by).select(*keys, *cells)
-    names = [str(name) for name in ("units0", "missing0", "infinite0", "outside0")]
+    names = ["units0", "missing0", "infinite0", "outside0"]
     counted = ranked.group_by(*keys).agg(*(nw.col(name).sum() for name in names))
     found = collected(counted.select(*(nw.col(k).cast(nw.Int64) for k in (*keys, *names))))
     sums = {}
