@@ -201,3 +201,14 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "duckdb", None)
     words = refused("calibrate --sql 'select 1' -q 'sum()' --kind table")
     assert 'pip install "pdp-calibrate[duckdb]"' in words
+
+
+def test_a_report_without_its_libraries_is_refused(monkeypatch):
+    ask = "calibrate people.csv -q 'sum(income)' --groups household --bounds 0:1 -o cal.json --json"
+    assert run(ask).code == 0
+    for name in [*sys.modules]:
+        if name.split(".")[0] in ("jinja2", "matplotlib"):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert 'pip install "pdp-calibrate[report]"' in refused("report cal.json -o report.html")
