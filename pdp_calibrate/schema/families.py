@@ -70,6 +70,14 @@ FAMILIES: dict[str, tuple[str, dict[str, Schema]]] = {
             "initial": nullable(VECTOR),
         },
     ),
+    "MixingChain": (
+        "Every Markov chain that forgets fast enough.",
+        {"length": COUNT, "states": NAMES, "diameter": NUMBER},
+    ),
+    "MarkovTree": (
+        "Discrete tuples along a tree, each depending on its parent.",
+        {"domains": DOMAINS, "parents": {"type": "array"}, "tables": {"type": "array"}},
+    ),
     "Unknown": (
         "Tuples that may depend on each other in any way.",
         {"size": COUNT},
