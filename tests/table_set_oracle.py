@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import mpmath  # type: ignore[import-untyped]
 import numpy as np
 from scipy.optimize import linprog
 
@@ -122,3 +123,44 @@ def _adversaries(
 
 def _clean(value: float) -> float:
     return round(value, 9)
+
+
+def worst_of_pair(
+    cells: np.ndarray, parts: Sequence[Sequence[float]], scale: float, radius: float
+) -> Any:
+    """The same for two tuples in 60 digits, all floats taken as exact."""
+    with mpmath.workdps(60):
+        worst = mpmath.mpf(0)
+        for target in (0, 1):
+            masses = cells if target == 0 else cells.T
+            own, other = ([mpmath.mpf(value) for value in parts[j]] for j in (target, 1 - target))
+            worst = max(worst, (max(own) - min(own)) / scale)
+            for output in {value + s for value in own for s in other}:
+                ends = []
+                for value, row in zip(own, masses, strict=True):
+                    total = mpmath.fsum(mpmath.mpf(float(p)) for p in row)
+                    law = [mpmath.mpf(float(p)) / total for p in row] if total else None
+                    kernel = [mpmath.exp(-abs(output - value - s) / scale) for s in other]
+                    ends.append(_exact_ends(law, mpmath.mpf(radius), kernel))
+                for (_, high), (low, _) in itertools.permutations(ends, 2):
+                    worst = max(worst, mpmath.log(high / low))
+        return worst
+
+
+def _exact_ends(law: list[Any] | None, radius: Any, kernel: list[Any]) -> tuple[Any, Any]:
+    if law is None:
+        return min(kernel), max(kernel)
+    ends = []
+    for order in (
+        sorted(range(len(law)), key=kernel.__getitem__, reverse=r) for r in (False, True)
+    ):
+        moved, left = list(law), radius
+        for place in reversed(order[1:]):
+            off = min(left, moved[place])
+            moved[place], moved[order[0]], left = (
+                moved[place] - off,
+                moved[order[0]] + off,
+                left - off,
+            )
+        ends.append(mpmath.fdot(moved, kernel))
+    return ends[0], ends[1]

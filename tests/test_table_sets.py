@@ -9,7 +9,7 @@ import pytest
 import pdp_calibrate as pdp
 from pdp_calibrate.queries import lower
 from tests.random_models import adversary_kinds
-from tests.table_set_oracle import worst_over_balls
+from tests.table_set_oracle import worst_of_pair, worst_over_balls
 
 
 def random_center(rng, *, zeros=False, largest=4):
@@ -183,6 +183,30 @@ def test_any_scale_is_certified(scale):
     assert found.value == pytest.approx(8 / scale, rel=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_the_bracket_holds_the_truth_in_sixty_digits(seed):
+    """Extreme scales, radii at rounding and exactly at a mass, rare and impossible cells."""
+    rng = np.random.default_rng(600 + seed)
+    cells = rng.dirichlet(np.full(9, rng.choice([0.05, 1.0]))).reshape(3, 3)
+    cells = np.where(rng.random((3, 3)) < rng.choice([0.0, 0.2]), 0.0, np.maximum(cells, 1e-290))
+    if seed % 4 == 0:
+        cells = np.array([[0.25, 0.125, 0.125], [0.125, 0.0625, 0.0625], [0.125, 0.0625, 0.0625]])
+    center = pdp.JointTable(
+        probabilities=cells / cells.sum(), domains=[[0, 1, 5], rng.normal(size=3).tolist()]
+    )
+    law = center.probabilities[0] / center.probabilities[0].sum()
+    radius = float(rng.choice([0.0, 1e-300, 1e-15, 1e-6, 0.25, 0.5, law[1], law[2], 0.999999]))
+    scale = float(10 ** rng.uniform(-4, 5))
+    found = pdp.leakage(
+        pdp.ConditionalBall(center=center, radius=min(radius, 1.0)), pdp.Sum(), scale=scale
+    )
+    domains = [list(domain) for domain in center.domains]
+    truth = worst_of_pair(center.probabilities, domains, scale, min(radius, 1.0))
+    assert found.lower <= truth <= found.value
+    if seed % 4 and np.abs(law - radius).min() > 1e-12:  # a mass just gone may change everything
+        assert found.value == pytest.approx(float(truth), rel=1e-6)
+
+
 def test_leakage_falls_with_the_scale():
     rng = np.random.default_rng(5)
     for _ in range(5):
@@ -289,3 +313,6 @@ def test_too_large_is_refused_and_a_time_limit_gives_a_bracket():
     )
     assert short.lower <= full.lower <= full.value <= short.value * (1 + 1e-9)
     assert not short.exact
+    rushed = pdp.calibrate(smaller, pdp.Sum(), epsilon=0.5, time_limit=0.0)
+    assert rushed.leakage.value <= 0.5
+    assert rushed.scale <= rushed.baselines["group"] * (1 + 1e-9)

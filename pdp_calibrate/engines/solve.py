@@ -60,7 +60,7 @@ def certified_scale(
              for extreme in problem.extremes()}  # fmt: skip
     extremes = [extreme for extreme, _ in whole.values()]
     candidates: dict[tuple[int, int, tuple[int, ...]], Problem] = {}
-    scale, step = low, 1e-12
+    scale, step, enough = low, 1e-12, high * (1 + 1e-12)
     for everyone in filter(None, (extremes, list(problems))):
         for _ in range(_MAXIMAL_SEARCHES):
             found, problem = leakage_with_rounding(
@@ -70,8 +70,11 @@ def certified_scale(
                 break
             case = id(problem), found.target, found.unknown
             if case in candidates or time.monotonic() > deadline:
-                # What stands against this scale is a bound, not an adversary: give it room.
-                scale, step = scale * (1 + step), min(2 * step, 1.0)
+                # What stands against this scale is a bound, not an adversary: give it room, but
+                # not past the scale of group privacy without asking there.
+                further = scale * (1 + step)
+                scale = enough if scale < enough < further else further
+                step = min(2 * step, 1.0)
                 continue
             _, within = whole.get(id(problem), (problem, problem))
             unknown: tuple[int, ...] | None = found.unknown

@@ -77,11 +77,12 @@ def search(
 def _search(around: _Search, incumbent: float) -> Outcome:
     """Judge everyone but those who know everyone else, from the largest group bound down."""
     setting = around.setting
-    if _cases(setting) > _MOST_CASES:
-        return Outcome(upper=_whole_group(setting), lower=0.0, attack=None)
+    ranges = [group_bound(setting, (place,)) for place in range(len(setting.sizes))]
+    if around.clock.is_over or _cases(setting) > _MOST_CASES:
+        return Outcome(upper=_largest_group(setting, ranges), lower=0.0, attack=None)
     cases = sorted(
         (
-            (group_bound(setting, (target, *unknown)), target, unknown)
+            (math.fsum([ranges[target], *(ranges[place] for place in unknown)]), target, unknown)
             for target in setting.knowledge.targets
             for unknown in unknown_sets(setting, target)
         ),
@@ -179,8 +180,12 @@ def _cases(setting: Setting) -> int:
     return len(knowledge.targets) * sum(math.comb(others, size) for size in sizes)
 
 
-def _whole_group(setting: Setting) -> float:
-    return group_bound(setting, tuple(range(len(setting.sizes))))
+def _largest_group(setting: Setting, ranges: list[float]) -> float:
+    """Bound everyone by how far the tuples that the least knowing do not know can move."""
+    knowledge = setting.knowledge
+    if knowledge.known is not None:
+        return math.fsum(r for place, r in enumerate(ranges) if place not in knowledge.known)
+    return math.fsum(sorted(ranges)[knowledge.fewest :])
 
 
 def _refuse_too_large(around: _Search) -> None:
