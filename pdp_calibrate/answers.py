@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.errors import ModelError, UnsupportedQueryError
+from pdp_calibrate.errors import FrameError, ModelError, UnsupportedQueryError
 from pdp_calibrate.estimators.statistics import (
     ClampedSum,
     clamped_sums,
@@ -77,7 +77,10 @@ def total_answer(contributions: Contributions, model: Model, frame: Any) -> Fram
             ]
     ranges = {name: bounds_of(model.domains[p]) for p, name in places.items() if p not in counted}
     if ranges:
-        sums, number = clamped_sums(frame, ranges, clamp=contributions.clamped)
+        sums, rows_summed = clamped_sums(frame, ranges, clamp=contributions.clamped)
+        if counted and number != rows_summed:
+            raise FrameError("the frame changed while it was read: nothing can be said about it.")
+        number = rows_summed
         for position, name in places.items():
             if name in sums:
                 parts.append(weighted(sums[name].total, position, contributions))

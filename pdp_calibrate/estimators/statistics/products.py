@@ -7,7 +7,9 @@ the true means.
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -182,9 +184,10 @@ def shape_of(
         ((nw.col(name).cast(nw.Float64) - float(mean[k])) / float(deviation[k])).alias(f"z{k}")
         for k, name in enumerate(names)
     )
-    sums = {"lengths": _sum_of_squares("z", len(names)) ** 2}
-    sums |= {f"cube{k}": nw.col(f"z{k}") ** 3 for k in places}
-    sums |= {f"fourth{k}": nw.col(f"z{k}") ** 4 for k in places}
+    # Products throughout: engines take a general, slow power for x².
+    sums = {"lengths": _product(_sum_of_squares("z", len(names)), 2)}
+    sums |= {f"cube{k}": _product(nw.col(f"z{k}"), 3) for k in places}
+    sums |= {f"fourth{k}": _product(nw.col(f"z{k}"), 4) for k in places}
     threes = list(combinations_with_replacement(places, 3)) if triples else []
     if whitening is not None:
         scaled = scaled.with_columns(
@@ -193,7 +196,7 @@ def shape_of(
             )
             for k in places
         )
-        sums["white"] = _sum_of_squares("w", len(names)) ** 2
+        sums["white"] = _product(_sum_of_squares("w", len(names)), 2)
         for i, j, k in threes:
             sums[f"{i} {j} {k}"] = nw.col(f"w{i}") * nw.col(f"w{j}") * nw.col(f"w{k}")
     found = one_row(scaled.select(power.sum().alias(name) for name, power in sums.items()))
@@ -211,7 +214,11 @@ def shape_of(
 
 
 def _sum_of_squares(letter: str, columns: int) -> nw.Expr:
-    return nw.sum_horizontal(*(nw.col(f"{letter}{k}") ** 2 for k in range(columns)))
+    return nw.sum_horizontal(*(_product(nw.col(f"{letter}{k}"), 2) for k in range(columns)))
+
+
+def _product(factor: nw.Expr, times: int) -> nw.Expr:
+    return functools.reduce(operator.mul, [factor] * times)
 
 
 @dataclass(frozen=True, kw_only=True)
