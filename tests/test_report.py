@@ -219,6 +219,8 @@ def test_the_facts_are_those_of_the_calibration():
     plain = pdp.leakage(cal.model, cal.query, scale=cal.baselines["dp"])
     assert found["methods"][0]["leakage"] == plain.value
     assert found["ledger"]["spent"] == options["ledger"].spent
+    assert found["assumptions"][-1] == "Every release about these people is in the ledger below."
+    assert "only release" in summarise(release).facts["assumptions"][-1]
     assert found["source"]["calibration"] == cal.to_dict()
 
 

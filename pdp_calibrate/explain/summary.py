@@ -78,6 +78,10 @@ def summarise(subject: Reportable, *, ledger: Ledger | None = None) -> Summary:
     facts["source"] = _source(subject)
     if ledger is not None:
         facts["ledger"] = _of_ledger(ledger)
+        facts["assumptions"] = [
+            *(one for one in facts["assumptions"] if one != ONE_RELEASE),
+            "Every release about these people is in the ledger below.",
+        ]
     return Summary(facts=facts, words=words, views=views)
 
 
