@@ -47,7 +47,7 @@ def random_table(
     lattice = rng.random() < 0.5
     domains = [
         rng.choice(np.arange(-3, 6), size, replace=False).tolist() if lattice
-        else rng.normal(scale=2, size=size).round(3).tolist()
+        else (rng.normal(scale=2, size=size).round(3) + 1e-5 * np.arange(size)).tolist()
         for size in sizes
     ]  # fmt: skip
     return pdp.JointTable(probabilities=cells / cells.sum(), domains=domains)

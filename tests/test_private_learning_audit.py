@@ -154,7 +154,7 @@ def test_a_thousand_fits_on_neighbours_show_no_more_than_epsilon(kind):
 def test_the_attack_would_see_a_noise_that_is_too_small(kind, monkeypatch):
     drawn = noise.add_laplace_to_integers
     monkeypatch.setattr(
-        noise, "add_laplace_to_integers", lambda sums, scale: drawn(sums, scale / 5)
+        noise, "add_laplace_to_integers", lambda sums, scale: drawn(sums, scale / 10)
     )
     assert evidence(kind, fits=300) > EPSILON
 

@@ -10,6 +10,7 @@ from typing import Any, cast
 import narwhals as nw
 
 from pdp_calibrate.errors import ModelError
+from pdp_calibrate.estimators.statistics.frames import asks_the_engine, how_many, one_row
 
 Edges = tuple[float, ...]
 
@@ -35,6 +36,7 @@ def representatives(edges: Edges) -> tuple[float, ...]:
     return tuple(low / 2 + high / 2 for low, high in itertools.pairwise(edges))
 
 
+@asks_the_engine
 def binned(frame: Any, bins: Mapping[Hashable, Edges]) -> Any:
     """Replace the values of binned columns by the middle of their bin.
 
@@ -60,8 +62,7 @@ def binned(frame: Any, bins: Mapping[Hashable, Edges]) -> Any:
         if dtype.is_float():
             missing = missing | column.is_nan()
         outside = ((column < edges[0]) | (column > edges[-1])) & ~missing
-        found = table.lazy().select(outside.sum().alias("__outside__")).collect()
-        if int(found["__outside__"][0] or 0):
+        if one_row(table.lazy().select(how_many(outside).alias("outside")))["outside"]:
             raise ModelError(
                 f"column {name} has values outside its bins, which go from {edges[0]:g} to"
                 f" {edges[-1]:g}; add public edges that cover every possible value."

@@ -297,7 +297,8 @@ def _ledoit_wolf(moments: Moments) -> FloatArray:
     level = float(np.trace(sample)) / len(sample)
     spread = float(np.sum((sample - level * np.eye(len(sample))) ** 2))
     error = (moments.shape.lengths / moments.rows - float(np.sum(sample**2))) / moments.rows
-    return _towards_identity(moments, sample, min(error, spread) / spread if error > 0 else 0.0)
+    shrinks = error > 0 and spread > 0
+    return _towards_identity(moments, sample, min(error, spread) / spread if shrinks else 0.0)
 
 
 def _oas(moments: Moments) -> FloatArray:

@@ -38,20 +38,6 @@ _STRUCTURES = ("joint", "chow-liu", "blocks")
 _SENSITIVITY = 2  # replacing a row takes 1 from one cell and adds 1 to another
 
 
-def counted(frame: Any, columns: Sequence[str]) -> Counter[tuple[Hashable, ...]]:
-    """Count combinations of values; name a column whose values cannot be counted."""
-    try:
-        return contingency(frame, columns)
-    except TypeError as error:
-        if len(columns) > 1:
-            for name in columns:
-                counted(frame, [name])
-        raise ModelError(
-            f"column {', '.join(map(str, columns))} must hold values that can be counted, such as"
-            " numbers or text."
-        ) from error
-
-
 def cell_counts(
     counts: Counter[tuple[Hashable, ...]], names: Sequence[Hashable], domains: Sequence[Domain]
 ) -> IntArray:
@@ -222,7 +208,7 @@ class TableEstimator(FrameEstimator):
         return self.source if self.epsilon is None else "dp"
 
     def _joint(self, frame: Any, names: Sequence[str], stated: Mapping[Hashable, Domain]) -> Model:
-        counts = counted(frame, names)
+        counts = contingency(frame, names)
         domains = [
             stated.get(name) or observed(row[place] for row in counts)
             for place, name in enumerate(names)
@@ -250,13 +236,13 @@ class TableEstimator(FrameEstimator):
     ) -> tuple[Pairs, list[Domain]]:
         """Count every two columns; noisy, and repaired, with epsilon."""
         domains = [
-            stated.get(name) or observed(value for (value,) in counted(frame, [name]))
+            stated.get(name) or observed(value for (value,) in contingency(frame, [name]))
             for name in names
         ]
         found: dict[tuple[int, int], IntArray] = {}
         for i, j in itertools.combinations(range(len(names)), 2):
             two = [names[i], names[j]]
-            found[i, j] = cell_counts(counted(frame, two), two, [domains[i], domains[j]])
+            found[i, j] = cell_counts(contingency(frame, two), two, [domains[i], domains[j]])
         if self.epsilon is None:
             return {pair: cells.astype(np.float64) for pair, cells in found.items()}, domains
         everything = np.concatenate([cells.ravel() for cells in found.values()])
@@ -294,7 +280,7 @@ class TableEstimator(FrameEstimator):
         tables, blocks = [], connected_blocks(self.tests_, names)
         for block in blocks:
             columns = [names[k] for k in block]
-            cells = cell_counts(counted(frame, columns), columns, [domains[k] for k in block])
+            cells = cell_counts(contingency(frame, columns), columns, [domains[k] for k in block])
             tables.append(
                 JointTable(
                     probabilities=smoothed_law(cells, self.smoothing),

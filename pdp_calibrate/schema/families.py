@@ -43,7 +43,7 @@ FAMILIES: dict[str, tuple[str, dict[str, Schema]]] = {
     ),
     "SampledTable": (
         "Every table that a sample does not rule out.",
-        {"domains": DOMAINS, "counts": _NESTED, "confidence": NUMBER},
+        {"domains": DOMAINS, "counts": _NESTED, "confidence": NUMBER, "noise_scale": NUMBER},
     ),
     "GaussianGroup": (
         "Members with one common correlation, or any in a range.",

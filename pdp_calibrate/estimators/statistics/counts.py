@@ -16,6 +16,7 @@ from pdp_calibrate.estimators.statistics.frames import (
     chosen,
     collected,
     how_many,
+    in_memory,
     is_missing,
     is_number,
     one_row,
@@ -33,8 +34,21 @@ _CELLS_AT_ONCE = 4096  # so many combinations of values at most leave the engine
 def contingency(frame: Any, columns: Sequence[Hashable]) -> Counter[Key]:
     """Count how often each combination of values occurs in the columns. One pass."""
     table, names, schema = chosen(frame, columns)
+    for name in names:
+        if schema[name].is_nested() or _holds_lists(frame, name, schema[name]):
+            raise ModelError(
+                f"column {name} must hold values that can be counted, such as numbers or text."
+            )
     counted = collected(table.group_by(*names).agg(nw.len().alias("__count__")))
     return counts_in(counted, {name: schema[name] for name in names})
+
+
+def _holds_lists(frame: Any, name: str, kind: nw.dtypes.DType) -> bool:
+    """Whether a column of objects in memory has some that cannot be told apart by a dictionary."""
+    table = in_memory(frame) if kind == nw.Object else None
+    return table is not None and not all(
+        isinstance(value, Hashable) for value in table[name].to_list()
+    )
 
 
 def counts_in(counted: nw.DataFrame[Any], kinds: dict[str, nw.dtypes.DType]) -> Counter[Key]:
