@@ -20,7 +20,8 @@ from pdp_calibrate.models.base import FloatArray
 from pdp_calibrate.models.groups import compositions
 from tests import gaussian_oracle, oracle
 from tests.random_models import random_table
-from tests.random_time import random_chain, random_group
+from tests.random_time import cells_of_tree, random_chain, random_group, random_tree
+from tests.table_set_oracle import worst_over_balls
 
 Truth = Callable[[Any, float], float]
 
@@ -74,6 +75,31 @@ def count_probability(model: pdp.BinaryGroup | pdp.CategoryGroup, counts: tuple[
         return float(model.count_probabilities[counts[1]])
     order = list(compositions(len(model.names), len(counts)))
     return float(model.count_probabilities[order.index(counts)])
+
+
+def tree_truth(model: pdp.MarkovTree, scale: float) -> float:
+    return brute_force(cells_of_tree(model), model.domains, scale)
+
+
+def conditional_ball_truth(model: pdp.ConditionalBall, scale: float) -> float:
+    cells = model.center.probabilities
+    return worst_over_balls(cells, model.domains, scale, lambda _mass, _values: model.radius)
+
+
+def sample_truth(model: pdp.SampledTable, scale: float) -> float:
+    """Radii from the union bound over all events and sets of values."""
+    sizes = model.counts.shape
+    events = sum(
+        size * math.prod(other + 1 for place, other in enumerate(sizes) if place != axis)
+        for axis, size in enumerate(sizes)
+    )
+
+    def radius(rows: float, values: int) -> float:
+        if values == 1:
+            return 0.0
+        return math.sqrt(math.log((2**values - 2) * events / (1 - model.confidence)) / (2 * rows))
+
+    return worst_over_balls(model.counts.astype(float), model.domains, scale, radius)
 
 
 def blocks_truth(model: pdp.Blocks, scale: float) -> float:
@@ -145,6 +171,22 @@ def draw_set(rng: np.random.Generator) -> pdp.ModelSet:
     return pdp.ModelSet(models=[first, second])
 
 
+def draw_conditional_ball(rng: np.random.Generator) -> pdp.ConditionalBall:
+    sizes = rng.integers(2, 3, size=int(rng.integers(1, 3, endpoint=True)), endpoint=True)
+    cells = rng.dirichlet(np.ones(int(np.prod(sizes)))).reshape(sizes)
+    domains = [rng.choice(np.arange(-3, 6), size, replace=False).tolist() for size in sizes]
+    center = pdp.JointTable(probabilities=cells, domains=domains)
+    return pdp.ConditionalBall(center=center, radius=float(rng.choice([0.0, 1.0, rng.random()])))
+
+
+def draw_sample(rng: np.random.Generator) -> pdp.SampledTable:
+    ball = draw_conditional_ball(rng)
+    rows = int(10 ** rng.uniform(1, 6))
+    cells = ball.center.probabilities
+    counts = rng.multinomial(rows, cells.ravel()).reshape(cells.shape)
+    return pdp.SampledTable(counts=counts, domains=ball.domains, confidence=0.9)
+
+
 def draw_gaussian(rng: np.random.Generator) -> pdp.Gaussian:
     size = int(rng.integers(1, 5, endpoint=True))
     factors = rng.normal(size=(size, int(rng.integers(1, 4))))
@@ -182,6 +224,9 @@ FAMILIES = {
     "Blocks": Family(draw_blocks, blocks_truth),
     "ModelSet": Family(draw_set, set_truth),
     "MarkovChain": Family(lambda rng: random_chain(rng, longest=5), chain_truth),
+    "MarkovTree": Family(lambda rng: random_tree(rng, most=4), tree_truth),
+    "ConditionalBall": Family(draw_conditional_ball, conditional_ball_truth),
+    "SampledTable": Family(draw_sample, sample_truth),
     "groups": Family(random_group, group_truth),
     "Gaussian": Family(draw_gaussian, gaussian_truth),
     "LoewnerBall": Family(draw_ball, ball_truth),

@@ -1,4 +1,4 @@
-"""Random chains, groups and queries, together with the plain function that the oracle gets."""
+"""Random chains, trees, groups and queries, with the plain function that the oracle gets."""
 
 from __future__ import annotations
 
@@ -51,6 +51,45 @@ def random_group(rng: np.random.Generator) -> pdp.BinaryGroup | pdp.CategoryGrou
     law = random_law(rng, len(list(compositions(size, 3))))
     categories = rng.normal(size=3).round(2).tolist()
     return pdp.CategoryGroup(size=size, categories=categories, count_probabilities=law)
+
+
+def random_tree(
+    rng: np.random.Generator, *, most: int = 5, states: tuple[int, int] = (2, 3), zeros: bool = True
+) -> pdp.MarkovTree:
+    """Any shape, in any order of tuples, some transitions impossible."""
+    size = int(rng.integers(2, most, endpoint=True))
+    order = rng.permutation(size).tolist()
+    sizes = rng.integers(*states, size=size, endpoint=True).tolist()
+    if size == 5:
+        sizes = [2] * 5
+    parents: list[Any] = [None] * size
+    tables: list[Any] = [None] * size
+
+    def law(number: int) -> FloatArray:
+        return random_law(rng, number) if zeros else rng.dirichlet(np.full(number, 2.0))
+
+    for rank, place in enumerate(order):
+        if rank == 0:
+            tables[place] = law(sizes[place])
+            continue
+        parents[place] = order[int(rng.integers(rank))]
+        tables[place] = [law(sizes[place]) for _ in range(sizes[parents[place]])]
+    domains = [rng.choice(np.arange(-3, 6), number, replace=False).tolist() for number in sizes]
+    return pdp.MarkovTree(domains=domains, parents=parents, tables=tables)
+
+
+def cells_of_tree(tree: pdp.MarkovTree) -> FloatArray:
+    """The joint law, one cell after the other."""
+    cells = np.zeros([len(domain) for domain in tree.domains])
+    for cell in np.ndindex(cells.shape):
+        mass = 1.0
+        for place, parent in enumerate(tree.parents):
+            table = np.asarray(tree.tables[place])
+            mass *= float(
+                table[cell[place]] if parent is None else table[cell[parent], cell[place]]
+            )
+        cells[cell] = mass
+    return cells
 
 
 def random_query(

@@ -12,44 +12,8 @@ from pdp_calibrate.engines import trees
 from pdp_calibrate.engines.chains.mixing import birkhoff_bounds, diameters
 from pdp_calibrate.engines.trees import tree_bounds
 from tests.oracle import log_density_ratio, worst_leakage
-from tests.random_time import random_law
+from tests.random_time import cells_of_tree, random_tree
 from tests.vector_oracle import worst_vector_leakage
-
-
-def random_tree(rng, *, most=5, states=(2, 3), zeros=True):
-    """Any shape, in any order of tuples, some transitions impossible."""
-    size = int(rng.integers(2, most, endpoint=True))
-    order = rng.permutation(size).tolist()
-    sizes = rng.integers(*states, size=size, endpoint=True).tolist()
-    if size == 5:
-        sizes = [2] * 5
-    parents, tables = [None] * size, [None] * size
-
-    def law(number):
-        return random_law(rng, number) if zeros else rng.dirichlet(np.full(number, 2.0))
-
-    for rank, place in enumerate(order):
-        if rank == 0:
-            tables[place] = law(sizes[place])
-            continue
-        parents[place] = order[int(rng.integers(rank))]
-        tables[place] = [law(sizes[place]) for _ in range(sizes[parents[place]])]
-    domains = [rng.choice(np.arange(-3, 6), number, replace=False).tolist() for number in sizes]
-    return pdp.MarkovTree(domains=domains, parents=parents, tables=tables)
-
-
-def cells_of(tree):
-    """The joint law, one cell after the other."""
-    cells = np.zeros([len(domain) for domain in tree.domains])
-    for cell in np.ndindex(cells.shape):
-        mass = 1.0
-        for place, parent in enumerate(tree.parents):
-            table = np.asarray(tree.tables[place])
-            mass *= float(
-                table[cell[place]] if parent is None else table[cell[parent], cell[place]]
-            )
-        cells[cell] = mass
-    return cells
 
 
 def random_weights(tree, rng):
@@ -70,7 +34,7 @@ def only(target):
 def test_small_trees_equal_the_oracle(seed):
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, most=4)
-    cells = cells_of(tree)
+    cells = cells_of_tree(tree)
     assert tree.to_table().probabilities == pytest.approx(cells, rel=1e-12)
     weights, function = random_weights(tree, rng)
     scale = float(rng.choice([0.3, 2.0, 20.0]))
@@ -89,13 +53,13 @@ def test_birkhoff_bounds_every_target_and_ignores_the_root(seed):
     ranges = [abs(w) * (max(d) - min(d)) for w, d in zip(weights, tree.domains, strict=True)]
     knowledge = pdp.Adversaries.all().resolve(tree)
     bounds = tree_bounds(tree, np.array(ranges) / scale, knowledge)
-    cells = cells_of(tree)
+    cells = cells_of_tree(tree)
     for target in range(len(tree.names)):
         truth, _ = worst_leakage(cells, tree.domains, function, scale, only(target))
         assert truth <= bounds[target]
     moved = rerooted(tree, int(rng.integers(len(tree.names))))
     if moved is not None:
-        assert cells_of(moved) == pytest.approx(cells, rel=1e-9, abs=1e-15)
+        assert cells_of_tree(moved) == pytest.approx(cells, rel=1e-9, abs=1e-15)
         other = tree_bounds(moved, np.array(ranges) / scale, knowledge)
         assert other == pytest.approx(bounds, rel=1e-9)
         query = pdp.Linear(weights=weights.tolist())
@@ -105,7 +69,7 @@ def test_birkhoff_bounds_every_target_and_ignores_the_root(seed):
 
 def rerooted(tree, root):
     """The same distribution with another root, by Bayes; None where a value is impossible."""
-    cells = cells_of(tree)
+    cells = cells_of_tree(tree)
     size = cells.ndim
     marginals = [
         cells.sum(axis=tuple(axis for axis in range(size) if axis != place))
@@ -182,7 +146,7 @@ def test_the_bracket_of_large_trees_holds_the_truth(seed, who, monkeypatch):
     monkeypatch.setattr(trees, "_fits_a_table", lambda _tree: False)
     query = pdp.Linear(weights=weights.tolist())
     leak = pdp.leakage(tree, query, scale=scale, adversaries=adversaries)
-    cells = cells_of(tree)
+    cells = cells_of_tree(tree)
     truth, _ = worst_leakage(cells, tree.domains, function, scale, admits)
     assert leak.lower <= truth * (1 + 1e-12) + 1e-15
     assert truth <= leak.value * (1 + 1e-12)
@@ -207,7 +171,7 @@ def test_no_mechanism_of_a_small_budget_leaks_more(seed):
     """Random ε₀-Lipschitz likelihoods, with another ε₀ for every tuple."""
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, most=4, states=(2, 2))
-    cells = cells_of(tree)
+    cells = cells_of_tree(tree)
     budgets = rng.uniform(0, 1.5, size=cells.ndim)
     points = np.array(list(np.ndindex(cells.shape)))
     distance = ((points[:, np.newaxis] != points) * budgets).sum(axis=-1)
@@ -239,7 +203,7 @@ def test_ledgers_about_trees():
                        epsilon=0.4)  # fmt: skip
     scales = [entry.scales[0] for entry in ledger.history]
     truth = worst_vector_leakage(
-        cells_of(small),
+        cells_of_tree(small),
         small.domains,
         lambda x: (sum(x), float(x[0] == small.domains[0][0]), sum(x)),
         scales,
