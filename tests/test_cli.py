@@ -167,6 +167,20 @@ def test_a_model_of_private_rows_is_not_written(folder):
     assert "withholds" in refused("explain secret.json")
 
 
+def test_learning_under_differential_privacy_is_spent_first():
+    told = "--kind table --columns mother,child --domain mother=0,1 --domain child=0,1"
+    model = fine(f"fit survey.csv {told} --epsilon 0.5 -o model.json --json").json
+    assert (model["provenance"], model["estimation_epsilon"]) == ("dp", 0.5)
+    spent = fine("ledger create here.json --model model.json --epsilon 2 --json").json["spent"]
+    assert spent == 0.5
+    elsewhere = "ledger create there.json --model model.json --epsilon 2 --learned-elsewhere --json"
+    assert fine(elsewhere).json["spent"] == 0
+    groups = "--kind groups --groups household --value income --bounds 0:100000"
+    line = f"fit people.csv {groups} --epsilon 1 --option max_group_size=5 --json"
+    assert fine(line).json["provenance"] == "dp"
+    assert refused("ledger create no.json --model model.json --epsilon 0.1", code=3)
+
+
 def test_a_ledger_refuses_with_its_own_exit_code():
     line = "fit people.csv --kind groups --groups household --value income --bounds 0:100"
     fine(f"{line} --correlation 0:0.4 -o model.json")

@@ -62,7 +62,7 @@ def test_help_names_the_commands():
     assert "demo" in result.output
 
 
-@pytest.mark.parametrize("page", ["README.md", "examples/PROMISES.md"])
+@pytest.mark.parametrize("page", ["README.md", "examples/GUIDE.md", "examples/PROMISES.md"])
 def test_the_python_of_the_pages_runs(page, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # snippets write files
     snippets = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
@@ -73,7 +73,10 @@ def test_the_python_of_the_pages_runs(page, capsys, tmp_path, monkeypatch):
     assert (tmp_path / "report.html").exists() == (page == "README.md")
 
 
-@pytest.mark.parametrize("page", ["README.md", "examples/README.md", "examples/PROMISES.md"])
+@pytest.mark.parametrize(
+    "page",
+    ["README.md", "examples/README.md", "examples/GUIDE.md", "examples/PROMISES.md"],
+)
 def test_links_lead_somewhere(page):
     place = ROOT / page
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)", place.read_text())

@@ -33,16 +33,28 @@ def create(
         float, typer.Option("--epsilon", "-e", help="What everything together may leak.")
     ],
     draw: Annotated[str, typer.Option(help="What to call this draw of the data.")] = "first",
+    learned_elsewhere: Annotated[
+        bool,
+        typer.Option(
+            "--learned-elsewhere",
+            help="The model was learned from other, independent data: its ε is not spent here.",
+        ),
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Begin a ledger.
 
-    One ledger is about one table of people and, with a row per value, one column of it.
+    A model learned under differential privacy spends its ε first. One ledger is about one table of people and, with a row per value, one column of it.
     """
     from pdp_calibrate.plan.settings import read_model
 
     book = pdp.Ledger(
-        read_model(model), epsilon=epsilon, path=ledger, adversaries=search.chosen, draw=draw
+        read_model(model),
+        epsilon=epsilon,
+        path=ledger,
+        adversaries=search.chosen,
+        draw=draw,
+        learned_here=not learned_elsewhere,
     )
     _print_status(book, json=json)
 
