@@ -266,3 +266,15 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch, tmp_path, librar
     with pytest.raises(pdp.PdpError, match=r'pip install "pdp-calibrate\[report\]"'):
         pdp.report(cal, tmp_path / "page.html")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_learning_the_model_stands_in_numbers_words_and_ledger(tmp_path):
+    rows = pd.DataFrame({"mother": [0, 1] * 500, "child": [0, 1, 1, 0] * 250})
+    stated = {"mother": [0, 1], "child": [0, 1]}
+    model = pdp.TableEstimator(domains=stated, epsilon=0.25).fit(rows).model_
+    ledger = pdp.Ledger(model, epsilon=2.0)
+    cal = pdp.calibrate(model, pdp.Sum(), epsilon=1.0)
+    page = pdp.report(cal, tmp_path / "report.html", ledger=ledger).read_text()
+    assert "ε of learning the model" in page
+    assert "nobody learns more than 1.25" in " ".join(page.split())
+    assert "<td>learning the model</td>" in page

@@ -44,7 +44,8 @@ def create(
 ) -> None:
     """Begin a ledger.
 
-    A model learned under differential privacy spends its ε first. One ledger is about one table of people and, with a row per value, one column of it.
+    A model learned under differential privacy spends its ε first. One ledger is about one table of
+    people and, with a row per value, one column of it.
     """
     from pdp_calibrate.plan.settings import read_model
 

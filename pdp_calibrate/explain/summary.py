@@ -113,6 +113,7 @@ def _of_calibration(
         "leakage": {"value": leak.value} | ({} if private else {"lower": leak.lower}),
         "exact": leak.exact,
         "rows": calibration.rows,
+        "estimation_epsilon": calibration.estimation_epsilon,
         "adversaries": repr(calibration.adversaries),
         "model": _of_model(calibration.model),
         "assumptions": [
@@ -218,6 +219,8 @@ def _of_ledger(ledger: Ledger) -> dict[str, Any]:
 
 
 def _about(one: Any) -> str:
+    if one.kind == "estimation":
+        return "learning the model"
     if one.kind == "charge":
         return f"outside mechanism {one.note}".strip()
     return "; ".join(asked(query) for query in one.queries)

@@ -15,7 +15,7 @@ from pdp_calibrate.explain.summary import Reportable, Summary, summarise
 from pdp_calibrate.ledger import Ledger
 from pdp_calibrate.report import plots
 
-_PARAGRAPHS = ("promise", "spent", "worst", "plain", "group", "interval")
+_PARAGRAPHS = ("promise", "spent", "worst", "plain", "group", "learning", "interval")
 _TITLES = {
     "leakage_by_scale": "Leakage against scale",
     "leakage_by_knowledge": "Leakage by what the adversary knows",
