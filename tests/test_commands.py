@@ -85,6 +85,12 @@ def test_links_lead_somewhere(page):
         assert (place.parent / link).exists(), link
 
 
+def test_the_table_of_evidence_is_the_measured_one():
+    measured = (ROOT / "tests" / "benchmarks" / "results" / "compare.md").read_text()
+    table = measured[measured.index("| data |") : measured.index("\nMedians at")]
+    assert table in README
+
+
 def test_the_commands_of_the_readme_run(tmp_path, monkeypatch):
     """A steward's path from a file to a report, and every other line of that section."""
     monkeypatch.chdir(tmp_path)
