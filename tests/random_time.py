@@ -49,7 +49,7 @@ def random_group(rng: np.random.Generator) -> pdp.BinaryGroup | pdp.CategoryGrou
         return pdp.BinaryGroup(count_probabilities=random_law(rng, size + 1))
     size = int(rng.integers(1, 4, endpoint=True))
     law = random_law(rng, len(list(compositions(size, 3))))
-    categories = rng.normal(size=3).round(2).tolist()
+    categories = (rng.normal(size=3).round(2) + 1e-4 * np.arange(3)).tolist()
     return pdp.CategoryGroup(size=size, categories=categories, count_probabilities=law)
 
 

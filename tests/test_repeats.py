@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -164,3 +165,26 @@ def test_where_windows_are_out_of_reach_something_else_decides():
     assert pdp.leakage(slow, pdp.Sum(), scale=1 / rate).lower <= found
     late = repeated_bound(problem_of(chain, pdp.Sum(), 0.3), deadline=0.0)
     assert late == pytest.approx(birkhoff_of(chain, pdp.Sum(), 0.3))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_queries_released_together_are_counted_by_windows(seed, monkeypatch):
+    """What a long chain does, shown on short ones, where the joint table knows the truth."""
+    rng = np.random.default_rng(seed)
+    chain = random_chain(rng, longest=5)
+    query, _ = random_query(rng, chain)
+    scale = float(rng.uniform(0.5, 4.0))
+    truth = pdp.leakage(chain, [query] * 2, scale=[scale] * 2)
+    chain_search = sys.modules["pdp_calibrate.engines.chains.search"]
+    monkeypatch.setattr(chain_search, "_fits_a_table", lambda _chain: False)
+    bound = pdp.leakage(chain, [query] * 2, scale=[scale] * 2).value
+    assert bound >= truth.lower
+    assert bound <= birkhoff_of(chain, query, 2 / scale) * (1 + 1e-9)
+
+
+def test_ten_sums_together_need_hardly_more_than_one_of_their_budget():
+    for up, stay in ((0.2, 0.8), (0.8, 0.2)):
+        chain = pdp.MarkovChain(transition=[[1 - up, up], [1 - stay, stay]], length=100)
+        once = pdp.calibrate(chain, pdp.Sum()).scale
+        together = pdp.calibrate(chain, [pdp.Sum()] * 10)
+        assert once * (1 - 1e-9) <= together.scales[0] / 10 <= once * 1.002

@@ -13,14 +13,17 @@ import time
 
 import numpy as np
 
+from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.engines.additive import ROUND_UP, nobody, plain_dp, search_table
 from pdp_calibrate.engines.chains.around import Outcome, walk_around
 from pdp_calibrate.engines.chains.mixing import birkhoff_bounds, diameters
 from pdp_calibrate.engines.chains.placing import Place, likely_course, witness_in
+from pdp_calibrate.engines.chains.repeats import repeated_bound
 from pdp_calibrate.engines.chains.setup import Setup, setup_of
 from pdp_calibrate.engines.chains.single import search_one, with_tail
 from pdp_calibrate.engines.chains.walk import Walk
 from pdp_calibrate.engines.chains.windows import Rules
+from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF
 from pdp_calibrate.engines.problem import Problem
 from pdp_calibrate.engines.result import Found
 from pdp_calibrate.models import MarkovChain
@@ -47,7 +50,7 @@ def search(
             joint = chain.to_table()
             return search_table(problem, joint, scale, incumbent=incumbent, deadline=deadline)
         if several:
-            return _bound_only(problem, chain, scale)
+            return _bound_only(problem, chain, scale, incumbent, deadline)
     setup = setup_of(chain, contributions)
     if _is_small(chain) and setup.lattice(setup.reach(scale)).errors.any():
         joint = chain.to_table()
@@ -78,16 +81,32 @@ def _is_small(chain: MarkovChain) -> bool:
     return laws <= _QUICK_LAWS and _fits_a_table(chain)
 
 
-def _bound_only(problem: Problem, chain: MarkovChain, scale: float) -> Found:
-    """Answers of several numbers: the Birkhoff bound above, plain DP below."""
+def _bound_only(
+    problem: Problem, chain: MarkovChain, scale: float, incumbent: float, deadline: float
+) -> Found:
+    """Answers of several numbers: Birkhoff's bound or, for repeats of one, windows; below, none."""
     ranges = problem.contributions.tuple_ranges() / scale
     bounds = birkhoff_bounds(ranges, float(diameters(chain.kernel, 1)[0][1]))
     target = max(problem.knowledge.targets, key=lambda position: bounds[position])
     known = problem.knowledge.known or frozenset()
     unknown = tuple(p for p in range(chain.length) if p != target and p not in known)
-    return dataclasses.replace(
-        nobody(problem), value=float(bounds[target]), target=target, unknown=unknown
-    )
+    value = float(bounds[target])
+    together = _as_one(problem.contributions, scale)
+    if together is not None:
+        once = dataclasses.replace(problem, contributions=together)
+        windows = repeated_bound(once, incumbent=incumbent, deadline=deadline)
+        rounding = 8 * UNIT_ROUNDOFF * together.magnitude
+        value = value if windows is None else min(value, (windows + rounding) * ROUND_UP)
+    return dataclasses.replace(nobody(problem), value=value, target=target, unknown=unknown)
+
+
+def _as_one(contributions: Contributions, scale: float) -> Contributions | None:
+    """Return an answer repeated so often as one, in the unit of its noise; None if they differ."""
+    if any(np.any(array != array[:, :1]) for array in contributions.values):
+        return None
+    times = contributions.coordinates / scale
+    columns = {id(array): array[:, 0] * times for array in contributions.values}
+    return Contributions.additive([columns[id(array)] for array in contributions.values])
 
 
 def _search_all(
