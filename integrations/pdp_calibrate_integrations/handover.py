@@ -159,6 +159,17 @@ def summing_room(calibration: Calibration) -> float:
     return 2 * error / calibration.scale
 
 
+def sum_parameters(calibration: Calibration) -> LaplaceParameters:
+    """Return what makes Google's bounded sum draw noise of the calibrated scale.
+
+    It takes the larger of abs(lower) and abs(upper) for the sensitivity, adds up with rounding, and
+    rounds the sum to its grid.
+    """
+    room = GRID_ROUNDING + summing_room(calibration)
+    reach = max(map(abs, contribution_range(calibration)))
+    return laplace_parameters(calibration, room=room, sensitivity_used=reach)
+
+
 def contribution_range(calibration: Calibration) -> tuple[float, float]:
     """Return the least and the largest number that one tuple may add to the answer."""
     check_clamped(calibration)

@@ -23,7 +23,7 @@ from pdp_calibrate_integrations.handover import (
     checked_ledger,
     contribution_range,
     laplace_parameters,
-    summing_room,
+    sum_parameters,
 )
 from pdp_calibrate_integrations.requiring import require
 
@@ -82,9 +82,7 @@ def aggregation(calibration: Calibration, *, ledger: Ledger | None = None) -> Ag
     """
     library = require("pipeline_dp", extra="pipelinedp")
     lower, upper = contribution_range(calibration)
-    reach = max(abs(lower), abs(upper))
-    room = GRID_ROUNDING + summing_room(calibration)
-    handed = laplace_parameters(calibration, room=room, sensitivity_used=reach)
+    handed = sum_parameters(calibration)
     if ledger is not None:
         ledger.spend(calibration)
     return Aggregation(

@@ -20,7 +20,7 @@ from pdp_calibrate_integrations.handover import (
     GRID_ROUNDING,
     contribution_range,
     laplace_parameters,
-    summing_room,
+    sum_parameters,
 )
 from pdp_calibrate_integrations.requiring import require
 from pdp_calibrate_integrations.wrapping import Wrapped, wrap
@@ -78,9 +78,7 @@ def bounded_sum(calibration: Calibration, *, ledger: Ledger | None = None) -> An
     """
     algorithms = require("pydp.algorithms.laplacian", extra="pydp")
     lower, upper = contribution_range(calibration)
-    reach = max(abs(lower), abs(upper))
-    room = GRID_ROUNDING + summing_room(calibration)
-    handed = laplace_parameters(calibration, room=room, sensitivity_used=reach)
+    handed = sum_parameters(calibration)
     if ledger is not None:
         ledger.spend(calibration)
     whole = calibration.is_integer
