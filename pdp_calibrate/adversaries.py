@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
-from pdp_calibrate.errors import ModelError, PdpError
+from pdp_calibrate.errors import ModelError, PdpError, damage_refused
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import (
     checked_model,
@@ -41,6 +41,19 @@ class Adversaries:
     known: tuple[Hashable, ...] | None = None
     """Exactly the tuples known, for `exactly`."""
 
+    def __post_init__(self) -> None:
+        limits = []
+        for name in ("at_least", "at_most"):
+            limit = getattr(self, name)
+            if limit is None:
+                continue
+            if not hasattr(limit, "__index__") or int(limit) < 0:
+                raise PdpError("at_least and at_most must be whole numbers, zero or more.")
+            object.__setattr__(self, name, int(limit))
+            limits.append(int(limit))
+        if limits and limits[0] > limits[-1]:
+            raise PdpError(f"at_least must not exceed at_most, got {limits[0]} > {limits[-1]}.")
+
     @classmethod
     def all(cls) -> Adversaries:
         """Every target, every set of known tuples."""
@@ -59,12 +72,9 @@ class Adversaries:
     @classmethod
     def knowing(cls, *, at_least: int = 0, at_most: int | None = None) -> Adversaries:
         """Every target, at least and at most so many of the other tuples known."""
-        limits = [at_least] if at_most is None else [at_least, at_most]
-        if not all(hasattr(limit, "__index__") and int(limit) >= 0 for limit in limits):
-            raise PdpError("at_least and at_most must be whole numbers, zero or more.")
-        if limits[0] > limits[-1]:
-            raise PdpError(f"at_least must not exceed at_most, got {at_least} > {at_most}.")
-        return cls(at_least=int(at_least), at_most=None if at_most is None else int(at_most))
+        if at_least is None:  # that would be everyone but the target
+            raise PdpError("at_least must be a whole number, zero or more.")
+        return cls(at_least=at_least, at_most=at_most)
 
     @classmethod
     def exactly(cls, target: Hashable, *, known: Iterable[Hashable] = ()) -> Adversaries:
@@ -99,6 +109,7 @@ class Adversaries:
         return {"target": json_value(self.target), "known": list(map(json_value, self.known))}
 
     @classmethod
+    @damage_refused("the description of the adversaries")
     def from_dict(cls, described: dict[str, Any]) -> Adversaries:
         """Undo `to_dict`."""
         if "target" not in described:

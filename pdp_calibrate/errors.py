@@ -4,6 +4,11 @@ Every message gives the rule, the value found and, where there is one, a hint. N
 contains a record or a true answer.
 """
 
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
 
 class PdpError(ValueError):
     """Base of every error this library raises on purpose."""
@@ -43,6 +48,32 @@ class SourceError(PdpError):
 
 class PlanError(PdpError):
     """A plan file is not what it must be."""
+
+
+@contextlib.contextmanager
+def damage_refused(what: str, *, kind: type[PdpError] = PdpError) -> Iterator[None]:
+    """Say that a description read from outside is damaged, whichever way it breaks the reader.
+
+    Examples
+    --------
+    >>> with damage_refused("the list"):
+    ...     float("one")
+    Traceback (most recent call last):
+    pdp_calibrate.errors.PdpError: the list is damaged: a field is not what it should be.
+    """
+    try:
+        yield
+    except PdpError:
+        raise
+    except (
+        TypeError,
+        ValueError,
+        LookupError,
+        AttributeError,
+        ArithmeticError,  # a whole number past every float
+        RecursionError,  # brackets in brackets
+    ) as error:
+        raise kind(f"{what} is damaged: a field is not what it should be.") from error
 
 
 class PrivacyLeakWarning(UserWarning):

@@ -21,6 +21,7 @@ from pdp_calibrate.calibration.proof import (
     proved,
     scaled_rounding,
     stored_model,
+    whole_number_in,
 )
 from pdp_calibrate.calibration.releasing import (
     Account,
@@ -34,7 +35,7 @@ from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.engines import Leakage, checked_scales
 from pdp_calibrate.engines.problem import split
 from pdp_calibrate.engines.solve import certified_scale
-from pdp_calibrate.errors import CalibrationError, PdpError, QueryError
+from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, damage_refused
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of
 from pdp_calibrate.queries import Custom, Query, lower
@@ -138,6 +139,7 @@ class JointCalibration:
         return json.dumps(self.to_dict(), indent=2)
 
     @classmethod
+    @damage_refused("the joint calibration", kind=CalibrationError)
     def from_json(cls, text: str, *, model: Model | None = None) -> JointCalibration:
         """Read a joint calibration, and prove it again before returning it."""
         described = parsed(text, "JointCalibration")
@@ -146,7 +148,7 @@ class JointCalibration:
         adversaries = Adversaries.from_dict(field_of(described, "adversaries"))
         epsilon = checked_epsilon(number_in(described, "epsilon"))
         scales = checked_scales(field_of(described, "scales"), len(queries))
-        rows = int(number_in(described, "rows"))
+        rows = whole_number_in(described, "rows")
         leakage = certified_leakage(used, queries, scales, adversaries, rows=rows)
         return cls(
             model=used,
@@ -192,6 +194,7 @@ class JointRelease:
         return json.dumps(self.to_dict(), indent=2)
 
     @classmethod
+    @damage_refused("the joint release", kind=CalibrationError)
     def from_json(cls, text: str, *, model: Model | None = None) -> JointRelease:
         """Read a joint release, and prove its calibration again before returning it."""
         described = parsed(text, "JointRelease")

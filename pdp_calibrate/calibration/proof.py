@@ -118,3 +118,11 @@ def number_in(described: Mapping[str, Any], key: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise CalibrationError(f"{key} must be a number.")
     return value
+
+
+def whole_number_in(described: Mapping[str, Any], key: str) -> int:
+    """Read a whole number of a JSON object."""
+    value = number_in(described, key)
+    if not isinstance(value, int):
+        raise CalibrationError(f"{key} must be a whole number.")
+    return value

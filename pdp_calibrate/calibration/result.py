@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from pdp_calibrate import noise
@@ -22,6 +23,7 @@ from pdp_calibrate.calibration.proof import (
     parsed,
     proved,
     stored_model,
+    whole_number_in,
 )
 from pdp_calibrate.calibration.releasing import (
     Account,
@@ -36,7 +38,7 @@ from pdp_calibrate.cards import card
 from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.engines import Leakage
 from pdp_calibrate.engines.problem import split
-from pdp_calibrate.errors import PdpError, QueryError
+from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, damage_refused
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of
 from pdp_calibrate.queries import Custom, Histogram, Query, lower
@@ -208,6 +210,7 @@ class Calibration:
         return json.dumps(self.to_dict(), indent=2)
 
     @classmethod
+    @damage_refused("the calibration", kind=CalibrationError)
     def from_json(cls, text: str, *, model: Model | None = None) -> Calibration:
         """Read a calibration, and prove it again before returning it.
 
@@ -223,7 +226,7 @@ class Calibration:
         query = Query.from_dict(field_of(described, "query"))
         adversaries = Adversaries.from_dict(field_of(described, "adversaries"))
         epsilon = checked_epsilon(number_in(described, "epsilon"))
-        scale, rows = number_in(described, "scale"), int(number_in(described, "rows"))
+        scale, rows = number_in(described, "scale"), whole_number_in(described, "rows")
         leakage = certified_leakage(used, [query], [scale], adversaries, rows=rows)
         return cls(
             model=used,
@@ -292,6 +295,7 @@ class Release:
         return json.dumps(self.to_dict(), indent=2)
 
     @classmethod
+    @damage_refused("the release", kind=CalibrationError)
     def from_json(cls, text: str, *, model: Model | None = None) -> Release:
         """Read a release, and prove its calibration again before returning it.
 
@@ -302,6 +306,8 @@ class Release:
         inner = json.dumps(field_of(described, "calibration"))
         calibration = Calibration.from_json(inner, model=model)
         value = field_of(described, "value")
+        if not np.all(np.isfinite(np.asarray(value, dtype=np.float64))):
+            raise CalibrationError("the answer of a release must be finite.")
         query = calibration.query
         if isinstance(query, Histogram):
             rows = value and isinstance(value[0], list)

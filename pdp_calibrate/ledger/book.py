@@ -17,7 +17,13 @@ from pdp_calibrate.cards import card
 from pdp_calibrate.engines.black_box import substitution_budget
 from pdp_calibrate.engines.result import Bound
 from pdp_calibrate.engines.spending import Spending
-from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError, QueryError
+from pdp_calibrate.errors import (
+    BudgetExceededError,
+    LedgerError,
+    PdpError,
+    QueryError,
+    damage_refused,
+)
 from pdp_calibrate.estimators.statistics import rows_in
 from pdp_calibrate.ledger.accounts import Accounts, answers_of
 from pdp_calibrate.ledger.entries import Entry, last_spent, learning_entries
@@ -109,6 +115,7 @@ class Ledger:
         self._accounts = Accounts(model, adversaries, time_limit=time_limit)
 
     @classmethod
+    @damage_refused("the ledger", kind=LedgerError)
     def open(
         cls,
         path: str | os.PathLike[str],

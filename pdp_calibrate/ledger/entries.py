@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,6 +42,13 @@ class Entry:
     note: str = ""
     """What the user wrote beside it."""
 
+    def __post_init__(self) -> None:
+        budgets = [self.spent, self.epsilon or 0.0, self.dp_epsilon or 0.0]
+        if not all(0 <= float(budget) < math.inf for budget in budgets) or self.rows < 1:
+            raise LedgerError("the budgets of an entry must be finite, and none negative.")
+        if len(self.scales) != len(self.queries) or not all(0 < s < math.inf for s in self.scales):
+            raise LedgerError("an entry needs one positive scale for each answer.")
+
     def to_dict(self) -> dict[str, Any]:
         """Describe the entry for JSON."""
         described: dict[str, Any] = {
@@ -77,7 +85,7 @@ class Entry:
                 rows=int(field_of(described, "rows")),
                 epsilon=float(field_of(described, "epsilon")),
             )
-        except (PdpError, TypeError, ValueError) as error:
+        except (PdpError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise LedgerError("an entry of the ledger is not what it should be.") from error
 
 

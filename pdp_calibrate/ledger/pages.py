@@ -34,7 +34,9 @@ class Pages:
         """Return the state; refuse one that has lost entries that this object has seen."""
         state = self.store.read()
         entries = state.get("entries")
-        if not isinstance(entries, list) or entries[: len(self._seen)] != self._seen:
+        if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
+            raise LedgerError("the entries of the ledger are not what they should be.")
+        if entries[: len(self._seen)] != self._seen:
             raise LedgerError(
                 "the ledger on disk has lost entries since it was last read: an old copy was put"
                 " in its place. Restore the latest one."

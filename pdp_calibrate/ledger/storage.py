@@ -97,7 +97,7 @@ class FileStore:
             ) from error
         try:
             state = json.loads(content)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise _untrustworthy(self.path) from error
         if not isinstance(state, dict) or state.get("schema") != SCHEMA:
             raise _untrustworthy(self.path)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Self, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from pdp_calibrate.errors import ModelError
+from pdp_calibrate.errors import ModelError, damage_refused
 
 FloatArray = npt.NDArray[np.float64]
 Domain = tuple[Hashable, ...]
@@ -175,6 +175,7 @@ class Model(abc.ABC):
         return described | self.parameters()
 
     @staticmethod
+    @damage_refused("the description of a model", kind=ModelError)
     def from_dict(described: Mapping[str, Any]) -> Model | None:
         """Rebuild a model from its JSON description; None where it withholds the parameters."""
         kind = field_of(described, "type")

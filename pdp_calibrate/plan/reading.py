@@ -75,6 +75,8 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
         raise PlanError(f"there is no file {place}.") from error
     except OSError as error:
         raise PlanError(f"{place} cannot be read: {error.strerror}.") from error
+    except RecursionError as error:
+        raise PlanError(f"{place} is not TOML: brackets in too many brackets.") from error
     except ValueError as error:  # TOML's own, and bytes that are no text
         raise PlanError(f"{place} is not TOML: {str(error).splitlines()[0]}.") from error
     problem = first_problem(described, PLAN)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.errors import QueryError, UnsupportedQueryError
+from pdp_calibrate.errors import QueryError, UnsupportedQueryError, damage_refused
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import checked_model, field_of, from_json_value, json_value, plain
 
@@ -35,6 +35,7 @@ class Query(abc.ABC):
         """Undo `to_dict`."""
 
     @staticmethod
+    @damage_refused("the description of a query", kind=QueryError)
     def from_dict(described: Mapping[str, Any]) -> Query:
         """Rebuild a query from its JSON description."""
         kind = field_of(described, "type")

@@ -29,13 +29,14 @@ Kind = Literal["sum", "mean", "count", "histogram", "linear"]
 _KINDS: tuple[Kind, ...] = get_args(Kind)
 _TOKEN = re.compile(
     r"""\s*(?:
-      (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
+      (?P<number>(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?+(?![\w.]))
     | (?P<word>[\w.]+)
     | (?P<quoted>"(?:[^"]|"")*"|'(?:[^']|'')*'|`(?:[^`]|``)*`)
     | (?P<sign>[(),=*+-])
     )""",
     re.VERBOSE,
 )
+_LONGEST_NUMBER = 1000  # Python reads no whole number of more than 4300 digits
 
 
 class QuerySyntaxError(QueryError):
@@ -202,6 +203,8 @@ class _Reader:
     def _value(self) -> Hashable:
         sign = self._take().text if self._sees("+", "-") else ""
         if self._peek.what == "number":
+            if len(self._peek.text) > _LONGEST_NUMBER:
+                self._fail(f"a number has at most {_LONGEST_NUMBER} characters")
             text = sign + self._take().text
             return int(text) if re.fullmatch(r"[+-]?\d+", text) else float(text)
         if sign:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pdp_calibrate.calibration import Calibration, JointCalibration, JointRelease, Release
-from pdp_calibrate.errors import PdpError
+from pdp_calibrate.errors import PdpError, damage_refused
 from pdp_calibrate.ledger import Ledger
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA
@@ -40,12 +40,8 @@ def load(path: str | os.PathLike[str], *, model: Model | None = None) -> Stored:
     """
     place = Path(path)
     text, described = _described(place)
-    try:
+    with damage_refused(str(place)):
         return _rebuilt(place, text, described, model)
-    except PdpError:
-        raise
-    except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
-        raise PdpError(f"{place} is damaged: a field is not what it should be.") from error
 
 
 def _rebuilt(place: Path, text: str, described: dict[str, Any], model: Model | None) -> Stored:
@@ -86,7 +82,7 @@ def _described(path: Path) -> tuple[str, dict[str, Any]]:
         raise PdpError(f"there is no file {path}.") from error
     except OSError as error:
         raise PdpError(f"{path} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise PdpError(f"{path} is not JSON.") from error
     if not isinstance(described, dict) or described.get("schema") != SCHEMA:
         raise PdpError(f"{path} is not a file of this library: it lacks the schema {SCHEMA}.")
