@@ -106,11 +106,11 @@ def test_the_attack_reaches_most_of_what_its_event_can_show(audits):
     for name in ("sum of a table", "real values", "chain", "unknown group", "two answers"):
         cal, _ = audits[name]
         audit = pdp.audit(cal, draws=100_000, seed=1)
-        chances = [_chance(cal, audit, secret, rng) for secret in audit.secrets]
+        chances = [chance_of_event(cal, audit, secret, rng) for secret in audit.secrets]
         assert audit.lower_bound >= 0.8 * math.log(chances[0] / chances[1]), name
 
 
-def _chance(cal, audit, secret, rng):
+def chance_of_event(cal, audit, secret, rng):
     from pdp_calibrate.auditing.subject import Subject
 
     outputs = Subject.calibrated(cal, None).imagined(secret, 300_000, rng)
