@@ -3,7 +3,14 @@
 Found by sampled mutation testing (`tests/benchmarks/mutation.py`).
 """
 
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
 import pdp_calibrate as pdp
+from pdp_calibrate.adversaries import Knowledge
+from pdp_calibrate.engines.slopes import group_slope
 
 PAIR = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
 HERE = {"x1": 1, "x2": 0}
@@ -16,3 +23,18 @@ def test_a_new_draw_starts_from_nothing_in_the_same_object():
     ledger.new_draw("tuesday")
     after = ledger.would_spend(pdp.Sum(), epsilon=0.3)
     assert after <= 0.3 * (1 + 1e-9) < before
+
+
+@pytest.mark.parametrize("size", [3, 8, 40])
+def test_the_rounding_of_a_slope_is_covered_where_one_is_unknown_and_correlation_is_extreme(size):
+    rho = -(1 - 2.0**-40) / (size - 1)
+    weights = np.random.default_rng(size).normal(size=size)
+    knowledge = Knowledge(
+        total=size, targets=tuple(range(size)), fewest=size - 2, most=size - 2, known=None
+    )
+    found = group_slope(weights, rho, knowledge)
+    exact = Fraction(weights[found.target]) + Fraction(rho) / (1 + (size - 2) * Fraction(rho)) * (
+        sum(Fraction(weights[place]) for place in found.unknown)
+    )
+    assert found.error > 0
+    assert abs(exact) <= Fraction(abs(found.value)) + Fraction(found.error)
