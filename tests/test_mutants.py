@@ -11,6 +11,8 @@ import pytest
 import pdp_calibrate as pdp
 from pdp_calibrate.adversaries import Knowledge
 from pdp_calibrate.engines.slopes import group_slope
+from pdp_calibrate.engines.spending import Spending, spent
+from pdp_calibrate.queries import lower
 
 PAIR = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
 HERE = {"x1": 1, "x2": 0}
@@ -38,3 +40,22 @@ def test_the_rounding_of_a_slope_is_covered_where_one_is_unknown_and_correlation
     )
     assert found.error > 0
     assert abs(exact) <= Fraction(abs(found.value)) + Fraction(found.error)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 0.7, 1 / 3])
+def test_what_learning_leaked_is_added_rounding_up(epsilon):
+    part = lower(pdp.Sum(), PAIR)
+    spending = Spending().plus(part, 1.7, ranges=part.tuple_ranges(), rounding=0.0)
+    alone, both = (
+        Fraction(spent(PAIR, each, pdp.Adversaries.all()).value)
+        for each in (spending, spending.plus_learning(epsilon))
+    )
+    assert alone + Fraction(epsilon) <= both <= (alone + Fraction(epsilon)) * (1 + Fraction(1e-12))
+
+
+def test_two_answers_on_a_set_of_chains_have_an_upper_end_only():
+    chain = pdp.MixingChain(length=3, states=[0, 1], diameter=1.0)
+    two = pdp.leakage(chain, pdp.Histogram(), scale=1.0)
+    one = pdp.leakage(chain, pdp.Sum(), scale=1.0)
+    assert one.lower > 0.0
+    assert two.lower == 0.0 < two.value
