@@ -6,6 +6,7 @@ Found by sampled mutation testing (`tests/benchmarks/mutation.py`).
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
@@ -59,3 +60,20 @@ def test_two_answers_on_a_set_of_chains_have_an_upper_end_only():
     one = pdp.leakage(chain, pdp.Sum(), scale=1.0)
     assert one.lower > 0.0
     assert two.lower == 0.0 < two.value
+
+
+def test_exactly_the_whole_budget_may_be_spent():
+    cal = pdp.calibrate(PAIR, pdp.Sum(), epsilon=0.5)
+    needed = pdp.Ledger(PAIR, epsilon=10.0).would_spend(cal)
+    ledger = pdp.Ledger(PAIR, epsilon=needed)
+    ledger.spend(cal)
+    assert ledger.spent == needed
+
+
+def test_releases_come_back_as_they_were():
+    counts = pdp.calibrate(PAIR, pdp.Histogram()).release(HERE)
+    again = pdp.Release.from_json(counts.to_json())
+    assert isinstance(again.value, pd.Series)
+    assert again.value.equals(counts.value)
+    total = pdp.calibrate(PAIR, pdp.Sum()).release(HERE)
+    assert pdp.Release.from_json(total.to_json()).value == total.value
