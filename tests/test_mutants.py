@@ -11,8 +11,10 @@ import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate.adversaries import Knowledge
+from pdp_calibrate.engines.problem import split
 from pdp_calibrate.engines.slopes import group_slope
 from pdp_calibrate.engines.spending import Spending, spent
+from pdp_calibrate.engines.tables.setting import setting_of
 from pdp_calibrate.queries import lower
 
 PAIR = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
@@ -77,3 +79,18 @@ def test_releases_come_back_as_they_were():
     assert again.value.equals(counts.value)
     total = pdp.calibrate(PAIR, pdp.Sum()).release(HERE)
     assert pdp.Release.from_json(total.to_json()).value == total.value
+
+
+def test_the_furthest_distance_of_two_answers_is_rounded_up():
+    for scale in (0.1, 0.3, 0.7, 1.1, 1.9, 3.7):
+        problems = split(PAIR, lower(pdp.Sum(), PAIR), pdp.Adversaries.all())
+        for problem in problems:
+            assert Fraction(setting_of(problem, scale).furthest) * Fraction(scale) >= 2
+
+
+@pytest.mark.parametrize("scale", [0.25, 3.0])
+def test_the_lower_end_of_an_unknown_group_is_below_the_upper(scale):
+    crew = pdp.Unknown(size=3, domain=[0, 1])
+    found = pdp.leakage(crew, pdp.Histogram(over=[0]), scale=scale)
+    assert found.lower == pytest.approx(2 / scale)
+    assert found.lower <= found.value <= 2 / scale * (1 + 1e-12)
