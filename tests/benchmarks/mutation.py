@@ -305,7 +305,7 @@ def survives(tests: list[str], seconds: float) -> tuple[bool, str]:
         time.sleep(0.02)
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    return False, "killed by the clock"
+    return False, "out of time"
 
 
 def run(number: int, seconds: float, skipped: int) -> None:
@@ -357,7 +357,9 @@ def run(number: int, seconds: float, skipped: int) -> None:
               f"  {mutant.what}  ({len(tests)} tests) {killer}", flush=True)  # fmt: skip
     passing, _ = survives(sorted(killers), 10 * LONG)
     print("every test that killed a mutant passes without it:", passing)
-    lived = [(mutant, how) for mutant, how in verdicts if how in ("lived", "no test")]
+    lived = [
+        (mutant, how) for mutant, how in verdicts if how in ("lived", "no test", "out of time")
+    ]
     killed = len(verdicts) - len(lived)
     print(
         f"\n{time.strftime('%Y-%m-%d')}, Python {platform.python_version()},"
