@@ -9,6 +9,7 @@ import pytest
 import pdp_calibrate as pdp
 from pdp_calibrate.calibration import JointCalibration
 
+pytestmark = pytest.mark.xdist_group("audits")  # the audits of the fixture are made once
 DRAWS = 16_000
 FAMILY = pdp.JointTable(
     probabilities=[[[0.28, 0.05], [0.05, 0.08]], [[0.05, 0.08], [0.08, 0.33]]],

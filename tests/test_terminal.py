@@ -31,9 +31,13 @@ def test_long_work_shows_a_bar_and_then_its_result(tmp_path):
     answers = (rng.random((300, 12)) < 0.2 + 0.6 * shared).astype(int)
     file = tmp_path / "answers.csv"
     pd.DataFrame(answers, columns=[f"q{n}" for n in range(12)]).to_csv(file, index=False)
+    weighted = "+".join(
+        f"{1 + 0.137 * n:.3f}*q{n}" for n in range(12)
+    )  # no lattice: seconds of work
     terminal = spawn(
-        "leakage", str(file), "-q", "sum()", "--kind", "table", "--public", "--scale", "4"
-    )
+        "leakage", str(file), "-q", f"linear({weighted})", "--kind", "table", "--public",
+        "--scale", "4",
+    )  # fmt: skip
     terminal.expect_exact(BAR)
     assert HIDE_CURSOR in terminal.before + terminal.after
     terminal.expect_exact(SHOW_CURSOR)
