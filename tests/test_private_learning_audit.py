@@ -1,5 +1,6 @@
 """Attacks on what is learned under differential privacy, and what learning adds to a ledger."""
 
+import json
 import math
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy import stats
 
 import pdp_calibrate as pdp
 from pdp_calibrate import noise
+from pdp_calibrate.engines.spending import Spending
 from pdp_calibrate.estimators import (
     gaussian,
     gaussian_series,
@@ -286,3 +288,10 @@ def test_models_made_of_others_spend_what_these_spent():
     for wrong in (0, -1.0, math.inf, math.nan, True, "1"):
         with pytest.raises(pdp.ModelError, match="epsilon must be"):
             COUPLE.learned_with(wrong)
+
+
+def test_what_too_many_answers_add_up_to_keeps_the_learning():
+    total = Spending(budgets=np.ones(3), only_budgets=True).plus_learning(0.25)
+    again = Spending.from_dict(json.loads(json.dumps(total.to_dict())))
+    assert again.draw_epsilon == 0.25
+    assert again.only_budgets
