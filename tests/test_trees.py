@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import pdp_calibrate as pdp
 from pdp_calibrate.engines import trees
 from pdp_calibrate.engines.chains.mixing import birkhoff_bounds, diameters
-from pdp_calibrate.engines.trees import tree_bounds
+from pdp_calibrate.engines.trees.contraction import tree_bounds
 from tests.oracle import log_density_ratio, worst_leakage
 from tests.random_time import cells_of_tree, random_tree
 from tests.vector_oracle import worst_vector_leakage
@@ -143,7 +144,7 @@ def test_the_bracket_of_large_trees_holds_the_truth(seed, who, monkeypatch):
     admits = admits or (lambda _i, known: len(known) == last)
     weights, function = random_weights(tree, rng)
     scale = float(rng.choice([0.5, 3.0, 30.0]))
-    monkeypatch.setattr(trees, "_fits_a_table", lambda _tree: False)
+    monkeypatch.setattr(sys.modules[trees.search.__module__], "_fits_a_table", lambda _tree: False)
     query = pdp.Linear(weights=weights.tolist())
     leak = pdp.leakage(tree, query, scale=scale, adversaries=adversaries)
     cells = cells_of_tree(tree)

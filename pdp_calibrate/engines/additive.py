@@ -5,8 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from pdp_calibrate.adversaries import Witness
+from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.engines import tables
 from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF
 from pdp_calibrate.engines.problem import Problem
@@ -43,6 +47,26 @@ def group_bound(problem: Problem, scale: float, positions: Sequence[int] | None 
     ranges = problem.contributions.tuple_ranges()
     chosen = ranges if positions is None else ranges[list(positions)]
     return math.fsum(chosen) / scale * ROUND_UP
+
+
+class Repeats(NamedTuple):
+    """An answer released several times, as one release with all of the budget."""
+
+    contributions: Contributions
+    """In the unit of the noise."""
+
+    def plus_rounding(self, bound: float) -> float:
+        """Add what it may cost that the contributions were rounded."""
+        return (bound + 8 * UNIT_ROUNDOFF * self.contributions.magnitude) * ROUND_UP
+
+
+def as_one(contributions: Contributions, scale: float) -> Repeats | None:
+    """Join answers that are all the same number; None if they differ."""
+    if any(np.any(array != array[:, :1]) for array in contributions.values):
+        return None
+    times = contributions.coordinates / scale
+    columns = {id(array): array[:, 0] * times for array in contributions.values}
+    return Repeats(Contributions.additive([columns[id(array)] for array in contributions.values]))
 
 
 def witness_at(

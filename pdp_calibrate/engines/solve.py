@@ -23,6 +23,7 @@ from pdp_calibrate.errors import CalibrationError
 
 _HEADROOM = 1 - 1e-12  # equally bad adversaries differ by rounding: solve a hair below ε
 _FAR_ABOVE = 1.03  # of ε: whoever leaks more is dealt with before the others are looked at
+_COARSEST = 1e-4  # of the scale: how much of the room given to a bound may be too much
 _NEGLIGIBLE = 1e-9  # of the scale that group privacy needs
 _MAXIMAL_SEARCHES = 10_000
 _CLIMBED_TUPLES = 20  # up to here all neighbours of an adversary are looked at
@@ -73,6 +74,7 @@ def certified_scale(
     named: set[tuple[int, int, tuple[int, ...]]] = set()
     scale, step, as_group = low, 1e-12, high * (1 + 1e-12)
     for everyone in filter(None, (extremes, list(problems))):
+        too_small = math.inf
         for _ in range(_MAXIMAL_SEARCHES):
             found, problem = leakage_with_rounding(
                 everyone,
@@ -88,7 +90,7 @@ def certified_scale(
             if case in candidates or time.monotonic() > deadline:
                 # What stands against this scale is a bound, not an adversary: give it room, but
                 # not past the scale of group privacy without asking there.
-                further = scale * (1 + step)
+                too_small, further = scale, scale * (1 + step)
                 scale = as_group if scale < as_group < further else further
                 step = min(2 * step, 1.0)
                 continue
@@ -111,6 +113,16 @@ def certified_scale(
                 unknown = climbed(problem, within, found.target, unknown, scale)
         else:
             raise CalibrationError(f"no scale could be certified for epsilon = {epsilon}.")
+        while scale > too_small * (1 + _COARSEST) and time.monotonic() < deadline:
+            # The room given was more than what the bound needs.
+            between = math.sqrt(too_small * scale)
+            tried, _ = leakage_with_rounding(
+                everyone, between, rounding=rounding, incumbent=epsilon, deadline=deadline
+            )
+            if tried.value <= epsilon:
+                scale, found = between, tried
+            else:
+                too_small = between
     # The last search cut off all that stays below ε; the candidates say who comes closest.
     attained = [leak(one, scale) for one in (*extremes, *candidates.values())]
     return scale, functools.reduce(Found.or_worse, attained, found)

@@ -58,11 +58,11 @@ def _monotone(first, first_share, second, second_share, size, up):
 
 
 @numba.njit(cache=True)
-def widest(rows, masses, size, step, unit, tiny):
+def widest(rows, masses, size, step, unit, tiny, floor=0.0):
     """Bound log max P·g/Q·g over all slowly changing g, and all pairs P, Q of possible rows.
 
     Masses are off by at most the share `unit` and, after they were divided by their sum, `tiny`.
-    −inf if fewer than two rows have mass.
+    Bounds below `floor` count as `floor`. −inf if fewer than two rows have mass.
     """
     length = step * (size - 1) * (1.0 + 8.0 * UNIT_ROUNDOFF)
     up = math.exp(step)
@@ -77,6 +77,14 @@ def widest(rows, masses, size, step, unit, tiny):
             if other == one or masses[other] <= 0.0:
                 continue
             first, second = 1.0 / masses[one], 1.0 / masses[other]
+            if floor > 0.0:
+                trial = math.exp(floor) * (1.0 - 4.0 * UNIT_ROUNDOFF)
+                left, _ = _recursion(
+                    rows[one], first, rows[other], second, size, trial, up, unit, tiny
+                )
+                if left <= 0.0:
+                    best = max(best, floor)
+                    continue
             ratio = max(ratio, _monotone(rows[one], first, rows[other], second, size, up))
             slack, proved = precision, False
             for _ in range(_ITERATIONS):
@@ -96,3 +104,17 @@ def widest(rows, masses, size, step, unit, tiny):
     if possible < 2:
         return -np.inf
     return min(best, length)
+
+
+@numba.njit(cache=True)
+def widest_of(laws, masses, prices, step, units, tiny):
+    """Return the largest bound `widest` on many sets of rows, each with its price and its unit."""
+    best = -np.inf
+    for look in range(len(laws)):
+        price = prices[look]
+        floor = 0.0 if math.isinf(price) else max(0.0, best - price)
+        found = widest(laws[look], masses[look], laws.shape[2], step, units[look], tiny, floor)
+        best = max(best, found + price if found > -np.inf else found)
+        if best == np.inf:
+            break
+    return best

@@ -13,8 +13,7 @@ import time
 
 import numpy as np
 
-from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.engines.additive import ROUND_UP, nobody, plain_dp, search_table
+from pdp_calibrate.engines.additive import ROUND_UP, as_one, nobody, plain_dp, search_table
 from pdp_calibrate.engines.chains.around import Outcome, walk_around
 from pdp_calibrate.engines.chains.mixing import birkhoff_bounds, diameters
 from pdp_calibrate.engines.chains.placing import Place, likely_course, witness_in
@@ -23,7 +22,6 @@ from pdp_calibrate.engines.chains.setup import Setup, setup_of
 from pdp_calibrate.engines.chains.single import search_one, with_tail
 from pdp_calibrate.engines.chains.walk import Walk
 from pdp_calibrate.engines.chains.windows import Rules
-from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF
 from pdp_calibrate.engines.problem import Problem
 from pdp_calibrate.engines.result import Found
 from pdp_calibrate.models import MarkovChain
@@ -91,22 +89,12 @@ def _bound_only(
     known = problem.knowledge.known or frozenset()
     unknown = tuple(p for p in range(chain.length) if p != target and p not in known)
     value = float(bounds[target])
-    together = _as_one(problem.contributions, scale)
+    together = as_one(problem.contributions, scale)
     if together is not None:
-        once = dataclasses.replace(problem, contributions=together)
+        once = dataclasses.replace(problem, contributions=together.contributions)
         windows = repeated_bound(once, incumbent=incumbent, deadline=deadline)
-        rounding = 8 * UNIT_ROUNDOFF * together.magnitude
-        value = value if windows is None else min(value, (windows + rounding) * ROUND_UP)
+        value = value if windows is None else min(value, together.plus_rounding(windows))
     return dataclasses.replace(nobody(problem), value=value, target=target, unknown=unknown)
-
-
-def _as_one(contributions: Contributions, scale: float) -> Contributions | None:
-    """Return an answer repeated so often as one, in the unit of its noise; None if they differ."""
-    if any(np.any(array != array[:, :1]) for array in contributions.values):
-        return None
-    times = contributions.coordinates / scale
-    columns = {id(array): array[:, 0] * times for array in contributions.values}
-    return Contributions.additive([columns[id(array)] for array in contributions.values])
 
 
 def _search_all(

@@ -18,7 +18,8 @@ from pdp_calibrate.engines.result import Bound
 from pdp_calibrate.engines.spending.directions import few_directions
 from pdp_calibrate.engines.spending.families import LARGEST_GROUP, chain_bound, group_of_two_values
 from pdp_calibrate.engines.spending.total import ROUND_UP
-from pdp_calibrate.engines.trees import tree_bounds
+from pdp_calibrate.engines.trees.contraction import tree_bounds
+from pdp_calibrate.engines.trees.regions import region_bounds
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.models import (
     BinaryGroup,
@@ -165,11 +166,17 @@ def _forgetful(leaf: Leaf, deadline: float) -> float | None:
 
 
 def _windows(leaf: Leaf, deadline: float) -> float | None:
-    """Walk the windows of a chain, where all releases are of one query."""
+    """Look through the windows of a chain or a tree, where all releases are of one query."""
     if leaf.budgets is not None or leaf.dp_epsilon:
         return None
-    incumbent = 0.0 if leaf.threshold is None else leaf.threshold
-    return repeated_bound(leaf.problem, incumbent=incumbent, deadline=deadline)
+    problem, enough = leaf.problem, 0.0 if leaf.threshold is None else leaf.threshold
+    if not isinstance(problem.model, MarkovTree):
+        return repeated_bound(problem, incumbent=enough, deadline=deadline)
+    if problem.contributions.table is not None or problem.contributions.coordinates > 1:
+        return None
+    bounds = tree_bounds(problem.model, leaf.tuple_budgets, problem.knowledge)
+    bounds = region_bounds(problem, bounds, 1.0, enough=enough, deadline=deadline)
+    return float(bounds[list(problem.knowledge.targets)].max())
 
 
 def _counts(leaf: Leaf, deadline: float) -> float | None:

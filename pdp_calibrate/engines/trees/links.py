@@ -1,0 +1,76 @@
+"""The edges of a tree, looked at from either end."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+
+from pdp_calibrate.engines.chains.mixing import diameter_of
+from pdp_calibrate.models import MarkovTree
+from pdp_calibrate.models.base import FloatArray
+
+
+class Links:
+    """Who is next to whom in a tree, and how much they have in common."""
+
+    def __init__(self, tree: MarkovTree) -> None:
+        self.tree = tree
+        found: list[list[int]] = [[] for _ in tree.parents]
+        for place, parent in enumerate(tree.parents):
+            if parent is not None:
+                found[parent].append(place)
+                found[place].append(parent)
+        self.neighbours = tuple(map(tuple, found))
+        self._backwards: dict[int, FloatArray] = {}
+
+    def kernel(self, place: int, nearer: int) -> FloatArray:
+        """Return P(x_place | x_nearer), one row per value of the nearer tuple."""
+        tree = self.tree
+        if tree.parents[place] == nearer:
+            return tree.kernels[place]
+        if nearer not in self._backwards:
+            weighed = tree.kernels[nearer] * tree.marginals[place][:, np.newaxis]
+            sums = weighed.sum(axis=0)
+            law = np.divide(weighed, sums, out=np.zeros_like(weighed), where=sums > 0).T
+            self._backwards[nearer] = np.ascontiguousarray(law)
+        return self._backwards[nearer]
+
+    def diameter(self, place: int, nearer: int) -> float:
+        """Return the Hilbert diameter of the edge, the same from both ends."""
+        return self.diameters[place if self.tree.parents[place] == nearer else nearer]
+
+    @functools.cached_property
+    def diameters(self) -> tuple[float, ...]:
+        """The diameter of every edge, named by its child; ∞ where zeros forbid one."""
+        tree = self.tree
+        found: dict[bytes, float] = {}
+        diameters = [0.0] * len(tree.parents)
+        for place, parent in enumerate(tree.parents):
+            if parent is not None:
+                kernel = tree.kernels[place][tree.marginals[parent] > 0]
+                key = kernel.tobytes() + bytes(str(kernel.shape), "ascii")
+                if key not in found:
+                    found[key] = diameter_of(kernel)
+                diameters[place] = found[key]
+        return tuple(diameters)
+
+    @functools.cached_property
+    def drift(self) -> float:
+        """How many units of rounding the law of a tuple may be off by, up to a common factor.
+
+        Each step from the root adds a few, and contracts in Hilbert's metric what came before.
+        """
+        tree, drifts = self.tree, dict[int | None, float]()
+        for place in tree.order:
+            parent, added = tree.parents[place], 2.0 * (len(tree.kernels[place]) + 2)
+            carried = 0.0 if parent is None else math.tanh(self.diameters[place] / 4)
+            drifts[place] = added + carried * drifts.get(parent, 0.0)
+        return max(drifts.values()) * (1 + 1e-9)
+
+
+@functools.lru_cache(maxsize=8)
+def links_of(tree: MarkovTree) -> Links:
+    """Return the edges of a tree, from memory if they were asked for before."""
+    return Links(tree)
