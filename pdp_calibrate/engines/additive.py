@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -49,24 +48,17 @@ def group_bound(problem: Problem, scale: float, positions: Sequence[int] | None 
     return math.fsum(chosen) / scale * ROUND_UP
 
 
-class Repeats(NamedTuple):
-    """An answer released several times, as one release with all of the budget."""
+def as_one(contributions: Contributions, scale: float) -> tuple[Contributions, float] | None:
+    """Return answers that are all the same number as one, released with all of the budget.
 
-    contributions: Contributions
-    """In the unit of the noise."""
-
-    def plus_rounding(self, bound: float) -> float:
-        """Add what it may cost that the contributions were rounded."""
-        return (bound + 8 * UNIT_ROUNDOFF * self.contributions.magnitude) * ROUND_UP
-
-
-def as_one(contributions: Contributions, scale: float) -> Repeats | None:
-    """Join answers that are all the same number; None if they differ."""
+    In the unit of the noise, and with what their rounding may cost in nats; None if they differ.
+    """
     if any(np.any(array != array[:, :1]) for array in contributions.values):
         return None
     times = contributions.coordinates / scale
     columns = {id(array): array[:, 0] * times for array in contributions.values}
-    return Repeats(Contributions.additive([columns[id(array)] for array in contributions.values]))
+    found = Contributions.additive([columns[id(array)] for array in contributions.values])
+    return found, 8 * UNIT_ROUNDOFF * found.magnitude
 
 
 def witness_at(

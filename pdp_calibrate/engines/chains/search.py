@@ -91,9 +91,10 @@ def _bound_only(
     value = float(bounds[target])
     together = as_one(problem.contributions, scale)
     if together is not None:
-        once = dataclasses.replace(problem, contributions=together.contributions)
-        windows = repeated_bound(once, incumbent=incumbent, deadline=deadline)
-        value = value if windows is None else min(value, together.plus_rounding(windows))
+        once, rounding = together
+        repeated = dataclasses.replace(problem, contributions=once)
+        windows = repeated_bound(repeated, incumbent=incumbent, deadline=deadline)
+        value = value if windows is None else min(value, (windows + rounding) * ROUND_UP)
     return dataclasses.replace(nobody(problem), value=value, target=target, unknown=unknown)
 
 

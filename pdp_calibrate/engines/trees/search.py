@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from pdp_calibrate.engines.additive import as_one, nobody, plain_dp, search_table
+from pdp_calibrate.engines.additive import ROUND_UP, as_one, nobody, plain_dp, search_table
 from pdp_calibrate.engines.problem import Problem
 from pdp_calibrate.engines.result import Found
 from pdp_calibrate.engines.trees.contraction import tree_bounds
@@ -61,9 +61,10 @@ def _between(
     if contributions.coordinates == 1:
         bounds = region_bounds(problem, bounds, scale, enough=enough, deadline=deadline)
     elif (together := as_one(contributions, scale)) is not None:
-        once = dataclasses.replace(problem, contributions=together.contributions)
-        regions = region_bounds(once, bounds, 1.0, enough=enough, deadline=deadline)
-        bounds = np.minimum(bounds, np.vectorize(together.plus_rounding)(regions))
+        once, rounding = together
+        repeated = dataclasses.replace(problem, contributions=once)
+        regions = region_bounds(repeated, bounds, 1.0, enough=enough, deadline=deadline)
+        bounds = np.minimum(bounds, (regions + rounding) * ROUND_UP)
     target = max(targets, key=lambda position: bounds[position])
     bound = _bound(problem, bounds, target)
     if contributions.coordinates > 1:
