@@ -72,6 +72,7 @@ def test_the_file_holds_no_answer_and_says_what_it_is(path):
     entry = stored["entries"][0]
     assert set(entry) == {
         "draw", "kind", "at", "spent", "method", "note", "queries", "scales", "rows", "epsilon",
+        "layout",
     }  # fmt: skip
     assert entry["at"].endswith("+00:00")
     for value in released:

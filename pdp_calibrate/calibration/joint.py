@@ -95,13 +95,13 @@ class JointCalibration:
         ledger: Account | None = None,
     ) -> JointRelease:
         """Answer all queries with noise; data, columns and ledger as in `Calibration.release`."""
-        layout = checked_layout(value, by, order_by)
+        layout = checked_layout(value=value, by=by, order_by=order_by)
         answers = [
             exact_answer(data, query, part, self.model, rows=self.rows, layout=layout)
             for query, part in zip(self.queries, self.contributions, strict=True)
         ]
         if ledger is not None:
-            ledger.spend(self)
+            ledger.spend(self, layout=layout)
         values = []
         for place, (part, scale) in enumerate(zip(self.contributions, self.scales, strict=True)):
             (noisy,) = add_noise([answers[place]], part, scale)

@@ -85,7 +85,7 @@ def history(*, ledger: Book, json: AsJson = False) -> None:
             (
                 entry.at[:19],
                 entry.draw,
-                ", ".join(type(query).__name__ for query in entry.queries) or entry.kind,
+                _what(entry),
                 f"{entry.epsilon or entry.dp_epsilon or 0:.4g}",
                 f"{entry.spent:.4g}",
             )
@@ -128,6 +128,13 @@ def draw(
     book = _open(ledger)
     book.new_draw(name)
     _print_status(book, json=json)
+
+
+def _what(entry: pdp.Entry) -> str:
+    """Name the queries and, where it is known, the one column that they are about."""
+    about = ", ".join(type(query).__name__ for query in entry.queries) or entry.kind
+    column = getattr(entry.layout, "value", None)
+    return about if column is None else f"{about} of {column}"
 
 
 def _open(path: Path) -> pdp.Ledger:
