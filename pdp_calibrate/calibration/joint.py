@@ -13,7 +13,6 @@ from pdp_calibrate import noise
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.baselines import sensitivity
 from pdp_calibrate.calibration.proof import (
-    PRIVATE_MODEL,
     certified_leakage,
     checked_epsilon,
     number_in,
@@ -38,6 +37,7 @@ from pdp_calibrate.engines.solve import certified_scale
 from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, damage_refused
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of
+from pdp_calibrate.models.provenance import PRIVATE_MODEL
 from pdp_calibrate.queries import Custom, Query, lower
 
 _MAXIMAL_STEPS = 60

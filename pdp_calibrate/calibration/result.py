@@ -16,7 +16,6 @@ from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.answers import row_answers
 from pdp_calibrate.baselines import scales, sensitivity
 from pdp_calibrate.calibration.proof import (
-    PRIVATE_MODEL,
     certified_leakage,
     checked_epsilon,
     number_in,
@@ -42,6 +41,7 @@ from pdp_calibrate.engines.problem import split
 from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, damage_refused
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of
+from pdp_calibrate.models.provenance import PRIVATE_MODEL
 from pdp_calibrate.queries import Custom, Histogram, Query, lower
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from pdp_calibrate.auditing import Audit
 from pdp_calibrate.calibration import Calibration, JointCalibration, JointRelease, Release
-from pdp_calibrate.calibration.proof import PRIVATE_MODEL
 from pdp_calibrate.engines import Leakage
 from pdp_calibrate.errors import PdpError
 from pdp_calibrate.explain import costs
 from pdp_calibrate.explain.assumptions import assumptions
 from pdp_calibrate.explain.phrases import anyone, asked, factor, learns, listed, worst_adversary
 from pdp_calibrate.ledger import Entry, Ledger
+from pdp_calibrate.models.provenance import PRIVATE_MODEL
 
 _METHODS = {
     "exact": "worked out exactly",

@@ -12,7 +12,6 @@ from typing import Any
 
 from pdp_calibrate import noise
 from pdp_calibrate.calibration import Calibration, JointCalibration, JointRelease, Release
-from pdp_calibrate.calibration.proof import PRIVATE_MODEL
 from pdp_calibrate.engines import Leakage
 from pdp_calibrate.errors import PdpError
 from pdp_calibrate.explain import ONE_RELEASE, costs, is_clamped, paragraphs
@@ -29,6 +28,7 @@ from pdp_calibrate.explain.views import (
 from pdp_calibrate.ledger import Ledger
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA
+from pdp_calibrate.models.provenance import PRIVATE_MODEL
 
 Reportable = Calibration | JointCalibration | Release | JointRelease | Ledger
 
