@@ -13,6 +13,7 @@ from pdp_calibrate.explain import costs
 from pdp_calibrate.explain.assumptions import assumptions
 from pdp_calibrate.explain.phrases import anyone, asked, factor, learns, listed, worst_adversary
 from pdp_calibrate.ledger import Entry, Ledger
+from pdp_calibrate.models import Model
 from pdp_calibrate.models.provenance import PRIVATE_MODEL
 
 _METHODS = {
@@ -113,7 +114,7 @@ def _of_calibration(calibration: Calibration, plain: Leakage | None) -> dict[str
     else:
         plain = costs.leakage_of_plain_dp(calibration) if plain is None else plain
         about = {
-            "worst": adversary(calibration.leakage),
+            "worst": adversary(calibration.leakage, calibration.model),
             "plain": costs.plain_dp(calibration, plain),
             "group": costs.group_privacy(calibration),
         }
@@ -130,16 +131,20 @@ def _of_joint(calibration: JointCalibration) -> dict[str, str]:
     private = calibration.model.provenance == "private"
     return {
         "promise": promise(calibration),
-        "worst": f"Careful: {PRIVATE_MODEL}" if private else adversary(calibration.leakage),
+        "worst": (
+            f"Careful: {PRIVATE_MODEL}"
+            if private
+            else adversary(calibration.leakage, calibration.model)
+        ),
         "learning": costs.learning(calibration),
         "interval": costs.interval_to_expect(calibration),
         "assumptions": _assumptions(calibration),
     }
 
 
-def adversary(leakage: Leakage) -> str:
+def adversary(leakage: Leakage, model: Model) -> str:
     """Describe who learns most, and how much."""
-    found = worst_adversary(leakage.witness, certain=leakage.exact)
+    found = worst_adversary(leakage.witness, model=model, certain=leakage.exact)
     if leakage.witness is None or leakage.lower <= 0:
         return found
     if leakage.exact:

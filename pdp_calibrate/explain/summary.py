@@ -177,7 +177,7 @@ def _of_model(model: Model) -> dict[str, Any]:
         "provenance": model.provenance,
         "source": source(model),
         "tuples": sum(model.copies),
-        "names": listed((entry(name) for name in model.names), most=12),
+        "names": listed((entry(name, model) for name in model.names), most=12),
     }
     return described if model.provenance == "private" else described | {"digest": model.digest}
 
