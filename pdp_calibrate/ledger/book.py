@@ -31,6 +31,7 @@ from pdp_calibrate.ledger.storage import FileStore, MemoryStore, Store
 from pdp_calibrate.long_frames import instances_in
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of, names_of
+from pdp_calibrate.models.provenance import public_structure
 from pdp_calibrate.queries import Query
 
 _ATTEMPTS = 5  # when others spend at the same time
@@ -98,6 +99,8 @@ class Ledger:
             "adversaries": everyone.to_dict(),
             "model": model.to_dict(),
         }
+        if model.provenance == "private":
+            heading["structure"] = public_structure(model)
         learned = learning_entries(model, draw, self._epsilon) if learned_here else []
         self._pages.start(heading, draw, learned)
 
@@ -131,7 +134,8 @@ class Ledger:
         path
             Where it is.
         model
-            The model, where the file withholds it (private, or over 10⁴ cells).
+            The model, where the file withholds it (private, or over 10⁴ cells). Of a private one
+            the file knows the structure alone: that it has the same numbers is for you to see to.
         draw
             The draw to release about; the latest by default.
         time_limit
@@ -140,8 +144,7 @@ class Ledger:
         pages = Pages(FileStore(path))
         state = pages.read()
         used = stored_model(state, model)
-        if list(used.names) != names_of(field_of(state, "model")):
-            raise LedgerError("the model given has other tuples than the ledger.")
+        _check_structure(used, state)
         draws = field_of(state, "draws")
         chosen = draws[-1] if draw is None else draw
         if chosen not in draws:
@@ -332,3 +335,19 @@ class Ledger:
 
     def _record(self, steps: Sequence[Step]) -> float:
         return record(steps, self._pages, self._accounts, draw=self._draw, budget=self._epsilon)
+
+
+def _check_structure(model: Model, state: Mapping[str, Any]) -> None:
+    """Refuse a model that cannot be the one that the ledger withholds."""
+    stored = field_of(state, "model")
+    if list(model.names) != names_of(stored):
+        raise LedgerError("the model given has other tuples than the ledger.")
+    found = type(model).__name__, model.provenance
+    if found != (field_of(stored, "type"), field_of(stored, "provenance")):
+        raise LedgerError(
+            f"the ledger is about a {stored['provenance']} {stored['type']}, and the model given is"
+            f" a {found[1]} {found[0]}."
+        )
+    structure = state.get("structure")  # earlier versions wrote none
+    if structure is not None and structure != public_structure(model):
+        raise LedgerError("the model given has other domains or group sizes than the ledger's.")

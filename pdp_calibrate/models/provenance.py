@@ -1,8 +1,11 @@
-"""What to say of a model that was learned from private rows."""
+"""What to say of a model that was learned from private rows, and what may be kept of it."""
 
 from __future__ import annotations
 
+import itertools
 import warnings
+from collections.abc import Iterable
+from typing import Any
 
 from pdp_calibrate.errors import PrivacyLeakWarning
 from pdp_calibrate.models.base import Model, checked_model
@@ -28,3 +31,31 @@ def warn_if_private(model: Model, what: str) -> None:
     """
     if checked_model(model).provenance == "private":
         warnings.warn(_WORDS.format(what=what), PrivacyLeakWarning, stacklevel=3)
+
+
+def public_structure(model: Model) -> dict[str, Any]:
+    """Return what may be kept of a private model, to tell it from models of another shape.
+
+    Its family, how many values each tuple can take, and how many copies of each tuple there are:
+    all of that counts as public. Nothing that was learned from the values enters, nor a digest of
+    it: whoever guesses the parameters of a small model could confirm the guess with a digest.
+
+    Examples
+    --------
+    >>> from pdp_calibrate.models import MarkovChain
+    >>> chain = MarkovChain(transition=[[0.7, 0.3], [0.4, 0.6]], length=365, provenance="private")
+    >>> public_structure(chain)
+    {'family': 'MarkovChain', 'domain_sizes': [[2, 365]], 'real': [[False, 365]], \
+'copies': [[1, 365]]}
+    """
+    return {
+        "family": type(model).__name__,
+        "domain_sizes": _runs(len(domain) for domain in model.domains),
+        "real": _runs(model.continuous_tuples),
+        "copies": _runs(model.copies),
+    }
+
+
+def _runs(values: Iterable[int]) -> list[list[int]]:
+    """Write equal values that follow each other as [value, how many]."""
+    return [[value, len(list(run))] for value, run in itertools.groupby(values)]
