@@ -174,7 +174,8 @@ def test_the_command_line_and_plans_keep_to_the_column(tmp_path):
     )
     assert "column old" in refused(f"plan {tmp_path}/plan.toml")
     assert len(pdp.Ledger.open(book).history) == 2
-    assert "Sum of ill" in fine(f"ledger history {book}").out
+    assert "Sum in column ill" in fine(f"ledger history {book}").out
+    assert "the sum of all entries in column ill, scale" in fine(f"explain {book}").out
 
 
 def test_the_rest_of_a_budget_goes_to_a_long_frame():

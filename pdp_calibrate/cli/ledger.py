@@ -132,9 +132,10 @@ def draw(
 
 def _what(entry: pdp.Entry) -> str:
     """Name the queries and, where it is known, the one column that they are about."""
+    from pdp_calibrate.explain import of_column
+
     about = ", ".join(type(query).__name__ for query in entry.queries) or entry.kind
-    column = getattr(entry.layout, "value", None)
-    return about if column is None else f"{about} of {column}"
+    return about + of_column(entry)
 
 
 def _open(path: Path) -> pdp.Ledger:

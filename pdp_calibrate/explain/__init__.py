@@ -199,11 +199,17 @@ def describe(entry: Entry) -> str:
     if entry.dp_epsilon is not None:
         what = "learning of the model" if entry.kind == "estimation" else "an outside mechanism"
         return f"{entry.at[:10]}: {what} of ε = {entry.dp_epsilon:.4g}{note}; {so_far}."
-    what = "; ".join(asked(query) for query in entry.queries)
+    what = "; ".join(asked(query) for query in entry.queries) + of_column(entry)
     scales = listed(f"{scale:.4g}" for scale in entry.scales)
     return (
         f"{entry.at[:10]}: {what}, scale {scales}, ε = {entry.epsilon:.4g} alone{note}; {so_far}."
     )
+
+
+def of_column(entry: Entry) -> str:
+    """Say which column of a long frame a release is about, where that is known."""
+    column = getattr(entry.layout, "value", None)
+    return "" if column is None else f" in column {column}"
 
 
 def _of_leakage(leakage: Leakage) -> dict[str, str]:
@@ -263,6 +269,7 @@ __all__ = [
     "describe",
     "explain",
     "is_clamped",
+    "of_column",
     "paragraphs",
     "promise",
 ]

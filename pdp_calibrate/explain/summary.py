@@ -14,7 +14,7 @@ from pdp_calibrate import noise
 from pdp_calibrate.calibration import Calibration, JointCalibration, JointRelease, Release
 from pdp_calibrate.engines import Leakage
 from pdp_calibrate.errors import PdpError
-from pdp_calibrate.explain import ONE_RELEASE, costs, is_clamped, paragraphs
+from pdp_calibrate.explain import ONE_RELEASE, costs, is_clamped, of_column, paragraphs
 from pdp_calibrate.explain.assumptions import assumptions, family, source
 from pdp_calibrate.explain.correlations import correlations
 from pdp_calibrate.explain.phrases import asked, entry, listed
@@ -223,7 +223,7 @@ def _about(one: Any) -> str:
         return "learning the model"
     if one.kind == "charge":
         return f"outside mechanism {one.note}".strip()
-    return "; ".join(asked(query) for query in one.queries)
+    return "; ".join(asked(query) for query in one.queries) + of_column(one)
 
 
 def _source(subject: Reportable) -> dict[str, Any]:
