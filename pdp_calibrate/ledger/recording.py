@@ -92,7 +92,7 @@ def _exceeded(
     draw: str, bound: Bound, *, before: float, budget: float, several: bool
 ) -> BudgetExceededError:
     what = "all of these together" if several else "this"
-    hint = "" if several else " epsilon=None releases the most that fits."
+    hint = "" if several else " epsilon=None (--rest) releases the most that fits."
     return BudgetExceededError(
         f"{what} would bring the joint leakage of draw {draw!r} to {bound.value:.6g} (bound:"
         f" {bound.method}), above the budget {budget:.6g}; {before:.6g} is spent,"
