@@ -44,9 +44,10 @@ class PdpAccessor:
         One release for each value of this column, as a dict.
     ledger
         Where to write the release down before noise is drawn; it refuses what would pass its
-        budget. Its model and adversaries are the default.
+        budget, and another column than it is about. Its model and adversaries are the default.
     epsilon, adversaries, time_limit
-        As in `pdp_calibrate.calibrate`.
+        As in `pdp_calibrate.calibrate`. With a ledger, ``epsilon=None`` releases with as much as
+        still fits its budget, within the ledger's own time limit.
 
     Examples
     --------

@@ -6,7 +6,7 @@ Groups, their sizes and the order inside them are public; values never appear in
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -86,6 +86,14 @@ def long_answer(
         values=sum(size * number for size, number in sizes.items()),
         grid=grid,
     )
+
+
+def instances_in(sizes: Mapping[int, int], model: Model) -> int:
+    """Return how many instances of the model a long frame holds, given its groups by size.
+
+    Blocks stand for all groups together; any other model stands for one of them.
+    """
+    return 1 if isinstance(model, Blocks) else sum(sizes.values())
 
 
 def sum_over_rows(

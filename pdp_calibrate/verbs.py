@@ -15,7 +15,7 @@ from typing import Any
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.calibration import Calibration, Release, calibrate
 from pdp_calibrate.calibration.parts import release_parts
-from pdp_calibrate.errors import ModelError, QueryError
+from pdp_calibrate.errors import LedgerError, ModelError, PdpError, QueryError
 from pdp_calibrate.estimators.statistics import (
     contingency,
     group_sizes,
@@ -24,6 +24,7 @@ from pdp_calibrate.estimators.statistics import (
     rows_in,
 )
 from pdp_calibrate.ledger import Ledger
+from pdp_calibrate.long_frames import instances_in
 from pdp_calibrate.models import (
     BinaryGroup,
     Blocks,
@@ -69,8 +70,8 @@ class Request:
     """Long: refuse larger groups."""
     per: Hashable | None = None
     """Long: one answer for each value of this column."""
-    epsilon: float = 1.0
-    """What nobody may exceed."""
+    epsilon: float | None = 1.0
+    """What nobody may exceed; None for as much as still fits the ledger."""
     adversaries: Adversaries | None = None
     """Who may attack."""
     time_limit: float | None = None
@@ -122,14 +123,63 @@ def release(frame: Any, request: Request) -> Release | dict[Hashable, Release]:
         checked_model(request.model)
     if request.per is not None:
         return _release_per(frame, request)
+    if request.epsilon is None and request.ledger is not None:
+        return release_rest(
+            frame,
+            resolve(frame, request),
+            request.ledger,
+            adversaries=request.adversaries,
+            **columns_of(request),
+        )
     calibration = calibration_for(frame, request)
+    return calibration.release(frame, ledger=request.ledger, **columns_of(request))
+
+
+def release_rest(
+    frame: Any,
+    asked: Resolved,
+    ledger: Ledger,
+    *,
+    adversaries: Adversaries | None = None,
+    **columns: Any,
+) -> Release:
+    """Release with as little noise as still fits the budget of the ledger.
+
+    Parameters
+    ----------
+    frame
+        What to answer about.
+    asked
+        The query, and the model that it is about: the ledger's.
+    ledger
+        Where the rest of the budget is; its adversaries and its time limit hold.
+    adversaries
+        Refused unless they are the ledger's.
+    **columns
+        ``value=``, ``by=`` and ``order_by=`` of a long frame, as in `Calibration.release`.
+    """
+    ledger.check_model(asked.model)
+    if adversaries not in (None, ledger.adversaries):
+        raise LedgerError(
+            f"what still fits is about the ledger's own adversaries, {ledger.adversaries!r}."
+        )
+    found = ledger.release(asked.query, frame, epsilon=None, **columns)
+    if not isinstance(found, Release):
+        raise QueryError("epsilon=None is for a single query; give a list its ε.")
+    return found
+
+
+def columns_of(request: Request) -> dict[str, Any]:
+    """Return how to read a long frame, as `Calibration.release` takes it; else {}."""
     if not request.is_long:
-        return calibration.release(frame, ledger=request.ledger)
-    return _release_long(frame, calibration, request)
+        return {}
+    return {"value": request.columns, "by": request.groups, "order_by": request.order_by}
 
 
 def calibration_for(frame: Any, request: Request) -> Calibration:
     """Find the scale for one answer over the whole frame."""
+    if request.epsilon is None:
+        raise PdpError("epsilon=None means as much as still fits a ledger: give ledger= too.")
     asked = resolve(frame, request)
     return calibrate(
         asked.model,
@@ -155,18 +205,8 @@ def resolve(frame: Any, request: Request) -> Resolved:
         )
     if request.model is None:
         return Resolved(model=_assumed(frame, request, sizes), query=query, rows=1)
-    rows = 1 if isinstance(request.model, Blocks) else sum(sizes.values())
+    rows = instances_in(sizes, request.model)
     return Resolved(model=request.model, query=query, rows=rows)
-
-
-def _release_long(frame: Any, calibration: Calibration, request: Request) -> Release:
-    return calibration.release(
-        frame,
-        value=request.columns,
-        by=request.groups,
-        order_by=request.order_by,
-        ledger=request.ledger,
-    )
 
 
 def query_of(request: Request) -> Query:
@@ -230,7 +270,8 @@ def _release_per(frame: Any, request: Request) -> dict[Hashable, Release]:
     if request.groups is not None and not groups_cross(frame, request.groups, request.per):
         # Groups are independent, so releases about different ones say nothing of each other.
         return {
-            part: _release_long(rows, calibration_for(rows, whole), whole) for part, rows in parts
+            part: calibration_for(rows, whole).release(rows, **columns_of(whole))
+            for part, rows in parts
         }
     if request.kind == "mean":
         raise QueryError(

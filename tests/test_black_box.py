@@ -5,6 +5,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.optimize
 
@@ -272,3 +273,19 @@ def test_nonsense_is_refused(epsilon):
             ask(table, epsilon=epsilon)
     with pytest.raises(pdp.PdpError, match="neighbours"):
         pdp.dp_budget(table, epsilon=1.0, neighbours="replace")
+
+
+@pytest.mark.parametrize("ask", [pdp.black_box_leakage, pdp.dp_budget])
+def test_a_private_model_warns_once_where_it_is_asked(ask):
+    def pair(provenance):
+        return pdp.JointTable(
+            probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2, provenance=provenance
+        )
+
+    with pytest.warns(pdp.PrivacyLeakWarning, match="private rows") as caught:
+        found = ask(pair("private"), epsilon=1.0)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert found == ask(pair("public"), epsilon=1.0)  # where a warning would be an error
+    with pytest.raises(pdp.ModelError, match="pass its model_"):
+        ask(pdp.TableEstimator().fit(pd.DataFrame({"a": [0, 1], "b": [1, 0]})), epsilon=1.0)

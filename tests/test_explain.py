@@ -9,7 +9,7 @@ import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate.explain.costs import clamping_bias
-from pdp_calibrate.explain.phrases import anyone, asked, knowledge
+from pdp_calibrate.explain.phrases import anyone, asked, entry, knowledge
 from tests import oracle
 
 PAIR = pdp.JointTable(
@@ -179,10 +179,36 @@ def test_phrases():
     assert knowledge(dict.fromkeys((0, *range(5, 20)), 1)) == (
         "knows entries 0, 5 to 19, all of them 1"
     )
-    assert knowledge({(0, 1): 2.0}) == "knows entry 1 of block 0 = 2"
+    assert knowledge({(0, 1): 2.0}) == "knows the 2nd member of the 1st group = 2"
     assert asked(pdp.Count(values={2, 1}, over=["a"])) == "how many of a are 1, 2"
     assert asked(pdp.Linear(weights={"a": 1, "b": -0.5})) == "the weighted sum 1·a + -0.5·b"
     assert asked(pdp.Custom(function=max, over=["a", "b"])) == "a function of a, b"
+
+
+def test_members_of_unnamed_groups_are_told_by_the_size_of_their_group():
+    long = pd.DataFrame({"home": [1, 2, 2, 3, 3, 3], "income": [10.0, 20, 5, 0, 30, 1]})
+    release = long.pdp.sum("income", bounds=(0, 100), groups="home", correlation=(0, 0.4))
+    words = pdp.explain(release)
+    assert "attacks the 1st member of a group of 1 and knows nobody's entry" in words
+    assert "speaks for their entry = 0 and against 100" in words
+    assert "block 0" not in words
+    crew = pdp.BinaryGroup(count_probabilities=[0.3, 0.2, 0.2, 0.3])
+    chain = pdp.MarkovChain(transition=[[0.6, 0.4], [0.4, 0.6]], length=12)
+    mixed = pdp.Blocks(models=[crew, chain, crew, pdp.Unknown(size=2, domain=[0, 1])])
+    assert entry((1, 10), mixed) == "the 11th step of a series of 12"
+    assert entry((2, 1), mixed) == "the 2nd member of the 3rd group"  # two groups have its size
+    assert entry((3, 1), mixed) == "the 2nd member of a group of 2"
+    many = {(1, place): 0 for place in range(12) if place != 2}
+    assert knowledge(many, mixed) == "knows steps 1 to 2, 4 to 12 of a series of 12, all of them 0"
+    two = knowledge({(0, 0): 1, (0, 2): 0}, mixed)
+    assert two == "knows the 1st member of the 1st group = 1, the 3rd member of the 1st group = 0"
+    assert entry(((3, 0), 1), mixed) == "the 1st member of a group of 2 (another such group)"
+    assert entry(((3, 0), 1)) == "the 1st member of the 4th group (another such group)"
+    assert entry(("mother", 1)) == "('mother', 1)"
+    either = pdp.ModelSet(models=[mixed, mixed])
+    assert entry((3, 1), either) == entry((3, 1), mixed)
+    both = {(0, 0): 1, **many}
+    assert "(12 in all)" in knowledge(both, mixed)
 
 
 def test_notebook_tables_are_escaped_and_tell_the_numbers():

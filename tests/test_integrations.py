@@ -231,5 +231,6 @@ def test_a_private_model_warns():
     private = pdp.JointTable(
         probabilities=TWINS.probabilities, domains=[[0, 1]] * 2, provenance="private"
     )
-    with pytest.warns(pdp.PrivacyLeakWarning, match="private rows"):
+    with pytest.warns(pdp.PrivacyLeakWarning, match="private rows") as caught:
         wrap(lambda epsilon: epsilon, model=private, epsilon=1.0)
+    assert len(caught) == 1

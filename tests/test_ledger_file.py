@@ -72,6 +72,7 @@ def test_the_file_holds_no_answer_and_says_what_it_is(path):
     entry = stored["entries"][0]
     assert set(entry) == {
         "draw", "kind", "at", "spent", "method", "note", "queries", "scales", "rows", "epsilon",
+        "layout",
     }  # fmt: skip
     assert entry["at"].endswith("+00:00")
     for value in released:
@@ -109,6 +110,54 @@ def test_private_models_stay_out_of_the_file(path):
     assert again.spent == ledger.spent
     with pytest.raises(pdp.LedgerError, match="other tuples"):
         pdp.Ledger.open(path, model=COUPLE)
+
+
+def private_table(cells):
+    shape = np.shape(cells)
+    return pdp.JointTable(
+        probabilities=cells, domains=[range(size) for size in shape], provenance="private"
+    )
+
+
+def test_a_private_model_of_another_structure_is_refused(path):
+    secret = private_table(np.full((2, 3), [0.21234, 0.2, 0.08766]))
+    pdp.Ledger(secret, epsilon=2.0, path=path).charge(0.1)
+    stored = json.loads(path.read_text())
+    assert stored["structure"] == {
+        "family": "JointTable", "domain_sizes": [[2, 1], [3, 1]], "real": [[False, 2]],
+        "copies": [[1, 2]],
+    }  # fmt: skip
+    assert pdp.Ledger.open(path, model=secret).spent > 0
+    names = ("x1", "x2")
+    stated = pdp.JointTable(probabilities=secret.probabilities, domains=secret.domains)
+    bounds = [(0, 1), (0, 2)]
+    others = {
+        "domains or group sizes": private_table(np.full((3, 2), 1 / 6)),
+        "private Gaussian": pdp.Gaussian(
+            mean=[0, 0], covariance=np.eye(2), bounds=bounds, names=names, provenance="private"
+        ),
+        "assumed JointTable": stated,
+        "other tuples": private_table(np.full((2, 3, 2), 1 / 12)),
+    }
+    for message, model in others.items():
+        with pytest.raises(pdp.LedgerError, match=message):
+            pdp.Ledger.open(path, model=model)
+    state = FileStore(path).read()
+    del state["structure"]  # as earlier versions wrote it
+    FileStore(path).write(state)
+    assert pdp.Ledger.open(path, model=secret).spent > 0
+
+
+def test_the_number_of_groups_of_a_private_model_counts(path):
+    def homes(*counts):
+        pairs = pdp.BinaryGroup(count_probabilities=[0.41234, 0.18766, 0.4], provenance="private")
+        return pdp.Blocks(models=[pairs], counts=counts)
+
+    pdp.Ledger(homes(30), epsilon=2.0, path=path)
+    assert "0.41234" not in path.read_text()
+    assert pdp.Ledger.open(path, model=homes(30)).spent == 0
+    with pytest.raises(pdp.LedgerError, match="group sizes"):
+        pdp.Ledger.open(path, model=homes(31))
 
 
 def test_large_tables_are_told_by_their_digest(path):

@@ -78,10 +78,87 @@ def test_nothing_is_released_if_not_all_fits(folder):
     assert not (folder / "out.json").exists()
 
 
+@pytest.mark.parametrize("ledger_exists", [False, True], ids=["new ledger", "ledger"])
+@pytest.mark.parametrize(
+    ("column", "query", "message"),
+    [
+        ([0, 1, None, 1], "sum(late)", "late"),
+        ([0, 1, 1, 7], "count(late=1)", "not in the domain"),
+        ([0, 1, 1, "x"], "sum(late)", "not in the domain"),
+        ([0, 1, 1, 1], "sum(never)", "never"),
+    ],
+    ids=["missing value", "outside", "no number", "no column"],
+)
+def test_data_that_fail_a_later_query_spend_nothing(
+    folder, monkeypatch, ledger_exists, column, query, message
+):
+    wide = pd.DataFrame({"early": [0, 1, 0, 1], "late": column})
+    wide.to_csv(folder / "wide.csv", index=False)
+    table = pdp.JointTable(
+        probabilities=[[0.3, 0.2], [0.2, 0.3]], domains=[[0, 1]] * 2, names=["early", "late"]
+    )
+    (folder / "model.json").write_text(json.dumps(table.to_dict()))
+    (folder / "wide.toml").write_text(
+        f"""
+        [data]
+        file = "wide.csv"
+        [model]
+        file = "model.json"
+        [budget]
+        epsilon = 2.0
+        ledger = "wide.json"
+        draw = "today"
+        [[queries]]
+        query = "sum(early)"
+        epsilon = 0.5
+        [[queries]]
+        query = "{query}"
+        epsilon = 0.5
+        """
+    )
+    book = folder / "wide.json"
+    if ledger_exists:
+        pdp.Ledger(table, epsilon=2.0, path=book, draw="yesterday")
+    before = book.read_bytes() if ledger_exists else None
+    drawn = []
+    monkeypatch.setattr("pdp_calibrate.noise.add_laplace_to_integers", lambda *_: drawn.append(1))
+    for line in (f"plan {folder}/wide.toml", f"plan {folder}/wide.toml --check"):
+        assert message in refused(line)
+    assert not drawn
+    assert (book.read_bytes() if book.exists() else None) == before
+
+
+def test_all_answers_of_a_plan_are_in_the_ledger_before_the_first_noise(folder, monkeypatch):
+    seen = []
+
+    def draw(answers, _scale):
+        seen.append(len(pdp.Ledger.open(folder / "budget.json").history))
+        return list(answers)
+
+    monkeypatch.setattr("pdp_calibrate.noise.add_laplace_to_floats", draw)
+    fine(f"plan {folder}/plan.toml")
+    assert seen == [2, 2]
+
+
+def test_a_plan_that_another_process_overtakes_releases_nothing(folder, monkeypatch):
+    fine(f"plan {folder}/plan.toml")
+    original = pdp.Ledger.spend_together
+
+    def overtaken(ledger, releases):
+        other = pdp.Ledger.open(folder / "budget.json")
+        other.spend(releases[0][0])  # leaves room for the first answer, not for both
+        return original(ledger, releases)
+
+    monkeypatch.setattr(pdp.Ledger, "spend_together", overtaken)
+    monkeypatch.setattr(pdp.Ledger, "spend", lambda self, one: original(self, [(one, None)]))
+    assert "Nothing was released" in refused(f"plan {folder}/plan.toml", code=3)
+    assert len(pdp.Ledger.open(folder / "budget.json").history) == 3
+
+
 def test_a_second_run_goes_on_with_the_budget_and_a_new_draw_has_its_own(folder):
     for _ in range(2):
         fine(f"plan {folder}/plan.toml")
-    assert "to 3, above the budget 2" in refused(f"plan {folder}/plan.toml", code=3)
+    assert "to 3 (bound: shift), above the budget 2" in refused(f"plan {folder}/plan.toml", code=3)
     write(folder, "epsilon = 2.0", 'epsilon = 2.0\ndraw = "next"')
     for _ in range(2):
         fine(f"plan {folder}/plan.toml")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,7 +19,6 @@ from pdp_calibrate import (
     Ledger,
     LedgerError,
     PdpError,
-    PrivacyLeakWarning,
     UnsupportedQueryError,
     dp_budget,
     sensitivity,
@@ -110,14 +108,6 @@ def with_room(calibration: Calibration, room: float) -> Calibration:
 
 def budget(model: Model, *, epsilon: float, neighbours: Neighbours) -> float:
     """Return the plain-DP budget to hand to a library, in the library's own sense of neighbours."""
-    if model.provenance == "private":
-        warnings.warn(
-            "the model was learned from private rows without differential privacy, and the budget"
-            " depends on it: what is made with it may reveal something about those rows. Learn the"
-            " model from public or earlier data, or state it as an assumption.",
-            PrivacyLeakWarning,
-            stacklevel=3,
-        )
     return dp_budget(model, epsilon=epsilon, neighbours=counted_as(neighbours))
 
 

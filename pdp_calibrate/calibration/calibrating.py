@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import overload
 
@@ -11,7 +10,6 @@ from pdp_calibrate import noise
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.calibration.joint import JointCalibration, calibrate_jointly
 from pdp_calibrate.calibration.proof import (
-    PRIVATE_MODEL,
     certified_leakage,
     checked_epsilon,
     proved,
@@ -21,9 +19,9 @@ from pdp_calibrate.calibration.result import Calibration
 from pdp_calibrate.engines import Leakage, as_leakage, checked_queries, deadline_after
 from pdp_calibrate.engines.problem import split
 from pdp_calibrate.engines.solve import certified_scale
-from pdp_calibrate.errors import CalibrationError, PdpError, PrivacyLeakWarning, QueryError
+from pdp_calibrate.errors import CalibrationError, PdpError, QueryError
 from pdp_calibrate.models import Model
-from pdp_calibrate.models.base import checked_model
+from pdp_calibrate.models.provenance import warn_if_private
 from pdp_calibrate.queries import Query, lower
 
 
@@ -104,7 +102,7 @@ def calibrate(
     (1.1894, 1.0, 2.0)
     """
     target = checked_epsilon(epsilon)
-    _warn_if_private(model)
+    warn_if_private(model, "scale")
     everyone = Adversaries.all() if adversaries is None else adversaries
     if not isinstance(query, Query):
         return calibrate_jointly(
@@ -176,7 +174,7 @@ def calibrate_to_accuracy(
             "half_width must be positive and finite and alpha between 0 and 1,"
             f" got {half_width} and {alpha}."
         )
-    _warn_if_private(model)
+    warn_if_private(model, "scale")
     everyone = Adversaries.all() if adversaries is None else adversaries
     integer = lower(query, model, rows=rows).is_integer
     scale = noise.scale_for_half_width(half_width, alpha, integer=integer)
@@ -211,8 +209,3 @@ def verify(calibration: Calibration | JointCalibration) -> Leakage:
         calibration.model, queries, scales, calibration.adversaries, rows=calibration.rows
     )
     return proved(leakage, checked_epsilon(calibration.epsilon))
-
-
-def _warn_if_private(model: Model) -> None:
-    if checked_model(model).provenance == "private":
-        warnings.warn(PRIVATE_MODEL, PrivacyLeakWarning, stacklevel=3)

@@ -13,7 +13,6 @@ from pdp_calibrate import noise
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.baselines import sensitivity
 from pdp_calibrate.calibration.proof import (
-    PRIVATE_MODEL,
     certified_leakage,
     checked_epsilon,
     number_in,
@@ -38,6 +37,7 @@ from pdp_calibrate.engines.solve import certified_scale
 from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, damage_refused
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of
+from pdp_calibrate.models.provenance import PRIVATE_MODEL
 from pdp_calibrate.queries import Custom, Query, lower
 
 _MAXIMAL_STEPS = 60
@@ -95,13 +95,13 @@ class JointCalibration:
         ledger: Account | None = None,
     ) -> JointRelease:
         """Answer all queries with noise; data, columns and ledger as in `Calibration.release`."""
-        layout = checked_layout(value, by, order_by)
+        layout = checked_layout(value=value, by=by, order_by=order_by)
         answers = [
             exact_answer(data, query, part, self.model, rows=self.rows, layout=layout)
             for query, part in zip(self.queries, self.contributions, strict=True)
         ]
         if ledger is not None:
-            ledger.spend(self)
+            ledger.spend(self, layout=layout)
         values = []
         for place, (part, scale) in enumerate(zip(self.contributions, self.scales, strict=True)):
             (noisy,) = add_noise([answers[place]], part, scale)

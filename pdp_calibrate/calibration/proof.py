@@ -20,12 +20,6 @@ from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of
 from pdp_calibrate.queries import Query, lower
 
-PRIVATE_MODEL = (
-    "the model was learned from private rows without differential privacy, and the scale depends"
-    " on it: publishing the scale, or a release made with it, may reveal something about those"
-    " rows. Learn the model from public or earlier data, or state it as an assumption."
-)
-
 
 def certified_leakage(
     model: Model,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import pandas as pd
@@ -23,13 +23,6 @@ ROWS_COVERED = 2**20
 """A scale for real-valued answers covers the rounding of a sum over so many rows, or `rows`."""
 
 
-class Account(Protocol):
-    """Where releases are written down before they are made: a ledger."""
-
-    def spend(self, calibration: Any) -> None:
-        """Write the release down durably, or raise if it does not fit the budget."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class LongFrame:
     """How to read a long frame: a row per value."""
@@ -42,15 +35,26 @@ class LongFrame:
     """The column that orders a group."""
 
 
+Layout = LongFrame | Literal["wide"]
+"""Which values of a frame are the tuples: those of one column, or of the columns of their names."""
+
+
+class Account(Protocol):
+    """Where releases are written down before they are made: a ledger."""
+
+    def spend(self, calibration: Any, *, layout: Layout | None = None) -> None:
+        """Write the release down durably, or raise if it does not fit the budget."""
+
+
 def checked_layout(
-    value: Hashable | None, by: Hashable | None, order_by: Hashable | None
-) -> LongFrame | None:
-    """Return how to read a long frame, or None for a wide one."""
+    *, value: Hashable | None = None, by: Hashable | None = None, order_by: Hashable | None = None
+) -> Layout:
+    """Return how to read a frame: as a long one where its column of values is named."""
     if value is not None:
         return LongFrame(value=value, by=by, order_by=order_by)
     if by is not None or order_by is not None:
         raise QueryError("by= and order_by= describe a long frame, which needs value= too.")
-    return None
+    return "wide"
 
 
 def exact_answer(
@@ -60,11 +64,11 @@ def exact_answer(
     model: Model,
     *,
     rows: int,
-    layout: LongFrame | None,
+    layout: Layout,
 ) -> Answer:
     """Return the exact answer, having checked that the scale was proved for data like these."""
     covered = covered_rows(rows, model)
-    if layout is not None:
+    if isinstance(layout, LongFrame):
         found = long_answer(
             contributions,
             model,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,6 @@ from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.answers import row_answers
 from pdp_calibrate.baselines import scales, sensitivity
 from pdp_calibrate.calibration.proof import (
-    PRIVATE_MODEL,
     certified_leakage,
     checked_epsilon,
     number_in,
@@ -27,6 +26,7 @@ from pdp_calibrate.calibration.proof import (
 )
 from pdp_calibrate.calibration.releasing import (
     Account,
+    Layout,
     add_noise,
     check_rows,
     checked_layout,
@@ -41,6 +41,7 @@ from pdp_calibrate.engines.problem import split
 from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, damage_refused
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of
+from pdp_calibrate.models.provenance import PRIVATE_MODEL
 from pdp_calibrate.queries import Custom, Histogram, Query, lower
 
 
@@ -140,18 +141,27 @@ class Calibration:
             If a value lies outside the model's domain. The message names the column, so the
             error itself tells something about the data: keep it from the public.
         """
-        answer = exact_answer(
-            data,
-            self.query,
-            self.contributions,
-            self.model,
-            rows=self.rows,
-            layout=checked_layout(value, by, order_by),
-        )
+        layout = checked_layout(value=value, by=by, order_by=order_by)
+        draw = self.answered(data, layout)
         if ledger is not None:
-            ledger.spend(self)
-        (noisy,) = add_noise([answer], self.contributions, self.scale)
-        return Release(value=labelled(noisy, self.query, self.model), calibration=self)
+            ledger.spend(self, layout=layout)
+        return draw()
+
+    def answered(self, data: Any, layout: Layout) -> Callable[[], Release]:
+        """Do all that can fail: check the data, and return what draws the noise.
+
+        The exact answer waits inside and is forgotten with what is returned; whoever calls that
+        makes a release, and accounts for it first.
+        """
+        answer = exact_answer(
+            data, self.query, self.contributions, self.model, rows=self.rows, layout=layout
+        )
+
+        def draw() -> Release:
+            (noisy,) = add_noise([answer], self.contributions, self.scale)
+            return Release(value=labelled(noisy, self.query, self.model), calibration=self)
+
+        return draw
 
     def release_rows(self, frame: Any, *, ledger: Account | None = None) -> Release:
         """Answer for each row of a wide frame by itself.
@@ -162,7 +172,7 @@ class Calibration:
         check_rows(self.query, calibrated=self.rows, found=1)
         answers = row_answers(self.contributions, self.model, frame)
         if ledger is not None:
-            ledger.spend(self)
+            ledger.spend(self, layout="wide")
         noisy = add_noise(answers, self.contributions, self.scale)
         index = frame.index if isinstance(frame, pd.DataFrame) else None
         if self.contributions.coordinates == 1:

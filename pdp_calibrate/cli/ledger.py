@@ -85,7 +85,7 @@ def history(*, ledger: Book, json: AsJson = False) -> None:
             (
                 entry.at[:19],
                 entry.draw,
-                ", ".join(type(query).__name__ for query in entry.queries) or entry.kind,
+                _what(entry),
                 f"{entry.epsilon or entry.dp_epsilon or 0:.4g}",
                 f"{entry.spent:.4g}",
             )
@@ -128,6 +128,14 @@ def draw(
     book = _open(ledger)
     book.new_draw(name)
     _print_status(book, json=json)
+
+
+def _what(entry: pdp.Entry) -> str:
+    """Name the queries and, where it is known, the one column that they are about."""
+    from pdp_calibrate.explain import of_column
+
+    about = ", ".join(type(query).__name__ for query in entry.queries) or entry.kind
+    return about + of_column(entry)
 
 
 def _open(path: Path) -> pdp.Ledger:

@@ -80,9 +80,8 @@ def in_words(leakage: pdp.Leakage, model: Model) -> str:
         return amount
     from pdp_calibrate.explain.phrases import entry, knowledge
 
-    return (
-        f"{amount}, to someone who attacks {entry(witness.target)} and {knowledge(witness.known)}"
-    )
+    target = entry(witness.target, model)
+    return f"{amount}, to someone who attacks {target} and {knowledge(witness.known, model)}"
 
 
 def number(value: Any) -> str:

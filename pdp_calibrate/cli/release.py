@@ -12,7 +12,6 @@ from pdp_calibrate.cli.calibrate import calibrated
 from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import (
     AsJson,
-    Epsilon,
     LedgerFile,
     ModelOptions,
     Out,
@@ -36,6 +35,8 @@ from pdp_calibrate.cli.output import (
     "    --bounds income=0:100000 --correlation 0:0.4 -o release.json",
     'pdp-calibrate release people.csv -q "mean(income)" -e 0.5 --groups household \\',
     "    --ledger budget.json",
+    'pdp-calibrate release people.csv -q "sum(income)" --rest --groups household \\',
+    "    --ledger budget.json",
 )
 def release(
     *,
@@ -45,7 +46,22 @@ def release(
     query: Annotated[
         list[str], typer.Option("--query", "-q", help="As in `calibrate`: mean(income), …")
     ] = [],  # noqa: B006 - typer copies it
-    epsilon: Epsilon = 1.0,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            "--epsilon",
+            "-e",
+            help="Nobody's log-odds may move by more than this.",
+            show_default="1",
+        ),
+    ] = None,
+    rest: Annotated[
+        bool,
+        typer.Option(
+            "--rest",
+            help="Instead of --epsilon, with --ledger and one query: as much as still fits.",
+        ),
+    ] = False,
     calibration: Annotated[
         Path | None,
         typer.Option(help="Instead of a query, a calibration from `calibrate -o`."),
@@ -62,20 +78,30 @@ def release(
     """Calibrate and release: print a noisy answer about the rows.
 
     A second release about the same people leaks more, and not simply the sum: with --ledger one
-    budget holds for all of them, and what would pass it is refused (exit code 3).
+    budget holds for all of them, and what would pass it is refused (exit code 3). A ledger is
+    about one column of a table with a row per value.
     """
-    from pdp_calibrate.plan.running import released
+    from pdp_calibrate.plan.running import released, released_rest
 
     if rows.stored_model is not None:
         raise pdp.PdpError("a release needs rows, not a model: name a data file.")
     if bool(query) == (calibration is not None):
         raise pdp.PdpError("a release needs either a --query or a --calibration.")
-    book = None if ledger is None else pdp.Ledger.open(ledger)
-    if calibration is None:
+    book = None if ledger is None else pdp.Ledger.open(ledger, time_limit=search.time_limit)
+    found: pdp.Release | pdp.JointRelease
+    if rest:
+        if book is None or calibration is not None or len(query) != 1 or epsilon is not None:
+            raise pdp.PdpError("--rest takes a --ledger, one --query and no --epsilon.")
+        about = prepare(rows, model, query, ledger=book)
+        found = released_rest(
+            about.found[0], about.frame, about.asked[0], about.settings,
+            ledger=book, adversaries=search.chosen,
+        )  # fmt: skip
+    elif calibration is None:
         about = prepare(rows, model, query, ledger=book)
         adversaries = None if book is None else book.adversaries
         found = released(
-            calibrated(about, epsilon, search, adversaries=adversaries),
+            calibrated(about, 1.0 if epsilon is None else epsilon, search, adversaries=adversaries),
             about.frame,
             about.asked,
             about.settings,

@@ -21,6 +21,7 @@ from pdp_calibrate.engines.result import Bound
 from pdp_calibrate.engines.spending import Spending, spent
 from pdp_calibrate.errors import CalibrationError, PdpError
 from pdp_calibrate.models import Model
+from pdp_calibrate.models.provenance import warn_if_private
 
 Neighbours = Literal["substitution", "add-remove"]
 _STEPS = 60
@@ -56,6 +57,11 @@ def black_box_leakage(
     Bound
         `value` is at least what the worst mechanism leaks; `method` says how it was found.
 
+    Warns
+    -----
+    PrivacyLeakWarning
+        If the model was learned from private rows, on which the bound then depends.
+
     Examples
     --------
     >>> from pdp_calibrate import JointTable
@@ -63,8 +69,9 @@ def black_box_leakage(
     >>> round(black_box_leakage(pair, epsilon=1.0).value, 4)
     1.5694
     """
-    everyone = Adversaries.all() if adversaries is None else adversaries
     budget = substitution_budget(epsilon, neighbours)
+    warn_if_private(model, "bound")
+    everyone = Adversaries.all() if adversaries is None else adversaries
     spending = Spending(dp_epsilon=budget)
     return spent(model, spending, everyone, deadline=deadline_after(time_limit))
 
@@ -92,6 +99,11 @@ def dp_budget(
         The largest budget that could be certified, within a millionth, rounded down: at exactly
         this budget the certified leakage is at most ε.
 
+    Warns
+    -----
+    PrivacyLeakWarning
+        If the model was learned from private rows, on which the budget then depends.
+
     Examples
     --------
     >>> from pdp_calibrate import JointTable
@@ -100,6 +112,7 @@ def dp_budget(
     0.6299
     """
     substitution_budget(epsilon, neighbours)
+    warn_if_private(model, "budget")
     deadline = deadline_after(time_limit)
 
     def leaks(budget: float) -> float:

@@ -7,13 +7,14 @@ from typing import Any
 
 from pdp_calibrate.auditing import Audit
 from pdp_calibrate.calibration import Calibration, JointCalibration, JointRelease, Release
-from pdp_calibrate.calibration.proof import PRIVATE_MODEL
 from pdp_calibrate.engines import Leakage
 from pdp_calibrate.errors import PdpError
 from pdp_calibrate.explain import costs
 from pdp_calibrate.explain.assumptions import assumptions
 from pdp_calibrate.explain.phrases import anyone, asked, factor, learns, listed, worst_adversary
 from pdp_calibrate.ledger import Entry, Ledger
+from pdp_calibrate.models import Model
+from pdp_calibrate.models.provenance import PRIVATE_MODEL
 
 _METHODS = {
     "exact": "worked out exactly",
@@ -113,7 +114,7 @@ def _of_calibration(calibration: Calibration, plain: Leakage | None) -> dict[str
     else:
         plain = costs.leakage_of_plain_dp(calibration) if plain is None else plain
         about = {
-            "worst": adversary(calibration.leakage),
+            "worst": adversary(calibration.leakage, calibration.model),
             "plain": costs.plain_dp(calibration, plain),
             "group": costs.group_privacy(calibration),
         }
@@ -130,16 +131,20 @@ def _of_joint(calibration: JointCalibration) -> dict[str, str]:
     private = calibration.model.provenance == "private"
     return {
         "promise": promise(calibration),
-        "worst": f"Careful: {PRIVATE_MODEL}" if private else adversary(calibration.leakage),
+        "worst": (
+            f"Careful: {PRIVATE_MODEL}"
+            if private
+            else adversary(calibration.leakage, calibration.model)
+        ),
         "learning": costs.learning(calibration),
         "interval": costs.interval_to_expect(calibration),
         "assumptions": _assumptions(calibration),
     }
 
 
-def adversary(leakage: Leakage) -> str:
+def adversary(leakage: Leakage, model: Model) -> str:
     """Describe who learns most, and how much."""
-    found = worst_adversary(leakage.witness, certain=leakage.exact)
+    found = worst_adversary(leakage.witness, model=model, certain=leakage.exact)
     if leakage.witness is None or leakage.lower <= 0:
         return found
     if leakage.exact:
@@ -194,11 +199,17 @@ def describe(entry: Entry) -> str:
     if entry.dp_epsilon is not None:
         what = "learning of the model" if entry.kind == "estimation" else "an outside mechanism"
         return f"{entry.at[:10]}: {what} of ε = {entry.dp_epsilon:.4g}{note}; {so_far}."
-    what = "; ".join(asked(query) for query in entry.queries)
+    what = "; ".join(asked(query) for query in entry.queries) + of_column(entry)
     scales = listed(f"{scale:.4g}" for scale in entry.scales)
     return (
         f"{entry.at[:10]}: {what}, scale {scales}, ε = {entry.epsilon:.4g} alone{note}; {so_far}."
     )
+
+
+def of_column(entry: Entry) -> str:
+    """Say which column of a long frame a release is about, where that is known."""
+    column = getattr(entry.layout, "value", None)
+    return "" if column is None else f" in column {column}"
 
 
 def _of_leakage(leakage: Leakage) -> dict[str, str]:
@@ -258,6 +269,7 @@ __all__ = [
     "describe",
     "explain",
     "is_clamped",
+    "of_column",
     "paragraphs",
     "promise",
 ]

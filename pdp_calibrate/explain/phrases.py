@@ -6,18 +6,63 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from pdp_calibrate.adversaries import Adversaries, Witness
+from pdp_calibrate.models import Blocks, GaussianSeries, MarkovChain, MixingChain, Model, ModelSet
 from pdp_calibrate.queries import Count, Custom, Histogram, Linear, Mean, Query, Sum
 
 _MOST_LISTED = 6
+_ORDERED = (GaussianSeries, MarkovChain, MixingChain)
 
 
-def entry(name: Hashable) -> str:
-    """Call a tuple by its name, or by its place where it has none."""
+def entry(name: Hashable, model: Model | None = None) -> str:
+    """Call a tuple by its name, or by its place where it has none.
+
+    Examples
+    --------
+    >>> from pdp_calibrate.models import Blocks, Unknown
+    >>> homes = Blocks(models=[Unknown(size=n, domain=[0, 1]) for n in (1, 3)], counts=[40, 25])
+    >>> entry("mother"), entry(7), entry((1, 0))
+    ('mother', 'entry 7', 'the 1st member of the 2nd group')
+    >>> entry((1, 0), homes)
+    'the 1st member of a group of 3'
+    """
     if isinstance(name, int) and not isinstance(name, bool):
         return f"entry {name}"
+    place = _place(name)
+    if place is None:
+        further = name[0] if isinstance(name, tuple) and name else None
+        like = None if _place(further) is None else entry(further, model)
+        return str(name) if like is None else f"{like} (another such group)"
+    block, position = place
+    noun, group = _group(block, model)
+    return f"the {_ordinal(position)} {noun} of {group}"
+
+
+def _place(name: Hashable) -> tuple[int, int] | None:
+    """Return the block and the position in it that stand for a name."""
     if isinstance(name, tuple) and len(name) == 2 and all(isinstance(part, int) for part in name):
-        return f"entry {name[1]} of block {name[0]}"
-    return str(name)
+        return name
+    return None
+
+
+def _group(block: int, model: Model | None) -> tuple[str, str]:
+    """Say what a member of a block is called, and the block: by its size where that tells it."""
+    if isinstance(model, ModelSet):
+        model = model.models[0]  # all members name their tuples alike
+    if not isinstance(model, Blocks) or block >= len(model.models):
+        return "member", f"the {_ordinal(block)} group"
+    own = model.models[block]
+    noun, kind = ("step", "series") if isinstance(own, _ORDERED) else ("member", "group")
+    alike = [one for one in model.models if len(one.names) == len(own.names)]
+    if len(alike) > 1:  # only its place tells it from others of its size
+        return noun, f"the {_ordinal(block)} {kind}"
+    return noun, f"a {kind} of {len(own.names)}"
+
+
+def _ordinal(place: int) -> str:
+    """Write where something stands, counted from 0 here and from 1 in words."""
+    number = place + 1
+    last = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10)
+    return f"{number}{last or 'th'}"
 
 
 def listed(words: Iterable[object], *, most: int = _MOST_LISTED) -> str:
@@ -80,16 +125,24 @@ def anyone(adversaries: Adversaries) -> str:
     return f"anyone who knows at least {adversaries.at_least}{most} other entries exactly"
 
 
-def knowledge(known: Mapping[Hashable, Hashable]) -> str:
+def knowledge(known: Mapping[Hashable, Hashable], model: Model | None = None) -> str:
     """Say what an adversary knows; runs of numbered entries in short."""
     if not known:
         return "knows nobody's entry, only how the entries hang together"
-    if len(known) > _MOST_LISTED and all(isinstance(name, int) for name in known):
-        runs = _runs(sorted(name for name in known if isinstance(name, int)))
+    if len(known) > _MOST_LISTED:
         values = {number(value) for value in known.values()}
         holding = f", all of them {values.pop()}" if len(values) == 1 else ""
-        return f"knows entries {listed(runs)}{holding}"
-    return "knows " + listed(f"{entry(name)} = {number(value)}" for name, value in known.items())
+        places = [name for name in known if isinstance(name, int)]
+        if len(places) == len(known):
+            return f"knows entries {listed(_runs(sorted(places)))}{holding}"
+        members = [place for place in map(_place, known) if place is not None]
+        if len(members) == len(known) and len({block for block, _ in members}) == 1:
+            noun, group = _group(members[0][0], model)
+            runs = _runs(sorted(position + 1 for _, position in members))
+            return f"knows {noun}s {listed(runs)} of {group}{holding}"
+    return "knows " + listed(
+        f"{entry(name, model)} = {number(value)}" for name, value in known.items()
+    )
 
 
 def _runs(places: Sequence[int]) -> list[str]:
@@ -102,17 +155,20 @@ def _runs(places: Sequence[int]) -> list[str]:
     return [str(first) if first == last else f"{first} to {last}" for first, last in runs]
 
 
-def worst_adversary(witness: Witness | None, *, certain: bool = True) -> str:
+def worst_adversary(
+    witness: Witness | None, *, model: Model | None = None, certain: bool = True
+) -> str:
     """Describe who learns most, what they know and what they tell apart."""
     if witness is None:
         return "Nobody has anything to tell apart."
     who = "The worst adversary" if certain else "The worst adversary found"
-    target = entry(witness.target)
+    target = entry(witness.target, model)
+    again = target if _place(witness.target) is None else "their entry"
     first, second = map(number, witness.secrets)
     return (
-        f"{who} attacks {target} and {knowledge(witness.known)}. They learn most when the released"
-        f" answer is {_where(witness.output)}, which speaks for {target} = {first} and against"
-        f" {second}."
+        f"{who} attacks {target} and {knowledge(witness.known, model)}. They learn most"
+        f" when the released answer is {_where(witness.output)}, which speaks for"
+        f" {again} = {first} and against {second}."
     )
 
 

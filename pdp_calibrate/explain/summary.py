@@ -12,10 +12,9 @@ from typing import Any
 
 from pdp_calibrate import noise
 from pdp_calibrate.calibration import Calibration, JointCalibration, JointRelease, Release
-from pdp_calibrate.calibration.proof import PRIVATE_MODEL
 from pdp_calibrate.engines import Leakage
 from pdp_calibrate.errors import PdpError
-from pdp_calibrate.explain import ONE_RELEASE, costs, is_clamped, paragraphs
+from pdp_calibrate.explain import ONE_RELEASE, costs, is_clamped, of_column, paragraphs
 from pdp_calibrate.explain.assumptions import assumptions, family, source
 from pdp_calibrate.explain.correlations import correlations
 from pdp_calibrate.explain.phrases import asked, entry, listed
@@ -29,6 +28,7 @@ from pdp_calibrate.explain.views import (
 from pdp_calibrate.ledger import Ledger
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA
+from pdp_calibrate.models.provenance import PRIVATE_MODEL
 
 Reportable = Calibration | JointCalibration | Release | JointRelease | Ledger
 
@@ -177,7 +177,7 @@ def _of_model(model: Model) -> dict[str, Any]:
         "provenance": model.provenance,
         "source": source(model),
         "tuples": sum(model.copies),
-        "names": listed((entry(name) for name in model.names), most=12),
+        "names": listed((entry(name, model) for name in model.names), most=12),
     }
     return described if model.provenance == "private" else described | {"digest": model.digest}
 
@@ -223,7 +223,7 @@ def _about(one: Any) -> str:
         return "learning the model"
     if one.kind == "charge":
         return f"outside mechanism {one.note}".strip()
-    return "; ".join(asked(query) for query in one.queries)
+    return "; ".join(asked(query) for query in one.queries) + of_column(one)
 
 
 def _source(subject: Reportable) -> dict[str, Any]:

@@ -198,7 +198,10 @@ def leakage_by_knowledge(calibration: Calibration) -> KnowledgeCurve | None:
             plain.append(_leak(calibration, plain_scale, seconds, exactly)[0])
     witness = calibration.leakage.witness
     worst = (
-        "" if witness is None else f"attacks {entry(witness.target)}, {knowledge(witness.known)}"
+        ""
+        if witness is None
+        else f"attacks {entry(witness.target, calibration.model)},"
+        f" {knowledge(witness.known, calibration.model)}"
     )
     return KnowledgeCurve(
         known=tuple(numbers),
@@ -251,8 +254,8 @@ def beliefs(calibration: Calibration) -> BeliefBars | None:
         values=tuple(number(value) for value in values),
         before=tuple(values.values()),
         after=tuple(after.values()),
-        target=entry(witness.target),
-        knows=knowledge(witness.known),
+        target=entry(witness.target, calibration.model),
+        knows=knowledge(witness.known, calibration.model),
         output=limit if math.isinf(witness.output) else f"an answer of {witness.output:.4g}",
     )
 

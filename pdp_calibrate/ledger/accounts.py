@@ -115,7 +115,12 @@ class Accounts:
         if budget - self.bound(before).value <= budget * _CLOSE:
             raise BudgetExceededError(f"the budget {budget:.6g} of this draw is spent.")
         alone = calibrate(
-            self._model, query, epsilon=budget, adversaries=self._adversaries, rows=rows
+            self._model,
+            query,
+            epsilon=budget,
+            adversaries=self._adversaries,
+            rows=rows,
+            time_limit=self._time_limit,
         )
 
         def joint(scale: float) -> float:
@@ -123,7 +128,14 @@ class Accounts:
             return self.bound(after, threshold=budget).value
 
         scale = _nearly_smallest(joint, budget, alone.scale)
-        leakage = certified_leakage(self._model, [query], [scale], self._adversaries, rows=rows)
+        leakage = certified_leakage(
+            self._model,
+            [query],
+            [scale],
+            self._adversaries,
+            rows=rows,
+            deadline=deadline_after(self._time_limit),
+        )
         return Calibration(
             model=self._model,
             query=query,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -13,10 +12,9 @@ import pandas as pd
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.calibration import Calibration, JointCalibration, JointRelease, Release
 from pdp_calibrate.calibration.proof import checked_epsilon, stored_model
+from pdp_calibrate.calibration.releasing import Layout, LongFrame, checked_layout
 from pdp_calibrate.cards import card
 from pdp_calibrate.engines.black_box import substitution_budget
-from pdp_calibrate.engines.result import Bound
-from pdp_calibrate.engines.spending import Spending
 from pdp_calibrate.errors import (
     BudgetExceededError,
     LedgerError,
@@ -24,13 +22,16 @@ from pdp_calibrate.errors import (
     QueryError,
     damage_refused,
 )
-from pdp_calibrate.estimators.statistics import rows_in
+from pdp_calibrate.estimators.statistics import group_sizes, rows_in
 from pdp_calibrate.ledger.accounts import Accounts, answers_of
 from pdp_calibrate.ledger.entries import Entry, last_spent, learning_entries
 from pdp_calibrate.ledger.pages import Pages
+from pdp_calibrate.ledger.recording import Step, charge_step, record, release_step
 from pdp_calibrate.ledger.storage import FileStore, MemoryStore, Store
+from pdp_calibrate.long_frames import instances_in
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of, names_of
+from pdp_calibrate.models.provenance import public_structure
 from pdp_calibrate.queries import Query
 
 _ATTEMPTS = 5  # when others spend at the same time
@@ -98,6 +99,8 @@ class Ledger:
             "adversaries": everyone.to_dict(),
             "model": model.to_dict(),
         }
+        if model.provenance == "private":
+            heading["structure"] = public_structure(model)
         learned = learning_entries(model, draw, self._epsilon) if learned_here else []
         self._pages.start(heading, draw, learned)
 
@@ -131,7 +134,8 @@ class Ledger:
         path
             Where it is.
         model
-            The model, where the file withholds it (private, or over 10⁴ cells).
+            The model, where the file withholds it (private, or over 10⁴ cells). Of a private one
+            the file knows the structure alone: that it has the same numbers is for you to see to.
         draw
             The draw to release about; the latest by default.
         time_limit
@@ -140,8 +144,7 @@ class Ledger:
         pages = Pages(FileStore(path))
         state = pages.read()
         used = stored_model(state, model)
-        if list(used.names) != names_of(field_of(state, "model")):
-            raise LedgerError("the model given has other tuples than the ledger.")
+        _check_structure(used, state)
         draws = field_of(state, "draws")
         chosen = draws[-1] if draw is None else draw
         if chosen not in draws:
@@ -242,7 +245,14 @@ class Ledger:
         return self._accounts.bound(after).value
 
     def release(
-        self, query: Query | Sequence[Query], data: Any, *, epsilon: float | None, **columns: Any
+        self,
+        query: Query | Sequence[Query],
+        data: Any,
+        *,
+        epsilon: float | None,
+        value: Hashable | None = None,
+        by: Hashable | None = None,
+        order_by: Hashable | None = None,
     ) -> Release | JointRelease:
         """Calibrate a query alone at ε, and release it if the joint leakage stays in the budget.
 
@@ -251,19 +261,19 @@ class Ledger:
         query
             What to answer; a list is answered together.
         data
-            One instance (a mapping or Series), or a wide frame of independent rows.
+            One instance (a mapping or Series), a wide frame of independent rows, or a long frame.
         epsilon
             What this release may leak alone. None for the largest that fits, to a millionth.
-        **columns
-            ``value=``, ``by=`` and ``order_by=`` of a long frame, as in `Calibration.release`.
+        value, by, order_by
+            The columns of a long frame, as in `Calibration.release`. A draw is about one column.
 
         Raises
         ------
         BudgetExceededError
             If everything together would leak more than the budget. No noise was drawn.
         """
-        one = isinstance(data, pd.Series | Mapping) or columns
-        rows = 1 if one else rows_in(data)
+        columns = {"value": value, "by": by, "order_by": order_by}
+        rows = self._instances(data, checked_layout(**columns))
         if epsilon is not None:
             calibration = self._accounts.calibrate(query, epsilon, rows=rows)
             return calibration.release(data, ledger=self, **columns)
@@ -275,6 +285,11 @@ class Ledger:
             with contextlib.suppress(BudgetExceededError):  # others spent in between: look again
                 return largest.release(data, ledger=self, **columns)
         return largest.release(data, ledger=self, **columns)
+
+    def _instances(self, data: Any, layout: Layout) -> int:
+        if isinstance(layout, LongFrame):
+            return instances_in(group_sizes(data, layout.by), self._model)
+        return 1 if isinstance(data, pd.Series | Mapping) else rows_in(data)
 
     def charge(
         self, dp_epsilon: float, *, neighbours: str = "substitution", note: str = ""
@@ -291,52 +306,48 @@ class Ledger:
             What to write beside it.
         """
         budget = substitution_budget(dp_epsilon, neighbours)
+        return self._record([charge_step(budget, note)])
 
-        def add(before: Spending) -> Spending:
-            return before.plus_mechanism(budget)
-
-        return self._record(add, {"kind": "charge", "dp_epsilon": budget, "note": note}).value
-
-    def spend(self, calibration: Calibration | JointCalibration) -> None:
+    def spend(
+        self, calibration: Calibration | JointCalibration, *, layout: Layout | None = None
+    ) -> None:
         """Write down one release that is about to be made; raise if it does not fit.
 
-        `Calibration.release(data, ledger=…)` calls this before it draws noise.
+        `Calibration.release(data, ledger=…)` calls this before it draws noise. `layout` says which
+        values of a frame the release is about; without it, that is for the caller to watch.
         """
-        if calibration.model != self._model:
-            raise LedgerError("the release was calibrated for another model than the ledger's.")
-        queries, scales = answers_of(calibration)
-        described = {
-            "kind": "release",
-            "queries": [self._accounts.stored(query) for query in queries],
-            "scales": list(scales),
-            "rows": calibration.rows,
-            "epsilon": calibration.epsilon,
-            "note": "",
-        }
+        self.spend_together([(calibration, layout)])
+
+    def spend_together(
+        self, releases: Sequence[tuple[Calibration | JointCalibration, Layout | None]]
+    ) -> None:
+        """Write down several releases that are about to be made: all of them, or none."""
+        for calibration, _ in releases:
+            self.check_model(calibration.model)
         self._record(
-            lambda before: self._accounts.after(before, queries, scales, rows=calibration.rows),
-            described,
+            [release_step(self._accounts, calibration, layout) for calibration, layout in releases]
         )
 
-    def _record(self, add: Callable[[Spending], Spending], described: dict[str, Any]) -> Bound:
-        """Check and write down, while nobody else can; durable when it returns."""
-        with self._pages.changing() as state:
-            after = add(self._accounts.total(state, self._draw))
-            bound = self._accounts.bound(after)
-            if not bound.value <= self._epsilon:
-                before = last_spent(state["entries"], self._draw)
-                raise BudgetExceededError(
-                    f"this would bring the joint leakage of draw {self._draw!r} to"
-                    f" {bound.value:.6g} (bound: {bound.method}), above the budget"
-                    f" {self._epsilon:.6g}; {before:.6g} is spent, {self._epsilon - before:.6g} is"
-                    " left. Nothing was released. epsilon=None releases the most that fits."
-                )
-            entry = described | {
-                "draw": self._draw,
-                "at": datetime.now(UTC).isoformat(timespec="microseconds"),
-                "spent": bound.value,
-                "method": bound.method,
-            }
-            state["entries"].append(entry)
-            self._accounts.keep(state, self._draw, after)
-        return bound
+    def check_model(self, model: Model) -> None:
+        """Refuse a model that is not the ledger's."""
+        if model != self._model:
+            raise LedgerError("the release was calibrated for another model than the ledger's.")
+
+    def _record(self, steps: Sequence[Step]) -> float:
+        return record(steps, self._pages, self._accounts, draw=self._draw, budget=self._epsilon)
+
+
+def _check_structure(model: Model, state: Mapping[str, Any]) -> None:
+    """Refuse a model that cannot be the one that the ledger withholds."""
+    stored = field_of(state, "model")
+    if list(model.names) != names_of(stored):
+        raise LedgerError("the model given has other tuples than the ledger.")
+    found = type(model).__name__, model.provenance
+    if found != (field_of(stored, "type"), field_of(stored, "provenance")):
+        raise LedgerError(
+            f"the ledger is about a {stored['provenance']} {stored['type']}, and the model given is"
+            f" a {found[1]} {found[0]}."
+        )
+    structure = state.get("structure")  # earlier versions wrote none
+    if structure is not None and structure != public_structure(model):
+        raise LedgerError("the model given has other domains or group sizes than the ledger's.")

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from pdp_calibrate.calibration.releasing import Layout
 from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError
+from pdp_calibrate.ledger.layouts import layout_from, stored_layout
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import field_of
 from pdp_calibrate.queries import Query
@@ -41,6 +43,8 @@ class Entry:
     """The plain-DP budget charged, for substituting one tuple; for learning, the whole draw."""
     note: str = ""
     """What the user wrote beside it."""
+    layout: Layout | None = None
+    """Which column of a long frame a release is about, or ``wide``; None if that is not known."""
 
     def __post_init__(self) -> None:
         budgets = [self.spent, self.epsilon or 0.0, self.dp_epsilon or 0.0]
@@ -61,11 +65,13 @@ class Entry:
         }
         if self.kind != "release":
             return described | {"dp_epsilon": self.dp_epsilon}
+        about = {} if self.layout is None else {"layout": stored_layout(self.layout)}
         return described | {
             "queries": [query.to_dict() for query in self.queries],
             "scales": list(self.scales),
             "rows": self.rows,
             "epsilon": self.epsilon,
+            **about,
         }
 
     @classmethod
@@ -84,6 +90,7 @@ class Entry:
                 scales=tuple(float(scale) for scale in field_of(described, "scales")),
                 rows=int(field_of(described, "rows")),
                 epsilon=float(field_of(described, "epsilon")),
+                layout=layout_from(described.get("layout")),
             )
         except (PdpError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise LedgerError("an entry of the ledger is not what it should be.") from error

@@ -13,13 +13,13 @@ import hashlib
 import json
 import os
 import stat
-import sys
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from pdp_calibrate.errors import LedgerError
+from pdp_calibrate.ledger import systems
 from pdp_calibrate.models.base import SCHEMA
 
 
@@ -63,7 +63,8 @@ class FileStore:
     """State in a file, durable, shared between processes on one machine."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        # One file has one lock and one place to be replaced in, by whichever link it is named.
+        self.path = Path(os.path.realpath(path))
 
     @property
     def exists(self) -> bool:
@@ -75,22 +76,26 @@ class FileStore:
         """Hold the lock file beside the ledger."""
         place = self.path.with_name(self.path.name + ".lock")
         try:
-            handle = os.open(place, os.O_RDWR | os.O_CREAT, 0o644)
+            handle = os.open(place, os.O_RDWR | os.O_CREAT, 0o666)  # less what the umask says
         except OSError as error:
             raise _unwritable(self.path, error) from error
         try:
-            _lock(handle)
+            try:
+                systems.lock(handle)
+            except OSError as error:
+                raise _unwritable(self.path, error) from error
             try:
                 yield
             finally:
-                _unlock(handle)
+                with contextlib.suppress(OSError):  # closing it gives the lock back too
+                    systems.unlock(handle)
         finally:
             os.close(handle)
 
     def read(self) -> dict[str, Any]:
         """Parse the file and check its sum."""
         try:
-            content = self.path.read_bytes()
+            content = systems.patiently(self.path.read_bytes)
         except OSError as error:
             raise LedgerError(
                 f"the ledger {self.path} cannot be read: {error.strerror}."
@@ -111,14 +116,16 @@ class FileStore:
         # Held under the lock, so one name is enough, and what a crash leaves is written over.
         aside = self.path.with_name(self.path.name + ".tmp")
         try:
-            if self.exists and not self.path.stat().st_mode & stat.S_IWUSR:
+            mode = self.path.stat().st_mode if self.exists else None
+            if mode is not None and not mode & stat.S_IWUSR:
                 raise PermissionError(None, "it is marked read-only")
             with aside.open("wb") as file:
                 file.write(content)
                 file.flush()
-                _sync(file.fileno())
-            aside.replace(self.path)
-            _sync_folder(self.path.parent)
+                systems.sync(file.fileno())
+            if mode is not None:  # who may read and write it stays as it was
+                aside.chmod(stat.S_IMODE(mode))
+            systems.put_in_place(aside, self.path)
         except OSError as error:
             with contextlib.suppress(OSError):
                 aside.unlink(missing_ok=True)
@@ -152,49 +159,3 @@ def _unwritable(path: Path, error: OSError) -> LedgerError:
     return LedgerError(
         f"the ledger {path} cannot be written: {error.strerror}. Nothing was released."
     )
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name durable; Windows does so by itself and cannot open folders."""
-    if sys.platform != "win32":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            _sync(handle)
-        finally:
-            os.close(handle)
-
-
-if sys.platform == "win32":
-    import msvcrt
-    import time
-
-    def _lock(handle: int) -> None:
-        while True:
-            try:
-                os.lseek(handle, 0, os.SEEK_SET)
-                msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-            except OSError:
-                time.sleep(0.01)
-            else:
-                return
-
-    def _unlock(handle: int) -> None:
-        os.lseek(handle, 0, os.SEEK_SET)
-        msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
-
-    def _sync(handle: int) -> None:
-        os.fsync(handle)
-
-else:
-    import fcntl
-
-    def _lock(handle: int) -> None:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-
-    def _unlock(handle: int) -> None:
-        fcntl.flock(handle, fcntl.LOCK_UN)
-
-    def _sync(handle: int) -> None:
-        os.fsync(handle)
-        if sys.platform == "darwin":  # there fsync leaves data in the cache of the drive
-            fcntl.fcntl(handle, fcntl.F_FULLFSYNC)

@@ -10,7 +10,14 @@ from pdp_calibrate.models import Model
 from pdp_calibrate.plan.settings import ModelSettings, refuse_absent
 from pdp_calibrate.queries import Query
 from pdp_calibrate.queries.grammar import Asked
-from pdp_calibrate.verbs import Request, Resolved, is_value_column, query_of, resolve
+from pdp_calibrate.verbs import (
+    Request,
+    Resolved,
+    columns_of,
+    is_value_column,
+    query_of,
+    resolve,
+)
 
 _HOW_TO_SAY = (
     "say how the values hang together: with a model file, with a kind of model to learn, or, for"
@@ -94,10 +101,9 @@ def query_about(asked: Asked, settings: ModelSettings, model: Model) -> Query:
     return query_of(request_for(asked, settings, model))
 
 
-def value_column(asked: Asked, settings: ModelSettings, model: Model | None) -> str | None:
-    """Return the column of values if the rows are those of a long table, else None."""
-    request = request_for(asked, settings, model)
-    return request.columns if request.is_long else None
+def frame_columns(asked: Asked, settings: ModelSettings, model: Model | None) -> dict[str, Any]:
+    """Return how to read the rows of a long table, as `Calibration.release` takes it; else {}."""
+    return columns_of(request_for(asked, settings, model))
 
 
 def _columns(asked: Asked, settings: ModelSettings, model: Model | None) -> Any:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.calibration import (
     Calibration,
     JointCalibration,
@@ -14,15 +15,16 @@ from pdp_calibrate.calibration import (
     Release,
     calibrate,
 )
-from pdp_calibrate.errors import BudgetExceededError, LedgerError
+from pdp_calibrate.calibration.releasing import Layout, checked_layout
+from pdp_calibrate.errors import LedgerError
 from pdp_calibrate.ledger import Ledger
-from pdp_calibrate.ledger.accounts import Accounts
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA
-from pdp_calibrate.plan.asking import prepared, value_column
+from pdp_calibrate.plan.asking import frame_columns, prepared
 from pdp_calibrate.plan.reading import Plan
 from pdp_calibrate.plan.settings import ModelSettings
 from pdp_calibrate.queries.grammar import Asked
+from pdp_calibrate.verbs import Resolved, release_rest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,33 +67,31 @@ class Outcome:
 
 
 def check_plan(plan: Plan) -> tuple[Calibration, ...]:
-    """Read the data and calibrate every query; release nothing and write nothing."""
-    return _prepared(plan)[1]
+    """Read and check the data and calibrate every query; release nothing and write nothing."""
+    return tuple(one.calibration for one in _ready(plan))
 
 
 def run_plan(plan: Plan) -> Outcome:
     """Calibrate every query alone at its ε, and release all of them if they fit the budget.
+
+    Everything that the data could make fail is done for all queries before the first is written
+    down, and all of them are written down at once, before the first noise is drawn.
 
     Raises
     ------
     BudgetExceededError
         If all of them together would pass the budget. Nothing was released.
     """
-    frame, calibrations = _prepared(plan)
-    ledger = _ledger(plan, calibrations[0].model)
-    after = _joint(ledger, calibrations, plan.time_limit)
-    if not after <= ledger.epsilon:
-        raise BudgetExceededError(
-            f"the plan would bring the joint leakage of draw {ledger.draw!r} to {after:.6g}, above"
-            f" the budget {ledger.epsilon:.6g}; {ledger.spent:.6g} is spent. Nothing was released."
-        )
-    releases = []
-    for planned, calibration in zip(plan.queries, calibrations, strict=True):
-        release = released(calibration, frame, [planned.asked], plan.settings, ledger=ledger)
-        if isinstance(release, Release):
-            one = PlannedRelease(name=planned.name, text=planned.text, release=release)
-            releases.append(one)
-    return Outcome(releases=tuple(releases), ledger=ledger)
+    ready = _ready(plan)
+    ledger = _ledger(plan, ready[0].calibration.model)
+    ledger.spend_together([(one.calibration, one.layout) for one in ready])
+    return Outcome(
+        releases=tuple(
+            PlannedRelease(name=planned.name, text=planned.text, release=one.draw())
+            for planned, one in zip(plan.queries, ready, strict=True)
+        ),
+        ledger=ledger,
+    )
 
 
 def released(
@@ -103,15 +103,35 @@ def released(
     ledger: Ledger | None,
 ) -> Release | JointRelease:
     """Release the answers over a frame, wide or long."""
-    value = value_column(asked[0], settings, calibration.model)
-    if value is None:
-        return calibration.release(frame, ledger=ledger)
-    return calibration.release(
-        frame, value=value, by=settings.groups, order_by=settings.order_by, ledger=ledger
-    )
+    columns = frame_columns(asked[0], settings, calibration.model)
+    return calibration.release(frame, ledger=ledger, **columns)
 
 
-def _prepared(plan: Plan) -> tuple[Any, tuple[Calibration, ...]]:
+def released_rest(
+    found: Resolved,
+    frame: Any,
+    asked: Asked,
+    settings: ModelSettings,
+    *,
+    ledger: Ledger,
+    adversaries: Adversaries | None,
+) -> Release:
+    """Release one answer over a frame, wide or long, with as much as still fits the ledger."""
+    columns = frame_columns(asked, settings, found.model)
+    return release_rest(frame, found, ledger, adversaries=adversaries, **columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Ready:
+    """An answer that only waits for being written down, and for its noise."""
+
+    calibration: Calibration
+    layout: Layout
+    draw: Callable[[], Release]
+
+
+def _ready(plan: Plan) -> list[_Ready]:
+    """Calibrate every query and check the data for it."""
     frame = plan.source.read()
     ledger = plan.ledger
     about = prepared(
@@ -120,8 +140,9 @@ def _prepared(plan: Plan) -> tuple[Any, tuple[Calibration, ...]]:
         plan.settings,
         otherwise=(lambda: Ledger.open(ledger).model) if ledger and ledger.exists() else None,
     )
-    calibrations = tuple(
-        calibrate(
+    ready = []
+    for one, planned in zip(about, plan.queries, strict=True):
+        calibration = calibrate(
             one.model,
             one.query,
             epsilon=planned.epsilon,
@@ -129,9 +150,11 @@ def _prepared(plan: Plan) -> tuple[Any, tuple[Calibration, ...]]:
             rows=one.rows,
             time_limit=plan.time_limit,
         )
-        for one, planned in zip(about, plan.queries, strict=True)
-    )
-    return frame, calibrations
+        columns = frame_columns(planned.asked, plan.settings, one.model)
+        layout = checked_layout(**columns)
+        draw = calibration.answered(frame, layout)
+        ready.append(_Ready(calibration=calibration, layout=layout, draw=draw))
+    return ready
 
 
 def _ledger(plan: Plan, model: Model) -> Ledger:
@@ -157,12 +180,3 @@ def _ledger(plan: Plan, model: Model) -> Ledger:
     with contextlib.suppress(LedgerError):  # it exists already: then opening it succeeds
         ledger.new_draw(plan.draw or "")
     return Ledger.open(plan.ledger, model=model, draw=plan.draw, time_limit=plan.time_limit)
-
-
-def _joint(ledger: Ledger, calibrations: Sequence[Calibration], time_limit: float | None) -> float:
-    """Bound what the draw would have leaked after all of these."""
-    accounts = Accounts(ledger.model, ledger.adversaries, time_limit=time_limit)
-    total = accounts.total({"entries": [entry.to_dict() for entry in ledger.history]}, ledger.draw)
-    for one in calibrations:
-        total = accounts.after(total, [one.query], [one.scale], rows=one.rows)
-    return accounts.bound(total).value

@@ -80,6 +80,10 @@ _ANSWER = described(
     "A noisy answer; for a histogram, or a release row by row, a list.",
     {"type": ["number", "array"]},
 )
+_LAYOUT = described(
+    "Which column of a long table it is about, told apart and ordered by which, or wide.",
+    anything_of(one_of("wide"), record(value=CELL, by=CELL, order_by=CELL)),
+)
 _ENTRY = described(
     "One line of a ledger: what was released, never what came out.",
     record(
@@ -92,12 +96,15 @@ _ENTRY = described(
     )
     | {
         "if": {"properties": {"kind": {"const": "release"}}},
-        "then": record(
-            queries=items(ref("Query")), scales=items(POSITIVE), rows=COUNT, epsilon=POSITIVE
-        ),
+        "then": {"allOf": [
+            record(
+                queries=items(ref("Query")), scales=items(POSITIVE), rows=COUNT, epsilon=POSITIVE
+            ),
+            {"properties": {"layout": _LAYOUT}},
+        ]},
         "else": record(dp_epsilon=NUMBER),
     },
-)
+)  # fmt: skip
 
 
 def json_schema() -> dict[str, Any]:

@@ -1,0 +1,71 @@
+"""Which values of a frame a release is about, as ledgers write it down and compare it.
+
+A model says how the values of one column hang together, or of the columns that its tuples are named
+after. It says nothing of another column of the same people, nor of the same column in other groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from pdp_calibrate.calibration.releasing import Layout, LongFrame
+from pdp_calibrate.errors import LedgerError
+from pdp_calibrate.models.base import field_of, from_json_value, json_value, plain
+
+_COLUMNS = tuple(column.name for column in fields(LongFrame))
+
+
+def stored_layout(layout: Layout) -> Any:
+    """Describe a layout for JSON: names of columns, or that the frame is wide."""
+    if not isinstance(layout, LongFrame):
+        return layout
+    return {column: json_value(plain(getattr(layout, column))) for column in _COLUMNS}
+
+
+def layout_from(described: Any) -> Layout | None:
+    """Undo `stored_layout`; None where nothing was written, by an earlier version for instance."""
+    if described is None or described == "wide":
+        return described  # type: ignore[no-any-return]  # one of the two
+    if not isinstance(described, Mapping):
+        raise LedgerError("a layout is a table of columns, or wide.")
+    return LongFrame(**{name: from_json_value(field_of(described, name)) for name in _COLUMNS})
+
+
+def check_same_tuples(
+    entries: Sequence[Mapping[str, Any]], draw: str, layout: Layout | None
+) -> None:
+    """Refuse a release about other values than those that the draw was about so far.
+
+    The first entry with a layout fixes it; entries without one, of outside mechanisms and of
+    earlier versions, agree with all. An order may be named later, once a query needs it.
+    """
+    if layout is None:
+        return
+    wanted = layout_from(stored_layout(layout))  # as it will be read
+    for entry in entries:
+        found = layout_from(entry.get("layout")) if entry.get("draw") == draw else None
+        if found is not None and not _agree(found, wanted):
+            raise LedgerError(
+                f"draw {draw!r} of this ledger is about {_words(found)}, and this release about"
+                f" {_words(wanted)}: the model says nothing of both together. Make one model of"
+                " everything asked; or a ledger for each, which states that what one is about says"
+                " nothing of the other."
+            )
+
+
+def _agree(found: Layout, wanted: Layout | None) -> bool:
+    if not isinstance(found, LongFrame) or not isinstance(wanted, LongFrame):
+        return found == wanted
+    orders = {found.order_by, wanted.order_by} - {None}
+    return (found.value, found.by) == (wanted.value, wanted.by) and len(orders) < 2
+
+
+def _words(layout: Layout | None) -> str:
+    if not isinstance(layout, LongFrame):
+        return "the columns that the model names"
+    words = f"column {layout.value}"
+    if layout.by is not None:
+        words += f" in groups by {layout.by}"
+    return words if layout.order_by is None else f"{words} in order of {layout.order_by}"
