@@ -7,8 +7,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.calibration.releasing import rounding_error
 from pdp_calibrate.contributions import Contributions
@@ -18,6 +16,7 @@ from pdp_calibrate.engines.solve import leakage_with_rounding
 from pdp_calibrate.errors import CalibrationError, PdpError
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of
+from pdp_calibrate.models.numbers import checked_positive
 from pdp_calibrate.queries import Query, lower
 
 PRIVATE_MODEL = (
@@ -79,11 +78,7 @@ def proved(leakage: Leakage, epsilon: float) -> Leakage:
 
 def checked_epsilon(epsilon: object) -> float:
     """Return ε as a float, or raise unless it is positive and finite."""
-    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number):
-        raise PdpError(f"epsilon must be a number, got {type(epsilon).__name__}.")
-    if not 0 < epsilon < math.inf:
-        raise PdpError(f"epsilon must be positive and finite, got {epsilon}.")
-    return float(epsilon)
+    return checked_positive(epsilon, "epsilon", error=PdpError)
 
 
 def parsed(text: str, kind: str) -> dict[str, Any]:

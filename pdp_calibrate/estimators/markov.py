@@ -31,6 +31,7 @@ from pdp_calibrate.estimators.series import (
 from pdp_calibrate.estimators.table import observed, smoothed_law
 from pdp_calibrate.models import MarkovChain
 from pdp_calibrate.models.base import Domain, FloatArray, checked_domain
+from pdp_calibrate.models.numbers import checked_positive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +54,7 @@ def smoothed_transitions(counts: FloatArray, *, smoothing: float) -> FloatArray:
 
     A transition never seen is rare, not impossible, so smoothing must be positive.
     """
-    if not 0 < smoothing < float("inf"):
-        raise ModelError(f"smoothing must be positive and finite, got {smoothing}.")
+    checked_positive(smoothing, "smoothing")
     smoothed = counts + smoothing
     return np.asarray(smoothed / smoothed.sum(axis=1, keepdims=True))
 

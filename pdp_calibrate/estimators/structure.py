@@ -13,6 +13,7 @@ from scipy.stats import chi2_contingency
 
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.models.base import FloatArray
+from pdp_calibrate.models.numbers import checked_share
 from pdp_calibrate.models.table import refuse_too_many_cells
 
 Test = Literal["g", "chi2"]
@@ -104,8 +105,7 @@ def independence_tests(
         raise ModelError(f"test must be one of {tuple(kinds)}, got {test!r}.")
     if correction not in ("holm", "bonferroni", "none"):
         raise ModelError(f"correction must be 'holm', 'bonferroni' or 'none', got {correction!r}.")
-    if not 0 < level < 1:
-        raise ModelError(f"level must lie strictly between 0 and 1, got {level}.")
+    checked_share(level, "level")
     results = []
     for counts in pairs.values():
         seen = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]

@@ -10,6 +10,7 @@ from typing import Any
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.models.base import Domain, Model, Provenance, checked_provenance, field_of
 from pdp_calibrate.models.gaussian import Gaussian
+from pdp_calibrate.models.numbers import check_number, checked_share
 
 
 class _Around(Model):
@@ -65,6 +66,7 @@ class LoewnerBall(_Around):
 
     def __init__(self, *, center: Gaussian, radius: float, provenance: str | None = None) -> None:
         _check_center(center)
+        check_number(radius, "radius")
         if not 0 <= radius < 1:
             raise ModelError(f"radius must be at least 0 and below 1, got {radius}.")
         object.__setattr__(self, "center", center)
@@ -228,8 +230,7 @@ def _check_center(center: Gaussian) -> None:
 def _check_sample(rows: int, confidence: float) -> None:
     if not hasattr(rows, "__index__") or int(rows) < 2:
         raise ModelError(f"rows must be a whole number of at least 2, got {rows!r}.")
-    if not 0 < confidence < 1:
-        raise ModelError(f"confidence must lie strictly between 0 and 1, got {confidence}.")
+    checked_share(confidence, "confidence")
 
 
 def _stored_center(described: Mapping[str, Any]) -> Gaussian | None:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.errors import ModelError, damage_refused
+from pdp_calibrate.models.numbers import checked_positive
 
 FloatArray = npt.NDArray[np.float64]
 Domain = tuple[Hashable, ...]
@@ -121,15 +122,12 @@ class Model(abc.ABC):
         >>> table.learned_with(0.5).provenance, table.learned_with(0.5).estimation_epsilon
         ('dp', 0.5)
         """
-        if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number):
-            raise ModelError(f"epsilon must be a number, got {type(epsilon).__name__}.")
-        if not 0 < epsilon < math.inf:
-            raise ModelError(f"epsilon must be positive and finite, got {epsilon}.")
+        budget = checked_positive(epsilon, "epsilon")
         if self.provenance == "private":
             raise ModelError("a model learned from private rows without noise has no epsilon.")
         twin = copy.copy(self)
         twin.__dict__.pop("digest", None)
-        object.__setattr__(twin, "_estimation_epsilon", float(epsilon))
+        object.__setattr__(twin, "_estimation_epsilon", budget)
         object.__setattr__(twin, "provenance", "dp")
         return twin
 

@@ -18,6 +18,7 @@ from pdp_calibrate.models.base import (
 )
 from pdp_calibrate.models.gaussian import checked_bounds
 from pdp_calibrate.models.laws import checked_size, numbered_names
+from pdp_calibrate.models.numbers import checked_positive
 
 
 class _Homogeneous(Model):
@@ -199,10 +200,9 @@ def _settle(
     provenance: str,
 ) -> None:
     """Check and set what groups and series share."""
-    if not 0 < variance < math.inf:
-        raise ModelError(f"variance must be positive and finite, got {variance}.")
+    spread = checked_positive(variance, "variance")
     object.__setattr__(model, "bounds", checked_bounds(bounds, 1)[0])
-    object.__setattr__(model, "variance", float(variance))
+    object.__setattr__(model, "variance", spread)
     object.__setattr__(model, "names", numbered_names(names, size))
     object.__setattr__(model, "provenance", checked_provenance(provenance))
 

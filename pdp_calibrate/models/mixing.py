@@ -24,6 +24,7 @@ from pdp_calibrate.models.base import (
     names_of,
 )
 from pdp_calibrate.models.laws import checked_laws, checked_size, numbered_names
+from pdp_calibrate.models.numbers import check_number
 
 
 def hilbert_diameter(kernel: FloatArray) -> float:
@@ -87,8 +88,7 @@ class MixingChain(Model):
         names: Iterable[Hashable] | None = None,
         provenance: str = "assumed",
     ) -> None:
-        if isinstance(diameter, bool) or not isinstance(diameter, int | float | np.number):
-            raise ModelError(f"diameter must be a number, got {type(diameter).__name__}.")
+        check_number(diameter, "diameter")
         if not 0 <= diameter < math.inf:
             raise ModelError(
                 f"diameter must be zero or more and finite, got {diameter}. Chains that may never"

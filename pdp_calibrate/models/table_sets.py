@@ -24,6 +24,7 @@ from pdp_calibrate.models.base import (
     json_value,
     names_of,
 )
+from pdp_calibrate.models.numbers import check_number, checked_share
 from pdp_calibrate.models.table import STORED_CELLS, JointTable, refuse_too_many_cells
 
 _LARGEST_COUNT = 2**53
@@ -67,7 +68,7 @@ class ConditionalBall(Model):
     def __init__(self, *, center: JointTable, radius: float, provenance: str | None = None) -> None:
         if not isinstance(center, JointTable):
             raise ModelError(f"center must be a JointTable, got {type(center).__name__}.")
-        _check_number(radius, "radius")
+        check_number(radius, "radius")
         if not 0 <= radius <= 1:
             raise ModelError(f"radius must lie between 0 and 1, got {radius}.")
         object.__setattr__(self, "center", center)
@@ -177,16 +178,14 @@ class SampledTable(Model):
         found_domains = tuple(map(checked_domain, given, found_names))
         sizes = tuple(map(len, found_domains))
         refuse_too_many_cells(sizes)
-        _check_number(confidence, "confidence")
-        if not 0 < confidence < 1:
-            raise ModelError(f"confidence must lie strictly between 0 and 1, got {confidence}.")
-        _check_number(noise_scale, "noise_scale")
+        share = checked_share(confidence, "confidence")
+        check_number(noise_scale, "noise_scale")
         if not 0 <= noise_scale < math.inf:
             raise ModelError(f"noise_scale must be zero or more and finite, got {noise_scale}.")
         secret = checked_provenance(provenance)
         object.__setattr__(self, "counts", _checked_counts(counts, sizes, noisy=noise_scale > 0))
         object.__setattr__(self, "_domains", found_domains)
-        object.__setattr__(self, "confidence", float(confidence))
+        object.__setattr__(self, "confidence", share)
         object.__setattr__(self, "noise_scale", float(noise_scale))
         object.__setattr__(self, "names", found_names)
         object.__setattr__(self, "provenance", secret)
@@ -248,11 +247,6 @@ class SampledTable(Model):
             f"SampledTable({names}; {sizes} cells, {self.confidence:.4g} confidence,"
             f" {self.provenance})"
         )
-
-
-def _check_number(value: object, what: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise ModelError(f"{what} must be a number, got {type(value).__name__}.")
 
 
 def _checked_counts(
