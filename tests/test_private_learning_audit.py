@@ -276,6 +276,10 @@ def test_models_made_of_others_spend_what_these_spent():
     assert pdp.ConditionalBall(center=one, radius=0.1).estimation_epsilon == 0.25
     chain = pdp.MarkovChain(transition=[[0.9, 0.1], [0.2, 0.8]], length=3).learned_with(0.2)
     assert chain.to_table().estimation_epsilon == 0.2
+    tree = pdp.MarkovTree(
+        domains=[[0, 1]] * 2, parents=[None, 0], tables=[[0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]]]
+    ).learned_with(0.2)
+    assert tree.to_table().estimation_epsilon == 0.2
     group_of = pdp.BinaryGroup(count_probabilities=[0.5, 0.2, 0.3]).learned_with(0.2)
     assert group_of.to_table().estimation_epsilon == 0.2
     assert COUPLE.estimation_epsilon is None

@@ -14,7 +14,7 @@ from scipy.stats import chi2_contingency
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.models.base import FloatArray
 from pdp_calibrate.models.numbers import checked_share
-from pdp_calibrate.models.table import refuse_too_many_cells
+from pdp_calibrate.models.table import refuse_too_many_cells, refuse_underflow
 
 Test = Literal["g", "chi2"]
 Correction = Literal["holm", "bonferroni", "none"]
@@ -77,9 +77,7 @@ def tree_law(
             joint *= _along(smoothed.sum(axis=1) / smoothed.sum(), sizes, parent)
         law = smoothed / smoothed.sum(axis=1, keepdims=True)
         joint *= _along(law if parent < child else law.T, sizes, parent, child)
-    if not np.all(joint >= np.finfo(np.float64).tiny):
-        # A product that underflows would turn "rare" into "impossible", which is unsound.
-        raise ModelError("a cell of the joint table would be positive but below 2.2e-308.")
+    refuse_underflow(underflows=not np.all(joint >= np.finfo(np.float64).tiny))
     return np.asarray(joint / joint.sum())
 
 

@@ -18,6 +18,14 @@ class _Around(Model):
 
     center: Gaussian
 
+    def _settle(self, center: Gaussian, provenance: str | None) -> None:
+        if not isinstance(center, Gaussian):
+            raise ModelError(f"center must be a Gaussian, got {type(center).__name__}.")
+        secret = center.provenance if provenance is None else checked_provenance(provenance)
+        object.__setattr__(self, "center", center)
+        object.__setattr__(self, "names", center.names)
+        object.__setattr__(self, "provenance", secret)
+
     @property
     def domains(self) -> tuple[Domain, ...]:
         """The two ends of each public range."""
@@ -65,15 +73,11 @@ class LoewnerBall(_Around):
     """Where the numbers come from."""
 
     def __init__(self, *, center: Gaussian, radius: float, provenance: str | None = None) -> None:
-        _check_center(center)
+        self._settle(center, provenance)
         check_number(radius, "radius")
         if not 0 <= radius < 1:
             raise ModelError(f"radius must be at least 0 and below 1, got {radius}.")
-        object.__setattr__(self, "center", center)
         object.__setattr__(self, "radius", float(radius))
-        object.__setattr__(self, "names", center.names)
-        secret = center.provenance if provenance is None else checked_provenance(provenance)
-        object.__setattr__(self, "provenance", secret)
 
     @staticmethod
     def radius_for(*, rows: int, tuples: int, confidence: float) -> float:
@@ -170,19 +174,15 @@ class SampledGaussian(_Around):
         confidence: float = 0.95,
         provenance: str | None = None,
     ) -> None:
-        _check_center(center)
+        self._settle(center, provenance)
         _check_sample(rows, confidence)
         need = len(center.names) + 2  # the largest regression needs one degree of freedom
         if rows < need:
             raise ModelError(
                 f"bands for {len(center.names)} tuples need at least {need} rows, got {rows}."
             )
-        object.__setattr__(self, "center", center)
         object.__setattr__(self, "rows", int(rows))
         object.__setattr__(self, "confidence", float(confidence))
-        object.__setattr__(self, "names", center.names)
-        secret = center.provenance if provenance is None else checked_provenance(provenance)
-        object.__setattr__(self, "provenance", secret)
 
     @property
     def certainty(self) -> str:
@@ -220,11 +220,6 @@ class SampledGaussian(_Around):
 
     def __repr__(self) -> str:
         return f"SampledGaussian({self.center!r}, {self.confidence:.4g} confidence)"
-
-
-def _check_center(center: Gaussian) -> None:
-    if not isinstance(center, Gaussian):
-        raise ModelError(f"center must be a Gaussian, got {type(center).__name__}.")
 
 
 def _check_sample(rows: int, confidence: float) -> None:

@@ -14,6 +14,7 @@ from pdp_calibrate.models.base import (
     Provenance,
     checked_provenance,
     field_of,
+    json_value,
     names_of,
 )
 from pdp_calibrate.models.gaussian import checked_bounds
@@ -24,6 +25,7 @@ from pdp_calibrate.models.numbers import checked_positive
 class _Homogeneous(Model):
     """Equal variances, one public range, members called 0 … n−1 by default."""
 
+    correlation: float | tuple[float, float]
     bounds: tuple[float, float]
     variance: float
 
@@ -36,6 +38,18 @@ class _Homogeneous(Model):
     def is_continuous(self) -> bool:
         """Real-valued tuples."""
         return True
+
+    def content(self) -> tuple[object, ...]:
+        """Return what defines the model."""
+        return self.correlation, self.bounds, self.variance
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the numbers that define the model."""
+        return {
+            "correlation": json_value(self.correlation),
+            "bounds": json_value(self.bounds),
+            "variance": self.variance,
+        }
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.names)} tuples, {self.provenance})"
@@ -100,18 +114,6 @@ class GaussianGroup(_Homogeneous):
         object.__setattr__(self, "correlation", (low, high))
         _settle(self, members, bounds, variance, names, provenance)
 
-    def content(self) -> tuple[object, ...]:
-        """Return what defines the model."""
-        return self.correlation, self.bounds, self.variance
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the numbers that define the model."""
-        return {
-            "correlation": list(self.correlation),
-            "bounds": list(self.bounds),
-            "variance": self.variance,
-        }
-
     @classmethod
     def from_parameters(cls, described: Mapping[str, Any]) -> GaussianGroup:
         """Rebuild a group."""
@@ -171,18 +173,6 @@ class GaussianSeries(_Homogeneous):
             raise ModelError(f"correlation must lie between -1 and 1, got {phi}.")
         object.__setattr__(self, "correlation", phi)
         _settle(self, points, bounds, variance, names, provenance)
-
-    def content(self) -> tuple[object, ...]:
-        """Return what defines the model."""
-        return self.correlation, self.bounds, self.variance
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the numbers that define the model."""
-        return {
-            "correlation": self.correlation,
-            "bounds": list(self.bounds),
-            "variance": self.variance,
-        }
 
     @classmethod
     def from_parameters(cls, described: Mapping[str, Any]) -> GaussianSeries:
