@@ -13,11 +13,11 @@ from pdp_calibrate import noise
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.baselines import sensitivity
 from pdp_calibrate.calibration.proof import (
-    PRIVATE_MODEL,
     certified_leakage,
     checked_epsilon,
     number_in,
     parsed,
+    proof_of,
     proved,
     scaled_rounding,
     stored_model,
@@ -26,9 +26,11 @@ from pdp_calibrate.calibration.proof import (
 from pdp_calibrate.calibration.releasing import (
     Account,
     add_noise,
+    checked_answer,
     checked_layout,
     exact_answer,
     labelled,
+    unlabelled,
 )
 from pdp_calibrate.cards import card
 from pdp_calibrate.contributions import Contributions
@@ -38,7 +40,8 @@ from pdp_calibrate.engines.solve import certified_scale
 from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, damage_refused
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of
-from pdp_calibrate.queries import Custom, Query, lower
+from pdp_calibrate.queries import Query, lower
+from pdp_calibrate.queries.custom import stored_query
 
 _MAXIMAL_STEPS = 60
 
@@ -118,21 +121,14 @@ class JointCalibration:
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the calibration for JSON; nothing of a private model but its names."""
-        private = self.model.provenance == "private"
-        queries = [q.tabulate(self.model) if isinstance(q, Custom) else q for q in self.queries]
-        leakage = self.leakage.to_dict()
         return {
             "schema": SCHEMA,
             "type": "JointCalibration",
             "epsilon": self.epsilon,
             "scales": list(self.scales),
             "rows": self.rows,
-            "queries": [query.to_dict() for query in queries],
-            "adversaries": self.adversaries.to_dict(),
-            "model": self.model.to_dict(),
-            "leakage": {"value": leakage["value"]} if private else leakage,
-            "estimation_epsilon": self.estimation_epsilon,
-        } | ({"warning": PRIVATE_MODEL} if private else {})
+            "queries": [stored_query(query, self.model) for query in self.queries],
+        } | proof_of(self.model, self.adversaries, self.leakage)
 
     def to_json(self) -> str:
         """Return the calibration as JSON text."""
@@ -182,10 +178,7 @@ class JointRelease:
         return {
             "schema": SCHEMA,
             "type": "JointRelease",
-            "values": [
-                one if isinstance(one, int | float) else one.to_numpy().tolist()
-                for one in self.values
-            ],
+            "values": [unlabelled(value) for value in self.values],
             "calibration": self.calibration.to_dict(),
         }
 
@@ -200,10 +193,10 @@ class JointRelease:
         described = parsed(text, "JointRelease")
         inner = json.dumps(field_of(described, "calibration"))
         calibration = JointCalibration.from_json(inner, model=model)
-        stored = zip(field_of(described, "values"), calibration.queries, strict=True)
+        stored = [checked_answer(value) for value in field_of(described, "values")]
         values = tuple(
             labelled(value if isinstance(value, list) else [value], query, calibration.model)
-            for value, query in stored
+            for value, query in zip(stored, calibration.queries, strict=True)
         )
         return cls(values=values, calibration=calibration)
 

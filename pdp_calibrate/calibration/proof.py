@@ -66,6 +66,18 @@ def scaled_rounding(
     )
 
 
+def proof_of(model: Model, adversaries: Adversaries, leakage: Leakage) -> dict[str, Any]:
+    """Describe for JSON what was proved; nothing of a private model but its names."""
+    private = model.provenance == "private"
+    shown = leakage.to_dict()
+    return {
+        "adversaries": adversaries.to_dict(),
+        "model": model.to_dict(),
+        "leakage": {"value": shown["value"]} if private else shown,
+        "estimation_epsilon": model.estimation_epsilon,
+    } | ({"warning": PRIVATE_MODEL} if private else {})
+
+
 def proved(leakage: Leakage, epsilon: float) -> Leakage:
     """Return the leakage if it keeps ε; raise otherwise."""
     if not leakage.value <= epsilon:
