@@ -112,10 +112,9 @@ def read_frames_once(monkeypatch):
     places = [
         (table, "contingency"), (group, "group_totals"), (gaussian, "numbers_of"),
         (private_groups, "numbers_of"), (private_groups, "units_of"),
-        (markov, "ordered_series"), (markov, "series_lengths"),
-        (markov, "states_of"), (markov, "units_of"),
-        (gaussian_series, "ordered_series"), (gaussian_series, "series_lengths"),
-        (gaussian_series, "numbers_of"), (gaussian_series, "units_of"),
+        (markov, "ordered_series"), (markov, "states_of"), (markov, "units_of"),
+        (gaussian_series, "ordered_series"), (gaussian_series, "numbers_of"),
+        (gaussian_series, "units_of"),
     ]  # fmt: skip
     for module, name in places:
         function = getattr(module, name)

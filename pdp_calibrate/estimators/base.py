@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.models import Blocks, Model, ModelSet
+from pdp_calibrate.models.base import Provenance
 from pdp_calibrate.models.laws import checked_size
 from pdp_calibrate.models.numbers import checked_positive, checked_share
 
@@ -24,6 +25,12 @@ class FrameEstimator(BaseEstimator):
     """
 
     model_: Any
+    epsilon: float | None
+    source: Source
+
+    @property
+    def _provenance(self) -> Provenance:
+        return self.source if self.epsilon is None else "dp"
 
     def __getattr__(self, name: str) -> Any:
         if name == "model_":

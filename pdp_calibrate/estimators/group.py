@@ -178,7 +178,7 @@ class GroupEstimator(FrameEstimator):
         groups, numbers = smoothed_groups(
             totals if epsilon is None else private_totals(totals, epsilon=epsilon),
             smoothing=self.smoothing,
-            provenance=self.source if epsilon is None else "dp",
+            provenance=self._provenance,
         )
         self.exchangeability_test_ = (
             None
@@ -217,7 +217,7 @@ class GroupEstimator(FrameEstimator):
             found,
             bounds=bounds,
             interval=interval,
-            provenance=self.source if epsilon is None else "dp",
+            provenance=self._provenance,
         )
         numbers = [found.sizes[size] for size in sorted(found.sizes)]
         return one_or_blocks(groups, numbers, epsilon, alone=len(groups) == 1)

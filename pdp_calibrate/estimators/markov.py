@@ -25,7 +25,6 @@ from pdp_calibrate.estimators.series import (
     first_values,
     ordered_series,
     runs,
-    series_lengths,
     values_in,
 )
 from pdp_calibrate.estimators.table import observed, smoothed_law
@@ -177,14 +176,14 @@ class MarkovChainEstimator(FrameEstimator):
             )
         transition = smoothed_transitions(moves, smoothing=self.smoothing)
         initial = None if starts is None else smoothed_law(starts, self.smoothing)
-        lengths = sorted(series_lengths(series).items())
+        lengths = sorted(series.lengths.items())
         chains = [
             MarkovChain(
                 transition=transition,
                 length=length,
                 states=states,
                 initial=initial,
-                provenance=self.source if epsilon is None else "dp",
+                provenance=self._provenance,
             )
             for length, _ in lengths
         ]

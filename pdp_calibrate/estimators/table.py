@@ -203,10 +203,6 @@ class TableEstimator(FrameEstimator):
             )
         return stated
 
-    @property
-    def _provenance(self) -> str:
-        return self.source if self.epsilon is None else "dp"
-
     def _joint(self, frame: Any, names: Sequence[str], stated: Mapping[Hashable, Domain]) -> Model:
         counts = contingency(frame, names)
         domains = [
