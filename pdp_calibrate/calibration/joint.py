@@ -40,6 +40,7 @@ from pdp_calibrate.engines.solve import certified_scale
 from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, damage_refused
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of
+from pdp_calibrate.models.numbers import checked_share
 from pdp_calibrate.queries import Query, lower
 from pdp_calibrate.queries.custom import stored_query
 
@@ -81,8 +82,7 @@ class JointCalibration:
 
     def accuracy(self, *, alpha: float = 0.05) -> tuple[float, ...]:
         """Return for each answer the half-width h with P(|noise| > h) ≤ alpha."""
-        if not 0 < alpha < 1:
-            raise PdpError(f"alpha must lie between 0 and 1, got {alpha}.")
+        checked_share(alpha, "alpha", error=PdpError)
         return tuple(
             noise.half_width(scale, alpha, integer=part.is_integer)
             for scale, part in zip(self.scales, self.contributions, strict=True)

@@ -42,6 +42,7 @@ from pdp_calibrate.engines.problem import split
 from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, damage_refused
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of
+from pdp_calibrate.models.numbers import checked_share
 from pdp_calibrate.queries import Histogram, Query, lower
 from pdp_calibrate.queries.custom import stored_query
 
@@ -101,8 +102,7 @@ class Calibration:
 
     def accuracy(self, *, alpha: float = 0.05) -> float:
         """Return the half-width h with P(|noise| > h) ≤ alpha, of the law actually drawn."""
-        if not 0 < alpha < 1:
-            raise PdpError(f"alpha must lie between 0 and 1, got {alpha}.")
+        checked_share(alpha, "alpha", error=PdpError)
         return noise.half_width(self.scale, alpha, integer=self.is_integer)
 
     def release(

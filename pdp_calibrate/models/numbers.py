@@ -24,9 +24,9 @@ def checked_positive(value: Any, what: str, *, error: type[PdpError] = ModelErro
     return float(value)
 
 
-def checked_share(value: Any, what: str) -> float:
+def checked_share(value: Any, what: str, *, error: type[PdpError] = ModelError) -> float:
     """Return a number strictly between 0 and 1, or raise."""
-    check_number(value, what)
+    check_number(value, what, error=error)
     if not 0 < value < 1:
-        raise ModelError(f"{what} must lie strictly between 0 and 1, got {value}.")
+        raise error(f"{what} must lie strictly between 0 and 1, got {value}.")
     return float(value)
