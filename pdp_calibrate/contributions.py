@@ -147,11 +147,11 @@ class Contributions:
     def tuple_ranges(self) -> FloatArray:
         """Largest L1 change of the answer when tuple j alone changes (LS_j), for each j."""
         if self.table is None:
-            ranges = {id(array): _diameter(array) for array in self._different}
+            ranges = {id(array): diameter(array) for array in self._different}
             return np.array([ranges[id(array)] for array in self.values])
         return np.array(
             [
-                max(map(_diameter, np.moveaxis(self.table, axis, -2).reshape(-1, size, width)))
+                max(map(diameter, np.moveaxis(self.table, axis, -2).reshape(-1, size, width)))
                 for width in self.table.shape[-1:]
                 for axis, size in enumerate(self.sizes)
             ]
@@ -161,7 +161,7 @@ class Contributions:
         """Largest L1 change of the answer when every tuple changes: the group sensitivity."""
         if self.table is None:
             return float(self.tuple_ranges().sum())
-        return _diameter(self.table.reshape(-1, self.table.shape[-1]))
+        return diameter(self.table.reshape(-1, self.table.shape[-1]))
 
 
 def _column(array: FloatArray) -> FloatArray:
@@ -173,7 +173,7 @@ def _stacked(columns: Sequence[FloatArray], units: Sequence[float]) -> FloatArra
     return read_only(np.concatenate(divided, axis=-1))
 
 
-def _diameter(points: FloatArray) -> float:
+def diameter(points: FloatArray) -> float:
     """Largest L1 distance between two rows."""
     if points.shape[-1] == 1:
         return float(points.max() - points.min())
