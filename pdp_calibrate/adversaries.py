@@ -16,6 +16,7 @@ from pdp_calibrate.models.base import (
     json_value,
     plain,
     position_of,
+    values_of,
 )
 
 
@@ -116,8 +117,8 @@ class Adversaries:
             return cls(
                 at_least=field_of(described, "at_least"), at_most=field_of(described, "at_most")
             )
-        known = [from_json_value(name) for name in field_of(described, "known")]
-        return cls.exactly(from_json_value(described["target"]), known=known)
+        target = from_json_value(described["target"])
+        return cls.exactly(target, known=values_of(described, "known"))
 
     def __repr__(self) -> str:
         if self.known is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pdp_calibrate.errors import QueryError
-from pdp_calibrate.models.base import FloatArray
+from pdp_calibrate.models.base import FloatArray, read_only
 
 LARGEST_INTEGER = 2.0**53  # up to here every whole number is a float
 
@@ -47,7 +47,7 @@ class Contributions:
         factors = None if weights is None else tuple(np.array([weight]) for weight in weights)
         # Tuples alike share one array, so that thousands of them cost little.
         columns = {
-            key: _column(array) if array.ndim == 1 else _frozen(array)
+            key: _column(array) if array.ndim == 1 else read_only(array)
             for key, array in {id(array): array for array in values}.items()
         }
         return cls(
@@ -69,7 +69,7 @@ class Contributions:
             raise QueryError("queries released together must all clamp, or none of them.")
         if any(part.table is not None for part in parts):
             tables = [part.in_every_cell() / unit for part, unit in zip(parts, units, strict=True)]
-            return cls(values=(), table=_frozen(np.concatenate(tables, axis=-1)))
+            return cls(values=(), table=read_only(np.concatenate(tables, axis=-1)))
         values = zip(*(part.values for part in parts), strict=True)
         weights = None
         if all(part.weights is not None for part in parts):
@@ -98,7 +98,7 @@ class Contributions:
         """
         if self.table is not None or self.real or self.coordinates != 1:
             return None
-        return _frozen(np.concatenate([array[:, 0] - array[0, 0] for array in self.values]))
+        return read_only(np.concatenate([array[:, 0] - array[0, 0] for array in self.values]))
 
     @property
     def coordinates(self) -> int:
@@ -147,11 +147,11 @@ class Contributions:
     def tuple_ranges(self) -> FloatArray:
         """Largest L1 change of the answer when tuple j alone changes (LS_j), for each j."""
         if self.table is None:
-            ranges = {id(array): _diameter(array) for array in self._different}
+            ranges = {id(array): diameter(array) for array in self._different}
             return np.array([ranges[id(array)] for array in self.values])
         return np.array(
             [
-                max(map(_diameter, np.moveaxis(self.table, axis, -2).reshape(-1, size, width)))
+                max(map(diameter, np.moveaxis(self.table, axis, -2).reshape(-1, size, width)))
                 for width in self.table.shape[-1:]
                 for axis, size in enumerate(self.sizes)
             ]
@@ -161,24 +161,19 @@ class Contributions:
         """Largest L1 change of the answer when every tuple changes: the group sensitivity."""
         if self.table is None:
             return float(self.tuple_ranges().sum())
-        return _diameter(self.table.reshape(-1, self.table.shape[-1]))
+        return diameter(self.table.reshape(-1, self.table.shape[-1]))
 
 
 def _column(array: FloatArray) -> FloatArray:
-    return _frozen(np.array(array, dtype=np.float64)[..., np.newaxis] + 0.0)  # no negative zeros
+    return read_only(np.array(array, dtype=np.float64)[..., np.newaxis] + 0.0)  # no negative zeros
 
 
 def _stacked(columns: Sequence[FloatArray], units: Sequence[float]) -> FloatArray:
     divided = [column / unit for column, unit in zip(columns, units, strict=True)]
-    return _frozen(np.concatenate(divided, axis=-1))
+    return read_only(np.concatenate(divided, axis=-1))
 
 
-def _frozen(array: FloatArray) -> FloatArray:
-    array.setflags(write=False)
-    return array
-
-
-def _diameter(points: FloatArray) -> float:
+def diameter(points: FloatArray) -> float:
     """Largest L1 distance between two rows."""
     if points.shape[-1] == 1:
         return float(points.max() - points.min())

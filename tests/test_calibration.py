@@ -155,9 +155,12 @@ def test_calibrate_to_accuracy_keeps_the_width_and_names_the_price(query, half_w
     )
 
 
-@pytest.mark.parametrize(("half_width", "alpha"), [(0, 0.05), (-1, 0.05), (math.inf, 0.05), (1, 0)])
+@pytest.mark.parametrize(
+    ("half_width", "alpha"),
+    [(0, 0.05), (-1, 0.05), (math.inf, 0.05), ("1", 0.05), (1, 0), (1, 1), (1, None)],
+)
 def test_calibrate_to_accuracy_refuses_nonsense(half_width, alpha):
-    with pytest.raises(pdp.PdpError, match="half_width"):
+    with pytest.raises(pdp.PdpError, match="alpha" if half_width == 1 else "half_width"):
         pdp.calibrate_to_accuracy(FAMILY, pdp.Sum(), half_width=half_width, alpha=alpha)
 
 

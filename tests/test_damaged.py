@@ -134,6 +134,9 @@ def test_a_release_must_hold_numbers(value):
     release = pdp.calibrate(PAIR, pdp.Sum()).release({"x1": 0, "x2": 1}).to_dict()
     with pytest.raises(pdp.PdpError):
         pdp.Release.from_json(json.dumps(release | {"value": value}))
+    joint = pdp.calibrate(PAIR, [pdp.Sum(), pdp.Sum()]).release({"x1": 0, "x2": 1}).to_dict()
+    with pytest.raises(pdp.PdpError):
+        pdp.JointRelease.from_json(json.dumps(joint | {"values": [0, value]}))
 
 
 @pytest.mark.parametrize("rows", [1.5, float("nan"), 0, -1, True])

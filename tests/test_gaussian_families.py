@@ -31,20 +31,22 @@ def random_query(rng, size):
     return pdp.Linear(weights=weights.tolist()) if rng.random() < 0.6 else pdp.Sum()
 
 
+def equals_the_dense_engine(rng, model, covariance, *, scale):
+    query, written_out = random_query(rng, len(model.names)), dense(model, covariance)
+    for adversaries, _ in adversary_kinds(rng, model.names):
+        expected = pdp.leakage(written_out, query, scale=scale, adversaries=adversaries)
+        leak = pdp.leakage(model, query, scale=scale, adversaries=adversaries)
+        assert leak.value == pytest.approx(expected.value, rel=1e-9, abs=1e-10), adversaries
+        assert leak.exact
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_groups_equal_the_dense_engine(seed):
     rng = np.random.default_rng(seed)
     size = int(rng.integers(1, 9))
     rho = float(rng.uniform(-0.9 / max(size - 1, 1), 0.97))
     model = pdp.GaussianGroup(size=size, correlation=rho, bounds=(-1, 4))
-    query = random_query(rng, size)
-    for adversaries, _ in adversary_kinds(rng, model.names):
-        expected = pdp.leakage(
-            dense(model, group_covariance(size, rho)), query, scale=1.7, adversaries=adversaries
-        )
-        leak = pdp.leakage(model, query, scale=1.7, adversaries=adversaries)
-        assert leak.value == pytest.approx(expected.value, rel=1e-9, abs=1e-10), adversaries
-        assert leak.exact
+    equals_the_dense_engine(rng, model, group_covariance(size, rho), scale=1.7)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -53,14 +55,7 @@ def test_series_equal_the_dense_engine(seed):
     length = int(rng.integers(1, 11))
     phi = float(rng.choice([rng.uniform(-0.97, 0.97), 0.0, 0.5]))
     model = pdp.GaussianSeries(length=length, correlation=phi, bounds=(0, 2))
-    query = random_query(rng, length)
-    for adversaries, _ in adversary_kinds(rng, model.names):
-        expected = pdp.leakage(
-            dense(model, series_covariance(length, phi)), query, scale=0.6, adversaries=adversaries
-        )
-        leak = pdp.leakage(model, query, scale=0.6, adversaries=adversaries)
-        assert leak.value == pytest.approx(expected.value, rel=1e-9, abs=1e-10), adversaries
-        assert leak.exact
+    equals_the_dense_engine(rng, model, series_covariance(length, phi), scale=0.6)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -86,7 +86,7 @@ def test_other_bad_input_is_refused():
         pdp.Gaussian.from_correlation([1.0, 0.5], bounds=(0, 1))
 
 
-@pytest.mark.parametrize("radius", [-0.1, 1.0, np.nan])
+@pytest.mark.parametrize("radius", [-0.1, 1.0, np.nan, "0.1", None, True])
 def test_bad_balls_are_refused(radius):
     center = pdp.Gaussian(covariance=PAIR, bounds=(0, 1))
     with pytest.raises(pdp.ModelError, match="radius"):

@@ -112,10 +112,9 @@ def read_frames_once(monkeypatch):
     places = [
         (table, "contingency"), (group, "group_totals"), (gaussian, "numbers_of"),
         (private_groups, "numbers_of"), (private_groups, "units_of"),
-        (markov, "ordered_series"), (markov, "series_lengths"),
-        (markov, "states_of"), (markov, "units_of"),
-        (gaussian_series, "ordered_series"), (gaussian_series, "series_lengths"),
-        (gaussian_series, "numbers_of"), (gaussian_series, "units_of"),
+        (markov, "ordered_series"), (markov, "states_of"), (markov, "units_of"),
+        (gaussian_series, "ordered_series"), (gaussian_series, "numbers_of"),
+        (gaussian_series, "units_of"),
     ]  # fmt: skip
     for module, name in places:
         function = getattr(module, name)
@@ -276,6 +275,10 @@ def test_models_made_of_others_spend_what_these_spent():
     assert pdp.ConditionalBall(center=one, radius=0.1).estimation_epsilon == 0.25
     chain = pdp.MarkovChain(transition=[[0.9, 0.1], [0.2, 0.8]], length=3).learned_with(0.2)
     assert chain.to_table().estimation_epsilon == 0.2
+    tree = pdp.MarkovTree(
+        domains=[[0, 1]] * 2, parents=[None, 0], tables=[[0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]]]
+    ).learned_with(0.2)
+    assert tree.to_table().estimation_epsilon == 0.2
     group_of = pdp.BinaryGroup(count_probabilities=[0.5, 0.2, 0.3]).learned_with(0.2)
     assert group_of.to_table().estimation_epsilon == 0.2
     assert COUPLE.estimation_epsilon is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import overload
 
@@ -21,6 +20,7 @@ from pdp_calibrate.engines.problem import split
 from pdp_calibrate.engines.solve import certified_scale
 from pdp_calibrate.errors import CalibrationError, PdpError, QueryError
 from pdp_calibrate.models import Model
+from pdp_calibrate.models.numbers import checked_positive, checked_share
 from pdp_calibrate.models.provenance import warn_if_private
 from pdp_calibrate.queries import Query, lower
 
@@ -169,11 +169,8 @@ def calibrate_to_accuracy(
     >>> cal.accuracy(alpha=0.05), round(cal.epsilon, 4)
     (10.0, 0.3409)
     """
-    if not 0 < half_width < math.inf or not 0 < alpha < 1:
-        raise PdpError(
-            "half_width must be positive and finite and alpha between 0 and 1,"
-            f" got {half_width} and {alpha}."
-        )
+    checked_positive(half_width, "half_width", error=PdpError)
+    checked_share(alpha, "alpha", error=PdpError)
     warn_if_private(model, "scale")
     everyone = Adversaries.all() if adversaries is None else adversaries
     integer = lower(query, model, rows=rows).is_integer

@@ -17,6 +17,7 @@ from pdp_calibrate.calibration.proof import (
     checked_epsilon,
     number_in,
     parsed,
+    proof_of,
     proved,
     scaled_rounding,
     stored_model,
@@ -25,9 +26,11 @@ from pdp_calibrate.calibration.proof import (
 from pdp_calibrate.calibration.releasing import (
     Account,
     add_noise,
+    checked_answer,
     checked_layout,
     exact_answer,
     labelled,
+    unlabelled,
 )
 from pdp_calibrate.cards import card
 from pdp_calibrate.contributions import Contributions
@@ -37,8 +40,9 @@ from pdp_calibrate.engines.solve import certified_scale
 from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, damage_refused
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of
-from pdp_calibrate.models.provenance import PRIVATE_MODEL
-from pdp_calibrate.queries import Custom, Query, lower
+from pdp_calibrate.models.numbers import checked_share
+from pdp_calibrate.queries import Query, lower
+from pdp_calibrate.queries.custom import stored_query
 
 _MAXIMAL_STEPS = 60
 
@@ -78,8 +82,7 @@ class JointCalibration:
 
     def accuracy(self, *, alpha: float = 0.05) -> tuple[float, ...]:
         """Return for each answer the half-width h with P(|noise| > h) ≤ alpha."""
-        if not 0 < alpha < 1:
-            raise PdpError(f"alpha must lie between 0 and 1, got {alpha}.")
+        checked_share(alpha, "alpha", error=PdpError)
         return tuple(
             noise.half_width(scale, alpha, integer=part.is_integer)
             for scale, part in zip(self.scales, self.contributions, strict=True)
@@ -118,21 +121,14 @@ class JointCalibration:
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the calibration for JSON; nothing of a private model but its names."""
-        private = self.model.provenance == "private"
-        queries = [q.tabulate(self.model) if isinstance(q, Custom) else q for q in self.queries]
-        leakage = self.leakage.to_dict()
         return {
             "schema": SCHEMA,
             "type": "JointCalibration",
             "epsilon": self.epsilon,
             "scales": list(self.scales),
             "rows": self.rows,
-            "queries": [query.to_dict() for query in queries],
-            "adversaries": self.adversaries.to_dict(),
-            "model": self.model.to_dict(),
-            "leakage": {"value": leakage["value"]} if private else leakage,
-            "estimation_epsilon": self.estimation_epsilon,
-        } | ({"warning": PRIVATE_MODEL} if private else {})
+            "queries": [stored_query(query, self.model) for query in self.queries],
+        } | proof_of(self.model, self.adversaries, self.leakage)
 
     def to_json(self) -> str:
         """Return the calibration as JSON text."""
@@ -182,10 +178,7 @@ class JointRelease:
         return {
             "schema": SCHEMA,
             "type": "JointRelease",
-            "values": [
-                one if isinstance(one, int | float) else one.to_numpy().tolist()
-                for one in self.values
-            ],
+            "values": [unlabelled(value) for value in self.values],
             "calibration": self.calibration.to_dict(),
         }
 
@@ -200,10 +193,10 @@ class JointRelease:
         described = parsed(text, "JointRelease")
         inner = json.dumps(field_of(described, "calibration"))
         calibration = JointCalibration.from_json(inner, model=model)
-        stored = zip(field_of(described, "values"), calibration.queries, strict=True)
+        stored = [checked_answer(value) for value in field_of(described, "values")]
         values = tuple(
             labelled(value if isinstance(value, list) else [value], query, calibration.model)
-            for value, query in stored
+            for value, query in zip(stored, calibration.queries, strict=True)
         )
         return cls(values=values, calibration=calibration)
 

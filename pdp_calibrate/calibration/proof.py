@@ -7,8 +7,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.calibration.releasing import rounding_error
 from pdp_calibrate.contributions import Contributions
@@ -18,6 +16,8 @@ from pdp_calibrate.engines.solve import leakage_with_rounding
 from pdp_calibrate.errors import CalibrationError, PdpError
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of
+from pdp_calibrate.models.numbers import checked_positive
+from pdp_calibrate.models.provenance import PRIVATE_MODEL
 from pdp_calibrate.queries import Query, lower
 
 
@@ -61,6 +61,18 @@ def scaled_rounding(
     )
 
 
+def proof_of(model: Model, adversaries: Adversaries, leakage: Leakage) -> dict[str, Any]:
+    """Describe for JSON what was proved; nothing of a private model but its names."""
+    private = model.provenance == "private"
+    shown = leakage.to_dict()
+    return {
+        "adversaries": adversaries.to_dict(),
+        "model": model.to_dict(),
+        "leakage": {"value": shown["value"]} if private else shown,
+        "estimation_epsilon": model.estimation_epsilon,
+    } | ({"warning": PRIVATE_MODEL} if private else {})
+
+
 def proved(leakage: Leakage, epsilon: float) -> Leakage:
     """Return the leakage if it keeps ε; raise otherwise."""
     if not leakage.value <= epsilon:
@@ -73,11 +85,7 @@ def proved(leakage: Leakage, epsilon: float) -> Leakage:
 
 def checked_epsilon(epsilon: object) -> float:
     """Return ε as a float, or raise unless it is positive and finite."""
-    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number):
-        raise PdpError(f"epsilon must be a number, got {type(epsilon).__name__}.")
-    if not 0 < epsilon < math.inf:
-        raise PdpError(f"epsilon must be positive and finite, got {epsilon}.")
-    return float(epsilon)
+    return checked_positive(epsilon, "epsilon", error=PdpError)
 
 
 def parsed(text: str, kind: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pandas as pd
 from pdp_calibrate import noise
 from pdp_calibrate.answers import Answer, FrameAnswer, instance_answer, total_answer
 from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.errors import QueryError
+from pdp_calibrate.errors import CalibrationError, QueryError
 from pdp_calibrate.estimators.private import nearest_with_sum
 from pdp_calibrate.long_frames import long_answer
 from pdp_calibrate.models import Model
@@ -111,6 +111,18 @@ def labelled(noisy: Sequence[Any], query: Query, model: Model) -> Any:
     if isinstance(query, Histogram):
         return pd.Series(noisy, index=list(query.of(model)))
     return noisy[0]
+
+
+def unlabelled(value: Any) -> Any:
+    """Return an answer as JSON can hold it: a number, or the numbers of a Series or frame."""
+    return value if isinstance(value, int | float) else value.to_numpy().tolist()
+
+
+def checked_answer(value: Any) -> Any:
+    """Return a stored answer, or raise unless its numbers are finite."""
+    if not np.all(np.isfinite(np.asarray(value, dtype=np.float64))):
+        raise CalibrationError("the answer of a release must be finite.")
+    return value
 
 
 def check_rows(query: Query, *, calibrated: int, found: int) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from pdp_calibrate import noise
@@ -20,6 +19,7 @@ from pdp_calibrate.calibration.proof import (
     checked_epsilon,
     number_in,
     parsed,
+    proof_of,
     proved,
     stored_model,
     whole_number_in,
@@ -29,10 +29,12 @@ from pdp_calibrate.calibration.releasing import (
     Layout,
     add_noise,
     check_rows,
+    checked_answer,
     checked_layout,
     exact_answer,
     labelled,
     nearest_counts,
+    unlabelled,
 )
 from pdp_calibrate.cards import card
 from pdp_calibrate.contributions import Contributions
@@ -41,8 +43,9 @@ from pdp_calibrate.engines.problem import split
 from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, damage_refused
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of
-from pdp_calibrate.models.provenance import PRIVATE_MODEL
-from pdp_calibrate.queries import Custom, Histogram, Query, lower
+from pdp_calibrate.models.numbers import checked_share
+from pdp_calibrate.queries import Histogram, Query, lower
+from pdp_calibrate.queries.custom import stored_query
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,8 +103,7 @@ class Calibration:
 
     def accuracy(self, *, alpha: float = 0.05) -> float:
         """Return the half-width h with P(|noise| > h) ≤ alpha, of the law actually drawn."""
-        if not 0 < alpha < 1:
-            raise PdpError(f"alpha must lie between 0 and 1, got {alpha}.")
+        checked_share(alpha, "alpha", error=PdpError)
         return noise.half_width(self.scale, alpha, integer=self.is_integer)
 
     def release(
@@ -198,9 +200,6 @@ class Calibration:
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the calibration for JSON; nothing of a private model but its names."""
-        private = self.model.provenance == "private"
-        query = self.query.tabulate(self.model) if isinstance(self.query, Custom) else self.query
-        leakage = self.leakage.to_dict()
         return {
             "schema": SCHEMA,
             "type": "Calibration",
@@ -208,12 +207,8 @@ class Calibration:
             "scale": self.scale,
             "noise": "discrete Laplace" if self.is_integer else "Laplace",
             "rows": self.rows,
-            "query": query.to_dict(),
-            "adversaries": self.adversaries.to_dict(),
-            "model": self.model.to_dict(),
-            "leakage": {"value": leakage["value"]} if private else leakage,
-            "estimation_epsilon": self.estimation_epsilon,
-        } | ({"warning": PRIVATE_MODEL} if private else {})
+            "query": stored_query(self.query, self.model),
+        } | proof_of(self.model, self.adversaries, self.leakage)
 
     def to_json(self) -> str:
         """Return the calibration as JSON text; `from_json` reads it back."""
@@ -294,11 +289,12 @@ class Release:
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the release for JSON."""
-        value = (
-            self.value if isinstance(self.value, int | float) else self.value.to_numpy().tolist()
-        )
-        calibration = self.calibration.to_dict()
-        return {"schema": SCHEMA, "type": "Release", "value": value, "calibration": calibration}
+        return {
+            "schema": SCHEMA,
+            "type": "Release",
+            "value": unlabelled(self.value),
+            "calibration": self.calibration.to_dict(),
+        }
 
     def to_json(self) -> str:
         """Return the release as JSON text; `from_json` reads it back."""
@@ -315,9 +311,7 @@ class Release:
         described = parsed(text, "Release")
         inner = json.dumps(field_of(described, "calibration"))
         calibration = Calibration.from_json(inner, model=model)
-        value = field_of(described, "value")
-        if not np.all(np.isfinite(np.asarray(value, dtype=np.float64))):
-            raise CalibrationError("the answer of a release must be finite.")
+        value = checked_answer(field_of(described, "value"))
         query = calibration.query
         if isinstance(query, Histogram):
             rows = value and isinstance(value[0], list)

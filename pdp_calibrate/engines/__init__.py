@@ -16,6 +16,7 @@ from pdp_calibrate.engines.problem import Problem, split
 from pdp_calibrate.engines.result import Found, Leakage
 from pdp_calibrate.errors import ModelError, PdpError, QueryError, UnsupportedQueryError
 from pdp_calibrate.models import JointTable, Model
+from pdp_calibrate.models.numbers import checked_positive
 from pdp_calibrate.queries import Query, lower
 
 _ENGINES = {
@@ -151,11 +152,7 @@ def as_joint_leakage(
 
 def checked_scale(scale: object) -> float:
     """Return the scale, or raise unless it is a positive finite number."""
-    if isinstance(scale, bool) or not isinstance(scale, int | float | np.number):
-        raise PdpError(f"scale must be a number, got {type(scale).__name__}.")
-    if not 0 < scale < math.inf:
-        raise PdpError(f"scale must be positive and finite, got {scale}.")
-    return float(scale)
+    return checked_positive(scale, "scale", error=PdpError)
 
 
 def checked_scales(scale: object, number: int) -> list[float]:

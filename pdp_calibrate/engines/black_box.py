@@ -9,11 +9,8 @@ for exchangeable yes/no groups, Birkhoff's contraction on chains, and the group 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Literal, get_args
-
-import numpy as np
 
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.engines import deadline_after
@@ -21,6 +18,7 @@ from pdp_calibrate.engines.result import Bound
 from pdp_calibrate.engines.spending import Spending, spent
 from pdp_calibrate.errors import CalibrationError, PdpError
 from pdp_calibrate.models import Model
+from pdp_calibrate.models.numbers import checked_positive
 from pdp_calibrate.models.provenance import warn_if_private
 
 Neighbours = Literal["substitution", "add-remove"]
@@ -128,13 +126,10 @@ def dp_budget(
 
 def substitution_budget(epsilon: float, neighbours: str) -> float:
     """Return the budget for substituting one tuple, checked."""
-    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number):
-        raise PdpError(f"epsilon must be a number, got {type(epsilon).__name__}.")
-    if not 0 < epsilon < math.inf:
-        raise PdpError(f"epsilon must be positive and finite, got {epsilon}.")
+    budget = checked_positive(epsilon, "epsilon", error=PdpError)
     if neighbours not in get_args(Neighbours):
         raise PdpError(f"neighbours must be one of {get_args(Neighbours)}, got {neighbours!r}.")
-    return float(epsilon) * (1 if neighbours == "substitution" else 2)
+    return budget * (1 if neighbours == "substitution" else 2)
 
 
 def _largest(leaks: Callable[[float], float], epsilon: float, high: float) -> float:

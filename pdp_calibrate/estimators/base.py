@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.models import Blocks, Model, ModelSet
+from pdp_calibrate.models.base import Provenance
+from pdp_calibrate.models.laws import checked_size
+from pdp_calibrate.models.numbers import checked_positive, checked_share
 
 Source = Literal["private", "public"]
 
@@ -24,6 +25,12 @@ class FrameEstimator(BaseEstimator):
     """
 
     model_: Any
+    epsilon: float | None
+    source: Source
+
+    @property
+    def _provenance(self) -> Provenance:
+        return self.source if self.epsilon is None else "dp"
 
     def __getattr__(self, name: str) -> Any:
         if name == "model_":
@@ -76,24 +83,12 @@ def checked_source(source: str) -> None:
 
 def checked_budget(epsilon: object) -> float | None:
     """Return the budget for learning, None for learning without noise, or raise."""
-    if epsilon is None:
-        return None
-    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number):
-        raise ModelError(f"epsilon must be a number, got {type(epsilon).__name__}.")
-    if not 0 < epsilon < math.inf:
-        raise ModelError(f"epsilon must be positive and finite, got {epsilon}.")
-    return float(epsilon)
+    return None if epsilon is None else checked_positive(epsilon, "epsilon")
 
 
 def checked_confidence(confidence: object) -> float | None:
     """Return the confidence, None for none, or raise unless it lies between 0 and 1."""
-    if confidence is None:
-        return None
-    if isinstance(confidence, bool) or not isinstance(confidence, int | float | np.number):
-        raise ModelError(f"confidence must be a number, got {type(confidence).__name__}.")
-    if not 0 < confidence < 1:
-        raise ModelError(f"confidence must lie strictly between 0 and 1, got {confidence}.")
-    return float(confidence)
+    return None if confidence is None else checked_share(confidence, "confidence")
 
 
 def checked_limit(limit: object, what: str, unit: str) -> int:
@@ -103,9 +98,7 @@ def checked_limit(limit: object, what: str, unit: str) -> int:
             f"with epsilon, say {what}=: the public limit on the size of {unit}, which is what"
             " the noise must hide. Never take it from the data."
         )
-    if isinstance(limit, bool) or not hasattr(limit, "__index__") or int(limit) < 1:
-        raise ModelError(f"{what} must be a positive whole number, got {limit!r}.")
-    return int(limit)
+    return checked_size(limit, what)
 
 
 def one_or_blocks(

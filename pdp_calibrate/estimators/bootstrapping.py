@@ -23,6 +23,7 @@ from pdp_calibrate.estimators.markov import MarkovChainEstimator
 from pdp_calibrate.estimators.statistics import columns_of, contingency, rows_of
 from pdp_calibrate.estimators.table import TableEstimator, cell_counts, smoothed_law
 from pdp_calibrate.models import Blocks, JointTable, MarkovChain, Model, ModelSet
+from pdp_calibrate.models.laws import checked_size
 from pdp_calibrate.progress import progress
 
 Draw = Callable[[np.random.Generator], Model]
@@ -32,8 +33,7 @@ def bootstrapped(
     estimator: FrameEstimator, frame: Any, *, draws: int, seed: int | None
 ) -> ModelSet:
     """Return the fit and as many fits to resamples; see `FrameEstimator.bootstrap`."""
-    if isinstance(draws, bool) or not hasattr(draws, "__index__") or int(draws) < 1:
-        raise ModelError(f"draws must be a positive whole number, got {draws!r}.")
+    number = checked_size(draws, "draws")
     for parameter in ("confidence", "epsilon"):
         if getattr(estimator, parameter, None) is not None:
             raise ModelError(
@@ -44,9 +44,9 @@ def bootstrapped(
     draw = _drawer(fitted, frame)
     rng = np.random.default_rng(seed)
     models = [fitted.model_]
-    with warnings.catch_warnings(), progress("resampling", total=int(draws)) as show:
+    with warnings.catch_warnings(), progress("resampling", total=number) as show:
         warnings.simplefilter("ignore", ModelFitWarning)  # the fit itself has warned already
-        for done in range(int(draws)):
+        for done in range(number):
             models.append(draw(rng))
             show(done + 1)
     return ModelSet(models=models, resampled=True)

@@ -19,7 +19,6 @@ from pdp_calibrate.estimators.series import (
     OrderedSeries,
     neighbour_products,
     ordered_series,
-    series_lengths,
 )
 from pdp_calibrate.models import GaussianSeries
 from pdp_calibrate.models.gaussian import checked_bounds
@@ -122,18 +121,18 @@ class GaussianSeriesEstimator(FrameEstimator):
                 longest=longest,
                 epsilon=epsilon,
             )
-        sizes = series_lengths(series)
+        lengths = sorted(series.lengths.items())
         self.correlation_ = phi
         kinds = [
             GaussianSeries(
-                length=size,
+                length=length,
                 correlation=phi,
                 bounds=bounds,
                 variance=variance,
-                provenance=self.source if epsilon is None else "dp",
+                provenance=self._provenance,
             )
-            for size in sorted(sizes)
+            for length, _ in lengths
         ]
-        counts = [sizes[size] for size in sorted(sizes)]
+        counts = [count for _, count in lengths]
         self.model_ = one_or_blocks(kinds, counts, epsilon, alone=counts == [1])
         return self

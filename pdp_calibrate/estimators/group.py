@@ -29,6 +29,7 @@ from pdp_calibrate.estimators.private_groups import (
 from pdp_calibrate.estimators.statistics import group_totals, refuse_repeated, role_patterns
 from pdp_calibrate.models import BinaryGroup, Model
 from pdp_calibrate.models.gaussian import checked_bounds
+from pdp_calibrate.models.numbers import checked_positive
 
 
 def smoothed_groups(
@@ -39,8 +40,7 @@ def smoothed_groups(
     The law of the number of ones is (count + smoothing) / total, separately for each size; a
     number never seen is rare, not impossible, so smoothing must be positive.
     """
-    if not 0 < smoothing < float("inf"):
-        raise ModelError(f"smoothing must be positive and finite, got {smoothing}.")
+    checked_positive(smoothing, "smoothing")
     sizes = sorted({size for size, _ in totals})
     groups, numbers = [], []
     for size in sizes:
@@ -178,7 +178,7 @@ class GroupEstimator(FrameEstimator):
         groups, numbers = smoothed_groups(
             totals if epsilon is None else private_totals(totals, epsilon=epsilon),
             smoothing=self.smoothing,
-            provenance=self.source if epsilon is None else "dp",
+            provenance=self._provenance,
         )
         self.exchangeability_test_ = (
             None
@@ -217,7 +217,7 @@ class GroupEstimator(FrameEstimator):
             found,
             bounds=bounds,
             interval=interval,
-            provenance=self.source if epsilon is None else "dp",
+            provenance=self._provenance,
         )
         numbers = [found.sizes[size] for size in sorted(found.sizes)]
         return one_or_blocks(groups, numbers, epsilon, alone=len(groups) == 1)

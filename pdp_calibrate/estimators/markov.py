@@ -25,12 +25,12 @@ from pdp_calibrate.estimators.series import (
     first_values,
     ordered_series,
     runs,
-    series_lengths,
     values_in,
 )
 from pdp_calibrate.estimators.table import observed, smoothed_law
 from pdp_calibrate.models import MarkovChain
 from pdp_calibrate.models.base import Domain, FloatArray, checked_domain
+from pdp_calibrate.models.numbers import checked_positive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +53,7 @@ def smoothed_transitions(counts: FloatArray, *, smoothing: float) -> FloatArray:
 
     A transition never seen is rare, not impossible, so smoothing must be positive.
     """
-    if not 0 < smoothing < float("inf"):
-        raise ModelError(f"smoothing must be positive and finite, got {smoothing}.")
+    checked_positive(smoothing, "smoothing")
     smoothed = counts + smoothing
     return np.asarray(smoothed / smoothed.sum(axis=1, keepdims=True))
 
@@ -177,14 +176,14 @@ class MarkovChainEstimator(FrameEstimator):
             )
         transition = smoothed_transitions(moves, smoothing=self.smoothing)
         initial = None if starts is None else smoothed_law(starts, self.smoothing)
-        lengths = sorted(series_lengths(series).items())
+        lengths = sorted(series.lengths.items())
         chains = [
             MarkovChain(
                 transition=transition,
                 length=length,
                 states=states,
                 initial=initial,
-                provenance=self.source if epsilon is None else "dp",
+                provenance=self._provenance,
             )
             for length, _ in lengths
         ]

@@ -96,11 +96,6 @@ def values_in(series: OrderedSeries) -> list[Hashable]:
     return list(dict.fromkeys(run[-1] for run in series.triples))
 
 
-def series_lengths(series: OrderedSeries) -> Counter[int]:
-    """Count the series of each length."""
-    return series.lengths
-
-
 def first_values(series: OrderedSeries) -> Counter[Hashable]:
     """Count the values with which series begin."""
     found: Counter[Hashable] = Counter()

@@ -13,7 +13,8 @@ from scipy.stats import chi2_contingency
 
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.models.base import FloatArray
-from pdp_calibrate.models.table import refuse_too_many_cells
+from pdp_calibrate.models.numbers import checked_share
+from pdp_calibrate.models.table import refuse_too_many_cells, refuse_underflow
 
 Test = Literal["g", "chi2"]
 Correction = Literal["holm", "bonferroni", "none"]
@@ -76,9 +77,7 @@ def tree_law(
             joint *= _along(smoothed.sum(axis=1) / smoothed.sum(), sizes, parent)
         law = smoothed / smoothed.sum(axis=1, keepdims=True)
         joint *= _along(law if parent < child else law.T, sizes, parent, child)
-    if not np.all(joint >= np.finfo(np.float64).tiny):
-        # A product that underflows would turn "rare" into "impossible", which is unsound.
-        raise ModelError("a cell of the joint table would be positive but below 2.2e-308.")
+    refuse_underflow(underflows=not np.all(joint >= np.finfo(np.float64).tiny))
     return np.asarray(joint / joint.sum())
 
 
@@ -104,8 +103,7 @@ def independence_tests(
         raise ModelError(f"test must be one of {tuple(kinds)}, got {test!r}.")
     if correction not in ("holm", "bonferroni", "none"):
         raise ModelError(f"correction must be 'holm', 'bonferroni' or 'none', got {correction!r}.")
-    if not 0 < level < 1:
-        raise ModelError(f"level must lie strictly between 0 and 1, got {level}.")
+    checked_share(level, "level")
     results = []
     for counts in pairs.values():
         seen = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]

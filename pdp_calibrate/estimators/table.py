@@ -32,6 +32,7 @@ from pdp_calibrate.estimators.structure import (
 )
 from pdp_calibrate.models import Blocks, JointTable, Model, SampledTable
 from pdp_calibrate.models.base import Domain, FloatArray, checked_domain
+from pdp_calibrate.models.numbers import checked_positive
 from pdp_calibrate.models.table import refuse_too_many_cells
 
 _STRUCTURES = ("joint", "chow-liu", "blocks")
@@ -171,8 +172,7 @@ class TableEstimator(FrameEstimator):
         if self.structure not in _STRUCTURES:
             raise ModelError(f"structure must be one of {_STRUCTURES}, got {self.structure!r}.")
         checked_source(self.source)
-        if not 0 < self.smoothing < float("inf"):
-            raise ModelError(f"smoothing must be positive and finite, got {self.smoothing}.")
+        checked_positive(self.smoothing, "smoothing")
         if checked_confidence(self.confidence) is not None and self.structure != "joint":
             raise ModelError(
                 f"confidence needs structure='joint', got {self.structure!r}: a structure learned"
@@ -202,10 +202,6 @@ class TableEstimator(FrameEstimator):
                 f" occur are secret. Missing: {', '.join(absent)}."
             )
         return stated
-
-    @property
-    def _provenance(self) -> str:
-        return self.source if self.epsilon is None else "dp"
 
     def _joint(self, frame: Any, names: Sequence[str], stated: Mapping[Hashable, Domain]) -> Model:
         counts = contingency(frame, names)

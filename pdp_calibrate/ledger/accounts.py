@@ -19,7 +19,8 @@ from pdp_calibrate.errors import BudgetExceededError, LedgerError
 from pdp_calibrate.ledger.entries import Entry
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import FloatArray
-from pdp_calibrate.queries import Custom, Query, lower
+from pdp_calibrate.queries import Query, lower
+from pdp_calibrate.queries.custom import stored_query
 
 _CLOSE = 1e-6  # how near to the whole budget the largest release comes
 
@@ -88,8 +89,8 @@ class Accounts:
         return before
 
     def stored(self, query: Query) -> dict[str, Any]:
-        """Describe a query for JSON; a function by its table of values."""
-        return (query.tabulate(self._model) if isinstance(query, Custom) else query).to_dict()
+        """Describe a query for JSON."""
+        return stored_query(query, self._model)
 
     def bound(self, spending: Spending, *, threshold: float | None = None) -> Bound:
         """Return the smallest sound bound on what was released together, as `spent` does."""

@@ -10,12 +10,21 @@ from typing import Any
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.models.base import Domain, Model, Provenance, checked_provenance, field_of
 from pdp_calibrate.models.gaussian import Gaussian
+from pdp_calibrate.models.numbers import check_number, checked_share
 
 
 class _Around(Model):
     """What the sets around a Gaussian centre share."""
 
     center: Gaussian
+
+    def _settle(self, center: Gaussian, provenance: str | None) -> None:
+        if not isinstance(center, Gaussian):
+            raise ModelError(f"center must be a Gaussian, got {type(center).__name__}.")
+        secret = center.provenance if provenance is None else checked_provenance(provenance)
+        object.__setattr__(self, "center", center)
+        object.__setattr__(self, "names", center.names)
+        object.__setattr__(self, "provenance", secret)
 
     @property
     def domains(self) -> tuple[Domain, ...]:
@@ -64,14 +73,11 @@ class LoewnerBall(_Around):
     """Where the numbers come from."""
 
     def __init__(self, *, center: Gaussian, radius: float, provenance: str | None = None) -> None:
-        _check_center(center)
+        self._settle(center, provenance)
+        check_number(radius, "radius")
         if not 0 <= radius < 1:
             raise ModelError(f"radius must be at least 0 and below 1, got {radius}.")
-        object.__setattr__(self, "center", center)
         object.__setattr__(self, "radius", float(radius))
-        object.__setattr__(self, "names", center.names)
-        secret = center.provenance if provenance is None else checked_provenance(provenance)
-        object.__setattr__(self, "provenance", secret)
 
     @staticmethod
     def radius_for(*, rows: int, tuples: int, confidence: float) -> float:
@@ -168,19 +174,15 @@ class SampledGaussian(_Around):
         confidence: float = 0.95,
         provenance: str | None = None,
     ) -> None:
-        _check_center(center)
+        self._settle(center, provenance)
         _check_sample(rows, confidence)
         need = len(center.names) + 2  # the largest regression needs one degree of freedom
         if rows < need:
             raise ModelError(
                 f"bands for {len(center.names)} tuples need at least {need} rows, got {rows}."
             )
-        object.__setattr__(self, "center", center)
         object.__setattr__(self, "rows", int(rows))
         object.__setattr__(self, "confidence", float(confidence))
-        object.__setattr__(self, "names", center.names)
-        secret = center.provenance if provenance is None else checked_provenance(provenance)
-        object.__setattr__(self, "provenance", secret)
 
     @property
     def certainty(self) -> str:
@@ -220,16 +222,10 @@ class SampledGaussian(_Around):
         return f"SampledGaussian({self.center!r}, {self.confidence:.4g} confidence)"
 
 
-def _check_center(center: Gaussian) -> None:
-    if not isinstance(center, Gaussian):
-        raise ModelError(f"center must be a Gaussian, got {type(center).__name__}.")
-
-
 def _check_sample(rows: int, confidence: float) -> None:
     if not hasattr(rows, "__index__") or int(rows) < 2:
         raise ModelError(f"rows must be a whole number of at least 2, got {rows!r}.")
-    if not 0 < confidence < 1:
-        raise ModelError(f"confidence must lie strictly between 0 and 1, got {confidence}.")
+    checked_share(confidence, "confidence")
 
 
 def _stored_center(described: Mapping[str, Any]) -> Gaussian | None:

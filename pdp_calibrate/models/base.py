@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.errors import ModelError, damage_refused
+from pdp_calibrate.models.numbers import checked_positive
 
 FloatArray = npt.NDArray[np.float64]
 Domain = tuple[Hashable, ...]
@@ -121,15 +122,12 @@ class Model(abc.ABC):
         >>> table.learned_with(0.5).provenance, table.learned_with(0.5).estimation_epsilon
         ('dp', 0.5)
         """
-        if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number):
-            raise ModelError(f"epsilon must be a number, got {type(epsilon).__name__}.")
-        if not 0 < epsilon < math.inf:
-            raise ModelError(f"epsilon must be positive and finite, got {epsilon}.")
+        budget = checked_positive(epsilon, "epsilon")
         if self.provenance == "private":
             raise ModelError("a model learned from private rows without noise has no epsilon.")
         twin = copy.copy(self)
         twin.__dict__.pop("digest", None)
-        object.__setattr__(twin, "_estimation_epsilon", float(epsilon))
+        object.__setattr__(twin, "_estimation_epsilon", budget)
         object.__setattr__(twin, "provenance", "dp")
         return twin
 
@@ -165,7 +163,7 @@ class Model(abc.ABC):
         described: dict[str, Any] = {
             "schema": SCHEMA,
             "type": type(self).__name__,
-            "names": [json_value(name) for name in self.names],
+            "names": json_value(self.names),
             "provenance": self.provenance,
         }
         if self.provenance == "private":
@@ -251,6 +249,15 @@ def checked_domain(values: Iterable[Hashable], name: Hashable) -> Domain:
     return domain
 
 
+def named_domains(
+    domains: Iterable[Iterable[Hashable]], names: Iterable[Hashable] | None
+) -> tuple[tuple[Hashable, ...], tuple[Domain, ...]]:
+    """Return the names and the domains, one of each per tuple, all checked."""
+    given = tuple(domains)
+    found = checked_names(names, len(given))
+    return found, tuple(map(checked_domain, given, found))
+
+
 def frozen_array(values: npt.ArrayLike, what: str) -> FloatArray:
     """Copy into a read-only array of finite floats."""
     try:
@@ -259,6 +266,11 @@ def frozen_array(values: npt.ArrayLike, what: str) -> FloatArray:
         raise ModelError(f"{what} must be an array of numbers.") from error
     if not np.all(np.isfinite(array)):
         raise ModelError(f"{what} must be finite, got NaN or infinity.")
+    return read_only(array)
+
+
+def read_only(array: FloatArray) -> FloatArray:
+    """Return the array itself, closed to changes."""
     array.setflags(write=False)
     return array
 
@@ -287,9 +299,14 @@ def from_json_value(value: Any) -> Hashable:
     return cast("Hashable", value)
 
 
+def values_of(described: Mapping[str, Any], key: str) -> list[Any]:
+    """Read a list of names, values or domains of a JSON object."""
+    return [from_json_value(value) for value in field_of(described, key)]
+
+
 def names_of(described: Mapping[str, Any]) -> list[Hashable]:
     """Read the names of a JSON object."""
-    return [from_json_value(name) for name in field_of(described, "names")]
+    return values_of(described, "names")
 
 
 def models_of(described: Mapping[str, Any]) -> list[Model] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,12 +19,19 @@ from pdp_calibrate.models.base import (
     checked_domain,
     checked_provenance,
     field_of,
-    from_json_value,
     json_value,
     names_of,
+    read_only,
+    values_of,
 )
 from pdp_calibrate.models.laws import checked_laws, checked_size, numbered_names
-from pdp_calibrate.models.table import JointTable, refuse_too_many_cells
+from pdp_calibrate.models.table import (
+    LOG_SMALLEST,
+    JointTable,
+    refuse_too_many_cells,
+    refuse_underflow,
+    written_out,
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
@@ -114,13 +120,13 @@ class MarkovChain(Model):
     @functools.cached_property
     def kernel(self) -> FloatArray:
         """The transition laws with rows that sum to 1 up to rounding."""
-        return _read_only(self.transition / self.transition.sum(axis=1, keepdims=True))
+        return read_only(self.transition / self.transition.sum(axis=1, keepdims=True))
 
     @functools.cached_property
     def start(self) -> FloatArray:
         """The law of the first tuple, each entry accurate relative to itself."""
         law = _stationary(self.kernel) if self.initial is None else self.initial
-        return _read_only(law / law.sum())
+        return read_only(law / law.sum())
 
     def to_table(self) -> JointTable:
         """Write the chain out as a joint table, if that has at most 2²² cells.
@@ -132,19 +138,11 @@ class MarkovChain(Model):
         [[0.9, 0.1], [0.0, 0.0]]
         """
         refuse_too_many_cells([len(self.states)] * self.length)
-        if self.log_rarest() < math.log(np.finfo(np.float64).tiny) + 1:
-            # A product that underflows would turn "rare" into "impossible", which is unsound.
-            raise ModelError("a cell of the joint table would be positive but below 2.2e-308.")
+        refuse_underflow(underflows=self.log_rarest() < LOG_SMALLEST)
         joint = self.start
         for _ in range(self.length - 1):
             joint = joint[..., np.newaxis] * self.kernel
-        table = JointTable(
-            probabilities=joint / joint.sum(),
-            domains=self.domains,
-            names=self.names,
-            provenance=self.provenance,
-        )
-        return table.marked_like(self)
+        return written_out(self, joint / joint.sum())
 
     def log_rarest(self) -> float:
         """Return a lower bound on the log-probability of any possible course of the chain."""
@@ -156,7 +154,7 @@ class MarkovChain(Model):
         return {
             "transition": self.transition.tolist(),
             "length": self.length,
-            "states": [json_value(value) for value in self.states],
+            "states": json_value(self.states),
             "initial": None if self.initial is None else self.initial.tolist(),
         }
 
@@ -166,7 +164,7 @@ class MarkovChain(Model):
         return cls(
             transition=field_of(described, "transition"),
             length=field_of(described, "length"),
-            states=[from_json_value(value) for value in field_of(described, "states")],
+            states=values_of(described, "states"),
             initial=field_of(described, "initial"),
             names=names_of(described),
             provenance=field_of(described, "provenance"),
@@ -204,8 +202,3 @@ def _stationary(kernel: FloatArray) -> FloatArray:
     for state in range(1, last + 1):
         law[state] = law[:state] @ rates[:state, state]
     return np.asarray(law / law.sum())
-
-
-def _read_only(array: FloatArray) -> FloatArray:
-    array.setflags(write=False)
-    return array

@@ -20,6 +20,7 @@ from pdp_calibrate.models.base import (
     field_of,
     frozen_array,
     names_of,
+    read_only,
 )
 
 Bounds = tuple[float, float] | Sequence[tuple[float, float]]
@@ -197,9 +198,7 @@ def checked_covariance(covariance: npt.ArrayLike) -> FloatArray:
             " matrix towards its diagonal, for example (1 - s)*C + s*diag(C) with s = 0.05, or"
             " leave out the redundant tuple."
         )
-    symmetric = matrix / 2 + matrix.T / 2
-    symmetric.setflags(write=False)
-    return symmetric
+    return read_only(matrix / 2 + matrix.T / 2)
 
 
 def checked_bounds(bounds: Bounds, size: int) -> tuple[tuple[float, float], ...]:

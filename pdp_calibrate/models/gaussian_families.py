@@ -14,15 +14,18 @@ from pdp_calibrate.models.base import (
     Provenance,
     checked_provenance,
     field_of,
+    json_value,
     names_of,
 )
 from pdp_calibrate.models.gaussian import checked_bounds
 from pdp_calibrate.models.laws import checked_size, numbered_names
+from pdp_calibrate.models.numbers import checked_positive
 
 
 class _Homogeneous(Model):
     """Equal variances, one public range, members called 0 … n−1 by default."""
 
+    correlation: float | tuple[float, float]
     bounds: tuple[float, float]
     variance: float
 
@@ -35,6 +38,18 @@ class _Homogeneous(Model):
     def is_continuous(self) -> bool:
         """Real-valued tuples."""
         return True
+
+    def content(self) -> tuple[object, ...]:
+        """Return what defines the model."""
+        return self.correlation, self.bounds, self.variance
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the numbers that define the model."""
+        return {
+            "correlation": json_value(self.correlation),
+            "bounds": json_value(self.bounds),
+            "variance": self.variance,
+        }
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.names)} tuples, {self.provenance})"
@@ -99,18 +114,6 @@ class GaussianGroup(_Homogeneous):
         object.__setattr__(self, "correlation", (low, high))
         _settle(self, members, bounds, variance, names, provenance)
 
-    def content(self) -> tuple[object, ...]:
-        """Return what defines the model."""
-        return self.correlation, self.bounds, self.variance
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the numbers that define the model."""
-        return {
-            "correlation": list(self.correlation),
-            "bounds": list(self.bounds),
-            "variance": self.variance,
-        }
-
     @classmethod
     def from_parameters(cls, described: Mapping[str, Any]) -> GaussianGroup:
         """Rebuild a group."""
@@ -171,18 +174,6 @@ class GaussianSeries(_Homogeneous):
         object.__setattr__(self, "correlation", phi)
         _settle(self, points, bounds, variance, names, provenance)
 
-    def content(self) -> tuple[object, ...]:
-        """Return what defines the model."""
-        return self.correlation, self.bounds, self.variance
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the numbers that define the model."""
-        return {
-            "correlation": self.correlation,
-            "bounds": list(self.bounds),
-            "variance": self.variance,
-        }
-
     @classmethod
     def from_parameters(cls, described: Mapping[str, Any]) -> GaussianSeries:
         """Rebuild a series."""
@@ -199,10 +190,9 @@ def _settle(
     provenance: str,
 ) -> None:
     """Check and set what groups and series share."""
-    if not 0 < variance < math.inf:
-        raise ModelError(f"variance must be positive and finite, got {variance}.")
+    spread = checked_positive(variance, "variance")
     object.__setattr__(model, "bounds", checked_bounds(bounds, 1)[0])
-    object.__setattr__(model, "variance", float(variance))
+    object.__setattr__(model, "variance", spread)
     object.__setattr__(model, "names", numbered_names(names, size))
     object.__setattr__(model, "provenance", checked_provenance(provenance))
 

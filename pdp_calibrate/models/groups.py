@@ -24,12 +24,18 @@ from pdp_calibrate.models.base import (
     checked_domain,
     checked_provenance,
     field_of,
-    from_json_value,
     json_value,
     names_of,
+    values_of,
 )
 from pdp_calibrate.models.laws import checked_laws, checked_size, numbered_names
-from pdp_calibrate.models.table import MAXIMAL_CELLS, JointTable, refuse_too_many_cells
+from pdp_calibrate.models.table import (
+    MAXIMAL_CELLS,
+    JointTable,
+    refuse_too_many_cells,
+    refuse_underflow,
+    written_out,
+)
 
 Counts = tuple[int, ...]
 """How many members hold each category."""
@@ -40,26 +46,24 @@ class _Exchangeable(Model):
 
     count_probabilities: FloatArray
 
+    @property
+    def size(self) -> int:
+        """How many members there are."""
+        return len(self.names)
+
     def _expanded(self, per_cell: FloatArray) -> JointTable:
         """Give every cell the probability that its counts have, listed as compositions are."""
-        size, domain = len(self.names), self.domains[0]
+        size, domain = self.size, self.domains[0]
         refuse_too_many_cells([len(domain)] * size)
-        if np.count_nonzero(per_cell) < np.count_nonzero(self.count_probabilities):
-            # A quotient that underflows would turn "rare" into "impossible", which is unsound.
-            raise ModelError("a cell of the joint table would be positive but below 2.2e-308.")
+        possible = np.count_nonzero(self.count_probabilities)
+        refuse_underflow(underflows=bool(np.count_nonzero(per_cell) < possible))
         codes = np.zeros([len(domain)] * size, dtype=np.int64)
         radix = (size + 1) ** np.arange(len(domain) - 1, -1, -1, dtype=np.int64)
         for axis in range(size):
             codes += radix.reshape([-1 if other == axis else 1 for other in range(size)])
         listed = np.array(list(compositions(size, len(domain))), dtype=np.int64) @ radix
         cells = per_cell[np.searchsorted(listed, codes)]
-        table = JointTable(
-            probabilities=cells / math.fsum(cells.ravel()),
-            domains=self.domains,
-            names=self.names,
-            provenance=self.provenance,
-        )
-        return table.marked_like(self)
+        return written_out(self, cells / math.fsum(cells.ravel()))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
@@ -104,11 +108,6 @@ class BinaryGroup(_Exchangeable):
         object.__setattr__(self, "count_probabilities", law)
         object.__setattr__(self, "names", numbered_names(names, len(law) - 1))
         object.__setattr__(self, "provenance", checked_provenance(provenance))
-
-    @property
-    def size(self) -> int:
-        """How many members there are."""
-        return len(self.names)
 
     @property
     def domains(self) -> tuple[Domain, ...]:
@@ -209,11 +208,6 @@ class CategoryGroup(_Exchangeable):
         object.__setattr__(self, "provenance", checked_provenance(provenance))
 
     @property
-    def size(self) -> int:
-        """How many members there are."""
-        return len(self.names)
-
-    @property
     def domains(self) -> tuple[Domain, ...]:
         """The categories, once per member."""
         return (self.categories,) * self.size
@@ -226,7 +220,7 @@ class CategoryGroup(_Exchangeable):
     def parameters(self) -> dict[str, Any]:
         """Return size, categories and the law of the counts."""
         return {
-            "categories": [json_value(value) for value in self.categories],
+            "categories": json_value(self.categories),
             "count_probabilities": self.count_probabilities.tolist(),
         }
 
@@ -236,7 +230,7 @@ class CategoryGroup(_Exchangeable):
         names = names_of(described)
         return cls(
             size=len(names),
-            categories=[from_json_value(value) for value in field_of(described, "categories")],
+            categories=values_of(described, "categories"),
             count_probabilities=field_of(described, "count_probabilities"),
             names=names,
             provenance=field_of(described, "provenance"),

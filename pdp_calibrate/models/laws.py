@@ -16,8 +16,7 @@ _SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 def checked_laws(values: npt.ArrayLike, what: str) -> FloatArray:
     """Return a read-only array whose last axis is a probability law, or raise."""
     laws = frozen_array(values, what)
-    if np.any(laws < 0):
-        raise ModelError(f"{what} must not be negative, got {laws.min()}.")
+    check_probabilities(laws, what)
     if laws.ndim == 0 or laws.shape[-1] == 0:
         raise ModelError(f"{what} must be a list of probabilities, got a single number or none.")
     totals = np.atleast_1d(laws.sum(axis=-1))
@@ -25,10 +24,16 @@ def checked_laws(values: npt.ArrayLike, what: str) -> FloatArray:
     if abs(furthest - 1) > 1e-9:
         rows = "each row of " if laws.ndim > 1 else ""
         raise ModelError(f"{rows}{what} must sum to 1, got {furthest}.")
-    if np.any((laws > 0) & (laws < _SMALLEST_NORMAL)):
+    return laws
+
+
+def check_probabilities(values: FloatArray, what: str) -> None:
+    """Raise for numbers that are negative, or too small to be told from zero."""
+    if np.any(values < 0):
+        raise ModelError(f"{what} must not be negative, got {values.min()}.")
+    if np.any((values > 0) & (values < _SMALLEST_NORMAL)):
         # Below the normal range a float keeps too few digits to certify a ratio.
         raise ModelError(f"{what} must be 0 or at least {_SMALLEST_NORMAL:.2g}.")
-    return laws
 
 
 def checked_size(size: object, what: str) -> int:

@@ -19,11 +19,12 @@ from pdp_calibrate.models.base import (
     checked_domain,
     checked_provenance,
     field_of,
-    from_json_value,
     json_value,
     names_of,
+    values_of,
 )
 from pdp_calibrate.models.laws import checked_laws, checked_size, numbered_names
+from pdp_calibrate.models.numbers import check_number
 
 
 def hilbert_diameter(kernel: FloatArray) -> float:
@@ -87,8 +88,7 @@ class MixingChain(Model):
         names: Iterable[Hashable] | None = None,
         provenance: str = "assumed",
     ) -> None:
-        if isinstance(diameter, bool) or not isinstance(diameter, int | float | np.number):
-            raise ModelError(f"diameter must be a number, got {type(diameter).__name__}.")
+        check_number(diameter, "diameter")
         if not 0 <= diameter < math.inf:
             raise ModelError(
                 f"diameter must be zero or more and finite, got {diameter}. Chains that may never"
@@ -124,7 +124,7 @@ class MixingChain(Model):
         """Return length, states and diameter."""
         return {
             "length": self.length,
-            "states": [json_value(value) for value in self.states],
+            "states": json_value(self.states),
             "diameter": self.diameter,
         }
 
@@ -133,7 +133,7 @@ class MixingChain(Model):
         """Rebuild the set."""
         return cls(
             length=field_of(described, "length"),
-            states=[from_json_value(value) for value in field_of(described, "states")],
+            states=values_of(described, "states"),
             diameter=field_of(described, "diameter"),
             names=names_of(described),
             provenance=field_of(described, "provenance"),

@@ -16,21 +16,21 @@ from pdp_calibrate.models.base import (
     FloatArray,
     Model,
     Provenance,
-    checked_domain,
-    checked_names,
     checked_provenance,
     field_of,
-    from_json_value,
     frozen_array,
     json_value,
+    named_domains,
     names_of,
     position_of,
+    values_of,
 )
 from pdp_calibrate.models.conditionals import Law, joint_law
+from pdp_calibrate.models.laws import check_probabilities
 
 MAXIMAL_CELLS = 2**22
 STORED_CELLS = 10**4  # larger tables go into JSON as a digest only
-_SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
+LOG_SMALLEST = math.log(np.finfo(np.float64).tiny) + 1  # rarer cells might underflow
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
@@ -72,18 +72,12 @@ class JointTable(Model):
         names: Iterable[Hashable] | None = None,
         provenance: str = "assumed",
     ) -> None:
-        given = tuple(domains)
-        found_names = checked_names(names, len(given))
-        found_domains = tuple(map(checked_domain, given, found_names))
-        sizes = tuple(map(len, found_domains))
-        refuse_too_many_cells(sizes)
-        array = frozen_array(probabilities, "probabilities")
-        if not sizes or array.shape != sizes:
-            raise ModelError(
-                f"probabilities must have one axis per tuple and one entry per domain value,"
-                f" shape {sizes}, got shape {array.shape}."
-            )
-        _check_probabilities(array)
+        found_names, found_domains = named_domains(domains, names)
+        array = checked_cells(probabilities, "probabilities", found_domains)
+        check_probabilities(array, "probabilities")
+        total = math.fsum(array.ravel())
+        if abs(total - 1) > 1e-9:
+            raise ModelError(f"probabilities must sum to 1, got {total}.")
         object.__setattr__(self, "probabilities", array)
         object.__setattr__(self, "_domains", found_domains)
         object.__setattr__(self, "names", found_names)
@@ -159,7 +153,7 @@ class JointTable(Model):
 
     def parameters(self) -> dict[str, Any]:
         """Return domains and probabilities; a digest instead for tables over 10⁴ cells."""
-        domains = [[json_value(value) for value in domain] for domain in self.domains]
+        domains = json_value(self.domains)
         if self.probabilities.size > STORED_CELLS:
             return {"domains": domains, "digest": self.digest}
         return {"domains": domains, "probabilities": self.probabilities.tolist()}
@@ -169,10 +163,9 @@ class JointTable(Model):
         """Rebuild a table; None if only its digest was stored."""
         if "probabilities" not in described:
             return None
-        stored = field_of(described, "domains")
         return cls(
             probabilities=described["probabilities"],
-            domains=[[from_json_value(value) for value in domain] for domain in stored],
+            domains=values_of(described, "domains"),
             names=names_of(described),
             provenance=field_of(described, "provenance"),
         )
@@ -197,22 +190,41 @@ def refuse_too_many_cells(sizes: Sequence[int]) -> None:
         )
 
 
+def checked_cells(values: npt.ArrayLike, what: str, domains: Sequence[Domain]) -> FloatArray:
+    """Return a read-only array with an axis per tuple and an entry per domain value, or raise."""
+    sizes = tuple(map(len, domains))
+    refuse_too_many_cells(sizes)
+    cells = frozen_array(values, what)
+    if not sizes or cells.shape != sizes:
+        raise ModelError(
+            f"{what} must have one axis per tuple and one entry per domain value,"
+            f" shape {sizes}, got shape {cells.shape}."
+        )
+    return cells
+
+
+def refuse_underflow(*, underflows: bool) -> None:
+    """Raise before a product that underflows turns "rare" into "impossible": that is unsound."""
+    if underflows:
+        raise ModelError("a cell of the joint table would be positive but below 2.2e-308.")
+
+
+def written_out(model: Model, probabilities: FloatArray) -> JointTable:
+    """Return the model as a joint table with these cells."""
+    table = JointTable(
+        probabilities=probabilities,
+        domains=model.domains,
+        names=model.names,
+        provenance=model.provenance,
+    )
+    return table.marked_like(model)
+
+
 def numeric_domain(domain: Domain, name: Hashable) -> FloatArray:
     """Return the domain as floats, or raise if it is not made of numbers."""
     if not all(isinstance(value, bool | int | float) for value in domain):
         raise ModelError(f"the values of {name} are not all numbers.")
     return np.array(domain, dtype=np.float64)
-
-
-def _check_probabilities(array: FloatArray) -> None:
-    if np.any(array < 0):
-        raise ModelError(f"probabilities must not be negative, got {array.min()}.")
-    total = math.fsum(array.ravel())
-    if abs(total - 1) > 1e-9:
-        raise ModelError(f"probabilities must sum to 1, got {total}.")
-    if np.any((array > 0) & (array < _SMALLEST_NORMAL)):
-        # Below the normal range a float keeps too few digits to certify a ratio.
-        raise ModelError(f"probabilities must be 0 or at least {_SMALLEST_NORMAL:.2g}.")
 
 
 def _pearson(joint: FloatArray, rows: FloatArray, columns: FloatArray) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,16 +15,15 @@ from pdp_calibrate.models.base import (
     Domain,
     Model,
     Provenance,
-    checked_domain,
-    checked_names,
     checked_provenance,
     field_of,
-    from_json_value,
-    frozen_array,
     json_value,
+    named_domains,
     names_of,
+    values_of,
 )
-from pdp_calibrate.models.table import STORED_CELLS, JointTable, refuse_too_many_cells
+from pdp_calibrate.models.numbers import check_number, checked_share
+from pdp_calibrate.models.table import STORED_CELLS, JointTable, checked_cells
 
 _LARGEST_COUNT = 2**53
 
@@ -67,7 +66,7 @@ class ConditionalBall(Model):
     def __init__(self, *, center: JointTable, radius: float, provenance: str | None = None) -> None:
         if not isinstance(center, JointTable):
             raise ModelError(f"center must be a JointTable, got {type(center).__name__}.")
-        _check_number(radius, "radius")
+        check_number(radius, "radius")
         if not 0 <= radius <= 1:
             raise ModelError(f"radius must lie between 0 and 1, got {radius}.")
         object.__setattr__(self, "center", center)
@@ -172,21 +171,16 @@ class SampledTable(Model):
         provenance: str = "assumed",
         noise_scale: float = 0.0,
     ) -> None:
-        given = tuple(domains)
-        found_names = checked_names(names, len(given))
-        found_domains = tuple(map(checked_domain, given, found_names))
-        sizes = tuple(map(len, found_domains))
-        refuse_too_many_cells(sizes)
-        _check_number(confidence, "confidence")
-        if not 0 < confidence < 1:
-            raise ModelError(f"confidence must lie strictly between 0 and 1, got {confidence}.")
-        _check_number(noise_scale, "noise_scale")
+        found_names, found_domains = named_domains(domains, names)
+        share = checked_share(confidence, "confidence")
+        check_number(noise_scale, "noise_scale")
         if not 0 <= noise_scale < math.inf:
             raise ModelError(f"noise_scale must be zero or more and finite, got {noise_scale}.")
         secret = checked_provenance(provenance)
-        object.__setattr__(self, "counts", _checked_counts(counts, sizes, noisy=noise_scale > 0))
+        whole = _checked_counts(counts, found_domains, noisy=noise_scale > 0)
+        object.__setattr__(self, "counts", whole)
         object.__setattr__(self, "_domains", found_domains)
-        object.__setattr__(self, "confidence", float(confidence))
+        object.__setattr__(self, "confidence", share)
         object.__setattr__(self, "noise_scale", float(noise_scale))
         object.__setattr__(self, "names", found_names)
         object.__setattr__(self, "provenance", secret)
@@ -214,7 +208,7 @@ class SampledTable(Model):
     def parameters(self) -> dict[str, Any]:
         """Return domains, counts, confidence and noise; a digest for tables over 10⁴ cells."""
         stored: dict[str, Any] = {
-            "domains": [[json_value(value) for value in domain] for domain in self.domains],
+            "domains": json_value(self.domains),
             "confidence": self.confidence,
             "noise_scale": self.noise_scale,
         }
@@ -227,10 +221,9 @@ class SampledTable(Model):
         """Rebuild the set; None if only its digest was stored."""
         if "counts" not in described:
             return None
-        stored = field_of(described, "domains")
         return cls(
             counts=described["counts"],
-            domains=[[from_json_value(value) for value in domain] for domain in stored],
+            domains=values_of(described, "domains"),
             confidence=field_of(described, "confidence"),
             names=names_of(described),
             provenance=field_of(described, "provenance"),
@@ -250,21 +243,11 @@ class SampledTable(Model):
         )
 
 
-def _check_number(value: object, what: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise ModelError(f"{what} must be a number, got {type(value).__name__}.")
-
-
 def _checked_counts(
-    counts: npt.ArrayLike, sizes: tuple[int, ...], *, noisy: bool
+    counts: npt.ArrayLike, domains: Sequence[Domain], *, noisy: bool
 ) -> npt.NDArray[np.int64]:
     """Return the counts as whole numbers, read-only; messages never hold one of them."""
-    found = frozen_array(counts, "counts")
-    if not sizes or found.shape != sizes:
-        raise ModelError(
-            "counts must have one axis per tuple and one entry per domain value,"
-            f" shape {sizes}, got shape {found.shape}."
-        )
+    found = checked_cells(counts, "counts", domains)
     if np.any(found != np.floor(found)):
         raise ModelError("counts must be whole numbers of rows, got fractions.")
     if np.abs(found).sum() > _LARGEST_COUNT:

@@ -18,16 +18,23 @@ from pdp_calibrate.models.base import (
     Model,
     Provenance,
     checked_domain,
-    checked_names,
     checked_provenance,
     field_of,
-    from_json_value,
     json_value,
+    named_domains,
     names_of,
+    read_only,
+    values_of,
 )
 from pdp_calibrate.models.conditionals import Law, child_domain, family_array
 from pdp_calibrate.models.laws import checked_laws
-from pdp_calibrate.models.table import JointTable, refuse_too_many_cells
+from pdp_calibrate.models.table import (
+    LOG_SMALLEST,
+    JointTable,
+    refuse_too_many_cells,
+    refuse_underflow,
+    written_out,
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
@@ -83,10 +90,8 @@ class MarkovTree(Model):
         names: Iterable[Hashable] | None = None,
         provenance: str = "assumed",
     ) -> None:
-        given = tuple(domains)
-        found_names = checked_names(names, len(given))
-        found_domains = tuple(map(checked_domain, given, found_names))
-        links = _checked_parents(tuple(parents), len(given))
+        found_names, found_domains = named_domains(domains, names)
+        links = _checked_parents(tuple(parents), len(found_names))
         laws = _checked_tables(tuple(tables), links, found_domains, found_names)
         object.__setattr__(self, "parents", links)
         object.__setattr__(self, "tables", laws)
@@ -167,7 +172,7 @@ class MarkovTree(Model):
     @functools.cached_property
     def kernels(self) -> tuple[FloatArray, ...]:
         """The tables with rows that sum to 1 up to rounding."""
-        return tuple(_read_only(table / table.sum(axis=-1, keepdims=True)) for table in self.tables)
+        return tuple(read_only(table / table.sum(axis=-1, keepdims=True)) for table in self.tables)
 
     @functools.cached_property
     def marginals(self) -> tuple[FloatArray, ...]:
@@ -175,16 +180,14 @@ class MarkovTree(Model):
         found: dict[int, FloatArray] = {}
         for place in self.order:
             parent, kernel = self.parents[place], self.kernels[place]
-            found[place] = _read_only(kernel if parent is None else found[parent] @ kernel)
+            found[place] = read_only(kernel if parent is None else found[parent] @ kernel)
         return tuple(found[place] for place in range(len(self.parents)))
 
     def to_table(self) -> JointTable:
         """Write the tree out as a joint table, if that has at most 2²² cells."""
         sizes = [len(domain) for domain in self.domains]
         refuse_too_many_cells(sizes)
-        if self.log_rarest() < math.log(np.finfo(np.float64).tiny) + 1:
-            # A product that underflows would turn "rare" into "impossible", which is unsound.
-            raise ModelError("a cell of the joint table would be positive but below 2.2e-308.")
+        refuse_underflow(underflows=self.log_rarest() < LOG_SMALLEST)
         joint = np.ones([1] * len(sizes))
         for place in self.order:
             parent, kernel = self.parents[place], self.kernels[place]
@@ -194,12 +197,7 @@ class MarkovTree(Model):
                 shape[parent] = sizes[parent]
                 kernel = kernel.T if parent > place else kernel
             joint = joint * kernel.reshape(shape)
-        return JointTable(
-            probabilities=joint / joint.sum(),
-            domains=self.domains,
-            names=self.names,
-            provenance=self.provenance,
-        )
+        return written_out(self, joint / joint.sum())
 
     def log_rarest(self) -> float:
         """Return a lower bound on the log-probability of anything possible."""
@@ -208,7 +206,7 @@ class MarkovTree(Model):
     def parameters(self) -> dict[str, Any]:
         """Return domains, parents and tables."""
         return {
-            "domains": [[json_value(value) for value in domain] for domain in self.domains],
+            "domains": json_value(self.domains),
             "parents": list(self.parents),
             "tables": [table.tolist() for table in self.tables],
         }
@@ -216,9 +214,8 @@ class MarkovTree(Model):
     @classmethod
     def from_parameters(cls, described: Mapping[str, Any]) -> MarkovTree:
         """Rebuild a tree."""
-        stored = field_of(described, "domains")
         return cls(
-            domains=[[from_json_value(value) for value in domain] for domain in stored],
+            domains=values_of(described, "domains"),
             parents=field_of(described, "parents"),
             tables=field_of(described, "tables"),
             names=names_of(described),
@@ -280,8 +277,3 @@ def _checked_tables(
             )
         found.append(laws)
     return tuple(found)
-
-
-def _read_only(array: FloatArray) -> FloatArray:
-    array.setflags(write=False)
-    return array

@@ -14,10 +14,10 @@ from pdp_calibrate.models.base import (
     checked_domain,
     checked_provenance,
     field_of,
-    from_json_value,
     frozen_array,
     json_value,
     names_of,
+    values_of,
 )
 from pdp_calibrate.models.laws import checked_size, numbered_names
 
@@ -87,16 +87,15 @@ class Unknown(Model):
 
     def parameters(self) -> dict[str, Any]:
         """Return size and domain."""
-        values = [json_value(value) for value in self.domain]
-        return {"size": self.size, "bounds" if self.continuous else "domain": values}
+        kind = "bounds" if self.continuous else "domain"
+        return {"size": self.size, kind: json_value(self.domain)}
 
     @classmethod
     def from_parameters(cls, described: Mapping[str, Any]) -> Unknown:
         """Rebuild the group."""
-        domain = described.get("domain")
         return cls(
             size=field_of(described, "size"),
-            domain=None if domain is None else [from_json_value(value) for value in domain],
+            domain=None if described.get("domain") is None else values_of(described, "domain"),
             bounds=described.get("bounds"),
             names=names_of(described),
             provenance=field_of(described, "provenance"),

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.errors import QueryError, UnsupportedQueryError, damage_refused
 from pdp_calibrate.models import Model
-from pdp_calibrate.models.base import checked_model, field_of, from_json_value, json_value, plain
+from pdp_calibrate.models.base import checked_model, field_of, json_value, plain, values_of
 
 
 class Query(abc.ABC):
@@ -120,5 +120,4 @@ def checked_over(over: Iterable[Hashable] | None) -> tuple[Hashable, ...] | None
 
 def stored_over(described: Mapping[str, Any]) -> list[Hashable] | None:
     """Read the names of a JSON object."""
-    over = field_of(described, "over")
-    return None if over is None else [from_json_value(name) for name in over]
+    return None if field_of(described, "over") is None else values_of(described, "over")

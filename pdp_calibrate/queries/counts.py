@@ -15,9 +15,9 @@ from pdp_calibrate.models.base import (
     Domain,
     FloatArray,
     field_of,
-    from_json_value,
     json_value,
     plain,
+    values_of,
 )
 from pdp_calibrate.queries.base import OverTuples, refuse_continuous, selected, stored_over
 
@@ -66,8 +66,7 @@ class Count(OverTuples):
     @classmethod
     def from_parameters(cls, described: Mapping[str, Any]) -> Count:
         """Undo `to_dict`."""
-        values = [from_json_value(value) for value in field_of(described, "values")]
-        return cls(values=values, over=stored_over(described))
+        return cls(values=values_of(described, "values"), over=stored_over(described))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,8 +129,8 @@ class Histogram(OverTuples):
     @classmethod
     def from_parameters(cls, described: Mapping[str, Any]) -> Histogram:
         """Undo `to_dict`."""
-        stored = field_of(described, "categories")
-        chosen = None if stored is None else [from_json_value(value) for value in stored]
+        every = field_of(described, "categories") is None
+        chosen = None if every else values_of(described, "categories")
         return cls(categories=chosen, over=stored_over(described))
 
 

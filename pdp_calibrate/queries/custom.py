@@ -14,7 +14,7 @@ from pdp_calibrate.errors import QueryError, UnsupportedQueryError
 from pdp_calibrate.models import Blocks, Model
 from pdp_calibrate.models.base import field_of, from_json_value, json_value
 from pdp_calibrate.models.table import refuse_too_many_cells
-from pdp_calibrate.queries.base import OverTuples, refuse_continuous, selected, stored_over
+from pdp_calibrate.queries.base import OverTuples, Query, refuse_continuous, selected, stored_over
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,3 +91,8 @@ class Custom(OverTuples):
             for cell, answer in field_of(described, "table")
         }
         return cls(function=table, over=stored_over(described))
+
+
+def stored_query(query: Query, model: Model) -> dict[str, Any]:
+    """Describe any query for JSON; a function by its table of values."""
+    return (query.tabulate(model) if isinstance(query, Custom) else query).to_dict()

@@ -25,7 +25,7 @@ from pdp_calibrate.engines.chains.windows import Rules
 from pdp_calibrate.engines.problem import Problem
 from pdp_calibrate.engines.result import Found
 from pdp_calibrate.models import MarkovChain
-from pdp_calibrate.models.table import MAXIMAL_CELLS
+from pdp_calibrate.models.table import LOG_SMALLEST, MAXIMAL_CELLS
 
 _WRITTEN_OUT = 12  # tuples up to which a chain may be searched as a joint table
 _QUICK_LAWS = 500_000  # up to here a table beats a lattice onto which contributions are rounded
@@ -70,7 +70,7 @@ def _separated(problem: Problem) -> bool:
 
 def _fits_a_table(chain: MarkovChain) -> bool:
     cells = len(chain.states) ** min(chain.length, 64)
-    return cells <= MAXIMAL_CELLS and chain.log_rarest() > math.log(np.finfo(np.float64).tiny) + 1
+    return cells <= MAXIMAL_CELLS and chain.log_rarest() > LOG_SMALLEST
 
 
 def _is_small(chain: MarkovChain) -> bool:

@@ -8,13 +8,15 @@ from numba import njit
 from pdp_calibrate.engines.gaussian.frontier import (
     BEST,
     CLOSED,
-    DONE,
-    FULL,
     OPENED,
     PAUSED,
     VISITED,
+    decided,
+    halted,
+    keep_best,
     pop,
     push,
+    settled,
 )
 from pdp_calibrate.engines.gaussian.kernels import (
     KNOWN,
@@ -99,14 +101,9 @@ def advance(
     number = int(progress[OPENED])
     for _ in range(budget):
         limit = max(threshold, progress[BEST] * (1 + tolerance))
-        if number == 0 or keys[0] <= limit:
-            if number:
-                progress[CLOSED] = max(progress[CLOSED], keys[0])
-            progress[OPENED] = 0
-            return DONE
-        if number + 2 > len(keys):
-            progress[OPENED] = number
-            return FULL
+        halt = halted(keys, number, limit, progress)
+        if halt != PAUSED:
+            return halt
         key, slot = pop(keys, slots, number)
         number -= 1
         progress[VISITED] += 1
@@ -115,27 +112,10 @@ def advance(
         target = targets[owner]
         factor = factors[target]
 
-        known = opened = 0
-        for k in range(size):
-            if k != target:
-                known += state[k] == KNOWN
-                opened += state[k] == OPEN
-        if known == most and opened:
-            for k in range(size):
-                if k != target and state[k] == OPEN:
-                    state[k] = UNKNOWN
-            opened = 0
-        count = 0
-        for k in range(size):
-            if k != target and state[k] == KNOWN:
-                chosen[count] = k
-                count += 1
+        known, opened = settled(state, target, most)
+        count = decided(state, target, KNOWN, chosen)
         schur_rows(covariance, zeros, target, chosen, count, work, line_a, diagonal_a, unused)
-        count = 0
-        for k in range(size):
-            if k != target and state[k] == UNKNOWN:
-                chosen[count] = k
-                count += 1
+        count = decided(state, target, UNKNOWN, chosen)
         schur_rows(precision, zeros, target, chosen, count, work, line_b, diagonal_b, unused)
         unknown_regressions(precision, target, chosen, count, slopes, rests)
         variance, floor = diagonal_a[target], 1.0 / diagonal_b[target]
@@ -172,20 +152,10 @@ def advance(
                 branch, share = k, term
         bound *= 1 + 4 * size * 2.0**-53
         upper *= 1 + 4 * size * 2.0**-53
-        if known + opened <= most and factor * largest > progress[BEST]:
-            progress[BEST] = factor * largest
-            progress[VISITED + 1] = owner
-            best_state[:] = state
-            for k in range(size):
-                if state[k] == OPEN:
-                    best_state[k] = KNOWN
-        if known >= fewest and multipliers[known] == 0.0 and factor * smallest > progress[BEST]:
-            progress[BEST] = factor * smallest
-            progress[VISITED + 1] = owner
-            best_state[:] = state
-            for k in range(size):
-                if state[k] == OPEN:
-                    best_state[k] = UNKNOWN
+        if known + opened <= most:
+            keep_best(factor * largest, owner, state, KNOWN, progress, best_state)
+        if known >= fewest and multipliers[known] == 0.0:
+            keep_best(factor * smallest, owner, state, UNKNOWN, progress, best_state)
         if opened == 0 or known + opened == fewest:
             progress[CLOSED] = max(progress[CLOSED], min(key, factor * upper))
             continue

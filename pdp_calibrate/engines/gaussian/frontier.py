@@ -62,6 +62,55 @@ def pop(keys, slots, size):
 
 
 @njit(cache=True)
+def halted(keys, number, limit, progress):
+    """Say whether to stop before the next node: nothing open matters, or there is no room."""
+    if number == 0 or keys[0] <= limit:
+        if number:
+            progress[CLOSED] = max(progress[CLOSED], keys[0])
+        progress[OPENED] = 0
+        return DONE
+    progress[OPENED] = number
+    return FULL if number + 2 > len(keys) else PAUSED
+
+
+@njit(cache=True)
+def settled(state, target, most):
+    """Count known and open tuples; where nobody else may be known, the open ones are unknown."""
+    known = opened = 0
+    for k in range(len(state)):
+        if k != target:
+            known += state[k] == KNOWN
+            opened += state[k] == OPEN
+    if known == most and opened:
+        for k in range(len(state)):
+            if k != target and state[k] == OPEN:
+                state[k] = UNKNOWN
+        opened = 0
+    return known, opened
+
+
+@njit(cache=True)
+def decided(state, target, decision, chosen):
+    """List the tuples with this decision in front of `chosen`; return how many there are."""
+    count = 0
+    for k in range(len(state)):
+        if k != target and state[k] == decision:
+            chosen[count] = k
+            count += 1
+    return count
+
+
+@njit(cache=True)
+def keep_best(value, owner, state, decision, progress, best_state):
+    """Remember a value above the best one, attained where all open tuples are decided alike."""
+    if value > progress[BEST]:
+        progress[BEST] = value
+        progress[VISITED + 1] = owner
+        for k in range(len(state)):
+            best_state[k] = decision if state[k] == OPEN else state[k]
+
+
+@njit(cache=True)
 def advance(
     covariance,
     precision,
@@ -104,14 +153,9 @@ def advance(
     peak = 0.0 if len(totals) == 1 else total
     for _ in range(budget):
         limit = max(threshold, progress[BEST] * (1 + tolerance))
-        if number == 0 or keys[0] <= limit:
-            if number:
-                progress[CLOSED] = max(progress[CLOSED], keys[0])
-            progress[OPENED] = 0
-            return DONE
-        if number + 2 > len(keys):
-            progress[OPENED] = number
-            return FULL
+        halt = halted(keys, number, limit, progress)
+        if halt != PAUSED:
+            return halt
         key, slot = pop(keys, slots, number)
         number -= 1
         progress[VISITED] += 1
@@ -120,29 +164,12 @@ def advance(
         target, which = attacks[owner, 0], attacks[owner, 1]
         factor, weights = factors[target], functions[which]
 
-        known = opened = 0
-        for k in range(size):
-            if k != target:
-                known += state[k] == KNOWN
-                opened += state[k] == OPEN
-        if known == most and opened:
-            for k in range(size):
-                if k != target and state[k] == OPEN:
-                    state[k] = UNKNOWN
-            opened = 0
-        count = 0
-        for k in range(size):
-            if k != target and state[k] == KNOWN:
-                chosen[count] = k
-                count += 1
+        known, opened = settled(state, target, most)
+        count = decided(state, target, KNOWN, chosen)
         spread = totals[which] - schur_rows(
             covariance, products[which], target, chosen, count, work, line_a, diagonal_a, column_a
         )
-        count = 0
-        for k in range(size):
-            if k != target and state[k] == UNKNOWN:
-                chosen[count] = k
-                count += 1
+        count = decided(state, target, UNKNOWN, chosen)
         rest = schur_rows(
             precision, weights, target, chosen, count, work, line_b, diagonal_b, column_b
         )
@@ -154,25 +181,13 @@ def advance(
             value, upper = leaf_bounds(
                 floor, slope, rest, tau, multipliers[known + opened], size, peak
             )
-            if factor * value > progress[BEST]:
-                progress[BEST] = factor * value
-                progress[VISITED + 1] = owner
-                best_state[:] = state
-                for k in range(size):
-                    if state[k] == OPEN:
-                        best_state[k] = KNOWN
+            keep_best(factor * value, owner, state, KNOWN, progress, best_state)
             if opened == 0 or known + opened == fewest:
                 progress[CLOSED] = max(progress[CLOSED], min(key, factor * upper))
                 continue
         if multipliers[known] == 0.0 and known >= fewest and known <= most:
             value = factor * abs(cross / variance)
-            if value > progress[BEST]:
-                progress[BEST] = value
-                progress[VISITED + 1] = owner
-                best_state[:] = state
-                for k in range(size):
-                    if state[k] == OPEN:
-                        best_state[k] = UNKNOWN
+            keep_best(value, owner, state, UNKNOWN, progress, best_state)
         limit = max(threshold, progress[BEST] * (1 + tolerance))
 
         multiplier = widest[known, known + opened]

@@ -11,6 +11,7 @@ from pdp_calibrate.engines.paper.graph import graph
 from pdp_calibrate.engines.paper.search import fast_search, full_space_search
 from pdp_calibrate.errors import CalibrationError, PdpError, PrivacyLeakWarning
 from pdp_calibrate.models import JointTable
+from pdp_calibrate.models.numbers import checked_positive
 from pdp_calibrate.queries import Query
 
 _GRID = 65  # scales tried before bisection: the curve need not fall everywhere
@@ -65,8 +66,7 @@ def unsound_chain_rule_scale(
     >>> round(scale, 4)
     1.1894
     """
-    if not 0 < epsilon < np.inf:
-        raise PdpError(f"epsilon must be positive and finite, got {epsilon}.")
+    checked_positive(epsilon, "epsilon", error=PdpError)
     if search not in ("full", "fast"):
         raise PdpError(f"search must be 'full' or 'fast', got {search!r}.")
     warnings.warn(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pdp_calibrate.adversaries import Knowledge
+from pdp_calibrate.contributions import diameter
 from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF
 from pdp_calibrate.engines.problem import Problem
 from pdp_calibrate.models.base import FloatArray
@@ -122,10 +123,5 @@ def group_bound(setting: Setting, moving: tuple[int, ...]) -> float:
     """Bound the leakage by how far these tuples together can move the answer, in scales."""
     if setting.table is not None:
         return setting.furthest
-    spread = sum(_diameter(setting.parts[place]) for place in moving)
+    spread = sum(diameter(setting.parts[place]) for place in moving)
     return spread * (1 + 4 * (len(setting.sizes) + setting.coordinates + 4) * UNIT_ROUNDOFF)
-
-
-def _diameter(points: FloatArray) -> float:
-    """Largest L1 distance between two rows."""
-    return float(max(np.abs(points - point).sum(axis=-1).max() for point in points))

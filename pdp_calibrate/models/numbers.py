@@ -1,0 +1,32 @@
+"""Single numbers as they are given: what they must satisfy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pdp_calibrate.errors import ModelError, PdpError
+
+
+def check_number(value: object, what: str, *, error: type[PdpError] = ModelError) -> None:
+    """Raise unless the value is a number; True and False are none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise error(f"{what} must be a number, got {type(value).__name__}.")
+
+
+def checked_positive(value: Any, what: str, *, error: type[PdpError] = ModelError) -> float:
+    """Return a positive, finite number, or raise."""
+    check_number(value, what, error=error)
+    if not 0 < value < math.inf:
+        raise error(f"{what} must be positive and finite, got {value}.")
+    return float(value)
+
+
+def checked_share(value: Any, what: str, *, error: type[PdpError] = ModelError) -> float:
+    """Return a number strictly between 0 and 1, or raise."""
+    check_number(value, what, error=error)
+    if not 0 < value < 1:
+        raise error(f"{what} must lie strictly between 0 and 1, got {value}.")
+    return float(value)
