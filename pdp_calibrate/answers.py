@@ -21,6 +21,7 @@ from pdp_calibrate.errors import FrameError, ModelError, UnsupportedQueryError
 from pdp_calibrate.estimators.statistics import (
     ClampedSum,
     clamped_sums,
+    column_name,
     contingency,
     counts_by_column,
     rows_of,
@@ -57,7 +58,7 @@ def instance_answer(contributions: Contributions, model: Model, data: Mapping[An
 
 def total_answer(contributions: Contributions, model: Model, frame: Any) -> FrameAnswer:
     """Return the answer over all rows of a wide frame."""
-    names = _entering_names(contributions, model)
+    names = [column_name(name) for name in _entering_names(contributions, model)]
     if contributions.table is not None:
         joint = contingency(frame, names)
         rows = [times(n, _row_answer(contributions, model, row)) for row, n in joint.items()]

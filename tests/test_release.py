@@ -232,3 +232,21 @@ def test_the_scale_does_not_depend_on_the_data():
     cal.release({"a": 1, "b": 1})
     cal.release({"a": 0, "b": 0})
     assert (cal.scale, cal.leakage) == before
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_columns_named_by_numbers(as_text):
+    """The steps of a chain are 0, 1, 2, … by default, and so are the columns of many a frame."""
+    chain = pdp.MarkovChain(transition=[[0.8, 0.2], [0.3, 0.7]], length=4)
+    frame = pd.DataFrame([[0, 1, 1, 0], [1, 1, 1, 0]])
+    frame = frame.rename(columns=str) if as_text else frame
+    cal = pdp.calibrate(chain, pdp.Sum(), epsilon=400.0)  # hardly any noise
+    assert cal.release(frame).value == 5
+    assert cal.release_rows(frame).value.tolist() == [2, 3]
+    assert frame.pdp.count(model=chain, values={1}, epsilon=400.0).value == 5
+    if not as_text:
+        fitted = pdp.TableEstimator().fit(pd.concat([frame, 1 - frame])).model_
+        assert fitted.names == ("0", "1", "2", "3")
+        mixed = frame.rename(columns={1: "0"})
+        with pytest.raises(pdp.ModelError, match="different names"):
+            cal.release(mixed)

@@ -41,10 +41,15 @@ def asks_the_engine(function: Callable[P, T]) -> Callable[P, T]:
     return guarded
 
 
+def column_name(name: Hashable) -> str:
+    """Return the column that holds a tuple of this name: frames name their columns by text."""
+    return name if isinstance(name, str) else str(name)
+
+
 def opened(frame: Any) -> nw.LazyFrame[Any]:
     """Return any frame as a lazy one."""
     try:
-        return cast("nw.LazyFrame[Any]", nw.from_native(frame).lazy())
+        return cast("nw.LazyFrame[Any]", nw.from_native(_named_by_text(frame)).lazy())
     except TypeError as error:
         raise ModelError(f"a DataFrame is needed, got {type(frame).__name__}.") from error
     except nw.exceptions.DuplicateError:
@@ -54,10 +59,19 @@ def opened(frame: Any) -> nw.LazyFrame[Any]:
 def in_memory(frame: Any) -> nw.DataFrame[Any] | None:
     """Return a frame that lies in memory, with rows in order; None for one that does not."""
     try:
-        found = nw.from_native(frame)
+        found = nw.from_native(_named_by_text(frame))
     except TypeError as error:
         raise ModelError(f"a DataFrame is needed, got {type(frame).__name__}.") from error
     return found if isinstance(found, nw.DataFrame) else None
+
+
+def _named_by_text(frame: Any) -> Any:
+    """Return a frame of pandas with numbers for names, such as 0, 1, 2, with text for them."""
+    if not nw.dependencies.is_pandas_like_dataframe(frame):
+        return frame
+    if all(isinstance(name, str) for name in frame.columns):
+        return frame
+    return frame.set_axis([column_name(name) for name in frame.columns], axis=1)
 
 
 def collected(small: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
@@ -96,8 +110,8 @@ def chosen(
     """Select the columns; return them with their names and types. Absent ones are refused."""
     table = opened(frame)
     schema = table.collect_schema()
-    names = [cast("str", column) for column in columns]
-    absent = [str(name) for name in names if name not in schema]
+    names = [column_name(column) for column in columns]
+    absent = [name for name in names if name not in schema]
     if absent:
         raise ModelError(f"the frame has no column {', '.join(absent)}.")
     return table.select(*dict.fromkeys(names)), names, schema
