@@ -93,7 +93,8 @@ def instances_in(sizes: Mapping[int, int], model: Model) -> int:
 
     Blocks stand for all groups together; any other model stands for one of them.
     """
-    return 1 if isinstance(model, Blocks) else sum(sizes.values())
+    member = model.models[0] if isinstance(model, ModelSet) else model
+    return 1 if isinstance(member, Blocks) else sum(sizes.values())
 
 
 def sum_over_rows(

@@ -184,3 +184,19 @@ def test_values_outside_the_bounds_are_refused_unless_clamped():
     with pytest.raises(pdp.ModelError, match="outside the bounds") as caught:
         cal.release(couple, value="income", by="household")
     assert "250" not in str(caught.value)
+
+
+def test_a_set_of_models_of_all_groups_is_about_the_whole_frame():
+    def blocks(correlation):
+        group = pdp.GaussianGroup(size=2, correlation=correlation, bounds=(0.0, 10.0))
+        return pdp.Blocks(models=[group], counts=[3])
+
+    frame = pd.DataFrame({"home": [1, 1, 2, 2, 3, 3], "load": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]})
+    either = pdp.ModelSet(models=[blocks((0.0, 0.2)), blocks((0.0, 0.4))])
+    options = {"groups": "home", "epsilon": 1e6}
+    scales = []
+    for model in (either, either.models[1]):
+        release = frame.pdp.mean("load", model=model, **options)
+        assert release.value == pytest.approx(3.5, abs=1e-3)
+        scales.append(release.calibration.scale)
+    assert scales[0] == pytest.approx(scales[1], rel=1e-9)  # the member that needs more
