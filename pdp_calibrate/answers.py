@@ -58,7 +58,7 @@ def instance_answer(contributions: Contributions, model: Model, data: Mapping[An
 
 def total_answer(contributions: Contributions, model: Model, frame: Any) -> FrameAnswer:
     """Return the answer over all rows of a wide frame."""
-    names = [column_name(name) for name in _entering_names(contributions, model)]
+    names: list[Hashable] = [column_name(n) for n in _entering_names(contributions, model)]
     if contributions.table is not None:
         joint = contingency(frame, names)
         rows = [times(n, _row_answer(contributions, model, row)) for row, n in joint.items()]

@@ -90,7 +90,9 @@ def test_regions_bound_the_joint_leakage_of_repeated_releases(seed):
 @pytest.mark.parametrize("seed", range(40))
 def test_what_lies_beyond_the_horizon_has_its_price(seed, monkeypatch):
     rng = np.random.default_rng(100 + seed)
-    tree = random_tree(rng, most=7, states=(2, 2), zeros=seed % 4 == 0)
+    tree = random_tree(
+        rng, most=5 if seed % 2 else 7, states=(2, 2 + seed % 2), zeros=seed % 4 == 1
+    )
     query = pdp.Linear(weights=random_weights(rng, tree).tolist())
     rate = float(rng.choice([0.05, 0.3, 1.0]))
     adversaries = WEAKEST if seed % 3 == 1 else ALL
@@ -116,6 +118,23 @@ def test_a_horizon_without_a_price_would_be_unsound(monkeypatch):
     monkeypatch.setattr("pdp_calibrate.engines.trees.branches.contracted", lambda _d, _a: 0.0)
     regions._regions.cache_clear()
     assert bound_of(problem) < truth <= priced
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 4])
+def test_beyond_a_certain_copy_lies_what_the_target_says(steps, monkeypatch):
+    """Where a value at the horizon is possible under one secret alone, no price is enough."""
+    copied, kept = [[0.0, 1.0], [1.0, 0.0]], [[0.7, 0.3], [0.4, 0.6]]
+    tree = pdp.MarkovTree(
+        domains=[[0, 3]] * 5,
+        parents=[None, 0, 1, 2, 3],
+        tables=[[0.5, 0.5], copied, copied, kept, kept],
+    )
+    monkeypatch.setattr(regions, "_FURTHEST", steps)
+    query = pdp.Linear(weights=[1.0, -1.0, 1.0, 1.0, 0.5])
+    problem = problem_of(tree, query, 0.3)
+    program = dual_bound(problem_of(tree.to_table(), query, 0.3), dp_epsilon=0.0)
+    assert program <= bound_of(problem) * (1 + 1e-9)
+    assert bound_of(problem) <= birkhoff_of(problem).max()
 
 
 @pytest.mark.parametrize("seed", range(15))

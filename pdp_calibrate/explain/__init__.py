@@ -18,7 +18,7 @@ from pdp_calibrate.models.provenance import PRIVATE_MODEL
 
 _METHODS = {
     "exact": "worked out exactly",
-    "windows": "window by window along the chain",
+    "windows": "window by window around each tuple",
     "dual": "by a certified linear program",
     "birkhoff": "by contraction along the chain or tree",
     "shift": "by moving one database onto another",

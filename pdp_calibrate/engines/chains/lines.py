@@ -111,10 +111,7 @@ def widest_of(laws, masses, prices, step, units, tiny):
     """Return the largest bound `widest` on many sets of rows, each with its price and its unit."""
     best = -np.inf
     for look in range(len(laws)):
-        price = prices[look]
-        floor = 0.0 if math.isinf(price) else max(0.0, best - price)
+        floor = max(0.0, best - prices[look])
         found = widest(laws[look], masses[look], laws.shape[2], step, units[look], tiny, floor)
-        best = max(best, found + price if found > -np.inf else found)
-        if best == np.inf:
-            break
+        best = max(best, found + prices[look])
     return best

@@ -5,7 +5,7 @@ Leakages of correlated data do not add up, so every release so far counts at onc
 - the exact search of the joint answer, for tables whose grid of outputs is not too large, and for
   Gaussian tuples always (there the leakages of one adversary do add up);
 - the dual program, on tables: costs |f − f'|/λ of all answers and ε₀ of all other mechanisms;
-- windows, on Markov chains whose releases all are of one query (or multiples of it);
+- windows, on Markov chains and trees whose releases all are of one query (or multiples of it);
 - Birkhoff's contraction, on Markov chains and trees: plain-DP budgets per tuple, added up;
 - the group bound: all tuples that depend on each other move at once.
 

@@ -11,7 +11,9 @@ Beyond a horizon nobody looks. There the last tuple, b, is taken as known, whate
 price. Let all outputs together tell at most a about any one tuple, whatever else is known. The law
 of x_b given the target averages what outputs say of each x_b, which differs by a factor of at most
 e^a; so it tells of the target no more than the contraction of a on the way from b. Prices of
-several such tuples add up where they meet, and are contracted from there on together.
+several such tuples add up where they meet, and are contracted from there on together. All that
+takes every x_b to be possible under every secret, as it is if some edge on the way has no zeros;
+where none is, b is exposed and has no price.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +33,8 @@ from pdp_calibrate.models.base import FloatArray
 IntArray = npt.NDArray[np.int64]
 
 
-class Looks(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Looks:
     """All ways to look at a tuple and its branches."""
 
     laws: FloatArray
@@ -40,12 +43,18 @@ class Looks(NamedTuple):
     """Each branch in turn: the look so far, and the look at the branch, that make a new look."""
 
     def prices(self, most: float) -> FloatArray:
-        """Return what lies beyond the horizon may add to each look, in nats."""
+        """Return what lies beyond the horizon may add to each look that is not exposed, in nats."""
         return self._added_up(lambda branch: branch.prices(most))
 
+    @functools.cached_property
     def seen(self) -> FloatArray:
-        """Return how many tuples each look is about, the last known ones included."""
+        """How many tuples each look is about, the last known ones included."""
         return 1 + self._added_up(lambda branch: branch.seen)
+
+    @functools.cached_property
+    def exposed(self) -> npt.NDArray[np.bool_]:
+        """Which looks reach the horizon by nothing but edges with zeros."""
+        return np.asarray(self._added_up(lambda branch: branch.exposed) > 0)
 
     def _added_up(self, of_branch: Callable[[Branch], FloatArray]) -> FloatArray:
         total = np.zeros(1)
@@ -128,8 +137,15 @@ class Branch:
     @functools.cached_property
     def seen(self) -> FloatArray:
         """How many tuples each look is about."""
-        inner = np.zeros(0) if self.inner is None else self.inner.seen()
+        inner = np.zeros(0) if self.inner is None else self.inner.seen
         return np.concatenate([np.ones(len(self.known)), inner])
+
+    @functools.cached_property
+    def exposed(self) -> FloatArray:
+        """How many tuples at the horizon each look reaches by nothing but edges with zeros."""
+        inner = np.zeros(0) if self.inner is None else self.inner.exposed
+        here = np.concatenate([np.full(len(self.known), self.is_far), inner])
+        return here * float(math.isinf(self.diameter))
 
     def prices(self, most: float) -> FloatArray:
         """Return what lies beyond the horizon may add to each look; `most` is told of any tuple."""

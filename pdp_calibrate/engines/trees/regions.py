@@ -155,7 +155,7 @@ class Regions:
         self.around: dict[int, _Surroundings] = self._as_far_as_affordable()
 
     def bound(self, target: int, step: float, moved: float, most: float) -> float:
-        """Bound the leakage about one target; ∞ where numbers are too far apart.
+        """Bound the leakage about one target; ∞ where there is no saying.
 
         Parameters
         ----------
@@ -179,13 +179,15 @@ class Regions:
             looks.laws[:, tree.marginals[target] <= 0] = 0.0
             self._looks[surroundings] = looks
         looks = self._looks[surroundings]
-        seen = looks.seen()
+        seen, prices = looks.seen, looks.prices(most)
+        if looks.exposed.any() or math.isinf(prices.max()):
+            return math.inf
         # All terms are positive, so every operation adds a unit. Each tuple is multiplied with an
         # edge, which may be turned round, and added up; merging sums adds up the shorter one.
         per_tuple = 5 * self._states + 8 + 2 * self.links.drift
         merging = (2 + np.log2(seen)) * self._highest_point
         units = 4 * UNIT_ROUNDOFF * seen * (per_tuple + merging)
-        prices = looks.prices(most) + moved * seen
+        prices = prices + moved * seen
         tiny = 1e-310 * math.exp(deepest)
         told = float(widest_of(looks.laws, looks.laws.sum(axis=2), prices, step, units, tiny))
         return max(0.0, told) * ROUND_UP
