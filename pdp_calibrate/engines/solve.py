@@ -23,6 +23,7 @@ from pdp_calibrate.errors import CalibrationError
 
 _HEADROOM = 1 - 1e-12  # equally bad adversaries differ by rounding: solve a hair below ε
 _FAR_ABOVE = 1.03  # of ε: whoever leaks more is dealt with before the others are looked at
+_HASTY = 0.25  # of the scale: the room given at once where there is no time left
 _COARSEST = 1e-4  # of the scale: how much of the room given to a bound may be too much
 _NEGLIGIBLE = 1e-9  # of the scale that group privacy needs
 _MAXIMAL_SEARCHES = 10_000
@@ -87,9 +88,11 @@ def certified_scale(
             if found.value <= epsilon:
                 break
             case = id(problem), found.target, found.unknown
-            if case in candidates or time.monotonic() > deadline:
+            late = time.monotonic() > deadline
+            if case in candidates or late:
                 # What stands against this scale is a bound, not an adversary: give it room, but
                 # not past the scale of group privacy without asking there.
+                step = max(step, _HASTY) if late else step
                 too_small, further = scale, scale * (1 + step)
                 scale = as_group if scale < as_group < further else further
                 step = min(2 * step, 1.0)
