@@ -205,6 +205,26 @@ def test_one_pass_bounds_every_adversary_of_a_target(kind: str, scale: float) ->
         assert bound <= setting.furthest * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("scale", [0.5, 3.0, 40.0])
+@pytest.mark.parametrize("rare", [1e-3, 1e-100, 1e-155, 1e-200, 1e-270])
+def test_one_pass_bounds_tuples_that_all_but_surely_agree(rare: float, scale: float) -> None:
+    """The odds of two cells may lie further apart than numbers reach."""
+    cells = np.full((2, 2, 2), rare)
+    cells[0, 0, 0] = cells[1, 1, 1] = 0.5 - 3 * rare
+    problem = additive_problem(cells, [BIT] * 3)
+    setting = setting_of(problem, scale)
+    grid = grid_of(setting)
+    assert grid is not None
+    assert setting.fits_linear_space
+    for target in range(3):
+        worst, _ = oracle.worst_leakage(
+            cells, [[0, 1]] * 3, sum, scale, lambda i, _, target=target: i == target
+        )
+        bound = target_bound(setting, grid, target)
+        assert worst <= bound * (1 + 1e-12)
+        assert bound <= setting.furthest * (1 + 1e-12)
+
+
 def test_conditional_laws_are_those_of_the_plain_engine() -> None:
     for seed in range(20):
         problem, _ = random_problem(seed)

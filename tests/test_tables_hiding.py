@@ -107,6 +107,16 @@ def test_stopped_early_the_bracket_holds_the_truth(seed: int) -> None:
         assert leak.value >= exact.lower
 
 
+def test_stopped_early_tuples_that_all_but_surely_agree_stay_bounded() -> None:
+    cells = np.full((2,) * 13, 1e-200)
+    cells[(0,) * 13] = cells[(1,) * 13] = 0.5
+    table = pdp.JointTable(probabilities=cells, domains=[[0, 1]] * 13)
+    nobody_known = oracle.log_density_ratio(cells, table.domains, sum, 2.0, 0, {}, (0, 1), 0.0)
+    assert nobody_known == pytest.approx(13 / 2.0)
+    leak = pdp.leakage(table, pdp.Sum(), scale=2.0, time_limit=0.0)
+    assert leak.value >= nobody_known
+
+
 def test_whoever_leaks_enough_ends_the_search() -> None:
     table = coupled(13, 0.3, 1)
     (problem,) = split(table, lower(pdp.Sum(), table), Adversaries.all())
