@@ -84,6 +84,7 @@ def test_equal_to_the_plain_engine(chunk: int) -> None:
 
 @pytest.mark.parametrize("kind", ["structureless", "coupled", "zeros"])
 @pytest.mark.parametrize("scale", [0.2, 2.0, 50.0])
+@pytest.mark.compiled
 def test_the_tree_agrees_with_sorted_mixtures(kind: str, scale: float) -> None:
     """Two algorithms that share no code, on a table deep enough for every bound to act."""
     problem = additive_problem(binary_cells(10, kind, seed=3), [BIT] * 10)
@@ -99,6 +100,7 @@ def test_the_tree_agrees_with_sorted_mixtures(kind: str, scale: float) -> None:
 
 
 @pytest.mark.parametrize("kind", ["structureless", "coupled", "zeros"])
+@pytest.mark.compiled
 def test_what_cannot_exceed_the_incumbent_is_only_bounded(kind: str) -> None:
     problem = additive_problem(binary_cells(9, kind, seed=5), [BIT] * 9)
     exact = search(problem, 2.0)
@@ -112,6 +114,7 @@ def test_what_cannot_exceed_the_incumbent_is_only_bounded(kind: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.compiled
 def test_a_bracket_stopped_early_holds_the_truth(seed: int) -> None:
     weights = np.random.default_rng(seed).uniform(0.2, 2.0, 10)
     whole = [BIT] * 10

@@ -86,6 +86,7 @@ def test_equals_the_plain_engine(seed: int, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("strength", "scale"), [(0.03, 1.0), (0.1, 1.0), (0.1, 4.0), (0.25, 0.5), (0.5, 1.0)]
 )
+@pytest.mark.compiled
 def test_equals_the_tree_where_bounds_spare_comparisons(
     strength: float, scale: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +127,7 @@ def test_equals_brute_force_where_few_are_hidden(
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.compiled
 def test_stopped_early_the_bracket_holds_the_truth(seed: int) -> None:
     table = coupled(13, 0.2, seed)
     exact = pdp.leakage(table, pdp.Sum(), scale=1.5)
@@ -146,6 +148,7 @@ def test_stopped_early_tuples_that_all_but_surely_agree_stay_bounded() -> None:
     assert leak.value >= nobody_known
 
 
+@pytest.mark.compiled
 def test_whoever_leaks_enough_ends_the_search() -> None:
     table = coupled(13, 0.3, 1)
     (problem,) = split(table, lower(pdp.Sum(), table), Adversaries.all())
@@ -157,6 +160,7 @@ def test_whoever_leaks_enough_ends_the_search() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.compiled
 def test_calibration_of_a_larger_table_is_tight(seed: int) -> None:
     rng = np.random.default_rng(seed)
     cells = rng.dirichlet(np.ones(2**13)).reshape((2,) * 13)
