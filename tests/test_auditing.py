@@ -90,6 +90,7 @@ def audits():
     return found
 
 
+@pytest.mark.compiled
 def test_no_calibrated_release_is_caught(audits):
     assert len(audits) >= 20
     for name, (cal, audit) in audits.items():
@@ -101,6 +102,7 @@ def test_no_calibrated_release_is_caught(audits):
         assert audit.adversary.target is not None
 
 
+@pytest.mark.compiled
 def test_the_attack_reaches_most_of_what_its_event_can_show(audits):
     """The event's true log-ratio, from fresh draws of numpy's own Laplace noise."""
     rng = np.random.default_rng(5)
@@ -118,6 +120,7 @@ def chance_of_event(cal, audit, secret, rng):
     return float(audit.event.contains(outputs).mean())
 
 
+@pytest.mark.compiled
 def test_far_tails_are_said_to_be_out_of_sight(audits):
     """For Gaussian data the supremum is a limit; for tables it is reached at once."""
     narrow = pdp.Gaussian(covariance=PAIR.covariance, bounds=(-0.05, 0.05))
@@ -133,6 +136,7 @@ TOO_LITTLE_NOISE = [
 ]  # fmt: skip
 
 
+@pytest.mark.compiled
 def test_seventy_per_cent_of_the_noise_is_caught(audits):
     assert len(TOO_LITTLE_NOISE) >= 10
     for name in TOO_LITTLE_NOISE:

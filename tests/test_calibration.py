@@ -218,6 +218,7 @@ def test_every_missing_field_is_named():
             pdp.Calibration.from_json(json.dumps(lacking))
 
 
+@pytest.mark.compiled
 def test_a_large_table_is_stored_as_its_digest():
     rng = np.random.default_rng(0)
     cells = rng.dirichlet(np.ones(101 * 100)).reshape(101, 100)

@@ -196,6 +196,7 @@ REFERENCE = [  # P(0→1), P(1→1); scales: exact (weakest), all adversaries, B
 
 
 @pytest.mark.parametrize(("up", "stay", "weakest", "everyone", "birkhoff"), REFERENCE)
+@pytest.mark.compiled
 def test_reference_scales(up, stay, weakest, everyone, birkhoff):
     chain = binary(up, stay, 100)
     alone = pdp.calibrate(chain, pdp.Sum(), adversaries=WEAKEST)
@@ -216,6 +217,7 @@ def test_reference_scales(up, stay, weakest, everyone, birkhoff):
     assert alone.scale <= worst.scale <= scale
 
 
+@pytest.mark.compiled
 def test_knowing_more_hurts_under_positive_correlation():
     """With ends known on both sides the chain tells more than to someone who knows nothing."""
     chain = binary(0.2, 0.8, 100)
@@ -224,6 +226,7 @@ def test_knowing_more_hurts_under_positive_correlation():
     )
 
 
+@pytest.mark.compiled
 def test_the_strongest_adversary_is_worst_under_negative_correlation():
     chain = binary(0.8, 0.2, 100)
     leak = pdp.leakage(chain, pdp.Sum(), scale=2.0)
@@ -235,6 +238,7 @@ def test_the_strongest_adversary_is_worst_under_negative_correlation():
 
 @pytest.mark.parametrize("adversaries", [ALL, WEAKEST, pdp.Adversaries.knowing(at_most=3)])
 @pytest.mark.parametrize(("up", "stay"), [(0.05, 0.95), (0.2, 0.8), (0.8, 0.3)])
+@pytest.mark.compiled
 def test_truncation_brackets_the_full_search(up, stay, adversaries, monkeypatch):
     for scale in (0.8, 6.0):
         cut = pdp.leakage(binary(up, stay, 400), pdp.Sum(), scale=scale, adversaries=adversaries)
@@ -249,6 +253,7 @@ def test_truncation_brackets_the_full_search(up, stay, adversaries, monkeypatch)
 
 
 @pytest.mark.parametrize("eigenvalue", [0.9, 0.5, -0.9])
+@pytest.mark.compiled
 def test_long_chains_that_mix_have_narrow_brackets(eigenvalue):
     up = 0.5 * (1 - eigenvalue)
     leak = pdp.leakage(binary(up, 1 - up, 10_000), pdp.Sum(), scale=4.0)
@@ -258,6 +263,7 @@ def test_long_chains_that_mix_have_narrow_brackets(eigenvalue):
     )
 
 
+@pytest.mark.compiled
 def test_chains_that_mix_slowly_or_never_are_still_bracketed():
     slow = pdp.leakage(binary(0.002, 0.998, 3000), pdp.Sum(), scale=300.0)
     assert slow.lower <= slow.value <= 3000 / 300 * (1 + 1e-9)
@@ -269,6 +275,7 @@ def test_chains_that_mix_slowly_or_never_are_still_bracketed():
 
 
 @pytest.mark.parametrize("states", [[0, 1, math.sqrt(2)], [-1.25, 3.1, math.pi]])
+@pytest.mark.compiled
 def test_values_off_any_lattice_are_bracketed(states):
     transition = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]]
     chain = pdp.MarkovChain(transition=transition, length=4, states=states)
@@ -298,7 +305,7 @@ def test_rounding_to_a_lattice_is_paid_for(monkeypatch):
 
 
 @pytest.mark.parametrize("factor", [1e-6, 1e-3, 1e3, 1e6])
-@pytest.mark.parametrize("length", [30, 300])
+@pytest.mark.parametrize("length", [30, pytest.param(300, marks=pytest.mark.compiled)])
 def test_any_scale_is_finite_and_right(factor, length):
     chain = binary(0.1, 0.8, length)
     leak = pdp.leakage(chain, pdp.Sum(), scale=factor)

@@ -125,8 +125,9 @@ def test_the_gate_runs_the_test_command_of_the_readme():
     assert 'python -m pip install -e ".[test]" && python -m pytest' in gate
 
 
+LONG_SEARCHES = {"activity.py": pytest.mark.compiled}
 EXAMPLES = [  # others run in test_integrations_examples.py and test_spark.py
-    path
+    pytest.param(path, marks=LONG_SEARCHES.get(path.name, ()))
     for path in sorted((ROOT / "examples").glob("*.py"))
     if path.name != "spark_job.py" and not path.name.startswith("with_")
 ]

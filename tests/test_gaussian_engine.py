@@ -105,6 +105,7 @@ def test_corollary_2():
 
 
 @pytest.mark.parametrize("average", [-0.8, -0.6, -0.4, -0.2, -0.05, 0.2, 0.4, 0.6, 0.8])
+@pytest.mark.compiled
 def test_figure_4_with_fifteen_tuples(average):
     size, sign = 15, np.sign(average)
     variance = 1 / abs(average)
@@ -194,6 +195,7 @@ def hard(size: int = 60, seed: int = 0) -> pdp.Gaussian:
     return pdp.Gaussian(covariance=np.cov(sample.T), bounds=(0, 1))
 
 
+@pytest.mark.compiled
 def test_the_deadline_gives_a_certified_bracket():
     full = pdp.leakage(hard(), pdp.Sum())
     assert full.exact
@@ -205,6 +207,7 @@ def test_the_deadline_gives_a_certified_bracket():
     assert early.value < 3 * full.value
 
 
+@pytest.mark.compiled
 def test_a_large_search_ends_by_itself(monkeypatch):
     from pdp_calibrate.engines.gaussian import branching
 
@@ -214,6 +217,7 @@ def test_a_large_search_ends_by_itself(monkeypatch):
     assert found.lower < found.value <= full.value
 
 
+@pytest.mark.compiled
 def test_memory_is_bounded(monkeypatch):
     from pdp_calibrate.engines.gaussian import branching
 
@@ -223,6 +227,7 @@ def test_memory_is_bounded(monkeypatch):
     assert found.lower <= full.value <= found.value
 
 
+@pytest.mark.compiled
 def test_an_incumbent_spares_the_search():
     from pdp_calibrate.adversaries import Adversaries
     from pdp_calibrate.engines import gaussian

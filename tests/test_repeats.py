@@ -105,6 +105,7 @@ def test_ten_releases_of_one_query_cost_what_one_with_all_of_the_budget_costs(st
     assert bound.value < looser * (0.3 if stay < 0.5 else 0.98)
 
 
+@pytest.mark.compiled
 def test_long_chains_are_cut_where_they_have_forgotten():
     short, long = (
         pdp.MarkovChain(transition=[[0.7, 0.3], [0.4, 0.6]], length=length)
@@ -155,6 +156,7 @@ def test_a_mechanism_beside_the_answers_leaves_windows_out():
     assert ledger.spent > 0.5
 
 
+@pytest.mark.compiled
 def test_where_windows_are_out_of_reach_something_else_decides():
     chain = pdp.MarkovChain(transition=[[0.2, 0.8], [0.8, 0.2]], length=60)
     assert repeated_bound(problem_of(chain, pdp.Histogram(), 0.3)) is None
@@ -182,6 +184,7 @@ def test_queries_released_together_are_counted_by_windows(seed, monkeypatch):
     assert bound <= birkhoff_of(chain, query, 2 / scale) * (1 + 1e-9)
 
 
+@pytest.mark.compiled
 def test_ten_sums_together_need_hardly_more_than_one_of_their_budget():
     for up, stay in ((0.2, 0.8), (0.8, 0.2)):
         chain = pdp.MarkovChain(transition=[[1 - up, up], [1 - stay, stay]], length=100)

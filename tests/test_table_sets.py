@@ -292,6 +292,7 @@ def test_lists_of_queries_blocks_and_ledgers():
         pdp.leakage(ball, pdp.Custom(function=max))
 
 
+@pytest.mark.compiled
 def test_too_large_is_refused_and_a_time_limit_gives_a_bracket():
     size = 17
     center = pdp.JointTable(probabilities=np.full((2,) * size, 2.0**-size), domains=[[0, 1]] * size)

@@ -84,6 +84,7 @@ def test_equal_to_the_plain_engine(chunk: int) -> None:
 
 @pytest.mark.parametrize("kind", ["structureless", "coupled", "zeros"])
 @pytest.mark.parametrize("scale", [0.2, 2.0, 50.0])
+@pytest.mark.compiled
 def test_the_tree_agrees_with_sorted_mixtures(kind: str, scale: float) -> None:
     """Two algorithms that share no code, on a table deep enough for every bound to act."""
     problem = additive_problem(binary_cells(10, kind, seed=3), [BIT] * 10)
@@ -99,6 +100,7 @@ def test_the_tree_agrees_with_sorted_mixtures(kind: str, scale: float) -> None:
 
 
 @pytest.mark.parametrize("kind", ["structureless", "coupled", "zeros"])
+@pytest.mark.compiled
 def test_what_cannot_exceed_the_incumbent_is_only_bounded(kind: str) -> None:
     problem = additive_problem(binary_cells(9, kind, seed=5), [BIT] * 9)
     exact = search(problem, 2.0)
@@ -112,6 +114,7 @@ def test_what_cannot_exceed_the_incumbent_is_only_bounded(kind: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.compiled
 def test_a_bracket_stopped_early_holds_the_truth(seed: int) -> None:
     weights = np.random.default_rng(seed).uniform(0.2, 2.0, 10)
     whole = [BIT] * 10
@@ -202,6 +205,26 @@ def test_one_pass_bounds_every_adversary_of_a_target(kind: str, scale: float) ->
         found = search(dataclasses.replace(problem, knowledge=alone), scale)
         bound = target_bound(setting, grid, target)
         assert found.lower <= bound * (1 + 1e-12)
+        assert bound <= setting.furthest * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("scale", [0.5, 3.0, 40.0])
+@pytest.mark.parametrize("rare", [1e-3, 1e-100, 1e-155, 1e-200, 1e-270])
+def test_one_pass_bounds_tuples_that_all_but_surely_agree(rare: float, scale: float) -> None:
+    """The odds of two cells may lie further apart than numbers reach."""
+    cells = np.full((2, 2, 2), rare)
+    cells[0, 0, 0] = cells[1, 1, 1] = 0.5 - 3 * rare
+    problem = additive_problem(cells, [BIT] * 3)
+    setting = setting_of(problem, scale)
+    grid = grid_of(setting)
+    assert grid is not None
+    assert setting.fits_linear_space
+    for target in range(3):
+        worst, _ = oracle.worst_leakage(
+            cells, [[0, 1]] * 3, sum, scale, lambda i, _, target=target: i == target
+        )
+        bound = target_bound(setting, grid, target)
+        assert worst <= bound * (1 + 1e-12)
         assert bound <= setting.furthest * (1 + 1e-12)
 
 

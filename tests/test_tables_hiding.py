@@ -1,5 +1,6 @@
 """The search over hidden sets of binary tuples: against other engines, and its bound by pairs."""
 
+import dataclasses
 import itertools
 import math
 
@@ -47,15 +48,21 @@ def random_problem(seed: int) -> tuple[Problem, pdp.JointTable, pdp.Linear, floa
     return problem, table, query, float(spread / rng.uniform(1.1, 12.0))
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_equals_the_plain_engine(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def always_hidden(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Search small tables by hidden sets too; the list returned grows with every such search."""
     monkeypatch.setattr(hiding, "_FEWEST_TUPLES", 2)
     monkeypatch.setattr("pdp_calibrate.engines.tables._line_work", lambda _: math.inf)
-    used = []
+    used: list[int] = []
     monkeypatch.setattr(
         "pdp_calibrate.engines.tables.search_hidden",
         lambda *arguments: used.append(1) or hiding.search_hidden(*arguments),
     )
+    return used
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_equals_the_plain_engine(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    used = always_hidden(monkeypatch)
     problem, table, query, scale = random_problem(seed)
     found, plain = search(problem, scale), plain_engine.search(problem, scale)
     assert found.value == pytest.approx(plain.value, rel=1e-10, abs=1e-12)
@@ -79,6 +86,7 @@ def test_equals_the_plain_engine(seed: int, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("strength", "scale"), [(0.03, 1.0), (0.1, 1.0), (0.1, 4.0), (0.25, 0.5), (0.5, 1.0)]
 )
+@pytest.mark.compiled
 def test_equals_the_tree_where_bounds_spare_comparisons(
     strength: float, scale: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,7 +104,30 @@ def test_equals_the_tree_where_bounds_spare_comparisons(
     assert cut.value == pytest.approx(tree.value, rel=1e-10)
 
 
+@pytest.mark.parametrize(
+    ("size", "strength", "at_most_hidden"), [(7, 0.3, 6), (10, 0.02, 1), (10, 0.3, 1), (10, 0.1, 2)]
+)
+def test_equals_brute_force_where_few_are_hidden(
+    size: int, strength: float, at_most_hidden: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Enough tuples for long rows and for bounds, one target, few enough sets for the oracle."""
+    used = always_hidden(monkeypatch)
+    table = coupled(size, strength, seed=size)
+    adversaries = Adversaries.knowing(at_least=size - 1 - at_most_hidden)
+    (problem,) = split(table, lower(pdp.Sum(), table), adversaries)
+    alone = dataclasses.replace(problem.knowledge, targets=(size - 1,), most=size - 2)
+    found = search(dataclasses.replace(problem, knowledge=alone), 1.2)
+    assert used
+    worst, _ = oracle.worst_leakage(
+        table.probabilities, table.domains, sum, 1.2,
+        lambda i, known: i == size - 1 and size - 1 - at_most_hidden <= len(known) < size - 1,
+    )  # fmt: skip
+    assert found.lower <= worst <= found.value
+    assert found.value == pytest.approx(worst, rel=1e-10)
+
+
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.compiled
 def test_stopped_early_the_bracket_holds_the_truth(seed: int) -> None:
     table = coupled(13, 0.2, seed)
     exact = pdp.leakage(table, pdp.Sum(), scale=1.5)
@@ -107,6 +138,17 @@ def test_stopped_early_the_bracket_holds_the_truth(seed: int) -> None:
         assert leak.value >= exact.lower
 
 
+def test_stopped_early_tuples_that_all_but_surely_agree_stay_bounded() -> None:
+    cells = np.full((2,) * 13, 1e-200)
+    cells[(0,) * 13] = cells[(1,) * 13] = 0.5
+    table = pdp.JointTable(probabilities=cells, domains=[[0, 1]] * 13)
+    nobody_known = oracle.log_density_ratio(cells, table.domains, sum, 2.0, 0, {}, (0, 1), 0.0)
+    assert nobody_known == pytest.approx(13 / 2.0)
+    leak = pdp.leakage(table, pdp.Sum(), scale=2.0, time_limit=0.0)
+    assert leak.value >= nobody_known
+
+
+@pytest.mark.compiled
 def test_whoever_leaks_enough_ends_the_search() -> None:
     table = coupled(13, 0.3, 1)
     (problem,) = split(table, lower(pdp.Sum(), table), Adversaries.all())
@@ -118,6 +160,7 @@ def test_whoever_leaks_enough_ends_the_search() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.compiled
 def test_calibration_of_a_larger_table_is_tight(seed: int) -> None:
     rng = np.random.default_rng(seed)
     cells = rng.dirichlet(np.ones(2**13)).reshape((2,) * 13)

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pexpect
+import pytest
 
 # Nobody wants to wait in a test: the bar comes at once, and not after two seconds.
 CODE = (
@@ -25,6 +26,7 @@ def spawn(*words: str) -> pexpect.spawn:
     )
 
 
+@pytest.mark.compiled
 def test_long_work_shows_a_bar_and_then_its_result(tmp_path):
     rng = np.random.default_rng(4)
     shared = rng.random((300, 1))

@@ -4,9 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.compiled
 def test_the_simulations_run_and_every_claim_is_judged():
     script = ROOT / "examples" / "paper" / "reproduce.py"
     run = subprocess.run(  # noqa: S603

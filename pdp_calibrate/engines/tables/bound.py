@@ -114,26 +114,30 @@ def _mix_buckets(tops, leasts, steps, ratios, inverses, span, filled, most, limi
     widest = 1.0
     for a in range(filled):
         for b in range(filled):
-            widest = max(widest, span[0, a] / span[1, b])
+            widest = max(widest, _odds_ratio(span[0, a], span[1, b]))
     for flip in range(2):
         begin, end = tops.shape[1], 0
         largest = 0.0
         for r in range(tops.shape[1]):
-            largest = max(largest, most[flip, r])
-            if most[flip, r] * widest - 1.0 > limit:
+            here = float(most[flip, r])
+            largest = max(largest, here)
+            if here * widest - 1.0 > limit:
                 begin, end = min(begin, r), r + 1
             else:
-                skipped = max(skipped, most[flip, r] * widest - 1.0)
+                skipped = max(skipped, here * widest - 1.0)
         for r in range(tops.shape[1]):
             mixed[1 - now, r] = mixed[now, r]
         for a in range(filled):
             for b in range(filled):
-                odds = span[0, b] / span[1, a] if flip else span[0, a] / span[1, b]
-                odds = max(odds, 1.0)
+                largest_odds, least_odds = span[0, b if flip else a], span[1, a if flip else b]
+                odds = max(_odds_ratio(largest_odds, least_odds), 1.0)
                 if largest * odds - 1.0 <= limit:
                     skipped = max(skipped, largest * odds - 1.0)
                     continue
-                less, more = math.sqrt(odds) - 1.0, math.sqrt(odds) + 1.0
+                root = math.sqrt(odds)
+                if odds == np.inf:  # its root is a number again, and k would not be one without it
+                    root = math.sqrt(largest_odds) / math.sqrt(least_odds)
+                less, more = root - 1.0, root + 1.0
                 # η' falls by R_a/R_b; where inverse ratios are kept, the two cells change places.
                 low, high = (b, a) if flip else (a, b)
                 top, least, step = tops[a, begin:end], leasts[b, begin:end], steps[b, begin:end]
@@ -154,6 +158,12 @@ def _mix_buckets(tops, leasts, steps, ratios, inverses, span, filled, most, limi
     for r in range(tops.shape[1]):
         result[r] = max(result[r], mixed[0, r], mixed[1, r])
     return skipped
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _odds_ratio(largest, least):
+    """Return β of two cells, infinite beyond the range of numbers."""
+    return float(largest) / float(least)  # plain numbers overflow without a warning
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

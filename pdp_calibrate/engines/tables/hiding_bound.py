@@ -165,11 +165,11 @@ def _along(zero, one, b, e, low_t, high_t, sign):
     square = top * (b + e) - (zero + top) * b * e
     half, constant = b * e * (one - zero), zero + top - zero * (b + e)
     inside = max(half * half - square * constant, 0.0)
-    # Both zeros by the form without cancellation.
+    # Both zeros by the form without cancellation; where it divides by zero there is none.
     sum_ = -(half + math.copysign(math.sqrt(inside), half))
-    for t in (sum_ / square, constant / sum_):
-        if low_t < t < high_t:  # false for NaN
-            value = _value(t, zero, one, b, e)
+    for above, below in ((sum_, square), (constant, sum_)):
+        if below != 0.0 and low_t < above / below < high_t:
+            value = _value(above / below, zero, one, b, e)
             best = max(best, value) if sign > 0.0 else min(best, value)
     return best
 

@@ -15,6 +15,7 @@ import numba
 import numpy as np
 
 _TOGETHER = 2**15  # numbers kept for the events that go together
+_OUTSIDE = 2.0  # further from 0 than any density, or density − 1, is
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -88,8 +89,8 @@ def _sweep(masses, order, decay, loss, one, tails_only, limit, left):
         for v in range(secrets):
             counts = inverse[v, k] > 0.0 and possible > 1  # one secret alone: nothing to tell apart
             inverse[v, k] = 1.0 / inverse[v, k] if counts else 0.0
-            never[v, k] = 0.0 if counts else -np.inf
-            always[v, k] = 0.0 if counts else np.inf
+            never[v, k] = 0.0 if counts else -_OUTSIDE
+            always[v, k] = 0.0 if counts else _OUTSIDE
     for s in range(steps):
         own, atom = order[s] // atoms, order[s] % atoms
         e, lost = decay[s], loss[s]
@@ -116,7 +117,7 @@ def _sweep(masses, order, decay, loss, one, tails_only, limit, left):
     for s in range(steps - 1, -1, -1):
         if not tails_only or s == 0 or s == steps - 1:
             for k in range(events):
-                high[k], low[k] = -np.inf, np.inf
+                high[k], low[k] = -_OUTSIDE, _OUTSIDE
             for v in range(secrets):
                 here, kept, scale = side[v], left[s, v], inverse[v]
                 lowest, highest = never[v], always[v]
@@ -130,9 +131,10 @@ def _sweep(masses, order, decay, loss, one, tails_only, limit, left):
                 hits += int(high[k] > factor * low[k] + offset)
             if hits > 0:
                 for k in range(events):
-                    ratio = (high[k] - low[k]) / (one + low[k])
-                    if ratio > best and high[k] > factor * low[k] + offset:
-                        best, best_step, best_event = ratio, s, k
+                    if high[k] > factor * low[k] + offset:
+                        ratio = (high[k] - low[k]) / (one + low[k])
+                        if ratio > best:
+                            best, best_step, best_event = ratio, s, k
                 factor, offset = 1.0 + best, one * best
         own, atom = order[s] // atoms, order[s] % atoms
         e, lost = decay[s], loss[s]

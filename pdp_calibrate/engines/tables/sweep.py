@@ -46,9 +46,10 @@ def leaf_ratio(data, at, secrets, width, one):
                     least, least_at = y, v
                 if y > most:
                     most, most_at = y, v
-        ratio = (most - least) / (one + least)
-        if ratio > best and most_at != least_at:
-            best, where, for_secret, against = ratio, r, most_at, least_at
+        if most_at != least_at:
+            ratio = (most - least) / (one + least)
+            if ratio > best:
+                best, where, for_secret, against = ratio, r, most_at, least_at
     return best, where, for_secret, against
 
 
