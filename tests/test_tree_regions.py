@@ -201,6 +201,7 @@ def test_equal_branches_count_in_any_order(stay):
     assert sizes[0] < sizes[1]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("children", [1, 2])
 def test_repeats_in_a_ledger_are_bounded_by_regions(children):
     """Values that alternate cancel in the sum, which only regions see."""
@@ -218,6 +219,7 @@ def test_repeats_in_a_ledger_are_bounded_by_regions(children):
     assert ledger.history[-1].method == "birkhoff"
 
 
+@pytest.mark.compiled
 def test_ten_releases_cost_what_one_with_all_of_the_budget_costs():
     tree = regular_tree(300, 2, 0.55)
     part, rate = lower(pdp.Sum(), tree), 0.26
@@ -229,6 +231,7 @@ def test_ten_releases_cost_what_one_with_all_of_the_budget_costs():
     assert together.scales == pytest.approx([10 * alone.scale] * 10, rel=1e-3)
 
 
+@pytest.mark.compiled
 def test_large_trees_need_less_noise_than_contraction_alone_says():
     tree = regular_tree(400, 2, 0.35)
     cal = pdp.calibrate(tree, pdp.Sum(), epsilon=1.0)
