@@ -23,7 +23,7 @@ from pdp_calibrate.engines.trees.links import links_of
 from pdp_calibrate.models import MarkovTree
 from pdp_calibrate.models.base import FloatArray
 
-_LARGEST = 2**24  # numbers in the arrays of one pass
+_LARGEST = 2**22  # numbers in the arrays of one pass
 
 
 def attained(problem: Problem, tree: MarkovTree, scale: float) -> Found:
