@@ -12,8 +12,8 @@ price. Let all outputs together tell at most a about any one tuple, whatever els
 of x_b given the target averages what outputs say of each x_b, which differs by a factor of at most
 e^a; so it tells of the target no more than the contraction of a on the way from b. Prices of
 several such tuples add up where they meet, and are contracted from there on together. All that
-takes every x_b to be possible under every secret, as it is if some edge on the way has no zeros;
-where none is, b is exposed and has no price.
+takes every x_b to be possible whatever else holds, as it is if b hangs on an edge without zeros;
+if not, b is exposed and has no price.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Looks:
 
     @functools.cached_property
     def exposed(self) -> npt.NDArray[np.bool_]:
-        """Which looks reach the horizon by nothing but edges with zeros."""
+        """Which looks have an exposed tuple at the horizon."""
         return np.asarray(self._added_up(lambda branch: branch.exposed) > 0)
 
     def _added_up(self, of_branch: Callable[[Branch], FloatArray]) -> FloatArray:
@@ -142,10 +142,10 @@ class Branch:
 
     @functools.cached_property
     def exposed(self) -> FloatArray:
-        """How many tuples at the horizon each look reaches by nothing but edges with zeros."""
+        """How many exposed tuples each look has at the horizon."""
         inner = np.zeros(0) if self.inner is None else self.inner.exposed
-        here = np.concatenate([np.full(len(self.known), self.is_far), inner])
-        return here * float(math.isinf(self.diameter))
+        here = float(self.is_far and math.isinf(self.diameter))
+        return np.concatenate([np.full(len(self.known), here), inner])
 
     def prices(self, most: float) -> FloatArray:
         """Return what lies beyond the horizon may add to each look; `most` is told of any tuple."""
