@@ -252,6 +252,21 @@ def test_truncation_brackets_the_full_search(up, stay, adversaries, monkeypatch)
         assert cut.value - cut.lower <= 1e-6 * cut.value
 
 
+@pytest.mark.parametrize("adversaries", [ALL, WEAKEST, pdp.Adversaries.knowing(at_most=3)])
+@pytest.mark.parametrize(("up", "stay"), [(0.46, 0.54), (0.6, 0.45)])
+def test_short_chains_that_forget_at_once_are_cut_soundly(up, stay, adversaries, monkeypatch):
+    for scale in (0.8, 6.0):
+        full = pdp.leakage(binary(up, stay, 24), pdp.Sum(), scale=scale, adversaries=adversaries)
+        assert full.exact
+        with monkeypatch.context() as patch:
+            patch.setattr(setup, "FULL_LENGTH", 2)
+            cut = pdp.leakage(binary(up, stay, 24), pdp.Sum(), scale=scale, adversaries=adversaries)
+        assert cut.lower <= full.value
+        assert cut.value >= full.lower
+        assert cut.value - cut.lower <= 1e-6 * cut.value
+        assert cut.value != full.value  # it was cut
+
+
 @pytest.mark.parametrize("eigenvalue", [0.9, 0.5, -0.9])
 @pytest.mark.compiled
 def test_long_chains_that_mix_have_narrow_brackets(eigenvalue):

@@ -14,7 +14,7 @@ import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate.adversaries import Adversaries
-from pdp_calibrate.engines.problem import Problem
+from pdp_calibrate.engines.problem import Problem, split
 from pdp_calibrate.engines.result import Found
 from pdp_calibrate.engines.tables import search
 from pdp_calibrate.engines.tables.branches import search_branches
@@ -25,6 +25,7 @@ from pdp_calibrate.engines.tables.logspace import search_logspace
 from pdp_calibrate.engines.tables.onepass import target_bound
 from pdp_calibrate.engines.tables.setting import setting_of
 from pdp_calibrate.engines.tables.workers import Clock
+from pdp_calibrate.queries import lower
 from tests import oracle, plain_engine
 from tests.random_tables import additive_problem, binary_cells, random_problem
 
@@ -191,6 +192,25 @@ def test_pairwise_independence_is_not_enough_to_split() -> None:
         cells[first, second, first ^ second] = 0.25
     problem = additive_problem(cells, [BIT] * 3)
     assert search(problem, 1.0).value == pytest.approx(plain_engine.search(problem, 1.0).value)
+
+
+@pytest.mark.parametrize("scale", [0.05, 1.0, 40.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_sorted_mixtures_of_any_function_equal_the_oracle(seed: int, scale: float) -> None:
+    rng = np.random.default_rng(seed)
+    cells = rng.dirichlet(np.ones(24)).reshape(2, 3, 4)
+    cells[rng.random(cells.shape) < 0.2 * (seed % 2)] = 0.0
+    cells /= cells.sum()
+    answers = rng.normal(size=(2, 3, 4))
+    table = pdp.JointTable(probabilities=cells, domains=[range(2), range(3), range(4)])
+    query = pdp.Custom(function=lambda x: float(answers[x]))
+    (problem,) = split(table, lower(query, table), Adversaries.all())
+    found = search_lines(setting_of(problem, scale), 0.0, FOREVER)
+    truth, _ = oracle.worst_leakage(
+        cells, table.domains, lambda x: float(answers[x]), scale, lambda _, known: len(known) < 2
+    )
+    assert found.lower <= truth <= found.upper
+    assert found.upper == pytest.approx(truth, rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["structureless", "coupled", "zeros"])

@@ -126,6 +126,33 @@ def test_equals_brute_force_where_few_are_hidden(
     assert found.value == pytest.approx(worst, rel=1e-10)
 
 
+@pytest.mark.parametrize(
+    ("seed", "width"), [(1, 39.0), (9, 39.0), (15, 39.0), (2, 25.0), (12, 25.0), (16, 25.0)]
+)
+def test_wide_ranges_equal_the_plain_engine(
+    seed: int, width: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As far as the answers may be apart, in scales, for single precision."""
+    used = always_hidden(monkeypatch)
+    problem, _, query, _ = random_problem(seed)
+    scale = sum(map(abs, query.weights)) / width
+    found, plain = search(problem, scale), plain_engine.search(problem, scale)
+    assert found.value == pytest.approx(plain.value, rel=1e-10)
+    assert used
+
+
+@pytest.mark.parametrize("incumbent", [30.0, 1e6])
+def test_others_who_leak_more_do_not_matter(
+    incumbent: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = always_hidden(monkeypatch)
+    table = coupled(5, 0.2, 1)
+    (problem,) = split(table, lower(pdp.Sum(), table), Adversaries.all())
+    found = search(problem, 1.0, incumbent=incumbent)
+    assert used
+    assert found.lower <= plain_engine.search(problem, 1.0).value <= found.value <= 5 + 1e-9
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.compiled
 def test_stopped_early_the_bracket_holds_the_truth(seed: int) -> None:

@@ -95,8 +95,10 @@ def search_hidden(search: BranchSearch, steps: Steps, incumbent: float, error: f
     error += 2 * steps.moved
     # Whoever asks for anybody above some leakage has a good start already.
     outcome = climb(search, error) if search.clock.enough == math.inf else NOTHING
-    # Whoever is cut at the bar must stay below the incumbent, rounding included.
-    bar = max(incumbent - 2 * error, math.log(_LEAST_RATIO), outcome.lower - error)
+    # Whoever is cut at the bar must stay below the incumbent, rounding included; nobody leaks more
+    # than the furthest distance, however much others leak.
+    least = min(incumbent, setting.furthest) - 2 * error
+    bar = max(least, math.log(_LEAST_RATIO), outcome.lower - error)
     shared = np.array([math.exp(bar), math.exp(min(search.clock.enough, 700.0))])
     parts = _run(search, steps, shared)
     for part in parts:

@@ -30,7 +30,9 @@ from pdp_calibrate.engines.tables.hiding_bound import hide_in_intervals
 _MARGIN = 1e-6
 _LONG_RUN = 32  # numbers in a row from which a plain loop is the faster one
 _CHUNK = 1024  # numbers compared with one mask
-_UNIT = 2.0**50  # densities are kept times this: products of their differences never vanish
+# Densities are kept times this. They are at least e^{−40} and bars at most e^{50} (see `hiding`):
+# products of their differences neither vanish nor overflow in single precision.
+_UNIT = 2.0**24
 _BOUNDED_BITS = 9  # nodes with fewer known tuples are compared sooner than bounded
 _TRIALS, _WORTH = 64.0, 0.1  # bounds of a level that spare less than this share are given up
 
