@@ -11,9 +11,13 @@ import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate.adversaries import Knowledge
+from pdp_calibrate.contributions import Contributions
+from pdp_calibrate.engines.dual import dual_bound
+from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF
 from pdp_calibrate.engines.problem import split
 from pdp_calibrate.engines.slopes import group_slope
 from pdp_calibrate.engines.spending import Spending, spent
+from pdp_calibrate.engines.spending.families import group_of_two_values
 from pdp_calibrate.engines.tables.setting import setting_of
 from pdp_calibrate.queries import lower
 
@@ -94,3 +98,30 @@ def test_the_lower_end_of_an_unknown_group_is_below_the_upper(scale):
     found = pdp.leakage(crew, pdp.Histogram(over=[0]), scale=scale)
     assert found.lower == pytest.approx(2 / scale)
     assert found.lower <= found.value <= 2 / scale * (1 + 1e-12)
+
+
+def test_queries_that_are_multiples_of_each_other_cost_their_distance_rounded_up(monkeypatch):
+    part = lower(pdp.Sum(), PAIR)
+    spending = Spending(parts=(part, part), scales=(1.7, 1.7))
+    bounds = []
+    for distance in (0.0, 0.25):
+        monkeypatch.setattr(Spending, "merged", lambda self, moved=distance: (self, moved))
+        bounds.append(Fraction(spent(PAIR, spending, pdp.Adversaries.all()).value))
+    assert Fraction(1, 4) < bounds[1] - bounds[0] < Fraction(1, 4) + Fraction(1, 10**9)
+
+
+def test_the_unit_of_rounding_is_that_of_doubles():
+    """Every bound on rounding is a multiple of it: the next number after 1 lies two units away."""
+    assert np.nextafter(1.0, 2.0) - 1.0 == 2 * UNIT_ROUNDOFF
+    assert 1.0 + UNIT_ROUNDOFF == 1.0
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize("step", [0.1, 1.3])
+def test_counting_ones_is_the_program_on_the_table_of_a_group(size, step):
+    group = pdp.BinaryGroup(count_probabilities=np.arange(1, size + 2) / sum(range(1, size + 2)))
+    answer = Contributions.joined([lower(pdp.Sum(), group)], [1 / step])
+    (problem,) = split(group, answer, pdp.Adversaries.all())
+    (table,) = split(group.to_table(), answer, pdp.Adversaries.all())
+    found = group_of_two_values(group, step, problem.knowledge, by_count=True)
+    assert found == pytest.approx(dual_bound(table, dp_epsilon=0.0), rel=1e-7)
