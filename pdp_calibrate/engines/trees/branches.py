@@ -63,8 +63,8 @@ class Looks:
         return total
 
 
-class Branch:
-    """A tuple and all that lies behind it, seen from the neighbour it hangs on.
+class Edge:
+    """A tuple as seen from the neighbour it hangs on, whatever lies behind it.
 
     Parameters
     ----------
@@ -76,11 +76,6 @@ class Branch:
         Of the kernel, in Hilbert's metric.
     may_know, may_not
         Whether adversaries may know the tuple, and whether they may not.
-    behind
-        Further branches, equal ones side by side; None where nobody looks further.
-    at_target
-        Whether the neighbour is the target itself. To know the tuple then tells nothing, and its
-        values differ only in the secrets they rule out.
     """
 
     def __init__(
@@ -91,21 +86,48 @@ class Branch:
         *,
         may_know: bool,
         may_not: bool,
-        behind: tuple[Branch, ...] | None,
-        at_target: bool = False,
     ) -> None:
         self.kernel, self.points, self.diameter = kernel, points, diameter
-        self.may_not = may_not and behind is not None
-        self.is_far = may_not and behind is None
-        self.known: FloatArray = kernel[:, np.any(kernel > 0, axis=0)].T
-        if at_target:
-            self.known = np.unique(self.known > 0, axis=0).astype(np.float64)
-        if not (may_know or self.is_far):
-            self.known = self.known[:0]
-        self.behind: tuple[Branch, ...] = behind if behind and may_not else ()
-        self.highest: int = int(points.max()) + sum(branch.highest for branch in self.behind)
+        self.may_know, self.may_not = may_know, may_not
+        self.highest = int(points.max())
         self.log_rarest = math.log(float(kernel[kernel > 0].min()))
-        self.log_rarest += math.fsum(branch.log_rarest for branch in self.behind)
+        self.known: FloatArray = kernel[:, np.any(kernel > 0, axis=0)].T
+        """Probabilities of each value [value, value of the neighbour]."""
+        self.known_at_target: FloatArray = np.unique(self.known > 0, axis=0).astype(np.float64)
+        """The same where the neighbour is the target itself: to know the tuple then tells nothing,
+        and its values differ only in the secrets they rule out."""
+
+
+class Branch:
+    """A tuple and all that lies behind it, seen from the neighbour it hangs on.
+
+    Parameters
+    ----------
+    edge
+        The tuple and its neighbour.
+    behind
+        Further branches, equal ones side by side; None where nobody looks further.
+    at_target
+        Whether the neighbour is the target itself.
+    """
+
+    def __init__(
+        self, edge: Edge, behind: tuple[Branch, ...] | None, *, at_target: bool = False
+    ) -> None:
+        self.kernel, self.points, self.diameter = edge.kernel, edge.points, edge.diameter
+        self.may_not = edge.may_not and behind is not None
+        self.is_far = edge.may_not and behind is None
+        self.known = edge.known_at_target if at_target else edge.known
+        if not (edge.may_know or self.is_far):
+            self.known = self.known[:0]
+        self.behind: tuple[Branch, ...] = behind if behind and edge.may_not else ()
+        self.highest: int = edge.highest + sum(branch.highest for branch in self.behind)
+        self.log_rarest: float = edge.log_rarest + sum(other.log_rarest for other in self.behind)
+        self.highest_price: float = contracted(
+            edge.diameter,
+            math.inf if self.is_far else sum(other.highest_price for other in self.behind),
+        )
+        """No price of what lies beyond the horizon is higher, whatever is told of its tuples."""
         self._priced: tuple[float, FloatArray] = (-1.0, np.zeros(0))
 
     @functools.cached_property

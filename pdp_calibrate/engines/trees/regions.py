@@ -27,18 +27,19 @@ from pdp_calibrate.engines.chains.lattice import Lattice, lattice_of
 from pdp_calibrate.engines.chains.lines import widest_of
 from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF
 from pdp_calibrate.engines.problem import Problem
-from pdp_calibrate.engines.trees.branches import Branch, IntArray, Looks, combined, ways
+from pdp_calibrate.engines.trees.branches import Branch, Edge, IntArray, Looks, combined, ways
 from pdp_calibrate.engines.trees.links import links_of
 from pdp_calibrate.models import MarkovTree
 from pdp_calibrate.models.base import FloatArray
 
-_Edge = tuple[int, int]  # (outer end, inner end)
+_Ends = tuple[int, int]  # (outer tuple, its neighbour on the way to a target)
 _NUMBERS = 4e6  # probabilities that all looks together may have
 _EDGES = 1e6  # pairs of neighbouring edges that may be gone through
 _FURTHEST = 100  # steps from a target
 _LARGEST = 200  # tuples of a region for which a lattice is made
 _STEPS = 512  # of a sum whose contributions must be rounded to a lattice
 _DEEPEST = 600.0  # logarithms up to here are far from underflow, products included
+_NEGLIGIBLE = 1e-12  # nats for which nobody looks further
 _WORTHWHILE = 0.99  # of a bound: from here on another round
 _SMALLEST = 1e-280  # probabilities below this may have lost digits to underflow
 
@@ -121,16 +122,6 @@ class _Surroundings(NamedTuple):
     branches: tuple[Branch, ...]
 
 
-class _Shape(NamedTuple):
-    """An edge and its outer end; see `Branch`."""
-
-    kernel: FloatArray
-    points: IntArray
-    diameter: float
-    may_know: bool
-    may_not: bool
-
-
 class Regions:
     """All regions of a tree, prepared for noise of any scale.
 
@@ -148,8 +139,8 @@ class Regions:
         self.tree, self.knowledge, self.links = tree, knowledge, links_of(tree)
         self.points = [row[: len(domain)] for row, domain in zip(points, tree.domains, strict=True)]
         self._states, self._highest_point = max(map(len, tree.domains)), int(points.max())
-        self._shapes: dict[object, tuple[int, _Shape]] = {}
-        self._interned: dict[tuple[int, tuple[Branch, ...] | None, bool], Branch] = {}
+        self._edges: dict[object, Edge] = {}
+        self._interned: dict[tuple[Edge, tuple[Branch, ...] | None, bool], Branch] = {}
         self._serials: dict[Branch, int] = {}
         self._looks: dict[_Surroundings, Looks] = {}
         self.around: dict[int, _Surroundings] = self._as_far_as_affordable()
@@ -204,16 +195,16 @@ class Regions:
             for nearer, near in enumerate(neighbours)
             for place in near
         }
-        shapes = {edge: self._shape(*edge) for edge in behind}
-        beyond: dict[_Edge, Branch] | None = None
+        edges = {ends: self._edge(*ends) for ends in behind}
+        beyond: dict[_Ends, Branch] | None = None
 
-        def branch(edge: _Edge, *, at_target: bool) -> Branch:
+        def branch(ends: _Ends, *, at_target: bool) -> Branch:
             further: tuple[Branch, ...] | None = None
             if beyond is not None:
-                further = self._side_by_side([beyond[other] for other in behind[edge]])
-            elif not behind[edge]:
+                further = self._side_by_side([beyond[other] for other in behind[ends]])
+            elif not behind[ends]:
                 further = ()
-            return self._interned_branch(shapes[edge], further, at_target=at_target)
+            return self._branch(edges[ends], further, at_target=at_target)
 
         for _ in range(min(_FURTHEST, int(_EDGES // max(1, pairs)))):
             around = {
@@ -226,34 +217,32 @@ class Regions:
                 )
                 for target in targets
             }
-            if sum(map(self._numbers, set(around.values()))) > _NUMBERS or around == found:
+            views = set(around.values())
+            if around == found or sum(map(self._numbers, views)) > _NUMBERS:
                 break
             found = around
-            beyond = {edge: branch(edge, at_target=False) for edge in behind}
+            prices = (sum(branch.highest_price for branch in view.branches) for view in views)
+            if max(prices, default=0.0) <= _NEGLIGIBLE:
+                break
+            beyond = {ends: branch(ends, at_target=False) for ends in behind}
         return found
 
-    def _shape(self, place: int, nearer: int) -> int:
-        """Return the number of what one edge and its outer end look like; equal ones share it."""
+    def _edge(self, place: int, nearer: int) -> Edge:
+        """Return the edge from `nearer` to a tuple, one object for all that are equal."""
         knowledge, known = self.knowledge, self.knowledge.known
-        shape = _Shape(
-            kernel=self.links.kernel(place, nearer),
-            points=self.points[place],
-            diameter=self.links.diameter(place, nearer),
-            may_know=knowledge.most > 0 if known is None else place in known,
-            may_not=knowledge.fewest < knowledge.total - 1 if known is None else place not in known,
-        )
-        key = shape.kernel.tobytes(), shape.points.tobytes(), *shape[2:]
-        if key not in self._shapes:
-            self._shapes[key] = len(self._shapes), shape
-        return self._shapes[key][0]
+        kernel, points = self.links.kernel(place, nearer), self.points[place]
+        diameter = self.links.diameter(place, nearer)
+        may_know = knowledge.most > 0 if known is None else place in known
+        may_not = knowledge.fewest < knowledge.total - 1 if known is None else place not in known
+        key = kernel.tobytes(), points.tobytes(), diameter, may_know, may_not
+        if key not in self._edges:
+            self._edges[key] = Edge(kernel, points, diameter, may_know=may_know, may_not=may_not)
+        return self._edges[key]
 
-    def _interned_branch(
-        self, shape: int, behind: tuple[Branch, ...] | None, *, at_target: bool
-    ) -> Branch:
-        key = shape, behind, at_target
+    def _branch(self, edge: Edge, behind: tuple[Branch, ...] | None, *, at_target: bool) -> Branch:
+        key = edge, behind, at_target
         if key not in self._interned:
-            found = list(self._shapes.values())[shape][1]
-            branch = Branch(**found._asdict(), behind=behind, at_target=at_target)
+            branch = Branch(edge, behind, at_target=at_target)
             self._interned[key] = branch
             self._serials[branch] = len(self._serials)
         return self._interned[key]
