@@ -178,7 +178,8 @@ class Regions:
         per_tuple = 5 * self._states + 8 + 2 * self.links.drift
         merging = (2 + np.log2(seen)) * self._highest_point
         units = 4 * UNIT_ROUNDOFF * seen * (per_tuple + merging)
-        prices = prices + moved * seen
+        # A price is a sum with a term per tuple at most; contraction does not enlarge its rounding.
+        prices = prices * (1 + 4 * UNIT_ROUNDOFF * seen) + moved * seen
         tiny = 1e-310 * math.exp(deepest)
         told = float(widest_of(looks.laws, looks.laws.sum(axis=2), prices, step, units, tiny))
         return max(0.0, told) * ROUND_UP
