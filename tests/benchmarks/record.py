@@ -1,0 +1,214 @@
+"""What the library answers, one line per question, to compare before and after a change.
+
+    python -m tests.benchmarks.record before.txt
+    python -m tests.benchmarks.record after.txt
+    python -m tests.benchmarks.record before.txt after.txt
+
+The first two write every answer with all its digits; the third lists the lines that differ and by
+how much. Only public names are used, so both versions of the library can run it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import pdp_calibrate as pdp
+
+SEEDS = range(4)
+SCALES = (0.3, 2.0)
+
+
+def law(rng: np.random.Generator, *shape: int) -> Any:
+    """Cells of a random table, some of them zero for odd draws."""
+    cells = rng.dirichlet(np.ones(int(np.prod(shape))))
+    if rng.random() < 0.3:
+        cells[rng.integers(len(cells))] = 0
+    return (cells / cells.sum()).reshape(shape)
+
+
+def discrete(rng: np.random.Generator) -> Iterator[tuple[str, Any]]:
+    """One model of every discrete family."""
+    pair = pdp.JointTable(probabilities=law(rng, 2, 2), domains=[[0, 1]] * 2)
+    table = pdp.JointTable(probabilities=law(rng, 2, 3, 2), domains=[[0, 1], [-1, 0, 2], [0, 1]])
+    yield "table", table
+    yield (
+        "binary table",
+        pdp.JointTable(probabilities=law(rng, *(2,) * 5), domains=[[0, 1]] * 5),
+    )
+    transition = rng.dirichlet(np.ones(2), size=2)
+    yield "chain", pdp.MarkovChain(transition=transition, length=9, states=[0, 1])
+    three = rng.dirichlet(np.ones(3), size=3)
+    yield (
+        "chain of three states",
+        pdp.MarkovChain(transition=three, length=5, states=[0, 1, 2], initial=[0.2, 0.3, 0.5]),
+    )
+    yield "long chain", pdp.MarkovChain(transition=transition, length=60, states=[0, 1])
+    tables = [rng.dirichlet(np.ones(2)), *(rng.dirichlet(np.ones(2), size=2) for _ in range(4))]
+    yield (
+        "tree",
+        pdp.MarkovTree(domains=[[0, 1]] * 5, parents=[None, 0, 0, 1, 1], tables=tables),
+    )
+    yield "mixing chain", pdp.MixingChain(length=12, states=[0, 1], diameter=rng.uniform(0.2, 4))
+    yield "group", pdp.BinaryGroup(count_probabilities=rng.dirichlet(np.ones(6)))
+    yield (
+        "categories",
+        pdp.CategoryGroup(
+            size=3, categories=[0, 1, 3], count_probabilities=rng.dirichlet(np.ones(10))
+        ),
+    )
+    yield "ball", pdp.ConditionalBall(center=pair, radius=rng.uniform(0, 0.4))
+    counts = rng.multinomial(500, pair.probabilities.ravel()).reshape(2, 2)
+    yield "sample", pdp.SampledTable(counts=counts, domains=[[0, 1]] * 2, confidence=0.9)
+    yield "unknown", pdp.Unknown(size=4, domain=[0, 1, 4])
+    yield "blocks", pdp.Blocks(models=[pair, table], counts=[3, 1])
+    other = pdp.JointTable(probabilities=law(rng, 2, 2), domains=[[0, 1]] * 2)
+    yield "set", pdp.ModelSet(models=[pair, other])
+
+
+def gaussian(rng: np.random.Generator) -> Iterator[tuple[str, Any]]:
+    """One model of every Gaussian family."""
+    factors = rng.normal(size=(6, 3))
+    bounds = [(0.0, float(high)) for high in rng.uniform(0.1, 5, size=6)]
+    dense = pdp.Gaussian(covariance=factors @ factors.T + np.eye(6), bounds=bounds)
+    yield "gaussian", dense
+    yield "loewner", pdp.LoewnerBall(center=dense, radius=rng.uniform(0, 0.6))
+    yield "sampled gaussian", pdp.SampledGaussian(center=dense, rows=300)
+    yield "gaussian group", pdp.GaussianGroup(size=5, correlation=(-0.1, 0.4), bounds=(0, 3))
+    yield (
+        "gaussian series",
+        pdp.GaussianSeries(length=12, correlation=rng.uniform(-0.9, 0.9), bounds=(0, 2)),
+    )
+    yield "interval", pdp.Unknown(size=3, bounds=(0, 10))
+
+
+def adversaries(model: Any) -> dict[str, pdp.Adversaries]:
+    """Every kind of set that this model admits."""
+    first, second = model.names[:2]
+    return {
+        "all": pdp.Adversaries.all(),
+        "weakest": pdp.Adversaries.weakest(),
+        "strongest": pdp.Adversaries.strongest(),
+        "knowing": pdp.Adversaries.knowing(at_most=1),
+        "exactly": pdp.Adversaries.exactly(first, known=[second]),
+    }
+
+
+def discrete_queries(model: Any) -> dict[str, Any]:
+    """One query of every kind."""
+    names = model.names
+    return {
+        "sum": pdp.Sum(),
+        "mean": pdp.Mean(),
+        "linear": pdp.Linear(weights={names[0]: 1.5, names[1]: -0.7}),
+        "count": pdp.Count(values={1}),
+        "histogram": pdp.Histogram(),
+        "custom": pdp.Custom(function=max),
+        "list": [pdp.Sum(), pdp.Count(values={0})],
+        "twice": [pdp.Sum(), pdp.Sum()],
+    }
+
+
+def gaussian_queries(model: Any) -> dict[str, Any]:
+    """The same for real values."""
+    names = model.names
+    return {
+        "sum": pdp.Sum(),
+        "clamped": pdp.Mean(clamp=True),
+        "linear": pdp.Linear(weights={names[0]: 1.5, names[1]: -0.7}),
+        "list": [pdp.Sum(), pdp.Sum(over=[names[0]])],
+    }
+
+
+def answers(model: Any, queries: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Every question about one model: what was asked, and the answer with all digits."""
+    for (who, attackers), (what, query) in itertools.product(
+        adversaries(model).items(), queries.items()
+    ):
+        if who not in {"all", "weakest"} and what not in {"sum", "histogram", "clamped"}:
+            continue
+        for scale in SCALES if who == "all" else (1.0,):
+            scales = scale if not isinstance(query, list) else [scale, 2 * scale]
+            yield (
+                f"leakage {what} {who} {scale}",
+                asked(
+                    lambda q=query, s=scales, a=attackers: ends(
+                        pdp.leakage(model, q, scale=s, adversaries=a)
+                    )
+                ),
+            )
+        if who in {"all", "knowing"}:
+            yield (
+                f"calibrate {what} {who}",
+                asked(
+                    lambda q=query, a=attackers: scales_of(pdp.calibrate(model, q, adversaries=a))
+                ),
+            )
+    yield "black box", asked(lambda: repr(pdp.black_box_leakage(model, epsilon=0.3).value))
+    yield "budget", asked(lambda: repr(pdp.dp_budget(model, epsilon=1.0)))
+    yield "baselines", asked(lambda: repr(pdp.calibrate(model, pdp.Sum()).baselines))
+    yield "ledger", asked(lambda: repr(spent(model)))
+
+
+def asked(question: Any) -> str:
+    """The answer, or the name of the error."""
+    try:
+        return str(question())
+    except pdp.PdpError as error:
+        return type(error).__name__
+
+
+def ends(leak: Any) -> str:
+    """Both ends of a bracket."""
+    return f"{leak.value!r} {leak.lower!r}"
+
+
+def scales_of(calibration: Any) -> str:
+    """The scale of a calibration, or one per query."""
+    scales = getattr(calibration, "scales", None)
+    return repr(calibration.scale if scales is None else list(scales)).strip("[]")
+
+
+def spent(model: Any) -> list[float]:
+    """A ledger's account after two outside mechanisms."""
+    ledger = pdp.Ledger(model, epsilon=9.0)
+    return [ledger.charge(0.2), ledger.would_spend(pdp.Sum(), epsilon=0.5), ledger.charge(0.1)]
+
+
+def record(path: Path) -> None:
+    """Write every answer down."""
+    warnings.simplefilter("ignore")
+    lines: list[str] = []
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        families = [
+            *((name, model, discrete_queries(model)) for name, model in discrete(rng)),
+            *((name, model, gaussian_queries(model)) for name, model in gaussian(rng)),
+        ]
+        for name, model, queries in families:
+            lines += [f"{seed} {name} | {what} | {a}" for what, a in answers(model, queries)]
+            path.write_text("\n".join(lines) + "\n")
+    print(f"{len(lines)} lines")
+
+
+def compare(before: Path, after: Path) -> None:
+    """List what differs, by how much."""
+    old, new = (
+        dict(line.rsplit(" | ", 1) for line in path.read_text().splitlines())
+        for path in (before, after)
+    )
+    differing = [key for key in old | new if old.get(key) != new.get(key)]
+    for key in differing:
+        print(f"{key} | {old.get(key)} | {new.get(key)}")
+    print(f"{len(old)} lines before, {len(new)} after, {len(differing)} differ")
+
+
+if __name__ == "__main__":
+    paths = [Path(argument) for argument in sys.argv[1:]]
+    record(*paths) if len(paths) == 1 else compare(*paths)
