@@ -68,8 +68,11 @@ class Leaf:
 def leaf_bound(leaf: Leaf, deadline: float) -> Bound:
     """Return the smallest of the bounds that hold for one block; cheap ones first."""
     found = Bound(value=math.inf, method="group")
+    cost = leaf.problem.contributions.rounding
     for method, bound in _BOUNDS:
         value = bound(leaf, deadline)
+        if value is not None and method not in ("exact", "shift") and cost:  # those charge it
+            value = (value + cost) * ROUND_UP
         if value is not None:
             found = Bound(value=value, method=method).or_better(found)
         if value is not None and method in ("exact", "shift"):
