@@ -278,7 +278,7 @@ def _view(problem: Problem, target: int, unknown: tuple[int, ...], dp_epsilon: f
     laws = masses / np.where(possible, totals, 1.0)[..., np.newaxis]
     answers = problem.contributions.in_every_cell()
     answers = answers.transpose(*order, len(axes)).reshape(*masses.shape, -1)
-    indices = np.indices(sizes).reshape(len(sizes), -1)
+    indices = np.indices(sizes).reshape(len(sizes), cells)
     differ = (indices[:, :, np.newaxis] != indices[:, np.newaxis]).sum(axis=0)
     return _View(
         laws=laws,

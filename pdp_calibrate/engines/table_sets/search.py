@@ -57,9 +57,7 @@ def search(
             "Custom has no bound on a set of tables; ask Sum, Mean, Linear, Count or Histogram, or"
             " use a ModelSet of joint tables."
         )
-    return search_varying(
-        problem, lambda varying: _search_set(varying, scale, incumbent, deadline)
-    )
+    return search_varying(problem, lambda varying: _search_set(varying, scale, incumbent, deadline))
 
 
 def _search_set(problem: Problem, scale: float, incumbent: float, deadline: float) -> Found:
