@@ -5,6 +5,7 @@ import itertools
 import math
 import sys
 
+import numba
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +13,12 @@ import pytest
 import pdp_calibrate as pdp
 from pdp_calibrate.engines import tables, trees
 from pdp_calibrate.engines.problem import split
+from pdp_calibrate.engines.tables.branch import branches_of, filled
+from pdp_calibrate.engines.tables.branches import prepared, search_branches
+from pdp_calibrate.engines.tables.grid import grid_of
+from pdp_calibrate.engines.tables.nodes import add_slices
+from pdp_calibrate.engines.tables.setting import setting_of
+from pdp_calibrate.engines.tables.workers import Clock
 from pdp_calibrate.queries import lower
 from tests import oracle
 from tests.random_models import adversary_kinds
@@ -174,6 +181,26 @@ def test_three_constant_columns_overflow_nothing(order):
     leak = pdp.leakage(table, pdp.Sum(), scale=0.5, adversaries=KNOWING(at_most=1))
     assert leak.value == pytest.approx(3.0953343, abs=5e-8)
     assert leak.exact
+
+
+def test_the_tree_allocates_what_it_writes_whatever_the_sizes():
+    sizes, cells = HEAP
+    table = pdp.JointTable(probabilities=cells.reshape(sizes), domains=[range(n) for n in sizes])
+    (problem,) = split(table, lower(pdp.Sum(), table), KNOWING(at_most=1))
+    setting = setting_of(problem, 0.5)  # the search itself, with no tuple left out
+    grid, clock = grid_of(setting), Clock(math.inf)
+    shared, _ = prepared(setting, grid, 0.0, clock)
+    for branch in branches_of(shared, 3):
+        shared.rooms.__dict__.clear()
+        levels = [math.prod(sizes[p] for p in branch.opened[k:]) for k in range(6)]
+        assert len(filled(shared, branch)) == sum(levels) * 2 * (len(shared.outputs) + 1)
+    assert search_branches(setting, grid, 0.0, clock).upper == pytest.approx(3.0953343, abs=5e-8)
+
+
+@pytest.mark.skipif(not numba.config.BOUNDSCHECK, reason="needs NUMBA_BOUNDSCHECK=1")
+def test_every_index_of_compiled_code_is_checked():
+    with pytest.raises(IndexError):
+        add_slices(np.zeros(5), 0, 2, 2, 4)
 
 
 def test_one_constant_column_among_independent_ones():
