@@ -29,6 +29,7 @@ from pdp_calibrate.models.conditionals import Law, joint_law
 from pdp_calibrate.models.laws import check_probabilities
 
 MAXIMAL_CELLS = 2**22
+MAXIMAL_TUPLES = 63  # an array has at most 64 axes, and answers need one for their coordinates
 STORED_CELLS = 10**4  # larger tables go into JSON as a digest only
 LOG_SMALLEST = math.log(np.finfo(np.float64).tiny) + 1  # rarer cells might underflow
 
@@ -181,7 +182,12 @@ class JointTable(Model):
 
 
 def refuse_too_many_cells(sizes: Sequence[int]) -> None:
-    """Raise before a table larger than 2²² cells is built."""
+    """Raise before a table of more than 2²² cells, or of more than 63 tuples, is built."""
+    if len(sizes) > MAXIMAL_TUPLES and min(sizes) == 1:
+        raise ModelError(
+            f"a joint table may have at most {MAXIMAL_TUPLES} tuples, got {len(sizes)}. Leave out"
+            " those that can hold one value only."
+        )
     cells = math.prod(sizes)
     if cells > MAXIMAL_CELLS:
         raise ModelError(

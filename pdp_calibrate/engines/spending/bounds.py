@@ -244,7 +244,7 @@ def is_searchable(leaf: Problem) -> bool:
         return False  # what there is of it is Birkhoff's bound, taken anyway
     if leaf.contributions.coordinates == 1 or not isinstance(leaf.model, _TABLES):
         return leaf.contributions.coordinates == 1 or type(leaf.model).__name__ == "Unknown"
-    sizes = tuple(len(domain) for domain in leaf.model.domains)
+    sizes = tuple(len(domain) for domain in leaf.model.domains if len(domain) > 1)
     if math.prod(sizes) > 2**12:
         return False
     answers = leaf.contributions.in_every_cell().reshape(-1, leaf.contributions.coordinates)
