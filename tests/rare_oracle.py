@@ -28,9 +28,7 @@ def stationary(transition: Rows) -> list[Fraction]:
     """Solve π = πP exactly, by elimination on fractions."""
     rows = [exact(row) for row in transition]
     size = len(rows)
-    system = [
-        [rows[v][w] - (v == w) for v in range(size)] + [Fraction(0)] for w in range(size - 1)
-    ]
+    system = [[rows[v][w] - (v == w) for v in range(size)] + [Fraction(0)] for w in range(size - 1)]
     system.append([Fraction(1)] * (size + 1))
     for column in range(size):
         pivot = next(k for k in range(column, size) if system[k][column] != 0)
@@ -101,7 +99,7 @@ def worst_leakage(
     joint: Joint,
     values: Sequence[Sequence[float]],
     scale: float,
-    admits: Admits = lambda target, known: True,
+    admits: Admits = lambda _target, _known: True,
 ) -> float:
     """Return the largest leakage of Σ_j values[j][x_j] with Laplace noise, over the admitted."""
     with mpmath.workdps(_DIGITS):
