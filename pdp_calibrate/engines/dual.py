@@ -159,7 +159,8 @@ class _Views:
             return _closed_form(view, list(view.pairs()))
         bounds = self.peeled[case]
         bounds = bounds.reshape(-1, *bounds.shape[-2:])
-        return np.asarray(bounds[tuple(np.array(list(self.view(case).pairs())).reshape(-1, 3).T)])
+        pairs = np.array(list(self.view(case).pairs()), dtype=np.intp)  # there may be none
+        return np.asarray(bounds[tuple(pairs.reshape(-1, 3).T)])
 
 
 def _strongest(problem: Problem, dp_epsilon: float) -> float:

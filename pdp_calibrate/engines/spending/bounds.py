@@ -20,7 +20,7 @@ from pdp_calibrate.engines.spending.families import LARGEST_GROUP, chain_bound, 
 from pdp_calibrate.engines.spending.total import ROUND_UP
 from pdp_calibrate.engines.trees.contraction import tree_bounds
 from pdp_calibrate.engines.trees.regions import region_bounds
-from pdp_calibrate.errors import UnsupportedQueryError
+from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 from pdp_calibrate.models import (
     BinaryGroup,
     ConditionalBall,
@@ -215,14 +215,20 @@ _BOUNDS: tuple[tuple[str, Callable[[Leaf, float], float | None]], ...] = (
 
 
 def _as_table(leaf: Problem) -> Problem | None:
-    """Return the same problem about a joint table, where there is one of reasonable size."""
+    """Return the same problem about a joint table, where there is one of reasonable size.
+
+    None also where a cell would be too rare for a float; other bounds hold there.
+    """
     if isinstance(leaf.model, JointTable):
         return leaf
     written = getattr(leaf.model, "to_table", None)
     cells = math.prod(len(domain) for domain in leaf.model.domains[:16])
     if written is None or len(leaf.model.names) > 10 or cells > _WRITTEN_OUT:
         return None
-    return dataclasses.replace(leaf, model=written())
+    try:
+        return dataclasses.replace(leaf, model=written())
+    except ModelError:
+        return None
 
 
 def _moved_tuples(leaf: Problem) -> int:

@@ -13,7 +13,7 @@ from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF
 from pdp_calibrate.engines.problem import Problem
 from pdp_calibrate.engines.result import Found
 from pdp_calibrate.engines.table_sets.balls import ANY_LAW, Balls, balls_of, center_of
-from pdp_calibrate.engines.table_sets.kernels import worst_pair
+from pdp_calibrate.engines.table_sets.kernels import LOST, worst_pair
 from pdp_calibrate.engines.table_sets.members import found_by
 from pdp_calibrate.engines.table_sets.reachable import (
     MOST_OUTPUTS,
@@ -132,7 +132,9 @@ def _judge(around: _Search, target: int, unknown: tuple[int, ...], bound: float)
             if around.clock.is_over:
                 return Outcome(upper=bound, lower=0.0, attack=None)
             laws, radii = balls.laws[start : start + block], wider[start : start + block]
-            gain, event, output, *secrets = worst_pair(laws, radii, order, distances, near)
+            gain, event, output, *secrets = worst_pair(
+                laws, radii, order, distances, near, LOST, 0.0
+            )
             if gain > best[0]:
                 best = (gain, start + event, begin + output, *secrets)
     gain, event, output, first, second = best
@@ -159,7 +161,8 @@ def _attained(
     radii = balls.radii[event : event + 1]
     narrower = np.where(radii < 1, radii * (1 - 8 * rounding), ANY_LAW)
     order, distances = by_distance(output[np.newaxis], own, values)
-    gain = worst_pair(balls.laws[event : event + 1], narrower, order, distances, near)[0]
+    laws = balls.laws[event : event + 1]
+    gain = worst_pair(laws, narrower, order, distances, near, 0.0, LOST)[0]
     return float(gain)
 
 
