@@ -146,11 +146,13 @@ class Knowledge:
     """Most positions known."""
     known: frozenset[int] | None = None
     """The exact positions known, where one adversary was named."""
+    incomplete: bool = False
+    """Whether nobody knows every other tuple of the model, of which these are only a part."""
 
     @property
     def admits_strongest(self) -> bool:
         """Whether someone in the set knows everyone but the target."""
-        return self.most == self.total - 1
+        return self.most == self.total - 1 and not self.incomplete
 
     def unknown_sets(self, target: int) -> Iterator[tuple[int, ...]]:
         """Yield every admitted set of unknown tuples, neither target nor known, largest first."""

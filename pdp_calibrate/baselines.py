@@ -97,12 +97,27 @@ def quantile_distance(
     """Return W∞ of two laws on the line: their largest difference of quantiles.
 
     W∞ jumps where two levels of the distribution functions meet, so levels closer than the
-    rounding of their sums count as one; masses lighter than that (1e-15) are not seen.
+    rounding of their sums count as one. They are summed from either end, where they may be as small
+    as any float; between, whatever one law holds must move as far as the other's nearest atom.
     """
+    one, other = atoms[law > 0], other_atoms[other_law > 0]
+    apart = np.abs(one[:, np.newaxis] - other)
+    furthest = max(float(apart.min(axis=1).max()), float(apart.min(axis=0).max()))
+    for sign in (1, -1):
+        distance = _from_one_end(sign * atoms, law, sign * other_atoms, other_law)
+        furthest = max(furthest, distance)
+    return furthest
+
+
+def _from_one_end(
+    atoms: FloatArray, law: FloatArray, other_atoms: FloatArray, other_law: FloatArray
+) -> float:
+    """Return the largest difference of quantiles, their levels summed from the smallest atom."""
     order, other_order = np.argsort(atoms), np.argsort(other_atoms)
     levels, other_levels = np.cumsum(law[order]), np.cumsum(other_law[other_order])
     steps = np.sort(np.concatenate([[0.0], levels[:-1], other_levels[:-1], [1.0]]))
-    apart = np.diff(steps) > 8 * UNIT_ROUNDOFF * (len(levels) + len(other_levels))
+    rounding = 8 * UNIT_ROUNDOFF * (len(levels) + len(other_levels))
+    apart = np.diff(steps) > rounding * steps[1:]
     between = ((steps[1:] + steps[:-1]) / 2)[apart]
     here = atoms[order][np.searchsorted(levels[:-1], between)]
     there = other_atoms[other_order][np.searchsorted(other_levels[:-1], between)]

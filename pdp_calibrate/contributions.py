@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -12,6 +14,8 @@ from pdp_calibrate.errors import QueryError
 from pdp_calibrate.models.base import FloatArray, read_only
 
 LARGEST_INTEGER = 2.0**53  # up to here every whole number is a float
+_UNIT_ROUNDOFF = 2.0**-53
+_MANY_POINTS = 4096  # from here on the L1 diameter is found coordinate sign by sign
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +37,9 @@ class Contributions:
     """Whether some tuple takes any value between the two ends that `values` holds."""
     clamped: bool = False
     """Whether values outside the domain are moved to its nearest end before they are added."""
+    roundings: tuple[float, ...] = ()
+    """`roundings[j]`: how far `values[j]`, being floats, may be from the difference of what two
+    values of tuple j add exactly; one number for a table. Empty where nothing was rounded."""
 
     @classmethod
     def additive(
@@ -42,6 +49,7 @@ class Contributions:
         weights: Sequence[float] | None = None,
         real: bool = False,
         clamped: bool = False,
+        roundings: Sequence[float] = (),
     ) -> Contributions:
         """Wrap one array per tuple: one number per value, or a row of numbers."""
         factors = None if weights is None else tuple(np.array([weight]) for weight in weights)
@@ -55,6 +63,7 @@ class Contributions:
             weights=factors,
             real=real,
             clamped=clamped,
+            roundings=tuple(roundings) if any(roundings) else (),
         )
 
     @classmethod
@@ -68,16 +77,33 @@ class Contributions:
         if len({part.clamped for part in parts}) > 1:
             raise QueryError("queries released together must all clamp, or none of them.")
         if any(part.table is not None for part in parts):
-            tables = [part.in_every_cell() / unit for part, unit in zip(parts, units, strict=True)]
-            return cls(values=(), table=read_only(np.concatenate(tables, axis=-1)))
-        values = zip(*(part.values for part in parts), strict=True)
+            tables = [part.in_every_cell() for part in parts]
+            errors = [
+                (part.rounding + part._addition_error) / unit
+                for part, unit in zip(parts, units, strict=True)
+            ]
+            error = _up(sum(errors) + _division_error(tables, units))
+            return cls(values=(), table=_stacked(tables, units), roundings=(error,))
+        values = list(zip(*(part.values for part in parts), strict=True))
         weights = None
         if all(part.weights is not None for part in parts):
             columns = zip(*(part.weights or () for part in parts), strict=True)
             weights = tuple(_stacked(column, units) for column in columns)
         stacked = tuple(_stacked(column, units) for column in values)
-        real = any(part.real for part in parts)
-        return cls(values=stacked, weights=weights, real=real, clamped=parts[0].clamped)
+        roundings = tuple(
+            _up(
+                sum(p.roundings[j] / unit for p, unit in zip(parts, units, strict=True) if p.roundings)
+                + _division_error(column, units)
+            )
+            for j, column in enumerate(values)
+        )
+        return cls(
+            values=stacked,
+            weights=weights,
+            real=any(part.real for part in parts),
+            clamped=parts[0].clamped,
+            roundings=roundings,
+        )
 
     def in_every_cell(self) -> FloatArray:
         """Write the answer out for every cell of the joint table."""
@@ -89,6 +115,13 @@ class Contributions:
             shape[axis] = len(array)
             total = total + array.reshape(*shape, -1)
         return total
+
+    @property
+    def _addition_error(self) -> float:
+        """What rounding the sums of `in_every_cell` may do to the difference of two cells."""
+        if self.table is not None or self.is_integer:
+            return 0.0
+        return 2 * len(self.values) * self.coordinates * _UNIT_ROUNDOFF * self.magnitude
 
     @functools.cached_property
     def moves(self) -> FloatArray | None:
@@ -142,25 +175,48 @@ class Contributions:
             raise QueryError("only an additive query splits over independent blocks.")
         weights = self.weights and tuple(self.weights[position] for position in positions)
         values = tuple(self.values[position] for position in positions)
-        return replace(self, values=values, weights=weights)
+        roundings = tuple(self.roundings[position] for position in positions if self.roundings)
+        return replace(self, values=values, weights=weights, roundings=roundings)
+
+    @functools.cached_property
+    def rounding(self) -> float:
+        """How far the difference of two answers may be from that of exact contributions.
+
+        Answers moved by as much leak at most rounding/λ more: half of it for either secret.
+        """
+        return _up(math.fsum(self.roundings)) if self.roundings else 0.0
 
     def tuple_ranges(self) -> FloatArray:
         """Largest L1 change of the answer when tuple j alone changes (LS_j), for each j."""
+        return self._ranges
+
+    def exact_ranges(self) -> FloatArray:
+        """Return bounds on LS_j of exact contributions, before they were rounded to floats."""
+        if not self.roundings:
+            return self._ranges
+        return np.asarray((self._ranges + np.array(self.roundings)) * (1 + 4 * _UNIT_ROUNDOFF))
+
+    @functools.cached_property
+    def _ranges(self) -> FloatArray:
         if self.table is None:
             ranges = {id(array): diameter(array) for array in self._different}
-            return np.array([ranges[id(array)] for array in self.values])
-        return np.array(
-            [
-                max(map(diameter, np.moveaxis(self.table, axis, -2).reshape(-1, size, width)))
-                for width in self.table.shape[-1:]
-                for axis, size in enumerate(self.sizes)
-            ]
+            return read_only(np.array([ranges[id(array)] for array in self.values]))
+        table = self.table
+        return read_only(
+            np.array(
+                [_widest(np.moveaxis(table, axis, -2)) for axis in range(len(self.sizes))]
+            )
         )
 
     def total_range(self) -> float:
         """Largest L1 change of the answer when every tuple changes: the group sensitivity."""
+        return self._whole_range
+
+    @functools.cached_property
+    def _whole_range(self) -> float:
         if self.table is None:
-            return float(self.tuple_ranges().sum())
+            finite = math.isfinite(self._ranges.sum())
+            return math.fsum(self._ranges) if finite else math.inf
         return diameter(self.table.reshape(-1, self.table.shape[-1]))
 
 
@@ -173,8 +229,38 @@ def _stacked(columns: Sequence[FloatArray], units: Sequence[float]) -> FloatArra
     return read_only(np.concatenate(divided, axis=-1))
 
 
+def _division_error(columns: Sequence[FloatArray], units: Sequence[float]) -> float:
+    """Bound what rounded quotients do to differences; powers of two divide exactly."""
+    return sum(
+        2 * _UNIT_ROUNDOFF * float(np.abs(column).max(axis=tuple(range(column.ndim - 1))).sum()) / u
+        for column, u in zip(columns, units, strict=True)
+        if math.frexp(u)[0] != 0.5  # noqa: PLR2004
+    )
+
+
+def _up(bound: float) -> float:
+    """Round a sum of a few bounds up; nothing stays nothing."""
+    return math.nextafter(bound * (1 + 16 * _UNIT_ROUNDOFF), math.inf) if bound else 0.0
+
+
+def _widest(lines: FloatArray) -> float:
+    """Largest L1 distance within any of the lines, shape (…, points, coordinates)."""
+    if lines.shape[-1] == 1:
+        return float((lines.max(axis=-2) - lines.min(axis=-2)).max())
+    return max(
+        float(np.abs(lines - lines[..., place : place + 1, :]).sum(axis=-1).max())
+        for place in range(lines.shape[-2])
+    )
+
+
 def diameter(points: FloatArray) -> float:
-    """Largest L1 distance between two rows."""
-    if points.shape[-1] == 1:
+    """Largest L1 distance between two rows; of many rows, rounded up."""
+    width = points.shape[-1]
+    if width == 1:
         return float(points.max() - points.min())
+    if len(points) > max(_MANY_POINTS, 2**width):
+        moved = points - points.min(axis=0)
+        signs = itertools.product([1.0], *[[1.0, -1.0]] * (width - 1))
+        widest = max(float(np.ptp(moved @ np.array(pattern))) for pattern in signs)
+        return widest * (1 + 4 * width**2 * _UNIT_ROUNDOFF)
     return float(max(np.abs(points - point).sum(axis=-1).max() for point in points))

@@ -12,6 +12,7 @@ from pdp_calibrate.engines.chains.mixing import birkhoff_bounds, contracted, dia
 from pdp_calibrate.engines.monotone import smallest_scale
 from pdp_calibrate.models import Model
 from tests import oracle
+from tests.marks import bounds_checked
 from tests.random_models import adversary_kinds
 from tests.random_time import random_chain, random_query
 from tests.test_groups import bracket_holds
@@ -47,14 +48,14 @@ def compare_with_oracle(rng, chain, scale, *, exact):
         assert ratio >= leak.lower * (1 - 1e-9) - 1e-11 * (1 + 1 / scale)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", bounds_checked(range(60), 6))
 def test_chains_equal_the_oracle_for_every_kind_of_adversary(seed):
     rng = np.random.default_rng(seed)
     scale = float(rng.choice([1e-2, 0.3, 1.0, 7.0, 1e4]))
     compare_with_oracle(rng, random_chain(rng, longest=5), scale, exact=True)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", bounds_checked(range(40), 8))
 def test_without_tables_separated_unknowns_give_a_bracket(seed, monkeypatch):
     monkeypatch.setattr(search, "_WRITTEN_OUT", 0)
     rng = np.random.default_rng(1000 + seed)
@@ -169,7 +170,7 @@ def test_the_bracket_holds_the_truth_to_sixty_digits(seed):
             assert leak.lower - slack <= float(exact) <= leak.value + slack
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", bounds_checked(range(12), 4))
 def test_pruning_leaves_out_nobody_worse(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     transition = rng.dirichlet(np.ones(2), size=2)

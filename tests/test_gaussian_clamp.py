@@ -9,9 +9,10 @@ import pdp_calibrate as pdp
 from pdp_calibrate.queries import Query
 from tests import gaussian_oracle as oracle
 from tests.gaussian_draws import draw, joint_search
+from tests.marks import bounds_checked
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", bounds_checked(range(40), 4))
 def test_the_bound_equals_brute_force(seed):
     problem = draw(7000 + seed, smallest=2, largest=6, exponents=3)
     model, size = problem.model, len(problem.weights)

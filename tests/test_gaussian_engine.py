@@ -9,6 +9,7 @@ import pytest
 import pdp_calibrate as pdp
 from tests import gaussian_oracle as oracle
 from tests.gaussian_draws import Draw, draw, joint_search
+from tests.marks import bounds_checked
 
 
 def check(problem: Draw, found: pdp.Leakage, truth: float) -> None:
@@ -20,7 +21,7 @@ def check(problem: Draw, found: pdp.Leakage, truth: float) -> None:
     assert found.exact
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", bounds_checked(range(300), 8))
 def test_every_kind_of_adversaries_equals_brute_force(seed):
     problem = draw(seed)
     model, size = problem.model, len(problem.model.names)

@@ -18,6 +18,7 @@ from pdp_calibrate.engines.gaussian.kernels import (
 )
 from tests import gaussian_oracle as oracle
 from tests.gaussian_draws import draw
+from tests.marks import bounds_checked
 
 
 def conditional(covariance, given):
@@ -64,7 +65,7 @@ def test_the_sphere_bounds_every_known_set_below_a_node(seed):
         assert steady == pytest.approx(max(values), rel=1e-7, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", bounds_checked(range(20), 4))
 def test_schur_rows(seed):
     covariance, weights, target, _, known, _ = node(seed)
     size = len(weights)

@@ -16,6 +16,7 @@ from pdp_calibrate.engines.dual import dual_bound
 from pdp_calibrate.engines.problem import split
 from pdp_calibrate.engines.spending import Spending, spent
 from pdp_calibrate.queries import lower
+from tests.marks import bounds_checked
 from tests.random_time import random_chain, random_query
 from tests.vector_oracle import worst_vector_leakage
 
@@ -33,7 +34,7 @@ def birkhoff_of(chain, query, rate):
     return float(birkhoff_bounds(budgets, float(diameters(chain.kernel, 1)[0][1])).max())
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", bounds_checked(range(40), 4))
 def test_windows_bound_the_joint_leakage_of_repeated_releases(seed):
     rng = np.random.default_rng(seed)
     chain = random_chain(rng, longest=4)
@@ -59,7 +60,7 @@ def test_windows_bound_the_joint_leakage_of_repeated_releases(seed):
         assert bound <= birkhoff_of(chain, query, rate) * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", bounds_checked(range(12), 2))
 def test_named_adversaries_look_through_one_window(seed):
     rng = np.random.default_rng(100 + seed)
     chain = random_chain(rng, longest=5)

@@ -8,6 +8,7 @@ import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate.queries import lower
+from tests.marks import bounds_checked
 from tests.random_models import adversary_kinds
 from tests.table_set_oracle import worst_of_pair, worst_over_balls
 
@@ -31,7 +32,7 @@ def parts_of(model, query):
     return [part[:, 0].tolist() for part in lower(query, model).values]
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", bounds_checked(range(25), 4))
 def test_balls_equal_brute_force_for_all_adversaries(seed):
     rng = np.random.default_rng(seed)
     center = random_center(rng, zeros=seed % 3 == 0)
@@ -60,7 +61,7 @@ def test_moving_mass_by_hand_is_the_linear_program(seed):
     assert worst_over_balls(*arguments, program=True) == pytest.approx(by_hand, rel=1e-7)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", bounds_checked(range(10), 2))
 def test_samples_equal_brute_force_with_the_radius_written_out(seed):
     rng = np.random.default_rng(200 + seed)
     sizes = [int(rng.integers(2, 4)) for _ in range(int(rng.integers(2, 4)))]

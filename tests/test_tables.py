@@ -27,6 +27,7 @@ from pdp_calibrate.engines.tables.setting import setting_of
 from pdp_calibrate.engines.tables.workers import Clock
 from pdp_calibrate.queries import lower
 from tests import oracle, plain_engine
+from tests.marks import bounds_checked
 from tests.random_tables import additive_problem, binary_cells, random_problem
 
 BIT = np.array([[0.0], [1.0]])
@@ -67,7 +68,7 @@ def attained(problem: Problem, found: Found, scale: float) -> float:
     )
 
 
-@pytest.mark.parametrize("chunk", range(10))
+@pytest.mark.parametrize("chunk", bounds_checked(range(10), 1))
 def test_equal_to_the_plain_engine(chunk: int) -> None:
     for seed in range(50 * chunk, 50 * chunk + 50):
         problem, scale = random_problem(seed)
@@ -114,7 +115,7 @@ def test_what_cannot_exceed_the_incumbent_is_only_bounded(kind: str) -> None:
             assert found.value <= share * exact.value * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", bounds_checked(range(3), 2))
 @pytest.mark.compiled
 def test_a_bracket_stopped_early_holds_the_truth(seed: int) -> None:
     weights = np.random.default_rng(seed).uniform(0.2, 2.0, 10)
@@ -170,7 +171,7 @@ def test_log_space_agrees_where_both_work() -> None:
     assert slow.lower == pytest.approx(search(problem, 0.7).lower, rel=1e-10)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", bounds_checked(range(8), 2))
 def test_independent_groups_are_searched_apart(seed: int) -> None:
     rng = np.random.default_rng(seed)
     blocks = [rng.dirichlet(np.ones(4)).reshape(2, 2) for _ in range(2)]
@@ -195,7 +196,7 @@ def test_pairwise_independence_is_not_enough_to_split() -> None:
 
 
 @pytest.mark.parametrize("scale", [0.05, 1.0, 40.0])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", bounds_checked(range(4), 1))
 def test_sorted_mixtures_of_any_function_equal_the_oracle(seed: int, scale: float) -> None:
     rng = np.random.default_rng(seed)
     cells = rng.dirichlet(np.ones(24)).reshape(2, 3, 4)

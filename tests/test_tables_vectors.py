@@ -14,6 +14,7 @@ from pdp_calibrate.engines.tables.strongest import search_strongest
 from pdp_calibrate.engines.tables.vectors import search_vectors
 from pdp_calibrate.engines.tables.workers import Clock
 from pdp_calibrate.models.base import FloatArray
+from tests.marks import bounds_checked
 from tests.random_tables import additive_problem
 
 
@@ -70,7 +71,7 @@ def histogram(seed: int) -> tuple[FloatArray, list[FloatArray], FloatArray]:
     return cells / cells.sum(), [np.eye(categories)] * size, scale
 
 
-@pytest.mark.parametrize("chunk", range(4))
+@pytest.mark.parametrize("chunk", bounds_checked(range(4), 1))
 def test_histograms_equal_brute_force(chunk: int) -> None:
     for seed in range(12 * chunk, 12 * chunk + 12):
         cells, values, scale = histogram(seed)
@@ -81,7 +82,7 @@ def test_histograms_equal_brute_force(chunk: int) -> None:
         assert found.value >= truth * (1 - 1e-15)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", bounds_checked(range(12), 2))
 def test_joint_answers_with_real_weights_equal_brute_force(seed: int) -> None:
     """Two sums of the same binary tuples: also the output of the witness is a vector."""
     rng = np.random.default_rng(seed)

@@ -15,6 +15,7 @@ from pdp_calibrate.engines.trees import regions
 from pdp_calibrate.engines.trees.contraction import tree_bounds
 from pdp_calibrate.engines.trees.regions import region_bounds
 from pdp_calibrate.queries import lower
+from tests.marks import bounds_checked
 from tests.random_time import cells_of_tree, random_tree
 from tests.vector_oracle import worst_vector_leakage
 
@@ -63,7 +64,7 @@ def regular_tree(size, children, stay):
     )
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", bounds_checked(range(40), 4))
 def test_regions_bound_the_joint_leakage_of_repeated_releases(seed):
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, most=4)

@@ -12,6 +12,7 @@ import pdp_calibrate as pdp
 from pdp_calibrate.engines import trees
 from pdp_calibrate.engines.chains.mixing import birkhoff_bounds, diameters
 from pdp_calibrate.engines.trees.contraction import tree_bounds
+from tests.marks import bounds_checked
 from tests.oracle import log_density_ratio, worst_leakage
 from tests.random_time import cells_of_tree, random_tree
 from tests.vector_oracle import worst_vector_leakage
@@ -31,7 +32,7 @@ def only(target):
     return lambda i, _known: i == target
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", bounds_checked(range(30), 4))
 def test_small_trees_equal_the_oracle(seed):
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, most=4)

@@ -152,22 +152,31 @@ def _from_chain(
 ) -> FloatArray:
     """Draw forwards, weighing each state by how well what is known later follows from it."""
     states = len(chain.states)
-    later = np.ones((chain.length, states))
+    with np.errstate(divide="ignore"):
+        log_kernel = np.log(chain.kernel)
+    later = np.zeros((chain.length, states))  # logarithms: what is known may be rare
     for axis in range(chain.length - 1, -1, -1):
         if axis + 1 < chain.length:
-            later[axis] = chain.kernel @ later[axis + 1]
+            later[axis] = np.logaddexp.reduce(log_kernel + later[axis + 1], axis=1)
         if axis in fixed:
-            later[axis] *= np.arange(states) == fixed[axis]
-        later[axis] /= later[axis].max()
+            later[axis, np.arange(states) != fixed[axis]] = -np.inf
+        later[axis] -= later[axis].max()
     drawn = np.empty((number, chain.length))
-    laws = np.tile(chain.start * later[0], (number, 1))
+    laws = np.tile(_shares(chain.log_start + later[0]), (number, 1))
     for axis in range(chain.length):
         levels = np.cumsum(laws, axis=1)
         picks = rng.random(number) * levels[:, -1]
         drawn[:, axis] = (picks[:, np.newaxis] >= levels[:, :-1]).sum(axis=1)
         if axis + 1 < chain.length:
-            laws = (chain.kernel * later[axis + 1])[drawn[:, axis].astype(np.intp)]
+            follow = _shares(log_kernel + later[axis + 1])
+            laws = follow[drawn[:, axis].astype(np.intp)]
     return drawn
+
+
+def _shares(logs: FloatArray) -> FloatArray:
+    """Return probabilities up to a factor; nothing where nothing is possible."""
+    peaks = logs.max(axis=-1, keepdims=True)
+    return np.asarray(np.exp(logs - np.where(np.isfinite(peaks), peaks, 0.0)))
 
 
 def _from_group(

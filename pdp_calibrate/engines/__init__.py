@@ -12,6 +12,7 @@ import numpy as np
 
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.contributions import Contributions
+from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF
 from pdp_calibrate.engines.problem import Problem, split
 from pdp_calibrate.engines.result import Found, Leakage
 from pdp_calibrate.errors import ModelError, PdpError, QueryError, UnsupportedQueryError
@@ -106,15 +107,20 @@ def worst(
 ) -> tuple[Found, Problem]:
     """Search all problems, each with the worst found so far as its incumbent.
 
-    Searches that can stop early do so once somebody is found to leak more than `enough`.
+    Both ends are about exact contributions: what rounding them to floats may change is charged.
+        Searches that can stop early do so once somebody is found to leak more than `enough`.
     """
     best: tuple[Found, Problem] | None = None
     lower_end: Found | None = None
     for problem in problems:
-        threshold = max(incumbent, best[0].value) if best else incumbent
+        cost = problem.contributions.rounding / scale
+        threshold = max(0.0, (max(incumbent, best[0].value) if best else incumbent) - cost)
         search = _engine(problem.model)
         stops = {"enough": enough} if isinstance(problem.model, JointTable) else {}
         found = search(problem, scale, incumbent=threshold, deadline=deadline, **stops)
+        if problem.contributions.real:  # a mean's rounded weight: relative, and not on intervals
+            cost += 2 * UNIT_ROUNDOFF * found.value if cost else 0.0
+        found = found.at_most(problem.group_bound(scale)).widened(cost)
         if best is None or found.value > best[0].value:
             best = found, problem
         if lower_end is None or found.lower > lower_end.lower:

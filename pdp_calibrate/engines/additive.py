@@ -21,15 +21,22 @@ ROUND_DOWN = 1 - 8 * UNIT_ROUNDOFF
 
 
 def nobody(problem: Problem) -> Found:
-    """Return the search that has found nothing yet."""
+    """Return the search that has found nothing yet, or nobody with two secrets."""
     target = problem.knowledge.targets[0]
     return Found(value=0.0, lower=0.0, witness=None, target=target, unknown=())
 
 
 def plain_dp(problem: Problem, target: int, scale: float, others: Mapping[int, int]) -> Found:
-    """Knowing everyone else, the output tells x_i as plain DP says: LS_i/λ, whatever θ is."""
+    """Knowing everyone else, the output tells x_i as plain DP says: LS_i/λ, whatever θ is.
+
+    Nobody has two secrets about a tuple of one value.
+    """
     answers = problem.contributions.values[target][:, 0]
+    if len(answers) < 2:
+        return dataclasses.replace(nobody(problem), target=target)
     secrets = int(answers.argmax()), int(answers.argmin())
+    if secrets[0] == secrets[1]:  # all add the same
+        secrets = 0, 1
     leak = float(answers.max() - answers.min()) / scale
     known = {position: value for position, value in others.items() if position != target}
     return Found(

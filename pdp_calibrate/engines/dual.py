@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from pdp_calibrate.engines.constants import Varying
 from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF
 from pdp_calibrate.engines.lipschitz import lipschitz_bound
 from pdp_calibrate.engines.lipschitz_line import line_bounds
@@ -72,13 +73,14 @@ def is_affordable(problem: Problem) -> bool:
     """Whether all adversaries of a joint table can be looked at one by one."""
     if not isinstance(problem.model, JointTable):
         return False
-    sets = 1 if problem.knowledge.known is not None else 2 ** (len(problem.model.names) - 1)
-    return _work(problem.model, sets) <= _LARGEST_WORK
+    return _work(problem.model, one_set=problem.knowledge.known is not None) <= _LARGEST_WORK
 
 
-def _work(table: JointTable, sets: int) -> float:
-    """Count the numbers in the conditional laws of so many unknown sets per target."""
-    return float(table.probabilities.size) * sets * len(table.names)
+def _work(table: JointTable, *, one_set: bool = False) -> float:
+    """Count the numbers in the conditional laws of all unknown sets of each target, or of one."""
+    varying = sum(len(domain) > 1 for domain in table.domains)
+    sets = 1.0 if one_set else 2.0 ** max(0, varying - 1)
+    return float(table.probabilities.size) * sets * varying
 
 
 def dual_bound(
@@ -104,6 +106,10 @@ def dual_bound(
     deadline
         Value of `time.monotonic()` after which the rest counts with the closed form.
     """
+    varying = Varying.of(problem)
+    if varying is None:
+        return 0.0
+    problem = varying.problem
     views = _Views(problem, dp_epsilon)
     cases = sorted((float(views.closed(case).max(initial=0.0)), *case) for case in views.cases)
     best = _strongest(problem, dp_epsilon)
@@ -129,7 +135,7 @@ class _Views:
             (target, unknown)
             for target in knowledge.targets
             for unknown in knowledge.unknown_sets(target)
-            if unknown
+            if unknown or knowledge.incomplete
         ]
         self.peeled: dict[Case, FloatArray] | None = None
         everyone = tuple(range(1, len(problem.model.names)))
@@ -138,7 +144,7 @@ class _Views:
         table = problem.model
         if self.on_line or not isinstance(table, JointTable):
             return
-        if _work(table, 2 ** (len(table.names) - 1)) <= _LARGEST_WORK:
+        if _work(table) <= _LARGEST_WORK:
             answers = problem.contributions.in_every_cell()
             self.peeled = peeled_bounds(table.probabilities, answers, dp_epsilon)
 
@@ -153,7 +159,8 @@ class _Views:
             return _closed_form(view, list(view.pairs()))
         bounds = self.peeled[case]
         bounds = bounds.reshape(-1, *bounds.shape[-2:])
-        return np.asarray(bounds[tuple(np.array(list(self.view(case).pairs())).reshape(-1, 3).T)])
+        pairs = np.array(list(self.view(case).pairs()), dtype=np.intp)  # there may be none
+        return np.asarray(bounds[tuple(pairs.reshape(-1, 3).T)])
 
 
 def _strongest(problem: Problem, dp_epsilon: float) -> float:
@@ -272,7 +279,7 @@ def _view(problem: Problem, target: int, unknown: tuple[int, ...], dp_epsilon: f
     laws = masses / np.where(possible, totals, 1.0)[..., np.newaxis]
     answers = problem.contributions.in_every_cell()
     answers = answers.transpose(*order, len(axes)).reshape(*masses.shape, -1)
-    indices = np.indices(sizes).reshape(len(sizes), -1)
+    indices = np.indices(sizes).reshape(len(sizes), cells)
     differ = (indices[:, :, np.newaxis] != indices[:, np.newaxis]).sum(axis=0)
     return _View(
         laws=laws,

@@ -18,7 +18,12 @@ UNIT_ROUNDOFF = 2.0**-53
 
 
 def log_densities(
-    laws: FloatArray, atoms: FloatArray, outputs: FloatArray, *, additions: int
+    laws: FloatArray,
+    atoms: FloatArray,
+    outputs: FloatArray,
+    *,
+    additions: int,
+    log_laws: FloatArray | None = None,
 ) -> tuple[FloatArray, float]:
     """Return log Σ_m law_m·e^{−|output − atom_m|₁} and a bound on its rounding error.
 
@@ -32,6 +37,8 @@ def log_densities(
         Where to evaluate, in the same units, shape (events or 1, outputs, coordinates).
     additions
         Bound on the number of rounded operations behind each law and each atom.
+    log_laws
+        The logarithms of the laws, where some probabilities are too small for a float.
 
     Returns
     -------
@@ -49,8 +56,9 @@ def log_densities(
         # 1e-6 keeps ten digits where 1 − e^{−d} would keep only some.
         change = (laws[..., np.newaxis] * np.expm1(-distances)).sum(axis=2)
         return np.log1p(change), 12 * UNIT_ROUNDOFF * furthest * roundings
-    with np.errstate(divide="ignore"):
-        log_laws = np.log(laws)
+    if log_laws is None:
+        with np.errstate(divide="ignore"):
+            log_laws = np.log(laws)
     log_terms = log_laws[..., np.newaxis] - distances
     peak = log_terms.max(axis=2)
     log_density = peak + np.log(np.exp(log_terms - peak[:, :, np.newaxis]).sum(axis=2))

@@ -28,6 +28,8 @@ from pdp_calibrate.models.base import FloatArray
 
 _REACH = 30.0  # nats above the level; transport at a higher price is not worth it
 _IN_SIGHT = 8.0  # nats that the solver's tolerance can tell apart
+_DUST = 1e-30  # of the largest share of a row: not worth a thought
+_HIGHEST = 690.0  # logarithms of prices that are far from overflow
 
 
 def lipschitz_bound(
@@ -90,7 +92,10 @@ def _solved(supply: FloatArray, demand: FloatArray, cost: FloatArray, level: flo
 def wasserstein_infinity(
     numerator: FloatArray, denominator: FloatArray, costs: FloatArray
 ) -> float:
-    """Return W∞ of two priors: the smallest cost within which one can be moved onto the other."""
+    """Return W∞ of two priors: the smallest cost within which one can be moved onto the other.
+
+    Masses below the tolerance of the solver, 1e-9, are not seen; no bound rests on this number.
+    """
     rows, columns = np.flatnonzero(numerator > 0), np.flatnonzero(denominator > 0)
     needed, _ = _bottleneck(
         numerator[rows], denominator[columns], np.asarray(costs)[np.ix_(rows, columns)]
@@ -102,12 +107,13 @@ def _certified(
     coupling: FloatArray, supply: FloatArray, demand: FloatArray, cost: FloatArray
 ) -> float:
     """Evaluate a proposal: clip, renormalise, log max_l Σ_k π_kl·e^{c_kl}/Q_l, rounded up."""
-    coupling = np.maximum(coupling, 0.0)
-    sums = coupling.sum(axis=1)
-    coupling[sums <= 0] = demand  # rows that the solver lost go wherever Q is
-    coupling *= (supply / coupling.sum(axis=1))[:, np.newaxis]
+    peaks = coupling.max(axis=1)
+    coupling = np.where(coupling > _DUST * peaks[:, np.newaxis], coupling, 0.0)
+    coupling[peaks <= 0] = demand  # rows that the solver lost go wherever Q is
+    # Shares of rows, in logarithms: times the rarest rows they might underflow.
+    coupling /= coupling.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore"):
-        log_terms = np.log(coupling) + cost
+        log_terms = np.log(coupling) + np.log(supply)[:, np.newaxis] + cost
     log_ratios = logsumexp(log_terms, axis=0) - np.log(demand)
     largest = float(np.max(log_ratios))
     # Each logarithm and exponent is right to a few roundings of its own size, each sum to one per
@@ -164,7 +170,10 @@ def _optimal(
         return None
     from_row, to_column = np.nonzero(affordable)
     number, (rows, columns) = len(from_row), cost.shape
-    prices = np.exp(cost[from_row, to_column] - level) / demand[to_column]
+    log_prices = cost[from_row, to_column] - level - np.log(demand[to_column])
+    if log_prices.max() > _HIGHEST:
+        return None
+    prices = np.exp(log_prices)
     moves = np.arange(number)
     total = np.full(columns, number)  # the last variable: the largest price paid for any l
     limit: Any = scipy.sparse.csr_array(

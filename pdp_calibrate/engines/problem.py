@@ -20,6 +20,7 @@ import numpy as np
 
 from pdp_calibrate.adversaries import Adversaries, Knowledge
 from pdp_calibrate.contributions import Contributions
+from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.models import (
     BinaryGroup,
@@ -57,6 +58,15 @@ class Problem:
     """
     index: int | None = None
     """Position of the model in its ModelSet."""
+
+    def group_bound(self, scale: float) -> float:
+        """Return how far the answer can move at all, in units of the noise, rounded up.
+
+        It holds whatever the law of discrete tuples is; an unclamped Gaussian can leak more.
+        """
+        if self.model.is_continuous:
+            return math.inf
+        return self.contributions.total_range() / scale * (1 + 8 * UNIT_ROUNDOFF)
 
     def extremes(self) -> list[Problem]:
         """Return the same problem against those who know nothing, and who know everyone else."""
@@ -228,6 +238,7 @@ def _expanded(problem: Problem, blocks: Blocks) -> Problem:
         for place, name in enumerate(shared)
     ]
     values = _repeated(blocks, problem.contributions.values)
+    roundings = problem.contributions.roundings
     tables = [
         block.probabilities
         for copy in range(max(blocks.counts))
@@ -242,6 +253,9 @@ def _expanded(problem: Problem, blocks: Blocks) -> Problem:
             domains=_repeated(blocks, blocks.domains),
             provenance=blocks.provenance,
         ),
-        contributions=Contributions(values=tuple(values)),
+        contributions=Contributions(
+            values=tuple(values),
+            roundings=tuple(_repeated(blocks, roundings)) if roundings else (),
+        ),
         names=tuple(names),
     )

@@ -38,6 +38,15 @@ class Found:
             return self
         return dataclasses.replace(self, value=math.nextafter(self.value + cost, math.inf))
 
+    def widened(self, cost: float) -> Found:
+        """Move both ends outwards by a cost, the upper one rounded up."""
+        lower = max(0.0, math.nextafter(self.lower - cost, -math.inf)) if cost else self.lower
+        return dataclasses.replace(self.plus(cost), lower=lower)
+
+    def at_most(self, bound: float) -> Found:
+        """Lower the upper end to another certified bound."""
+        return self if self.value <= bound else dataclasses.replace(self, value=bound)
+
     def or_worse(self, other: Found) -> Found:
         """Return the larger upper end together with the larger lower end."""
         if self.value >= other.value:

@@ -48,6 +48,11 @@ def certified_scale(
         their wider brackets prove it.
     """
     low, high = _bracket(problems, epsilon)
+    if not (low > 0 and math.isfinite(high) and math.isfinite(rounding / high)):
+        raise CalibrationError(
+            "the scale is outside the range of floating-point numbers. Measure the values in"
+            " another unit, or choose another epsilon."
+        )
     if low <= high * _NEGLIGIBLE and worst(problems, low, deadline=deadline)[0].value <= epsilon:
         raise CalibrationError(
             f"against these adversaries the leakage stays at or below {epsilon} however small the"
@@ -126,9 +131,10 @@ def certified_scale(
                 scale, found = between, tried
             else:
                 too_small = between
-    # The last search cut off all that stays below ε; the candidates say who comes closest.
+    # The last search cut off all that stays below ε; the candidates say who comes closest. Their
+    # own brackets may be wider than what it proved of everyone.
     attained = [leak(one, scale) for one in (*extremes, *candidates.values())]
-    return scale, functools.reduce(Found.or_worse, attained, found)
+    return scale, functools.reduce(Found.or_worse, attained, found).at_most(epsilon)
 
 
 def _local_worst(

@@ -83,7 +83,7 @@ class Accounts:
             if key not in self._parts:
                 part = lower(query, self._model, rows=rows)
                 error = rounding_error(part, rows, self._model)
-                self._parts[key] = part, part.tuple_ranges(), error
+                self._parts[key] = part, part.exact_ranges(), error
             part, ranges, error = self._parts[key]
             before = before.plus(part, scale, ranges=ranges, rounding=error)
         return before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import functools
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ from pdp_calibrate.models.table import (
     refuse_underflow,
     written_out,
 )
+
+_SMALLEST = 1e-280  # probabilities below this may have lost digits to underflow
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
@@ -122,11 +125,29 @@ class MarkovChain(Model):
         """The transition laws with rows that sum to 1 up to rounding."""
         return read_only(self.transition / self.transition.sum(axis=1, keepdims=True))
 
-    @functools.cached_property
+    @property
     def start(self) -> FloatArray:
-        """The law of the first tuple, each entry accurate relative to itself."""
-        law = _stationary(self.kernel) if self.initial is None else self.initial
-        return read_only(law / law.sum())
+        """The law of the first tuple, each entry accurate relative to itself.
+
+        A stationary probability may be too small for a float and is 0 here; `log_start` tells it
+        from an impossible one.
+        """
+        return self._start[0]
+
+    @property
+    def log_start(self) -> FloatArray:
+        """The logarithm of the law of the first tuple; −inf just where a state is impossible."""
+        return self._start[1]
+
+    @functools.cached_property
+    def _start(self) -> tuple[FloatArray, FloatArray]:
+        if self.initial is None:
+            law, logs = _stationary_law(self.kernel)
+        else:
+            law = self.initial / self.initial.sum()
+            with np.errstate(divide="ignore"):
+                logs = np.log(law)
+        return read_only(law), read_only(logs)
 
     def to_table(self) -> JointTable:
         """Write the chain out as a joint table, if that has at most 2²² cells.
@@ -147,7 +168,8 @@ class MarkovChain(Model):
     def log_rarest(self) -> float:
         """Return a lower bound on the log-probability of any possible course of the chain."""
         rarest = np.log(self.kernel[self.kernel > 0].min())
-        return float(np.log(self.start[self.start > 0].min()) + (self.length - 1) * rarest)
+        start = self.log_start[np.isfinite(self.log_start)].min()
+        return float(start + (self.length - 1) * rarest)
 
     def parameters(self) -> dict[str, Any]:
         """Return transition laws, length, states and start."""
@@ -187,18 +209,37 @@ def _is_irreducible(transition: FloatArray) -> bool:
     return bool(reached.all())
 
 
-def _stationary(kernel: FloatArray) -> FloatArray:
+def _stationary_law(kernel: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the stationary law of an irreducible chain, and its logarithms.
+
+    Where numbers leave the range of floats on the way, they are decimal numbers of 40 digits,
+    whose exponents know no such range.
+    """
+    try:
+        with np.errstate(under="raise", over="raise", divide="raise", invalid="raise"):
+            law = _stationary(np.array(kernel))
+            if law.min() >= _SMALLEST:
+                return law, np.log(law)
+    except FloatingPointError:
+        pass
+    wide = decimal.Context(prec=40, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
+    with decimal.localcontext(wide):
+        decimals = _stationary(np.vectorize(decimal.Decimal, otypes=[object])(kernel))
+        logs = np.array([float(probability.ln()) for probability in decimals])
+    return np.array([float(probability) for probability in decimals]), logs
+
+
+def _stationary(rates: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the stationary law by elimination without subtractions (Grassmann, Taksar, Heyman).
 
     Only sums, products and quotients of non-negative numbers occur, so that every entry, however
-    small, is accurate relative to itself.
+    small, is accurate relative to itself. Overwrites the rates.
     """
-    rates = np.array(kernel)
     last = len(rates) - 1
     for state in range(last, 0, -1):
         rates[:state, state] /= rates[state, :state].sum()
         rates[:state, :state] += np.outer(rates[:state, state], rates[state, :state])
-    law = np.ones(len(rates))
+    law = np.ones_like(rates[0])
     for state in range(1, last + 1):
-        law[state] = law[:state] @ rates[:state, state]
+        law[state] = (law[:state] * rates[:state, state]).sum()
     return np.asarray(law / law.sum())

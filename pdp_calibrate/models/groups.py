@@ -30,6 +30,7 @@ from pdp_calibrate.models.base import (
 )
 from pdp_calibrate.models.laws import checked_laws, checked_size, numbered_names
 from pdp_calibrate.models.table import (
+    LOG_SMALLEST,
     MAXIMAL_CELLS,
     JointTable,
     refuse_too_many_cells,
@@ -51,12 +52,13 @@ class _Exchangeable(Model):
         """How many members there are."""
         return len(self.names)
 
-    def _expanded(self, per_cell: FloatArray) -> JointTable:
-        """Give every cell the probability that its counts have, listed as compositions are."""
+    def _expanded(self, law: FloatArray) -> JointTable:
+        """Share out the law of the counts, listed as compositions are, among their cells."""
         size, domain = self.size, self.domains[0]
         refuse_too_many_cells([len(domain)] * size)
-        possible = np.count_nonzero(self.count_probabilities)
-        refuse_underflow(underflows=bool(np.count_nonzero(per_cell) < possible))
+        ways = [math.exp(log_ways(counts)) for counts in compositions(size, len(domain))]
+        per_cell = law / np.array(ways)
+        refuse_underflow(underflows=bool(np.any(per_cell[law > 0] < math.exp(LOG_SMALLEST))))
         codes = np.zeros([len(domain)] * size, dtype=np.int64)
         radix = (size + 1) ** np.arange(len(domain) - 1, -1, -1, dtype=np.int64)
         for axis in range(size):
@@ -116,9 +118,8 @@ class BinaryGroup(_Exchangeable):
 
     def to_table(self) -> JointTable:
         """Write the group out as a joint table, if that has at most 2²² cells."""
-        ways = [math.comb(self.size, ones) for ones in range(self.size + 1)]
         # Compositions are listed as (zeros, ones) with zeros ascending.
-        return self._expanded((self.count_probabilities / ways)[::-1])
+        return self._expanded(self.count_probabilities[::-1])
 
     def parameters(self) -> dict[str, Any]:
         """Return the law of the count."""
@@ -214,8 +215,7 @@ class CategoryGroup(_Exchangeable):
 
     def to_table(self) -> JointTable:
         """Write the group out as a joint table, if that has at most 2²² cells."""
-        ways = [math.exp(log_ways(c)) for c in compositions(self.size, len(self.categories))]
-        return self._expanded(self.count_probabilities / np.array(ways))
+        return self._expanded(self.count_probabilities)
 
     def parameters(self) -> dict[str, Any]:
         """Return size, categories and the law of the counts."""

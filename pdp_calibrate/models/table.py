@@ -29,6 +29,7 @@ from pdp_calibrate.models.conditionals import Law, joint_law
 from pdp_calibrate.models.laws import check_probabilities
 
 MAXIMAL_CELLS = 2**22
+MAXIMAL_TUPLES = 63  # an array has at most 64 axes, and answers need one for their coordinates
 STORED_CELLS = 10**4  # larger tables go into JSON as a digest only
 LOG_SMALLEST = math.log(np.finfo(np.float64).tiny) + 1  # rarer cells might underflow
 
@@ -181,7 +182,12 @@ class JointTable(Model):
 
 
 def refuse_too_many_cells(sizes: Sequence[int]) -> None:
-    """Raise before a table larger than 2²² cells is built."""
+    """Raise before a table of more than 2²² cells, or of more than 63 tuples, is built."""
+    if len(sizes) > MAXIMAL_TUPLES and min(sizes) == 1:
+        raise ModelError(
+            f"a joint table may have at most {MAXIMAL_TUPLES} tuples, got {len(sizes)}. Leave out"
+            " those that can hold one value only."
+        )
     cells = math.prod(sizes)
     if cells > MAXIMAL_CELLS:
         raise ModelError(
@@ -224,7 +230,10 @@ def numeric_domain(domain: Domain, name: Hashable) -> FloatArray:
     """Return the domain as floats, or raise if it is not made of numbers."""
     if not all(isinstance(value, bool | int | float) for value in domain):
         raise ModelError(f"the values of {name} are not all numbers.")
-    return np.array(domain, dtype=np.float64)
+    try:
+        return np.array(domain, dtype=np.float64)
+    except OverflowError as error:
+        raise ModelError(f"a value of {name} is too large for a floating-point number.") from error
 
 
 def _pearson(joint: FloatArray, rows: FloatArray, columns: FloatArray) -> float:

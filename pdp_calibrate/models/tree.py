@@ -175,8 +175,21 @@ class MarkovTree(Model):
         return tuple(read_only(table / table.sum(axis=-1, keepdims=True)) for table in self.tables)
 
     @functools.cached_property
+    def supports(self) -> tuple[npt.NDArray[np.bool_], ...]:
+        """Which values of each tuple are possible, however rare."""
+        found: dict[int, npt.NDArray[np.bool_]] = {}
+        for place in self.order:
+            parent, links = self.parents[place], self.kernels[place] > 0
+            found[place] = links if parent is None else links[found[parent]].any(axis=0)
+        return tuple(found[place] for place in range(len(self.parents)))
+
+    @functools.cached_property
     def marginals(self) -> tuple[FloatArray, ...]:
-        """The law of each tuple, every entry accurate relative to itself."""
+        """The law of each tuple, every entry accurate relative to itself.
+
+        Where a probability is too small for a float it is 0, or has lost digits: `supports` tells
+        what is possible.
+        """
         found: dict[int, FloatArray] = {}
         for place in self.order:
             parent, kernel = self.parents[place], self.kernels[place]

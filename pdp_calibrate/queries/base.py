@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
+
+import numpy as np
 
 from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.errors import QueryError, UnsupportedQueryError, damage_refused
@@ -82,7 +85,14 @@ def lower(query: Query, model: Model, *, rows: int = 1) -> Contributions:
         raise QueryError(f"a query such as Sum() is needed, got {type(query).__name__}.")
     if not hasattr(rows, "__index__") or int(rows) < 1:
         raise QueryError(f"rows must be a positive whole number, got {rows!r}.")
-    return query.contributions(model, rows=int(rows))
+    with np.errstate(over="ignore"):
+        contributions = query.contributions(model, rows=int(rows))
+        if not math.isfinite(contributions.total_range()):
+            raise QueryError(
+                "the answer must have a finite range: its largest and smallest value are too far"
+                " apart for a floating-point number. Use smaller bounds, values or weights."
+            )
+    return contributions
 
 
 def refuse_continuous(model: Model, kind: str) -> None:

@@ -11,7 +11,15 @@ import numpy as np
 
 from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.errors import QueryError, UnsupportedQueryError
-from pdp_calibrate.models import Blocks, Model
+from pdp_calibrate.models import (
+    Blocks,
+    ConditionalBall,
+    MixingChain,
+    Model,
+    ModelSet,
+    SampledTable,
+    Unknown,
+)
 from pdp_calibrate.models.base import field_of, from_json_value, json_value
 from pdp_calibrate.models.table import refuse_too_many_cells
 from pdp_calibrate.queries.base import OverTuples, Query, refuse_continuous, selected, stored_over
@@ -43,6 +51,7 @@ class Custom(OverTuples):
         if rows != 1:
             raise UnsupportedQueryError("Custom answers about one instance, so rows must be 1.")
         refuse_continuous(model, "Custom")
+        _refuse_sets(model)
         axes = [model.names.index(name) for name in selected(self.over, model)]
         refuse_too_many_cells([len(domain) for domain in model.domains])
         chosen = [model.domains[axis] for axis in axes]
@@ -91,6 +100,18 @@ class Custom(OverTuples):
             for cell, answer in field_of(described, "table")
         }
         return cls(function=table, over=stored_over(described))
+
+
+def _refuse_sets(model: Model) -> None:
+    """Raise, before anything is evaluated, where no engine bounds a function that does not add."""
+    if isinstance(model, ModelSet):
+        for member in model.models:
+            _refuse_sets(member)
+    if isinstance(model, ConditionalBall | SampledTable | MixingChain | Unknown):
+        raise UnsupportedQueryError(
+            f"Custom has no bound on {type(model).__name__}, a set of distributions; ask Sum, Mean,"
+            " Linear, Count or Histogram, or use a JointTable."
+        )
 
 
 def stored_query(query: Query, model: Model) -> dict[str, Any]:

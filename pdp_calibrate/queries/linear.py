@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from fractions import Fraction
+from typing import Any, cast
 
 import numpy as np
 
@@ -140,7 +142,8 @@ def _added(weight: float, domain: Domain, name: Hashable, divisor: int) -> Float
     if weight == 0:
         return np.zeros(len(domain))
     try:
-        return np.asarray(weight * numeric_domain(domain, name) / divisor)
+        with np.errstate(over="ignore"):  # `lower` refuses what is not finite
+            return np.asarray(weight * numeric_domain(domain, name) / divisor)
     except ModelError as error:
         raise QueryError(f"{error} A sum needs numbers; use Count for categories.") from error
 
@@ -150,11 +153,38 @@ def _linear(
 ) -> Contributions:
     factors = [weights.get(name, 0.0) / divisor for name in model.names]
     values: list[FloatArray] = []
-    alike: dict[tuple[int, float], FloatArray] = {}
-    for name, domain in zip(model.names, model.domains, strict=True):
+    roundings: list[float] = []
+    alike: dict[tuple[int, float, bool], tuple[FloatArray, float]] = {}
+    for name, domain, real in zip(model.names, model.domains, model.continuous_tuples, strict=True):
         weight = weights.get(name, 0.0)
-        key = id(domain), weight
+        key = id(domain), weight, real
         if key not in alike:
-            alike[key] = _added(weight, domain, name, divisor)
-        values.append(alike[key])
-    return Contributions.additive(values, weights=factors, real=model.is_continuous, clamped=clamp)
+            added = _added(weight, domain, name, divisor)
+            alike[key] = added, _rounding(added, weight, domain, divisor, real=real)
+        values.append(alike[key][0])
+        roundings.append(alike[key][1])
+    return Contributions.additive(
+        values,
+        weights=factors,
+        real=model.is_continuous,
+        clamped=clamp,
+        roundings=roundings,
+    )
+
+
+def _rounding(
+    added: FloatArray, weight: float, domain: Domain, divisor: int, *, real: bool
+) -> float:
+    """Bound what rounding to floats does to the difference of what two values add.
+
+    A tuple on an interval adds its value times a rounded weight, so also that times its width.
+    """
+    if weight == 0 or not np.all(np.isfinite(added)):
+        return 0.0
+    numbers = [Fraction(cast("float", value)) for value in domain]
+    factor = Fraction(weight) / divisor
+    errors = [Fraction(one) - factor * value for one, value in zip(added.tolist(), numbers)]
+    bound = max(errors) - min(errors)
+    if real:
+        bound += abs(Fraction(weight / divisor) - factor) * (max(numbers) - min(numbers))
+    return math.nextafter(float(bound), math.inf) if bound else 0.0

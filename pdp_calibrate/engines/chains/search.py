@@ -42,6 +42,8 @@ def search(
     chain, contributions = problem.model, problem.contributions
     if not isinstance(chain, MarkovChain):
         raise TypeError(f"this engine searches Markov chains, got {chain!r}.")
+    if len(chain.states) == 1:
+        return nobody(problem)
     several = contributions.table is not None or contributions.values[0].shape[-1] > 1
     if several or (_separated(problem) and chain.length <= _WRITTEN_OUT):
         if contributions.table is not None or _fits_a_table(chain):

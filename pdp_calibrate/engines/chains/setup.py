@@ -33,8 +33,9 @@ class Setup:
         self.chain = chain
         self.length, self.states = chain.length, len(chain.states)
         self.kernel, self.start = chain.kernel, chain.start
+        self.log_start = chain.log_start
         with np.errstate(divide="ignore"):
-            self.log_kernel, self.log_start = np.log(self.kernel), np.log(self.start)
+            self.log_kernel = np.log(self.kernel)
         values = np.concatenate(contributions.values, axis=1).T  # (tuples, states)
         self.lowest = values.min(axis=1)
         self.added: FloatArray = values - self.lowest[:, np.newaxis]
@@ -42,9 +43,15 @@ class Setup:
         self.homogeneous = bool(np.all(self.added == self.added[0]))
         sides = min(self.length - 1, _LONGEST)
         self.diameters, self.log_rarest = diameters(self.kernel, max(1, sides))
-        self.support = _support(self.kernel, self.start, self.length)
+        self.support = _support(self.kernel, np.isfinite(self.log_start), self.length)
         self._lattices: dict[int, Lattice] = {}
         self._reaches: dict[float, int] = {}
+
+    @functools.cached_property
+    def largest_log(self) -> float:
+        """The largest size of a logarithm of a probability of the model."""
+        logs = np.append(self.log_kernel, self.log_start)
+        return float(np.abs(logs[np.isfinite(logs)]).max())
 
     @functools.cached_property
     def first(self) -> npt.NDArray[np.int64]:
@@ -119,11 +126,13 @@ def setup_of(chain: MarkovChain, contributions: Contributions) -> Setup:
     return setup
 
 
-def _support(kernel: FloatArray, start: FloatArray, length: int) -> npt.NDArray[np.bool_]:
+def _support(
+    kernel: FloatArray, first: npt.NDArray[np.bool_], length: int
+) -> npt.NDArray[np.bool_]:
     """Return which states are possible at which time."""
     links = kernel > 0
-    support = np.empty((length, len(start)), dtype=np.bool_)
-    support[0] = start > 0
+    support = np.empty((length, len(first)), dtype=np.bool_)
+    support[0] = first
     for time in range(1, length):
         support[time] = links[support[time - 1]].any(axis=0)
         if np.array_equal(support[time], support[time - 1]):

@@ -105,8 +105,7 @@ def with_tail(problem: Problem, setup: Setup, scale: float, place: Place, found:
     tail = _tail(setup, scale, place)
     if tail is None:
         return found
-    largest = float(np.abs(setup.log_kernel[np.isfinite(setup.log_kernel)]).max())
-    per_step = setup.states + 12 + 4 * (largest + float(setup.ranges.max()) / scale)
+    per_step = setup.states + 12 + 4 * (setup.largest_log + float(setup.ranges.max()) / scale)
     error = 8 * UNIT_ROUNDOFF * (place.inside + 4) * per_step + 8 * UNIT_ROUNDOFF * abs(tail.gain)
     lower = max(0.0, tail.gain - error)
     if lower <= found.lower:

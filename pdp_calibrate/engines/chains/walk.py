@@ -57,7 +57,7 @@ class Walk:
         self.step = lattice.step / scale
         width = total * self.step
         deepest = -2 * float(setup.log_rarest[min(max(left, right), len(setup.log_rarest) - 1)])
-        deepest -= float(np.log(setup.start[setup.start > 0].min()))
+        deepest -= float(setup.log_start[np.isfinite(setup.log_start)].min())
         self.form = DEFICITS if width <= 1 else DENSITIES
         if not width + deepest <= _DEEPEST:
             self.form = LOGS
@@ -96,7 +96,7 @@ class Walk:
             return 16 * UNIT_ROUNDOFF * width * operations
         if self.form == DENSITIES:
             return 8 * UNIT_ROUNDOFF * (operations + 4 * width)
-        rare = float(np.abs(self.matrix[np.isfinite(self.matrix)]).max()) * (steps + 2)
+        rare = self.setup.largest_log * (steps + 2)
         return 8 * UNIT_ROUNDOFF * (operations + (steps + 2) * 4 * (width + rare))
 
     def lefts(self, most: int) -> Iterator[tuple[int, FloatArray, FloatArray, int]]:

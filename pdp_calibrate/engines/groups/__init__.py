@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pdp_calibrate.engines.additive import search_table
+from pdp_calibrate.engines.additive import nobody, search_table
 from pdp_calibrate.engines.groups.binary import BinaryGroupSearch
 from pdp_calibrate.engines.groups.cases import GroupSearch, equal_values
 from pdp_calibrate.engines.groups.categories import CategoryGroupSearch
@@ -22,6 +22,8 @@ def search(
     group = problem.model
     if not isinstance(group, BinaryGroup | CategoryGroup):
         raise TypeError(f"this engine searches exchangeable groups, got {group!r}.")
+    if len(group.domains[0]) == 1:
+        return nobody(problem)
     added = equal_values(problem)
     if added is None:
         if len(group.domains[0]) ** group.size > MAXIMAL_CELLS:

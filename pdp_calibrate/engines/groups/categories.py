@@ -22,6 +22,7 @@ from pdp_calibrate.models.base import FloatArray
 from pdp_calibrate.models.groups import compositions, log_ways
 
 _CHUNK = 2**20  # numbers held at once while densities are evaluated
+_DEEPEST = -600.0  # logarithms from here on are far from underflow
 
 
 class _Weights:
@@ -81,17 +82,14 @@ class CategoryGroupSearch(GroupSearch):
             logs = weights[places + events[:, np.newaxis, np.newaxis]] + ways
             peaks = logs.max(axis=2)
             possible = peaks > -np.inf
-            shares = np.exp(logs - np.where(possible, peaks, 0.0)[..., np.newaxis])
-            laws = np.zeros((*peaks.shape, len(sums)))
-            for place, column in enumerate(inverse.ravel()):
-                laws[..., column] += shares[..., place]
-            totals = laws.sum(axis=2, keepdims=True)
-            laws = np.divide(laws, totals, out=np.full_like(laws, 1 / len(sums)), where=totals > 0)
+            logs = logs - np.where(possible, peaks, 0.0)[..., np.newaxis]
+            laws, log_laws = _laws_of_sums(logs, inverse.ravel(), len(sums))
             log_density, error = log_densities(
                 laws,
                 atoms / self.scale,
                 outputs[np.newaxis, :, np.newaxis] / self.scale,
                 additions=len(counts) + math.ceil((6 + 2 * outside) * (2 + self.largest_log)),
+                log_laws=log_laws,
             )
             here = self._compared(found, events, possible, log_density, error, outputs)
             found = found.or_worse(here)
@@ -135,3 +133,27 @@ class CategoryGroupSearch(GroupSearch):
         )
         lower = max(0.0, float(gain[event, place]) - error)
         return dataclasses.replace(found, value=value, lower=lower, witness=witness)
+
+
+def _laws_of_sums(
+    logs: FloatArray, of_counts: np.ndarray, number: int
+) -> tuple[FloatArray, FloatArray | None]:
+    """Add up the shares of counts with the same sum, and divide by their total.
+
+    `logs` holds the logarithms of the shares, at most 0. Where some are too small for a float, the
+    logarithms of the laws come as well.
+    """
+    laws = np.zeros((*logs.shape[:2], number))
+    shares = np.exp(logs)
+    for place, column in enumerate(of_counts):
+        laws[..., column] += shares[..., place]
+    totals = laws.sum(axis=2, keepdims=True)
+    possible = totals > 0
+    laws = np.divide(laws, totals, out=np.full_like(laws, 1 / number), where=possible)
+    if np.min(logs, where=np.isfinite(logs), initial=0.0) >= _DEEPEST:
+        return laws, None
+    log_laws = np.full_like(laws, -np.inf)
+    for place, column in enumerate(of_counts):
+        log_laws[..., column] = np.logaddexp(log_laws[..., column], logs[..., place])
+    log_laws -= np.log(np.where(possible, totals, 1.0))
+    return laws, np.where(possible, log_laws, -math.log(number))

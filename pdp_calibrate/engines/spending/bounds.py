@@ -20,7 +20,7 @@ from pdp_calibrate.engines.spending.families import LARGEST_GROUP, chain_bound, 
 from pdp_calibrate.engines.spending.total import ROUND_UP
 from pdp_calibrate.engines.trees.contraction import tree_bounds
 from pdp_calibrate.engines.trees.regions import region_bounds
-from pdp_calibrate.errors import UnsupportedQueryError
+from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 from pdp_calibrate.models import (
     BinaryGroup,
     ConditionalBall,
@@ -68,8 +68,11 @@ class Leaf:
 def leaf_bound(leaf: Leaf, deadline: float) -> Bound:
     """Return the smallest of the bounds that hold for one block; cheap ones first."""
     found = Bound(value=math.inf, method="group")
+    cost = leaf.problem.contributions.rounding
     for method, bound in _BOUNDS:
         value = bound(leaf, deadline)
+        if value is not None and method not in ("exact", "shift") and cost:  # those charge it
+            value = (value + cost) * ROUND_UP
         if value is not None:
             found = Bound(value=value, method=method).or_better(found)
         if value is not None and method in ("exact", "shift"):
@@ -212,14 +215,20 @@ _BOUNDS: tuple[tuple[str, Callable[[Leaf, float], float | None]], ...] = (
 
 
 def _as_table(leaf: Problem) -> Problem | None:
-    """Return the same problem about a joint table, where there is one of reasonable size."""
+    """Return the same problem about a joint table, where there is one of reasonable size.
+
+    None also where a cell would be too rare for a float; other bounds hold there.
+    """
     if isinstance(leaf.model, JointTable):
         return leaf
     written = getattr(leaf.model, "to_table", None)
     cells = math.prod(len(domain) for domain in leaf.model.domains[:16])
     if written is None or len(leaf.model.names) > 10 or cells > _WRITTEN_OUT:
         return None
-    return dataclasses.replace(leaf, model=written())
+    try:
+        return dataclasses.replace(leaf, model=written())
+    except ModelError:
+        return None
 
 
 def _moved_tuples(leaf: Problem) -> int:
@@ -241,7 +250,7 @@ def is_searchable(leaf: Problem) -> bool:
         return False  # what there is of it is Birkhoff's bound, taken anyway
     if leaf.contributions.coordinates == 1 or not isinstance(leaf.model, _TABLES):
         return leaf.contributions.coordinates == 1 or type(leaf.model).__name__ == "Unknown"
-    sizes = tuple(len(domain) for domain in leaf.model.domains)
+    sizes = tuple(len(domain) for domain in leaf.model.domains if len(domain) > 1)
     if math.prod(sizes) > 2**12:
         return False
     answers = leaf.contributions.in_every_cell().reshape(-1, leaf.contributions.coordinates)

@@ -47,7 +47,7 @@ class Spending:
     def plus(
         self, part: Contributions, scale: float, *, ranges: FloatArray, rounding: float
     ) -> Spending:
-        """Return the spending after one more answer; `ranges` are its LS_j."""
+        """Return the spending after one more answer; `ranges` are its exact LS_j."""
         added = ranges / scale * ROUND_UP
         parts, scales = (*self.parts, part), (*self.scales, scale)
         distinct = {id(one): one.coordinates * len(one.values) for one in parts}
@@ -136,7 +136,7 @@ class Spending:
             return self.budgets
         total = np.zeros(len(model.names))
         for part, scale in zip(self.parts, self.scales, strict=True):
-            total += part.tuple_ranges() / scale
+            total += part.exact_ranges() / scale
         return total * ROUND_UP
 
 
@@ -158,6 +158,7 @@ def _multiple(part: Contributions, first: Contributions) -> tuple[float, float]:
     apart = np.abs(part.moves - factor * first.moves)
     starts = np.cumsum([0, *part.sizes[:-1]])
     error = float(np.maximum.reduceat(apart, starts).sum())
+    error += part.rounding / 2  # the costs of `first` hold for it alone
     size = part.magnitude + first.magnitude
     return abs(factor), (error + 16 * UNIT_ROUNDOFF * size * max(1.0, abs(factor))) * ROUND_UP
 

@@ -14,7 +14,8 @@ import math
 import numba
 import numpy as np
 
-_LOST = 1e-300  # more than what underflow can take from a numerator
+LOST = 1e-300
+"""More than what underflow can take from a sum of masses."""
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -67,7 +68,7 @@ def _log_density(moved, distances, decay, change, near, lost):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def worst_pair(laws, radii, order, distances, near):
+def worst_pair(laws, radii, order, distances, near, above, below):
     """Return the largest log-ratio of two laws in their balls, and where it is.
 
     Parameters
@@ -82,6 +83,9 @@ def worst_pair(laws, radii, order, distances, near):
         Those distances, in scales.
     near
         Whether all of them are below 1.
+    above, below
+        What is added to numerators and denominators for what they may have lost to underflow: LOST
+        and 0 for an upper bound, 0 and LOST for a lower one.
 
     Returns
     -------
@@ -103,9 +107,9 @@ def worst_pair(laws, radii, order, distances, near):
         for e in range(events):
             for v in range(secrets):
                 moved_in(laws[e, v], radii[e, v], order[r, v], moved)
-                high[v] = _log_density(moved, distances[r, v], decay[v], change[v], near, _LOST)
+                high[v] = _log_density(moved, distances[r, v], decay[v], change[v], near, above)
                 moved_out(laws[e, v], radii[e, v], order[r, v], moved)
-                low[v] = _log_density(moved, distances[r, v], decay[v], change[v], near, 0.0)
+                low[v] = _log_density(moved, distances[r, v], decay[v], change[v], near, below)
             for v in range(secrets):
                 for w in range(secrets):
                     if v != w and high[v] - low[w] > best:

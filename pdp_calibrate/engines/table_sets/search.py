@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pdp_calibrate.engines.constants import search_varying
 from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF
 from pdp_calibrate.engines.problem import Problem
 from pdp_calibrate.engines.result import Found
 from pdp_calibrate.engines.table_sets.balls import ANY_LAW, Balls, balls_of, center_of
-from pdp_calibrate.engines.table_sets.kernels import worst_pair
+from pdp_calibrate.engines.table_sets.kernels import LOST, worst_pair
 from pdp_calibrate.engines.table_sets.members import found_by
 from pdp_calibrate.engines.table_sets.reachable import (
     MOST_OUTPUTS,
@@ -56,6 +57,17 @@ def search(
             "Custom has no bound on a set of tables; ask Sum, Mean, Linear, Count or Histogram, or"
             " use a ModelSet of joint tables."
         )
+    return search_varying(problem, lambda varying: _search_set(varying, scale, incumbent, deadline))
+
+
+def _search_set(problem: Problem, scale: float, incumbent: float, deadline: float) -> Found:
+    """Search a set of tables whose tuples have two or more values each.
+
+    No event is impossible in all members, so whoever knows all others here learns what plain
+    differential privacy says, tuples left out or not.
+    """
+    knowledge = dataclasses.replace(problem.knowledge, incomplete=False)
+    problem = dataclasses.replace(problem, knowledge=knowledge)
     setting = setting_of(dataclasses.replace(problem, model=center_of(problem.model)), scale)
     reachable = Reachable(problem.contributions)
     clock = Clock(deadline)
@@ -101,8 +113,6 @@ def _search(around: _Search, incumbent: float) -> Outcome:
 
 def _judge(around: _Search, target: int, unknown: tuple[int, ...], bound: float) -> Outcome:
     """Return the bracket of one target and one set of unknown tuples."""
-    if around.setting.sizes[target] < 2:
-        return NOTHING  # one secret only: nothing to tell apart
     reachable, scale = around.reachable, around.scale
     own, values = reachable.parts[target] / scale, reachable.values(unknown) / scale
     outputs = outputs_between(own, values, tails_only=around.tails_only)
@@ -122,7 +132,9 @@ def _judge(around: _Search, target: int, unknown: tuple[int, ...], bound: float)
             if around.clock.is_over:
                 return Outcome(upper=bound, lower=0.0, attack=None)
             laws, radii = balls.laws[start : start + block], wider[start : start + block]
-            gain, event, output, *secrets = worst_pair(laws, radii, order, distances, near)
+            gain, event, output, *secrets = worst_pair(
+                laws, radii, order, distances, near, LOST, 0.0
+            )
             if gain > best[0]:
                 best = (gain, start + event, begin + output, *secrets)
     gain, event, output, first, second = best
@@ -149,7 +161,8 @@ def _attained(
     radii = balls.radii[event : event + 1]
     narrower = np.where(radii < 1, radii * (1 - 8 * rounding), ANY_LAW)
     order, distances = by_distance(output[np.newaxis], own, values)
-    gain = worst_pair(balls.laws[event : event + 1], narrower, order, distances, near)[0]
+    laws = balls.laws[event : event + 1]
+    gain = worst_pair(laws, narrower, order, distances, near, 0.0, LOST)[0]
     return float(gain)
 
 

@@ -15,6 +15,7 @@ import math
 import numpy as np
 
 from pdp_calibrate.adversaries import Witness
+from pdp_calibrate.engines.constants import search_varying
 from pdp_calibrate.engines.problem import Problem
 from pdp_calibrate.engines.result import Found
 from pdp_calibrate.engines.tables.branches import prepared, search_branches, work_of
@@ -66,6 +67,19 @@ def search(
     deadline
         Value of `time.monotonic()` after which the rest counts with a bound.
     """
+    return search_varying(
+        problem, lambda varying: _search_table(varying, scale, incumbent, enough, deadline)
+    )
+
+
+def _search_table(
+    problem: Problem,
+    scale: float | FloatArray,
+    incumbent: float,
+    enough: float,
+    deadline: float,
+) -> Found:
+    """Search a table whose tuples have two or more values each."""
     setting = setting_of(problem, scale)
     split = independent_groups(setting)
     if split is not None:

@@ -90,7 +90,7 @@ def filled(search: BranchSearch, branch: Branch) -> FloatArray:
     for place in branch.opened:
         opened = _offsets(opened, steps[place], setting.sizes[place])
     own = np.arange(setting.sizes[branch.target], dtype=np.int64) * steps[branch.target]
-    needed = 2 * len(opened) * len(own) * (search.kernel.shape[1] + 1)
+    needed = _cells_of_all_levels(setting, branch) * len(own) * (search.kernel.shape[1] + 1)
     data: FloatArray | None = getattr(search.rooms, "data", None)
     if data is None or len(data) < needed:
         data = np.empty(needed)
@@ -99,6 +99,12 @@ def filled(search: BranchSearch, branch: Branch) -> FloatArray:
         setting.probabilities.ravel(), search.grid.answers, search.kernel, opened, hidden, own, data
     )
     return data
+
+
+def _cells_of_all_levels(setting: Setting, branch: Branch) -> int:
+    """Count the cells that `explore` writes: one node per number of tuples still open."""
+    sizes = [setting.sizes[place] for place in branch.opened]
+    return sum(math.prod(sizes[level:]) for level in range(len(sizes) + 1))
 
 
 def known_limits(setting: Setting) -> tuple[int, int]:

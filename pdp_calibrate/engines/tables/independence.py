@@ -23,6 +23,7 @@ from pdp_calibrate.models.base import FloatArray
 from pdp_calibrate.models.table import JointTable
 
 _FACTORS = 1e-13  # largest relative error at which a table counts as a product
+_SMALLEST = 1e-290  # products below this may have lost digits to underflow
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,14 +54,19 @@ def independent_groups(setting: Setting) -> Split | None:
     if number == 1:
         return None
     groups = tuple(tuple(map(int, np.flatnonzero(labels == label))) for label in range(number))
-    # Pairwise independence is not independence: compare the whole product, cell by cell.
-    product = np.ones(())
+    # Pairwise independence is not independence: compare the whole product, cell by cell. What is
+    # possible in each group must be possible together, and no product so small that it underflows.
+    product, possible = np.ones(()), np.ones((), dtype=np.bool_)
     for group in groups:
-        product = np.multiply.outer(product, marginal(setting.probabilities, group))
+        law = marginal(setting.probabilities, group)
+        product = np.multiply.outer(product, law)
+        possible = np.logical_and.outer(possible, law > 0)
     order = [place for group in groups for place in group]
     cells = setting.probabilities.transpose(order)
+    if np.any((cells > 0) != possible) or np.any(product[possible] < _SMALLEST):
+        return None
     apart = np.abs(cells - product)
-    if np.any(apart > _FACTORS * product) or np.any((cells > 0) != (product > 0)):
+    if np.any(apart > _FACTORS * product):
         return None
     with np.errstate(invalid="ignore"):
         relative = float(np.nanmax(apart / product))

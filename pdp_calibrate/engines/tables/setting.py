@@ -34,7 +34,7 @@ class Setting:
     knowledge: Knowledge
     """The adversaries."""
     counts_strongest: bool
-    """Whether θ matters also to those who know everyone else (hidden noise outside)."""
+    """Whether θ matters also to those who know everyone else here (but not all there is)."""
     tails_only: bool = False
     """Whether only the limits r → ±∞ count."""
     cache: dict[str, Any] = field(default_factory=dict, repr=False)
@@ -105,7 +105,7 @@ def setting_of(problem: Problem, scale: float | FloatArray) -> Setting:
         parts=tuple((part - part.min(axis=0)) / scale for part in contributions.values),
         table=table,
         knowledge=problem.knowledge,
-        counts_strongest=problem.hidden_noise,
+        counts_strongest=problem.hidden_noise or problem.knowledge.incomplete,
     )
 
 

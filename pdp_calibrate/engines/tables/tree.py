@@ -56,7 +56,8 @@ def explore(
     Parameters
     ----------
     data
-        The node, then room for one sum per level (in all, twice the node is always enough).
+        The node, then one node per level below it: in all, the sum of their cells, times secrets,
+        times outputs and one.
     sizes
         Domain sizes of the open tuples, outermost first.
     secrets

@@ -27,10 +27,15 @@ _LARGEST = 2**22  # numbers in the arrays of one pass
 
 
 def attained(problem: Problem, tree: MarkovTree, scale: float) -> Found:
-    """Return the best limit r → ±∞, over all targets, that was found."""
+    """Return the best limit r → ±∞, over all targets, that was found.
+
+    None where probabilities underflow: edges cannot be turned round there.
+    """
     best = nobody(problem)
     states = max(map(len, tree.domains))
     if problem.knowledge.known is not None or len(tree.names) * states**2 > _LARGEST:
+        return best
+    if not links_of(tree).is_accurate:
         return best
     for sign in (1, -1):
         limit = _limit(problem, tree, scale, sign)
@@ -51,7 +56,7 @@ class _Layers:
         depths = np.zeros(size, dtype=np.int64)
         for place in tree.order:
             own, parent = len(tree.domains[place]), tree.parents[place]
-            self.possible[place, :own] = tree.marginals[place] > 0
+            self.possible[place, :own] = tree.supports[place]
             if parent is not None:
                 above = len(tree.domains[parent])
                 downwards[place, :above, :own] = links.kernel(place, parent)

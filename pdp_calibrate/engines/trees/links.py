@@ -11,6 +11,8 @@ from pdp_calibrate.engines.chains.mixing import diameter_of
 from pdp_calibrate.models import MarkovTree
 from pdp_calibrate.models.base import FloatArray
 
+_SMALLEST = 1e-280  # probabilities below this may have lost digits to underflow
+
 
 class Links:
     """Who is next to whom in a tree, and how much they have in common."""
@@ -25,8 +27,29 @@ class Links:
         self.neighbours = tuple(map(tuple, found))
         self._backwards: dict[int, FloatArray] = {}
 
+    @functools.cached_property
+    def is_accurate(self) -> bool:
+        """Whether no probability of two neighbours underflows, so that edges can be turned round.
+
+        Turned round, an edge has the entries P(x_parent, x_child)/P(x_child).
+        """
+        tree = self.tree
+        for place, parent in enumerate(tree.parents):
+            kernel = tree.kernels[place]
+            if parent is None:
+                joint, possible = kernel, tree.supports[place]
+            else:
+                joint = kernel * tree.marginals[parent][:, np.newaxis]
+                possible = (kernel > 0) & tree.supports[parent][:, np.newaxis]
+            if np.any(joint[possible] < _SMALLEST):
+                return False
+        return True
+
     def kernel(self, place: int, nearer: int) -> FloatArray:
-        """Return P(x_place | x_nearer), one row per value of the nearer tuple."""
+        """Return P(x_place | x_nearer), one row per value of the nearer tuple.
+
+        Towards the root only where the tree `is_accurate`.
+        """
         tree = self.tree
         if tree.parents[place] == nearer:
             return tree.kernels[place]
@@ -49,7 +72,7 @@ class Links:
         diameters = [0.0] * len(tree.parents)
         for place, parent in enumerate(tree.parents):
             if parent is not None:
-                kernel = tree.kernels[place][tree.marginals[parent] > 0]
+                kernel = tree.kernels[place][tree.supports[parent]]
                 key = kernel.tobytes() + bytes(str(kernel.shape), "ascii")
                 if key not in found:
                     found[key] = diameter_of(kernel)

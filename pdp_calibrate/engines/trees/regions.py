@@ -18,7 +18,6 @@ import time
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pdp_calibrate.adversaries import Knowledge
 from pdp_calibrate.contributions import Contributions
@@ -41,7 +40,6 @@ _STEPS = 512  # of a sum whose contributions must be rounded to a lattice
 _DEEPEST = 600.0  # logarithms up to here are far from underflow, products included
 _NEGLIGIBLE = 1e-12  # nats for which nobody looks further
 _WORTHWHILE = 0.99  # of a bound: from here on another round
-_SMALLEST = 1e-280  # probabilities below this may have lost digits to underflow
 
 
 def region_bounds(
@@ -167,7 +165,7 @@ class Regions:
             return math.inf
         if surroundings not in self._looks:
             looks = combined(self.points[target], branches)
-            looks.laws[:, tree.marginals[target] <= 0] = 0.0
+            looks.laws[:, ~tree.supports[target]] = 0.0
             self._looks[surroundings] = looks
         looks = self._looks[surroundings]
         seen, prices = looks.seen, looks.prices(most)
@@ -189,7 +187,7 @@ class Regions:
         neighbours, targets = self.links.neighbours, self.knowledge.targets
         pairs = sum(len(near) ** 2 for near in neighbours)
         found: dict[int, _Surroundings] = {}
-        if pairs > _EDGES or not _is_accurate(self.tree):
+        if pairs > _EDGES or not self.links.is_accurate:
             return found
         behind = {
             (place, nearer): [(other, place) for other in neighbours[place] if other != nearer]
@@ -211,7 +209,7 @@ class Regions:
             around = {
                 target: _Surroundings(
                     self.points[target].tobytes(),
-                    (self.tree.marginals[target] > 0).tobytes(),
+                    self.tree.supports[target].tobytes(),
                     self._side_by_side(
                         [branch((place, target), at_target=True) for place in neighbours[target]]
                     ),
@@ -260,15 +258,3 @@ class Regions:
         highest += sum(branch.highest for branch in branches)
         own = ways(branches) * len(surroundings.possible) * (highest + 1)
         return own + sum(branch.numbers for branch in set(branches))
-
-
-def _is_accurate(tree: MarkovTree) -> bool:
-    """Whether no probability of a single tuple underflowed, so that edges can be turned round."""
-    possible: dict[int, npt.NDArray[np.bool_]] = {}
-    for place in tree.order:
-        parent, kernel = tree.parents[place], tree.kernels[place]
-        rows = kernel[np.newaxis] if parent is None else kernel[possible[parent]]
-        possible[place] = np.any(rows > 0, axis=0)
-        if np.any(tree.marginals[place][possible[place]] < _SMALLEST):
-            return False
-    return True

@@ -20,7 +20,7 @@ from pdp_calibrate.engines.trees.limits import attained
 from pdp_calibrate.engines.trees.regions import region_bounds
 from pdp_calibrate.models import JointTable, MarkovTree
 from pdp_calibrate.models.base import FloatArray
-from pdp_calibrate.models.table import LOG_SMALLEST, MAXIMAL_CELLS
+from pdp_calibrate.models.table import LOG_SMALLEST, MAXIMAL_CELLS, MAXIMAL_TUPLES
 
 
 def search(
@@ -134,8 +134,8 @@ def _table(tree: MarkovTree) -> JointTable:
 
 
 def _fits_a_table(tree: MarkovTree) -> bool:
-    cells = math.prod(len(domain) for domain in tree.domains[:64])
-    small = len(tree.names) <= 64 and cells <= MAXIMAL_CELLS
+    cells = math.prod(len(domain) for domain in tree.domains[:MAXIMAL_TUPLES])
+    small = len(tree.names) <= MAXIMAL_TUPLES and cells <= MAXIMAL_CELLS
     return small and tree.log_rarest() > LOG_SMALLEST
 
 
