@@ -12,8 +12,8 @@ import pdp_calibrate as pdp
 from pdp_calibrate.adversaries import Witness
 from pdp_calibrate.auditing.worlds import World
 from pdp_calibrate.baselines import quantile_distance
+from pdp_calibrate.engines import lipschitz
 from pdp_calibrate.engines.groups.categories import _laws_of_sums
-from pdp_calibrate.engines.lipschitz import lipschitz_bound
 from pdp_calibrate.models.base import Model
 from pdp_calibrate.models.groups import compositions
 from tests import rare_oracle
@@ -21,6 +21,7 @@ from tests import rare_oracle
 E = 1e-200
 BITS = (0, 1)
 ALIKE = [[0.99, 0.01], [0.01, 0.99]]
+TWINS_AND_ANOTHER = np.multiply.outer([[0.5, 0.0], [0.0, 0.5]], [0.4, 0.6])
 TREES = {
     # x2 = 1 has the probability 1e-400, so a marginal is 0 in floats.
     "marginal": [[1 - E, E], [[1, 0], [1 - E, E]], ALIKE],
@@ -265,12 +266,14 @@ def test_the_dual_program_bears_rare_cells() -> None:
         assert truth <= found <= 3 * epsilon * (1 + 1e-12)
 
 
-def test_a_plan_of_transport_keeps_rare_rows() -> None:
-    first, second = np.array([1 - 1e-307, 1e-307]), np.array([1 - 3e-308, 3e-308])
-    costs = np.array([[0.0, 60.0], [60.0, 0.0]])
-    likelihood = np.array([math.exp(-60.0), 1.0])  # a lower bound: g_2 ≤ e^60·g_1
-    attained = math.log((first @ likelihood) / (second @ likelihood))
-    assert lipschitz_bound(first, second, costs) >= attained
+def test_a_plan_of_transport_counts_rows_that_the_solver_nearly_lost() -> None:
+    supply, demand = np.array([0.5, 0.5]), np.array([0.9, 0.1])
+    costs = np.array([[0.0, 5.0], [5.0, 0.0]])
+    likelihood = np.array([math.exp(-5.0), 1.0])
+    attained = math.log((supply @ likelihood) / (demand @ likelihood))
+    assert attained > 1.5
+    plan = np.array([[0.5, 0.0], [1e-320, 0.0]])
+    assert lipschitz._certified(plan, supply, demand, costs) >= attained
 
 
 def test_shares_of_a_category_group_stay_apart_from_zero() -> None:
@@ -336,11 +339,8 @@ def test_black_boxes_where_an_adversary_has_no_two_possible_secrets() -> None:
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        (pdp.JointTable(probabilities=[[0.5, 0], [0, 0.5]], domains=[BITS] * 2), 2.0),
-        (
-            pdp.MarkovTree(domains=[BITS] * 2, parents=[None, 0], tables=[[0.4, 0.6], np.eye(2)]),
-            2.0,
-        ),
+        (pdp.JointTable(probabilities=TWINS_AND_ANOTHER, domains=[BITS] * 3), 2.0),
+        (line([[0.4, 0.6], np.eye(2), [[0.5, 0.5], [0.5, 0.5]]]), 2.0),
         (pdp.MarkovChain(transition=[[0, 1], [1, 0]], length=3), 3.0),
         (pdp.MarkovChain(transition=[[0, 1], [1, 0]], length=3, initial=[1, 0]), 1.0),
         (pdp.MarkovChain(transition=[[1]], states=[5], length=3), 1.0),

@@ -180,7 +180,7 @@ class MarkovTree(Model):
         found: dict[int, npt.NDArray[np.bool_]] = {}
         for place in self.order:
             parent, links = self.parents[place], self.kernels[place] > 0
-            found[place] = links if parent is None else links[found[parent]].any(axis=0)
+            found[place] = links if parent is None else np.any(links[found[parent]], axis=0)
         return tuple(found[place] for place in range(len(self.parents)))
 
     @functools.cached_property
