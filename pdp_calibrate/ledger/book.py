@@ -23,7 +23,7 @@ from pdp_calibrate.errors import (
     damage_refused,
 )
 from pdp_calibrate.estimators.statistics import group_sizes, rows_in
-from pdp_calibrate.ledger.accounts import Accounts, answers_of
+from pdp_calibrate.ledger.accounts import Accounts
 from pdp_calibrate.ledger.entries import Entry, last_spent, learning_entries
 from pdp_calibrate.ledger.pages import Pages
 from pdp_calibrate.ledger.recording import Step, charge_step, record, release_step
@@ -240,9 +240,7 @@ class Ledger:
             if what is None or epsilon is None:
                 raise PdpError("would_spend needs epsilon= beside a query.")
             what = self._accounts.calibrate(what, epsilon, rows=rows)
-        queries, scales = answers_of(what)
-        after = self._accounts.after(before, queries, scales, rows=what.rows)
-        return self._accounts.bound(after).value
+        return self._accounts.bound(self._accounts.after(before, what)).value
 
     def release(
         self,
