@@ -265,6 +265,11 @@ def _release_per(frame: Any, request: Request) -> dict[Hashable, Release]:
         raise QueryError("per= answers about parts of a long frame: give groups= too.")
     if request.ledger is not None:
         raise QueryError("a ledger takes one release at a time, not one per part.")
+    if request.adversaries is not None and request.adversaries.is_restricted:
+        raise QueryError(
+            f"to {request.adversaries!r} other groups are noise, and a part has fewer of them than"
+            " the frame: per= is for Adversaries.all() or strongest()."
+        )
     whole = replace(request, per=None)
     parts = parts_of(frame, request.per)
     if request.groups is not None and not groups_cross(frame, request.groups, request.per):

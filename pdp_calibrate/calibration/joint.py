@@ -102,7 +102,15 @@ class JointCalibration:
         """Answer all queries with noise; data, columns and ledger as in `Calibration.release`."""
         layout = checked_layout(value=value, by=by, order_by=order_by)
         answers = [
-            exact_answer(data, query, part, self.model, rows=self.rows, layout=layout)
+            exact_answer(
+                data,
+                query,
+                part,
+                self.model,
+                rows=self.rows,
+                layout=layout,
+                adversaries=self.adversaries,
+            )
             for query, part in zip(self.queries, self.contributions, strict=True)
         ]
         if ledger is not None:
@@ -142,9 +150,7 @@ class JointCalibration:
         """Read a joint calibration, and prove it again before returning it."""
         described = parsed(text, "JointCalibration")
         used = stored_model(described, model)
-        queries = [
-            frozen(Query.from_dict(query), used) for query in field_of(described, "queries")
-        ]
+        queries = [frozen(Query.from_dict(query), used) for query in field_of(described, "queries")]
         adversaries = Adversaries.from_dict(field_of(described, "adversaries"))
         epsilon = checked_epsilon(number_in(described, "epsilon"))
         scales = checked_scales(field_of(described, "scales"), len(queries))

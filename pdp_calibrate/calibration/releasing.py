@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 
 from pdp_calibrate import noise
+from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.answers import Answer, FrameAnswer, instance_answer, total_answer
 from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.errors import CalibrationError, QueryError
 from pdp_calibrate.estimators.private import nearest_with_sum
-from pdp_calibrate.long_frames import long_answer
+from pdp_calibrate.long_frames import check_groups, long_answer
 from pdp_calibrate.models import Model
 from pdp_calibrate.queries import Custom, Histogram, Mean, Query
 
@@ -65,6 +66,7 @@ def exact_answer(
     *,
     rows: int,
     layout: Layout,
+    adversaries: Adversaries | None = None,
 ) -> Answer:
     """Return the exact answer, having checked that the scale was proved for data like these."""
     covered = covered_rows(rows, model)
@@ -77,6 +79,7 @@ def exact_answer(
             by=layout.by,
             order_by=layout.order_by,
         )
+        check_groups(found.groups or {}, model, adversaries or Adversaries.all())
         expected = rows * sum(model.copies)
         if isinstance(query, Mean) and found.values != expected:
             raise QueryError(f"the mean was calibrated over {expected} values, got {found.values}.")

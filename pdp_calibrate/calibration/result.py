@@ -73,7 +73,7 @@ class Calibration:
     contributions: Contributions = field(
         default=cast("Contributions", None), repr=False, compare=False
     )
-    """The lowered query: what was proved, and what is released. Lowered here, once, if not given."""
+    """The lowered query: what was proved, and what is released. If not given, lowered here."""
     estimation_epsilon: float | None = field(init=False, default=None)
     """What learning the model under differential privacy leaks; None if it was not so learned.
 
@@ -164,7 +164,13 @@ class Calibration:
         makes a release, and accounts for it first.
         """
         answer = exact_answer(
-            data, self.query, self.contributions, self.model, rows=self.rows, layout=layout
+            data,
+            self.query,
+            self.contributions,
+            self.model,
+            rows=self.rows,
+            layout=layout,
+            adversaries=self.adversaries,
         )
 
         def draw() -> Release:

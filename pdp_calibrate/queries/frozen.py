@@ -82,8 +82,8 @@ class TableOfValues(Mapping[tuple[Hashable, ...], float]):
         return dict(zip(self, self._answers.ravel().tolist(), strict=True)).items()
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, TableOfValues) and other._domains == self._domains:  # noqa: SLF001
-            return np.array_equal(self._answers, other._answers)  # noqa: SLF001
+        if isinstance(other, TableOfValues) and other._domains == self._domains:
+            return np.array_equal(self._answers, other._answers)
         return super().__eq__(other)
 
     def __hash__(self) -> int:
