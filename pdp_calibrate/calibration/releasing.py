@@ -16,6 +16,7 @@ from pdp_calibrate.answers import Answer, FrameAnswer, instance_answer, total_an
 from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.errors import CalibrationError, QueryError
 from pdp_calibrate.estimators.private import nearest_with_sum
+from pdp_calibrate.estimators.statistics import check_roles
 from pdp_calibrate.long_frames import check_groups, long_answer
 from pdp_calibrate.models import Model
 from pdp_calibrate.queries import Custom, Histogram, Mean, Query
@@ -52,6 +53,7 @@ def checked_layout(
 ) -> Layout:
     """Return how to read a frame: as a long one where its column of values is named."""
     if value is not None:
+        check_roles(value, by=by, order_by=order_by)
         return LongFrame(value=value, by=by, order_by=order_by)
     if by is not None or order_by is not None:
         raise QueryError("by= and order_by= describe a long frame, which needs value= too.")

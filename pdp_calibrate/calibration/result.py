@@ -135,7 +135,8 @@ class Calibration:
         by
             For a long frame, the column that tells groups apart; all rows are one group without.
         order_by
-            For a long frame, the column that orders a group, where the query needs it.
+            For a long frame, the column that orders a group, where the query needs it. It is
+            public, so not that of the values.
         ledger
             Where to write the release down before noise is drawn; it refuses what would pass
             its budget together with everything released before.
