@@ -72,7 +72,12 @@ class Adversaries:
 
     @classmethod
     def knowing(cls, *, at_least: int = 0, at_most: int | None = None) -> Adversaries:
-        """Every target, at least and at most so many of the other tuples known."""
+        """Every target, at least and at most so many of the other tuples known.
+
+        Tuples are counted in one instance of the model: in the target's own row of a wide frame, in
+        its own group of a long one; over all groups for `Blocks`, which stand for all of them.
+        Whatever is known of other rows changes nothing, for they are independent.
+        """
         if at_least is None:  # that would be everyone but the target
             raise PdpError("at_least must be a whole number, zero or more.")
         return cls(at_least=at_least, at_most=at_most)
@@ -84,6 +89,16 @@ class Adversaries:
         if target in names or len(set(names)) != len(names):
             raise PdpError("known must not repeat a tuple or contain the target.")
         return cls(target=plain(target), known=names)
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether it matters to them how many other, independent groups there are.
+
+        Groups that nobody in the set knows all of are noise to them, and what they know of one
+        group depends on how many people there are outside it. Only in sets that admit every
+        knowledge of the other groups, `all` and `strongest`, the worst adversary knows them.
+        """
+        return self.known is not None or self.at_most is not None or bool(self.at_least)
 
     def resolve(self, model: Model) -> Knowledge:
         """Translate names and limits into positions in this model."""

@@ -43,6 +43,8 @@ class FrameAnswer:
     """How many independent rows, or groups, it is about."""
     values: int
     """How many values were added up, per tuple that enters or in a long frame."""
+    groups: Mapping[int, int] | None = None
+    """For a long frame, how many groups there are of each size; both are public."""
     grid: Fraction = Fraction(0)
     """How far the answer about *one* instance may be from exact: its values' grid steps."""
 

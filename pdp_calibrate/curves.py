@@ -128,7 +128,7 @@ def sensitivity_curve(
         if one.scale == scale
         else certified_leakage(
             one.model,
-            [query],
+            [one.contributions],
             [scale],
             everyone,
             rows=rows,

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.answers import (
     Answer,
     FrameAnswer,
@@ -84,6 +85,7 @@ def long_answer(
         answer=answer,
         instances=sum(sizes.values()),
         values=sum(size * number for size, number in sizes.items()),
+        groups=sizes,
         grid=grid,
     )
 
@@ -95,6 +97,37 @@ def instances_in(sizes: Mapping[int, int], model: Model) -> int:
     """
     member = model.models[0] if isinstance(model, ModelSet) else model
     return 1 if isinstance(member, Blocks) else sum(sizes.values())
+
+
+def check_groups(groups: Mapping[int, int], model: Model, adversaries: Adversaries) -> None:
+    """Refuse other numbers of groups than the proof is about, where these count."""
+    if not adversaries.is_restricted:
+        return
+    for stated in stated_groups(model):
+        if stated != dict(groups):
+            raise ModelError(
+                f"to {adversaries!r} other groups are noise, so the frame must have as many of"
+                f" each size as the model: {_counted(stated)}; got {_counted(groups)}. Calibrate"
+                " for Blocks(models=…, counts=…) with the counts of this frame, or against"
+                " Adversaries.all(), to whom their number does not matter."
+            )
+
+
+def stated_groups(model: Model) -> list[dict[int, int]]:
+    """Return how many groups of each size the model is about; of a set, by each of its members.
+
+    Empty where the model stands for one group, of however many.
+    """
+    members = model.models if isinstance(model, ModelSet) else (model,)
+    return [
+        {len(block.names): count for block, count in zip(one.models, one.counts, strict=True)}
+        for one in members
+        if isinstance(one, Blocks)
+    ]
+
+
+def _counted(groups: Mapping[int, int]) -> str:
+    return ", ".join(f"{number} of size {size}" for size, number in sorted(groups.items()))
 
 
 def sum_over_rows(

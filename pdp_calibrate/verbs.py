@@ -17,6 +17,7 @@ from pdp_calibrate.calibration import Calibration, Release, calibrate
 from pdp_calibrate.calibration.parts import release_parts
 from pdp_calibrate.errors import LedgerError, ModelError, PdpError, QueryError
 from pdp_calibrate.estimators.statistics import (
+    check_roles,
     contingency,
     group_sizes,
     groups_cross,
@@ -198,6 +199,7 @@ def resolve(frame: Any, request: Request) -> Resolved:
         if request.model is None:
             raise ModelError("a wide frame needs model=; learn one with df.pdp.fit(estimator).")
         return Resolved(model=request.model, query=query, rows=rows_in(frame))
+    check_roles(request.columns, groups=request.groups, order_by=request.order_by)
     sizes = group_sizes(frame, request.groups)
     if request.max_group_size is not None and max(sizes) > request.max_group_size:
         raise ModelError(
@@ -265,6 +267,12 @@ def _release_per(frame: Any, request: Request) -> dict[Hashable, Release]:
         raise QueryError("per= answers about parts of a long frame: give groups= too.")
     if request.ledger is not None:
         raise QueryError("a ledger takes one release at a time, not one per part.")
+    if request.adversaries is not None and request.adversaries.is_restricted:
+        raise QueryError(
+            f"to {request.adversaries!r} other groups are noise, and a part has fewer of them than"
+            " the frame: per= is for Adversaries.all() or strongest()."
+        )
+    check_roles(request.columns, per=request.per)
     whole = replace(request, per=None)
     parts = parts_of(frame, request.per)
     if request.groups is not None and not groups_cross(frame, request.groups, request.per):

@@ -31,7 +31,10 @@ WIDE_FITS = {
     "joint": (pdp.TableEstimator(), WIDE),
     "tree": (pdp.TableEstimator(structure="chow-liu"), WIDE),
     "blocks": (pdp.TableEstimator(structure="blocks"), WIDE.assign(dan=RNG.integers(0, 2, ROWS))),
-    "sampled table": (pdp.TableEstimator(confidence=0.9), WIDE),
+    "sampled table": (
+        pdp.TableEstimator(confidence=0.9, domains=dict.fromkeys(WIDE.columns, (0, 1))),
+        WIDE,
+    ),
     "gaussian": (pdp.GaussianEstimator(bounds=(-20, 20)), REALS),
     "sampled gaussian": (pdp.GaussianEstimator(bounds=(-20, 20), confidence=0.9), REALS),
 }

@@ -250,15 +250,15 @@ def test_unseen_categories_are_refused_at_release_by_name_only():
 
 def test_a_confidence_gives_all_tables_that_the_rows_do_not_rule_out():
     frame = chained(np.random.default_rng(4), 30_000)[["a", "b"]]
-    fitted = pdp.TableEstimator(confidence=0.95, source="public").fit(frame)
+    stated = {"a": [0, 1], "b": [0, 1]}
+    fitted = pdp.TableEstimator(domains=stated, confidence=0.95, source="public").fit(frame)
     model = fitted.model_
     assert isinstance(model, pdp.SampledTable)
     assert model.counts.sum() == 30_000
     assert model.noise_scale == 0.0
     assert model.provenance == "public"
     point = pdp.TableEstimator(source="public").fit(frame).model_
-    stated = {"a": [0, 1], "b": [0, 1]}
-    few = fitted.set_params(domains=stated).fit(frame[:4]).model_
+    few = fitted.fit(frame[:4]).model_
     private = pdp.TableEstimator(confidence=0.95, epsilon=1.0, domains=stated).fit(frame)
     assert private.model_.noise_scale == pytest.approx(2.0)
     assert private.model_.estimation_epsilon == 1.0
@@ -268,3 +268,26 @@ def test_a_confidence_gives_all_tables_that_the_rows_do_not_rule_out():
     assert leaks == sorted(leaks)
     assert leaks[0] < leaks[1] < leaks[2] < leaks[3]
     assert leaks[3] == pytest.approx(2.0)  # four rows rule nothing out: group privacy
+
+
+def test_a_confidence_covers_only_stated_values():
+    """One value in 500 is often never seen; a set on the values seen cannot hold the truth."""
+    rng = np.random.default_rng(8)
+    stated = {"a": [0, 1, 2], "b": [0, 1]}
+    truth = np.outer([0.6, 0.398, 0.002], [0.5, 0.5])
+    unseen = 0
+    for _ in range(20):
+        cells = rng.choice(6, size=300, p=truth.ravel())
+        frame = pd.DataFrame({"a": cells // 2, "b": cells % 2})
+        unseen += 2 not in set(frame["a"])
+        with pytest.raises(pdp.ModelError, match=r"confidence every column needs .* a, b"):
+            pdp.TableEstimator(confidence=0.95, source="public").fit(frame)
+        with pytest.raises(pdp.ModelError, match=r"never occurred\. Missing: b\."):
+            pdp.TableEstimator(confidence=0.95, domains={"a": [0, 1, 2]}, source="public").fit(
+                frame
+            )
+        fitted = pdp.TableEstimator(confidence=0.95, domains=stated, source="public").fit(frame)
+        assert fitted.model_.domains == ((0, 1, 2), (0, 1))
+    assert unseen > 5
+    edges = {"a": [-0.5, 0.5, 1.5, 2.5], "b": [-0.5, 0.5, 1.5]}
+    assert pdp.TableEstimator(confidence=0.95, bins=edges, source="public").fit(frame).model_

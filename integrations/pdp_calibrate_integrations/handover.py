@@ -21,7 +21,6 @@ from pdp_calibrate import (
     PdpError,
     UnsupportedQueryError,
     dp_budget,
-    sensitivity,
     verify,
 )
 from pdp_calibrate.models import Model
@@ -74,8 +73,8 @@ def laplace_parameters(
         The sensitivity that the library will insist on; that of the query by default.
     """
     scale = with_room(calibration, room).scale
-    moves = sensitivity(calibration.model, calibration.query, rows=calibration.rows).overall
-    numerator = moves if sensitivity_used is None else float(sensitivity_used)
+    own = calibration.sensitivity
+    numerator = own if sensitivity_used is None else float(sensitivity_used)
     if not 0 < numerator < math.inf:
         raise UnsupportedQueryError(f"the answer's sensitivity must be positive, got {numerator}.")
     epsilon = numerator / scale

@@ -33,7 +33,6 @@ from pdp_calibrate import (
     PdpError,
     QueryError,
     UnsupportedQueryError,
-    sensitivity,
     verify,
 )
 from pdp_calibrate_integrations.handover import check_clamped
@@ -179,7 +178,7 @@ def make_pdp_lazyframe(
     scale = float(summary["scale"][0])
     spent = float(measurement.map(_substitution_distance(input_metric)))
     check_clamped(calibration)
-    moves = _sensitivity(calibration)
+    moves = calibration.sensitivity
     if scale < calibration.scale or spent * scale > moves * (1 + _LOOSE):
         raise CalibrationError(
             f"the expression moves by up to {spent * scale:.6g} with noise of scale {scale:.6g};"
@@ -223,7 +222,7 @@ def _measurement(
 
 
 def _leakage_map(calibration: Calibration) -> Callable[[Any], float]:
-    moves = _sensitivity(calibration)
+    moves = calibration.sensitivity
 
     def leaks(distance: Any) -> float:
         """Return the leakage, plus what OpenDP says its sum may be off."""
@@ -239,10 +238,6 @@ def _leakage_map(calibration: Calibration) -> Callable[[Any], float]:
         return math.nextafter(calibration.leakage.value + excess / calibration.scale, math.inf)
 
     return leaks
-
-
-def _sensitivity(calibration: Calibration) -> float:
-    return sensitivity(calibration.model, calibration.query, rows=calibration.rows).overall
 
 
 def _substitution_distance(input_metric: Any) -> int:

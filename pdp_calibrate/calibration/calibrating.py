@@ -15,6 +15,7 @@ from pdp_calibrate.calibration.proof import (
 )
 from pdp_calibrate.calibration.releasing import rounding_error
 from pdp_calibrate.calibration.result import Calibration
+from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.engines import Leakage, as_leakage, checked_queries, deadline_after
 from pdp_calibrate.engines.problem import split
 from pdp_calibrate.engines.solve import certified_scale
@@ -23,6 +24,7 @@ from pdp_calibrate.models import Model
 from pdp_calibrate.models.numbers import checked_positive, checked_share
 from pdp_calibrate.models.provenance import warn_if_private
 from pdp_calibrate.queries import Query, lower
+from pdp_calibrate.queries.custom import frozen
 
 
 @overload
@@ -116,7 +118,8 @@ def calibrate(
         )
     if shares is not None:
         raise QueryError("shares divide ε among a list of queries; this is a single one.")
-    contributions = lower(query, model, rows=rows)
+    fixed = frozen(query, model)
+    contributions = lower(fixed, model, rows=rows)
     problems = split(model, contributions, everyone)
     scale, found = certified_scale(
         problems,
@@ -126,12 +129,13 @@ def calibrate(
     )
     return Calibration(
         model=model,
-        query=query,
+        query=fixed,
         adversaries=everyone,
         epsilon=target,
         scale=scale,
         leakage=as_leakage(found, scale),
         rows=int(rows),
+        contributions=contributions,
     )
 
 
@@ -173,36 +177,38 @@ def calibrate_to_accuracy(
     checked_share(alpha, "alpha", error=PdpError)
     warn_if_private(model, "scale")
     everyone = Adversaries.all() if adversaries is None else adversaries
-    integer = lower(query, model, rows=rows).is_integer
-    scale = noise.scale_for_half_width(half_width, alpha, integer=integer)
+    fixed = frozen(query, model)
+    contributions = lower(fixed, model, rows=rows)
+    scale = noise.scale_for_half_width(half_width, alpha, integer=contributions.is_integer)
     leakage = certified_leakage(
-        model, [query], [scale], everyone, rows=rows, deadline=deadline_after(time_limit)
+        model, [contributions], [scale], everyone, rows=rows, deadline=deadline_after(time_limit)
     )
     if leakage.value <= 0:
         raise CalibrationError("the answer tells these adversaries nothing: it costs no epsilon.")
     return Calibration(
         model=model,
-        query=query,
+        query=fixed,
         adversaries=everyone,
         epsilon=leakage.value,
         scale=scale,
         leakage=leakage,
         rows=int(rows),
+        contributions=contributions,
     )
 
 
 def verify(calibration: Calibration | JointCalibration) -> Leakage:
-    """Prove a calibration again from its model, queries and scales alone.
+    """Prove a calibration again, from its model, what it releases and its scales alone.
 
     Returns the leakage at its scales; raises `CalibrationError` if that is above its ε.
     """
-    queries: Sequence[Query]
+    parts: Sequence[Contributions]
     scales: Sequence[float]
     if isinstance(calibration, Calibration):
-        queries, scales = [calibration.query], [calibration.scale]
+        parts, scales = [calibration.contributions], [calibration.scale]
     else:
-        queries, scales = calibration.queries, calibration.scales
+        parts, scales = calibration.contributions, calibration.scales
     leakage = certified_leakage(
-        calibration.model, queries, scales, calibration.adversaries, rows=calibration.rows
+        calibration.model, parts, scales, calibration.adversaries, rows=calibration.rows
     )
     return proved(leakage, checked_epsilon(calibration.epsilon))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from pdp_calibrate import noise
 from pdp_calibrate.adversaries import Adversaries
-from pdp_calibrate.baselines import sensitivity
 from pdp_calibrate.calibration.proof import (
     certified_leakage,
     checked_epsilon,
@@ -42,7 +40,7 @@ from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of
 from pdp_calibrate.models.numbers import checked_share
 from pdp_calibrate.queries import Query, lower
-from pdp_calibrate.queries.custom import stored_query
+from pdp_calibrate.queries.custom import frozen
 
 _MAXIMAL_STEPS = 60
 
@@ -58,7 +56,7 @@ class JointCalibration:
     model: Model = field(repr=False)
     """The θ or Θ that the proof is about."""
     queries: tuple[Query, ...]
-    """What is released, in order."""
+    """What is released, in order; a function as the table of its values."""
     adversaries: Adversaries
     """Against whom."""
     epsilon: float
@@ -69,16 +67,20 @@ class JointCalibration:
     """The joint leakage at these scales; `value` ≤ `epsilon`."""
     rows: int = 1
     """Number of independent instances that each answer is about."""
+    contributions: tuple[Contributions, ...] = field(
+        default=cast("tuple[Contributions, ...]", None), repr=False, compare=False
+    )
+    """The lowered queries: what was proved, and what is released."""
     estimation_epsilon: float | None = field(init=False, default=None)
     """What learning the model under differential privacy leaks on top; None if it was not."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "estimation_epsilon", self.model.estimation_epsilon)
-
-    @functools.cached_property
-    def contributions(self) -> tuple[Contributions, ...]:
-        """The lowered queries."""
-        return tuple(lower(query, self.model, rows=self.rows) for query in self.queries)
+        queries = tuple(frozen(query, self.model) for query in self.queries)
+        object.__setattr__(self, "queries", queries)
+        if self.contributions is None:
+            parts = tuple(lower(query, self.model, rows=self.rows) for query in queries)
+            object.__setattr__(self, "contributions", parts)
 
     def accuracy(self, *, alpha: float = 0.05) -> tuple[float, ...]:
         """Return for each answer the half-width h with P(|noise| > h) ≤ alpha."""
@@ -100,7 +102,15 @@ class JointCalibration:
         """Answer all queries with noise; data, columns and ledger as in `Calibration.release`."""
         layout = checked_layout(value=value, by=by, order_by=order_by)
         answers = [
-            exact_answer(data, query, part, self.model, rows=self.rows, layout=layout)
+            exact_answer(
+                data,
+                query,
+                part,
+                self.model,
+                rows=self.rows,
+                layout=layout,
+                adversaries=self.adversaries,
+            )
             for query, part in zip(self.queries, self.contributions, strict=True)
         ]
         if ledger is not None:
@@ -127,7 +137,7 @@ class JointCalibration:
             "epsilon": self.epsilon,
             "scales": list(self.scales),
             "rows": self.rows,
-            "queries": [stored_query(query, self.model) for query in self.queries],
+            "queries": [query.to_dict() for query in self.queries],
         } | proof_of(self.model, self.adversaries, self.leakage)
 
     def to_json(self) -> str:
@@ -140,12 +150,13 @@ class JointCalibration:
         """Read a joint calibration, and prove it again before returning it."""
         described = parsed(text, "JointCalibration")
         used = stored_model(described, model)
-        queries = [Query.from_dict(query) for query in field_of(described, "queries")]
+        queries = [frozen(Query.from_dict(query), used) for query in field_of(described, "queries")]
         adversaries = Adversaries.from_dict(field_of(described, "adversaries"))
         epsilon = checked_epsilon(number_in(described, "epsilon"))
         scales = checked_scales(field_of(described, "scales"), len(queries))
         rows = whole_number_in(described, "rows")
-        leakage = certified_leakage(used, queries, scales, adversaries, rows=rows)
+        parts = tuple(lower(query, used, rows=rows) for query in queries)
+        leakage = certified_leakage(used, parts, scales, adversaries, rows=rows)
         return cls(
             model=used,
             queries=tuple(queries),
@@ -154,6 +165,7 @@ class JointCalibration:
             scales=tuple(scales),
             leakage=proved(leakage, epsilon),
             rows=rows,
+            contributions=parts,
         )
 
 
@@ -216,8 +228,9 @@ def calibrate_jointly(
     deadline: float,
 ) -> JointCalibration:
     """Find the smallest common factor t with scales t·GS_m/share_m that keeps ε."""
-    parts = [lower(query, model, rows=rows) for query in queries]
-    local = [sensitivity(model, query, rows=rows).overall for query in queries]
+    fixed = tuple(frozen(query, model) for query in queries)
+    parts = tuple(lower(query, model, rows=rows) for query in fixed)
+    local = [float(part.tuple_ranges().max()) for part in parts]
     if min(local) == 0:
         raise QueryError("a query in the list gives the same answer whatever the data are.")
     units = [gs / share for gs, share in zip(local, _checked_shares(shares, parts), strict=True)]
@@ -228,18 +241,17 @@ def calibrate_jointly(
     step = 1e-13
     for _ in range(_MAXIMAL_STEPS):
         scales = [factor * unit for unit in units]  # rounded, so proved again as they are
-        leakage = certified_leakage(
-            model, queries, scales, adversaries, rows=rows, deadline=deadline
-        )
+        leakage = certified_leakage(model, parts, scales, adversaries, rows=rows, deadline=deadline)
         if leakage.value <= epsilon:
             return JointCalibration(
                 model=model,
-                queries=tuple(queries),
+                queries=fixed,
                 adversaries=adversaries,
                 epsilon=epsilon,
                 scales=tuple(scales),
                 leakage=leakage,
                 rows=rows,
+                contributions=parts,
             )
         factor, step = factor * (1 + step), 2 * step
     raise CalibrationError(f"no scales could be certified for epsilon = {epsilon}.")

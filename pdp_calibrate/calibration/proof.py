@@ -1,4 +1,4 @@
-"""Prove scales from model, queries and adversaries alone, trusting nothing else."""
+"""Prove scales from model, lowered queries and adversaries alone, trusting nothing else."""
 
 from __future__ import annotations
 
@@ -18,22 +18,20 @@ from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of
 from pdp_calibrate.models.numbers import checked_positive
 from pdp_calibrate.models.provenance import PRIVATE_MODEL
-from pdp_calibrate.queries import Query, lower
 
 
 def certified_leakage(
     model: Model,
-    queries: Sequence[Query],
+    parts: Sequence[Contributions],
     scales: Sequence[float],
     adversaries: Adversaries,
     *,
     rows: int,
     deadline: float = math.inf,
 ) -> Leakage:
-    """Return the leakage of releasing the queries together, rounding of the answers included."""
+    """Return the leakage of releasing the answers together, rounding of them included."""
     for scale in scales:
         checked_scale(scale)
-    parts = [lower(query, model, rows=rows) for query in queries]
     if len(parts) == 1:
         (part,), (scale,) = parts, scales
         found, _ = leakage_with_rounding(

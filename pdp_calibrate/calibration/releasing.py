@@ -11,11 +11,13 @@ import numpy as np
 import pandas as pd
 
 from pdp_calibrate import noise
+from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.answers import Answer, FrameAnswer, instance_answer, total_answer
 from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.errors import CalibrationError, QueryError
 from pdp_calibrate.estimators.private import nearest_with_sum
-from pdp_calibrate.long_frames import long_answer
+from pdp_calibrate.estimators.statistics import check_roles
+from pdp_calibrate.long_frames import check_groups, long_answer
 from pdp_calibrate.models import Model
 from pdp_calibrate.queries import Custom, Histogram, Mean, Query
 
@@ -51,6 +53,7 @@ def checked_layout(
 ) -> Layout:
     """Return how to read a frame: as a long one where its column of values is named."""
     if value is not None:
+        check_roles(value, by=by, order_by=order_by)
         return LongFrame(value=value, by=by, order_by=order_by)
     if by is not None or order_by is not None:
         raise QueryError("by= and order_by= describe a long frame, which needs value= too.")
@@ -65,6 +68,7 @@ def exact_answer(
     *,
     rows: int,
     layout: Layout,
+    adversaries: Adversaries | None = None,
 ) -> Answer:
     """Return the exact answer, having checked that the scale was proved for data like these."""
     covered = covered_rows(rows, model)
@@ -77,6 +81,7 @@ def exact_answer(
             by=layout.by,
             order_by=layout.order_by,
         )
+        check_groups(found.groups or {}, model, adversaries or Adversaries.all())
         expected = rows * sum(model.copies)
         if isinstance(query, Mean) and found.values != expected:
             raise QueryError(f"the mean was calibrated over {expected} values, got {found.values}.")

@@ -6,14 +6,14 @@ import functools
 import json
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
 from pdp_calibrate import noise
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.answers import row_answers
-from pdp_calibrate.baselines import scales, sensitivity
+from pdp_calibrate.baselines import scales
 from pdp_calibrate.calibration.proof import (
     certified_leakage,
     checked_epsilon,
@@ -45,7 +45,7 @@ from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of
 from pdp_calibrate.models.numbers import checked_share
 from pdp_calibrate.queries import Histogram, Query, lower
-from pdp_calibrate.queries.custom import stored_query
+from pdp_calibrate.queries.custom import frozen
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class Calibration:
     model: Model = field(repr=False)
     """The θ or Θ that the proof is about."""
     query: Query
-    """What is released."""
+    """What is released; a function as the table of its values."""
     adversaries: Adversaries
     """Against whom."""
     epsilon: float
@@ -70,6 +70,10 @@ class Calibration:
     """The leakage at that scale, rounding of the answer included; `value` ≤ `epsilon`."""
     rows: int = 1
     """Number of independent instances that one answer is about."""
+    contributions: Contributions = field(
+        default=cast("Contributions", None), repr=False, compare=False
+    )
+    """The lowered query: what was proved, and what is released. If not given, lowered here."""
     estimation_epsilon: float | None = field(init=False, default=None)
     """What learning the model under differential privacy leaks; None if it was not so learned.
 
@@ -79,11 +83,10 @@ class Calibration:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "estimation_epsilon", self.model.estimation_epsilon)
-
-    @functools.cached_property
-    def contributions(self) -> Contributions:
-        """The lowered query."""
-        return lower(self.query, self.model, rows=self.rows)
+        object.__setattr__(self, "query", frozen(self.query, self.model))
+        if self.contributions is None:
+            lowered = lower(self.query, self.model, rows=self.rows)
+            object.__setattr__(self, "contributions", lowered)
 
     @property
     def is_integer(self) -> bool:
@@ -99,7 +102,12 @@ class Calibration:
     @property
     def dp_epsilon(self) -> float:
         """The plain-DP budget that has this scale: GS(f)/λ."""
-        return sensitivity(self.model, self.query, rows=self.rows).overall / self.scale
+        return self.sensitivity / self.scale
+
+    @property
+    def sensitivity(self) -> float:
+        """How far the answer moves when one tuple changes and all others stay: GS(f)."""
+        return float(self.contributions.tuple_ranges().max())
 
     def accuracy(self, *, alpha: float = 0.05) -> float:
         """Return the half-width h with P(|noise| > h) ≤ alpha, of the law actually drawn."""
@@ -127,7 +135,8 @@ class Calibration:
         by
             For a long frame, the column that tells groups apart; all rows are one group without.
         order_by
-            For a long frame, the column that orders a group, where the query needs it.
+            For a long frame, the column that orders a group, where the query needs it. It is
+            public, so not that of the values.
         ledger
             Where to write the release down before noise is drawn; it refuses what would pass
             its budget together with everything released before.
@@ -156,7 +165,13 @@ class Calibration:
         makes a release, and accounts for it first.
         """
         answer = exact_answer(
-            data, self.query, self.contributions, self.model, rows=self.rows, layout=layout
+            data,
+            self.query,
+            self.contributions,
+            self.model,
+            rows=self.rows,
+            layout=layout,
+            adversaries=self.adversaries,
         )
 
         def draw() -> Release:
@@ -207,7 +222,7 @@ class Calibration:
             "scale": self.scale,
             "noise": "discrete Laplace" if self.is_integer else "Laplace",
             "rows": self.rows,
-            "query": stored_query(self.query, self.model),
+            "query": self.query.to_dict(),
         } | proof_of(self.model, self.adversaries, self.leakage)
 
     def to_json(self) -> str:
@@ -228,11 +243,12 @@ class Calibration:
         """
         described = parsed(text, "Calibration")
         used = stored_model(described, model)
-        query = Query.from_dict(field_of(described, "query"))
+        query = frozen(Query.from_dict(field_of(described, "query")), used)
         adversaries = Adversaries.from_dict(field_of(described, "adversaries"))
         epsilon = checked_epsilon(number_in(described, "epsilon"))
         scale, rows = number_in(described, "scale"), whole_number_in(described, "rows")
-        leakage = certified_leakage(used, [query], [scale], adversaries, rows=rows)
+        contributions = lower(query, used, rows=rows)
+        leakage = certified_leakage(used, [contributions], [scale], adversaries, rows=rows)
         return cls(
             model=used,
             query=query,
@@ -241,6 +257,7 @@ class Calibration:
             scale=scale,
             leakage=proved(leakage, epsilon),
             rows=rows,
+            contributions=contributions,
         )
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from pdp_calibrate.cards import card
-from pdp_calibrate.engines import checked_scale
+from pdp_calibrate.contributions import Contributions
+from pdp_calibrate.engines import checked_queries, checked_scales
 from pdp_calibrate.engines.laplace import log_densities
 from pdp_calibrate.errors import ModelError, PdpError
 from pdp_calibrate.models import JointTable, Model
 from pdp_calibrate.models.base import FloatArray, plain, position_of
-from pdp_calibrate.queries import Query, lower
+from pdp_calibrate.queries import Histogram, Query, lower
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,11 +63,11 @@ class Beliefs:
 
 def posterior(
     model: Model,
-    query: Query,
+    query: Query | Sequence[Query],
     *,
-    scale: float,
+    scale: float | Sequence[float],
     target: Hashable,
-    output: float,
+    output: Any,
     known: Mapping[Hashable, Hashable] | None = None,
     prior: Mapping[Hashable, float] | None = None,
 ) -> Beliefs:
@@ -75,13 +78,14 @@ def posterior(
     model
         A joint table: the distribution θ.
     query
-        What was released, with Laplace noise.
+        What was released, with Laplace noise; a list was released together.
     scale
-        The Laplace scale λ.
+        The Laplace scale λ, for a list one for each query.
     target
         The tuple that is attacked.
     output
-        The released answer r; ±inf for the limit.
+        The released answer r; ±inf for the limit. Of a histogram, one number per category, in
+        order or by category; of a list, one such answer per query, or all numbers in a row.
     known
         The values x_K that the adversary knows.
     prior
@@ -110,17 +114,19 @@ def posterior(
     """
     if not isinstance(model, JointTable):
         raise ModelError(f"posterior needs a JointTable, got {type(model).__name__}.")
-    checked_scale(scale)
-    if math.isnan(output):
-        raise PdpError("output must be a number, got NaN.")
+    queries = [query] if isinstance(query, Query) else checked_queries(query)
+    parts = [lower(one, model) for one in queries]
+    widths = [part.coordinates for part in parts]
+    units = np.repeat(checked_scales(scale, len(queries)), widths)
+    seen = _output([output] if isinstance(query, Query) else output, queries, widths, model)
     axis = position_of(target, model.names)
     cells = _matching_cells(model, axis, known or {})
     masses = np.moveaxis(model.probabilities[cells], axis, 0)
     masses = masses.reshape(len(masses), -1)
-    answers = np.moveaxis(_answers(model, query)[cells], axis, 0).reshape(masses.shape)
-    start = answers.min()  # from here on only differences count, and they keep their digits
+    answers = np.moveaxis(_answers(parts)[cells], axis, 0).reshape(*masses.shape, -1)
+    start = answers.min(axis=(0, 1))  # from here on only differences count: they keep their digits
     log_likelihoods, possible = _log_likelihoods(
-        masses, (answers - start) / scale, (output - start) / scale
+        masses, (answers - start) / units, (seen - start) / units
     )
     domain = model.domains[axis]
     before = _prior(domain, masses.sum(axis=1), possible, prior)
@@ -155,19 +161,56 @@ def _matching_cells(
     return tuple(cells)
 
 
-def _answers(model: JointTable, query: Query) -> FloatArray:
-    """Return the answer of the query in every cell."""
-    contributions = lower(query, model)
-    if contributions.table is not None:
-        return contributions.table[..., 0]
-    answers = np.zeros(())
-    for array in contributions.values:
-        answers = np.add.outer(answers, array[:, 0])
-    return np.asarray(answers)
+def _answers(parts: Sequence[Contributions]) -> FloatArray:
+    """Return all numbers of all answers in every cell."""
+    return np.concatenate([part.in_every_cell() for part in parts], axis=-1)
+
+
+def _output(
+    output: Any, queries: Sequence[Query], widths: Sequence[int], model: Model
+) -> FloatArray:
+    """Return the released numbers in a row, or raise unless they answer the queries."""
+    if isinstance(output, Mapping | pd.Series | str) or not hasattr(output, "__len__"):
+        raise PdpError("output must hold one answer per query of the list, in order.")
+    if len(output) == len(queries):
+        each = zip(output, queries, strict=True)
+        found = np.concatenate([_numbers(answer, query, model) for answer, query in each])
+    else:
+        found = _numbers(output, None, model)
+    if len(found) != sum(widths):
+        raise PdpError(
+            f"output must hold {sum(widths)} numbers, one per number released; got {len(found)}."
+        )
+    if np.isnan(found).any():
+        raise PdpError("output must be a number, got NaN.")
+    return found
+
+
+def _numbers(answer: Any, query: Query | None, model: Model) -> FloatArray:
+    """Return one answer as a row of numbers; by category where it says so."""
+    if isinstance(answer, Mapping | pd.Series):
+        if not isinstance(query, Histogram):
+            raise PdpError("only the answer of a histogram is given by category.")
+        given, categories = dict(answer.items()), query.of(model)
+        if set(given) != set(categories) or len(answer) != len(categories):
+            raise PdpError(
+                f"output must hold one number for each of {len(categories)} categories,"
+                " and for no others."
+            )
+        answer = [given[category] for category in categories]
+    refusal = PdpError("output must be a number, or one per number released.")
+    try:
+        found = np.atleast_1d(np.asarray(answer))
+        numbers = found.astype(np.float64) if found.dtype.kind in "biufO" else None
+    except (TypeError, ValueError, OverflowError):
+        raise refusal from None
+    if numbers is None or numbers.ndim != 1:
+        raise refusal
+    return numbers
 
 
 def _log_likelihoods(
-    masses: FloatArray, atoms: FloatArray, output: float
+    masses: FloatArray, atoms: FloatArray, output: FloatArray
 ) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
     """Return log p(r | x_i, x_K) up to a constant, and which x_i can occur with x_K."""
     totals = masses.sum(axis=1)
@@ -176,9 +219,9 @@ def _log_likelihoods(
     laws = np.where(totals[:, np.newaxis] > 0, masses, 1.0)
     laws = laws / laws.sum(axis=1, keepdims=True)
     # Beyond the outermost atoms ratios are constant, so a limit is attained there.
-    place = np.full((1, 1, 1), np.clip(output, atoms.min(), atoms.max()))
+    place = np.clip(output, atoms.min(axis=(0, 1)), atoms.max(axis=(0, 1)))
     log_density, _ = log_densities(
-        laws[np.newaxis], atoms[np.newaxis, ..., np.newaxis], place, additions=0
+        laws[np.newaxis], atoms[np.newaxis], place[np.newaxis, np.newaxis], additions=0
     )
     return log_density[0, :, 0], possible
 

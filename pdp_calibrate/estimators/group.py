@@ -26,7 +26,12 @@ from pdp_calibrate.estimators.private_groups import (
     private_totals,
     refuse_larger,
 )
-from pdp_calibrate.estimators.statistics import group_totals, refuse_repeated, role_patterns
+from pdp_calibrate.estimators.statistics import (
+    check_roles,
+    group_totals,
+    refuse_repeated,
+    role_patterns,
+)
 from pdp_calibrate.models import BinaryGroup, Model
 from pdp_calibrate.models.gaussian import checked_bounds
 from pdp_calibrate.models.numbers import checked_positive
@@ -162,6 +167,7 @@ class GroupEstimator(FrameEstimator):
         epsilon = checked_budget(self.epsilon)
         if self.kind not in _FITS:
             raise ModelError(f"kind must be one of {tuple(_FITS)}, got {self.kind!r}.")
+        check_roles(self.value, by=self.by)
         if self.person is not None:
             refuse_repeated(frame, self.person, self.by)
         self.model_ = _FITS[self.kind](self, frame, epsilon)
@@ -171,7 +177,7 @@ class GroupEstimator(FrameEstimator):
         if self.confidence is not None:
             raise ModelError(
                 "confidence is for kind='gaussian'; for zeros and ones put the members into columns"
-                " and use TableEstimator(confidence=...)."
+                " and use TableEstimator(domains=..., confidence=...)."
             )
         totals: Counter[tuple[int, int]] = group_totals(frame, self.by, self.value)
         refuse_larger({size: 1 for size, _ in totals}, self._largest(needed=False))

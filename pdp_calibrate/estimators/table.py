@@ -90,7 +90,8 @@ class TableEstimator(FrameEstimator):
         what to release about. Values outside raise.
     confidence
         None fits one law and claims nothing about its error. A number such as 0.95 gives a
-        `SampledTable`: all tables that the rows do not rule out. For ``joint`` only.
+        `SampledTable`: all tables that the rows do not rule out. For ``joint`` only; domains or
+        bins must then be stated for every column, for a value that never occurred is possible too.
     epsilon
         Learn under ε-differential privacy for substituting one row; domains or bins must then be
         stated for every column, and the number of rows is public. Discrete Laplace noise of scale
@@ -200,6 +201,11 @@ class TableEstimator(FrameEstimator):
             raise ModelError(
                 "with epsilon every column needs its public domains= or bins=; the values that"
                 f" occur are secret. Missing: {', '.join(absent)}."
+            )
+        if absent and self.confidence is not None:
+            raise ModelError(
+                "with confidence every column needs its public domains= or bins=; no confidence"
+                f" covers values that never occurred. Missing: {', '.join(absent)}."
             )
         return stated
 

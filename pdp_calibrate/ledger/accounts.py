@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,6 @@ from pdp_calibrate.ledger.entries import Entry
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import FloatArray
 from pdp_calibrate.queries import Query, lower
-from pdp_calibrate.queries.custom import stored_query
 
 _CLOSE = 1e-6  # how near to the whole budget the largest release comes
 
@@ -54,7 +54,7 @@ class Accounts:
                     learned = entry.kind == "estimation"
                     add = total.plus_learning if learned else total.plus_mechanism
                     total = add(entry.dp_epsilon)
-                total = self.after(total, entry.queries, entry.scales, rows=entry.rows)
+                total = self._after(total, entry.queries, entry.scales, rows=entry.rows)
         self._added = (draw, len(entries), total)
         return total
 
@@ -74,23 +74,29 @@ class Accounts:
             place = {"draw": draw, "entries": len(state["entries"])}
             state["total"] = place | total.to_dict()
 
-    def after(
-        self, before: Spending, queries: Sequence[Query], scales: Sequence[float], *, rows: int
+    def after(self, before: Spending, released: Calibration | JointCalibration) -> Spending:
+        """Return the spending after one more release: of what was proved, not lowered again."""
+        queries, scales, parts = answers_of(released)
+        return self._after(before, queries, scales, rows=released.rows, parts=parts)
+
+    def _after(
+        self,
+        before: Spending,
+        queries: Sequence[Query],
+        scales: Sequence[float],
+        *,
+        rows: int,
+        parts: Sequence[Contributions] | None = None,
     ) -> Spending:
-        """Return the spending after one more release."""
-        for query, scale in zip(queries, scales, strict=True):
-            key = json.dumps(self.stored(query), sort_keys=True), rows
+        for place, (query, scale) in enumerate(zip(queries, scales, strict=True)):
+            key = json.dumps(query.to_dict(), sort_keys=True), rows
             if key not in self._parts:
-                part = lower(query, self._model, rows=rows)
+                part = parts[place] if parts else lower(query, self._model, rows=rows)
                 error = rounding_error(part, rows, self._model)
                 self._parts[key] = part, part.exact_ranges(), error
             part, ranges, error = self._parts[key]
             before = before.plus(part, scale, ranges=ranges, rounding=error)
         return before
-
-    def stored(self, query: Query) -> dict[str, Any]:
-        """Describe a query for JSON."""
-        return stored_query(query, self._model)
 
     def bound(self, spending: Spending, *, threshold: float | None = None) -> Bound:
         """Return the smallest sound bound on what was released together, as `spent` does."""
@@ -125,36 +131,29 @@ class Accounts:
         )
 
         def joint(scale: float) -> float:
-            after = self.after(before, [query], [scale], rows=rows)
+            after = self.after(before, dataclasses.replace(alone, scale=scale))
             return self.bound(after, threshold=budget).value
 
         scale = _nearly_smallest(joint, budget, alone.scale)
         leakage = certified_leakage(
             self._model,
-            [query],
+            [alone.contributions],
             [scale],
             self._adversaries,
             rows=rows,
             deadline=deadline_after(self._time_limit),
         )
-        return Calibration(
-            model=self._model,
-            query=query,
-            adversaries=self._adversaries,
-            epsilon=max(leakage.value, math.ulp(0.0)),
-            scale=scale,
-            leakage=leakage,
-            rows=rows,
-        )
+        epsilon = max(leakage.value, math.ulp(0.0))
+        return dataclasses.replace(alone, epsilon=epsilon, scale=scale, leakage=leakage)
 
 
 def answers_of(
     calibration: Calibration | JointCalibration,
-) -> tuple[tuple[Query, ...], tuple[float, ...]]:
-    """Return the queries of a release and the scale of each."""
+) -> tuple[tuple[Query, ...], tuple[float, ...], tuple[Contributions, ...]]:
+    """Return the queries of a release, the scale of each, and what each was lowered to."""
     if isinstance(calibration, Calibration):
-        return (calibration.query,), (calibration.scale,)
-    return calibration.queries, calibration.scales
+        return (calibration.query,), (calibration.scale,), (calibration.contributions,)
+    return calibration.queries, calibration.scales, calibration.contributions
 
 
 def _nearly_smallest(joint: Callable[[float], float], budget: float, low: float) -> float:

@@ -23,12 +23,12 @@ from pdp_calibrate.errors import (
     damage_refused,
 )
 from pdp_calibrate.estimators.statistics import group_sizes, rows_in
-from pdp_calibrate.ledger.accounts import Accounts, answers_of
+from pdp_calibrate.ledger.accounts import Accounts
 from pdp_calibrate.ledger.entries import Entry, last_spent, learning_entries
 from pdp_calibrate.ledger.pages import Pages
 from pdp_calibrate.ledger.recording import Step, charge_step, record, release_step
 from pdp_calibrate.ledger.storage import FileStore, MemoryStore, Store
-from pdp_calibrate.long_frames import instances_in
+from pdp_calibrate.long_frames import instances_in, stated_groups
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of, names_of
 from pdp_calibrate.models.provenance import public_structure
@@ -240,9 +240,7 @@ class Ledger:
             if what is None or epsilon is None:
                 raise PdpError("would_spend needs epsilon= beside a query.")
             what = self._accounts.calibrate(what, epsilon, rows=rows)
-        queries, scales = answers_of(what)
-        after = self._accounts.after(before, queries, scales, rows=what.rows)
-        return self._accounts.bound(after).value
+        return self._accounts.bound(self._accounts.after(before, what)).value
 
     def release(
         self,
@@ -322,8 +320,9 @@ class Ledger:
         self, releases: Sequence[tuple[Calibration | JointCalibration, Layout | None]]
     ) -> None:
         """Write down several releases that are about to be made: all of them, or none."""
-        for calibration, _ in releases:
+        for calibration, layout in releases:
             self.check_model(calibration.model)
+            self._check_adversaries(calibration.adversaries, layout)
         self._record(
             [release_step(self._accounts, calibration, layout) for calibration, layout in releases]
         )
@@ -332,6 +331,17 @@ class Ledger:
         """Refuse a model that is not the ledger's."""
         if model != self._model:
             raise LedgerError("the release was calibrated for another model than the ledger's.")
+
+    def _check_adversaries(self, adversaries: Adversaries, layout: Layout | None) -> None:
+        """Refuse a long frame that was not compared with the groups that the ledger counts on."""
+        if layout == "wide" or not self._adversaries.is_restricted:
+            return
+        if adversaries != self._adversaries and stated_groups(self._model):
+            raise LedgerError(
+                f"to {self._adversaries!r}, whom the ledger is about, other groups are noise, and"
+                f" the release was calibrated against {adversaries!r}: nothing says that it is"
+                " about as many groups. Calibrate it against the adversaries of the ledger."
+            )
 
     def _record(self, steps: Sequence[Step]) -> float:
         return record(steps, self._pages, self._accounts, draw=self._draw, budget=self._epsilon)

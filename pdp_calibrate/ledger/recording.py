@@ -42,10 +42,10 @@ def release_step(
     accounts: Accounts, calibration: Calibration | JointCalibration, layout: Layout | None
 ) -> Step:
     """Return the line of a release."""
-    queries, scales = answers_of(calibration)
+    queries, scales, _ = answers_of(calibration)
     described = {
         "kind": "release",
-        "queries": [accounts.stored(query) for query in queries],
+        "queries": [query.to_dict() for query in queries],
         "scales": list(scales),
         "rows": calibration.rows,
         "epsilon": calibration.epsilon,
@@ -54,7 +54,7 @@ def release_step(
     if layout is not None:
         described["layout"] = stored_layout(layout)
     return Step(
-        add=lambda before: accounts.after(before, queries, scales, rows=calibration.rows),
+        add=lambda before: accounts.after(before, calibration),
         described=described,
         layout=layout,
     )

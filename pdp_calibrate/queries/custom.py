@@ -20,14 +20,25 @@ from pdp_calibrate.models import (
     SampledTable,
     Unknown,
 )
-from pdp_calibrate.models.base import field_of, from_json_value, json_value
+from pdp_calibrate.models.base import (
+    Domain,
+    FloatArray,
+    checked_model,
+    field_of,
+    from_json_value,
+    json_value,
+)
 from pdp_calibrate.models.table import refuse_too_many_cells
 from pdp_calibrate.queries.base import OverTuples, Query, refuse_continuous, selected, stored_over
+from pdp_calibrate.queries.frozen import FrozenMapping, TableOfValues
 
 
 @dataclass(frozen=True, kw_only=True)
 class Custom(OverTuples):
     """Any real function of the tuples, on a joint table: maximum, median, a threshold.
+
+    A calibration writes the function out as a table of its values, once: that table is what is
+    proved, released and stored, whatever the function returns later. A table given here is copied.
 
     Examples
     --------
@@ -38,31 +49,35 @@ class Custom(OverTuples):
     function: Callable[[tuple[Any, ...]], float] | Mapping[tuple[Hashable, ...], float]
     """Takes one tuple of values in the order of `over`; or the table of its values."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.function, Mapping) and not isinstance(self.function, TableOfValues):
+            object.__setattr__(self, "function", FrozenMapping(self.function))
+
     def __hash__(self) -> int:
-        return hash((self.over, id(self.function)))
+        return hash((type(self), self.over))  # equal tables may be held in different ways
 
     def contributions(self, model: Model, *, rows: int) -> Contributions:
         """Lower: the function's value in every cell, impossible cells included."""
-        if isinstance(model, Blocks):
-            raise UnsupportedQueryError(
-                "Custom is not additive, so independent blocks cannot be treated one by one."
-                " Use a JointTable over all tuples, or Sum, Count, Mean or Linear."
-            )
+        _check_table(model)
         if rows != 1:
             raise UnsupportedQueryError("Custom answers about one instance, so rows must be 1.")
-        refuse_continuous(model, "Custom")
-        _refuse_sets(model)
         axes = [model.names.index(name) for name in selected(self.over, model)]
-        refuse_too_many_cells([len(domain) for domain in model.domains])
-        chosen = [model.domains[axis] for axis in axes]
-        answers = [self._evaluate(cell) for cell in itertools.product(*chosen)]
-        small = np.array(answers).reshape([len(domain) for domain in chosen])
+        small = self._answers(tuple(model.domains[axis] for axis in axes))
         order = sorted(range(len(axes)), key=lambda place: axes[place])
         shape = [len(d) if axis in axes else 1 for axis, d in enumerate(model.domains)]
         full = np.broadcast_to(
             small.transpose(order).reshape(shape), [len(domain) for domain in model.domains]
         )
         return Contributions.tabulated(full)
+
+    def _answers(self, domains: tuple[Domain, ...]) -> FloatArray:
+        """Return the answer in every cell, an axis per tuple; a table that is held as it is."""
+        held = self.function.over(domains) if isinstance(self.function, TableOfValues) else None
+        if held is not None:
+            return held
+        answers = [self._evaluate(cell) for cell in itertools.product(*domains)]
+        return np.array(answers).reshape([len(domain) for domain in domains])
 
     def _evaluate(self, cell: tuple[Hashable, ...]) -> float:
         try:
@@ -79,11 +94,15 @@ class Custom(OverTuples):
         return number
 
     def tabulate(self, model: Model) -> Custom:
-        """Return the same query with its function written out as a table of values."""
+        """Return the same query with its function written out as a table of values.
+
+        The function is called once for every cell, and never again.
+        """
+        _check_table(model)
         domains = dict(zip(model.names, model.domains, strict=True))
         names = selected(self.over, model)
-        cells = itertools.product(*(domains[name] for name in names))
-        return Custom(function={cell: self._evaluate(cell) for cell in cells}, over=names)
+        chosen = tuple(domains[name] for name in names)
+        return Custom(function=TableOfValues(chosen, self._answers(chosen)), over=names)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the query for JSON; only a tabulated function can be stored."""
@@ -102,6 +121,23 @@ class Custom(OverTuples):
         return cls(function=table, over=stored_over(described))
 
 
+def _check_table(model: Model) -> None:
+    """Refuse models whose cells cannot be written out."""
+    if isinstance(checked_model(model), Blocks):
+        raise UnsupportedQueryError(
+            "Custom is not additive, so independent blocks cannot be treated one by one."
+            " Use a JointTable over all tuples, or Sum, Count, Mean or Linear."
+        )
+    refuse_continuous(model, "Custom")
+    _refuse_sets(model)
+    refuse_too_many_cells([len(domain) for domain in model.domains])
+
+
+def frozen(query: Query, model: Model) -> Query:
+    """Return a query that can only ever mean one thing: a function as its table of values."""
+    return query.tabulate(model) if isinstance(query, Custom) else query
+
+
 def _refuse_sets(model: Model) -> None:
     """Raise, before anything is evaluated, where no engine bounds a function that does not add."""
     if isinstance(model, ModelSet):
@@ -112,8 +148,3 @@ def _refuse_sets(model: Model) -> None:
             f"Custom has no bound on {type(model).__name__}, a set of distributions; ask Sum, Mean,"
             " Linear, Count or Histogram, or use a JointTable."
         )
-
-
-def stored_query(query: Query, model: Model) -> dict[str, Any]:
-    """Describe any query for JSON; a function by its table of values."""
-    return (query.tabulate(model) if isinstance(query, Custom) else query).to_dict()

@@ -16,6 +16,7 @@ from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import Domain, FloatArray, field_of, from_json_value, json_value
 from pdp_calibrate.models.table import numeric_domain
 from pdp_calibrate.queries.base import OverTuples, Query, selected, stored_over
+from pdp_calibrate.queries.frozen import FrozenMapping
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +71,8 @@ class Linear(Query):
     Parameters
     ----------
     weights
-        ``{name: weight}``, tuples left out weighing zero, or one weight per tuple.
+        ``{name: weight}``, tuples left out weighing zero, or one weight per tuple. Copied: what
+        is given here may change later, the query does not.
     clamp
         Whether values outside the public range are moved to its nearest end before adding.
 
@@ -97,13 +99,16 @@ class Linear(Query):
             raise QueryError("weights must be finite, got NaN or infinity.")
         if not any(numbers):
             raise QueryError("weights must not all be zero: the answer would be constant.")
-        named = isinstance(weights, Mapping)
-        stored = dict(zip(weights, numbers, strict=True)) if named else tuple(numbers)
+        stored = (
+            FrozenMapping(dict(zip(weights, numbers, strict=True)))
+            if isinstance(weights, Mapping)
+            else tuple(numbers)
+        )
         object.__setattr__(self, "weights", stored)
         object.__setattr__(self, "clamp", bool(clamp))
 
     def __hash__(self) -> int:
-        return hash(tuple(self.weights.items()) if isinstance(self.weights, dict) else self.weights)
+        return hash((self.weights, self.clamp))
 
     def contributions(self, model: Model, *, rows: int) -> Contributions:
         """Lower: a tuple adds its value times its weight."""

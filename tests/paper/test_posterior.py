@@ -4,6 +4,7 @@ import itertools
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
@@ -113,3 +114,88 @@ def test_other_models_and_impossible_knowledge():
         pdp.posterior(table, SUM, scale=1.0, target="x1", known={"x2": 1}, output=0.0)
     with pytest.raises(pdp.ModelError, match="JointTable"):
         pdp.posterior(pdp.ModelSet(models=[table]), SUM, scale=1.0, target="x1", output=0.0)
+
+
+HISTOGRAM = pdp.Histogram(categories=[0, 4])
+
+
+def by_bayes_of_all(table, functions, scales, target, known, output):
+    """As `by_bayes`, for several numbers with independent noise."""
+    weights = dict.fromkeys(table.domains[table.names.index(target)], 0.0)
+    for cell in itertools.product(*table.domains):
+        database = dict(zip(table.names, cell, strict=True))
+        if all(database[name] == value for name, value in known.items()):
+            place = tuple(d.index(v) for d, v in zip(table.domains, cell, strict=True))
+            each = zip(output, functions, scales, strict=True)
+            distance = sum(abs(r - function(cell)) / scale for r, function, scale in each)
+            weights[database[target]] += table.probabilities[place] * math.exp(-distance)
+    total = sum(weights.values())
+    return {value: weight / total for value, weight in weights.items()}
+
+
+@pytest.mark.parametrize("known", [{}, {"x3": 2}])
+def test_bayes_rule_with_every_category_of_a_histogram(table, known):
+    counts = [lambda cell: cell.count(0), lambda cell: cell.count(4)]
+    options = {"scale": 0.8, "target": "x2", "known": known}
+    for output in ((0.0, 1.0), (2.0, -3.0), (0.3, 0.4)):
+        found = pdp.posterior(table, HISTOGRAM, output=output, **options)
+        expected = by_bayes_of_all(table, counts, [0.8, 0.8], "x2", known, output)
+        assert found.posterior == pytest.approx(expected, rel=1e-12)
+        by_category = {4: output[1], 0: output[0]}
+        for same in (list(output), np.array(output), by_category, pd.Series(by_category)):
+            assert pdp.posterior(table, HISTOGRAM, output=same, **options) == found
+    noisy = pdp.calibrate(table, HISTOGRAM).release({"x1": 0, "x2": 4, "x3": 0})
+    assert pdp.posterior(table, HISTOGRAM, output=noisy.value, **options).posterior
+
+
+def test_bayes_rule_with_a_list_of_queries(table):
+    queries, scales = [SUM, HISTOGRAM], [2.0, 0.8]
+    functions = [sum, lambda cell: cell.count(0), lambda cell: cell.count(4)]
+    expected = by_bayes_of_all(table, functions, [2.0, 0.8, 0.8], "x2", {}, (1.5, 1.0, 0.0))
+    for output in ((1.5, (1.0, 0.0)), [1.5, {4: 0.0, 0: 1.0}], (1.5, 1.0, 0.0)):
+        found = pdp.posterior(table, queries, scale=scales, target="x2", output=output)
+        assert found.posterior == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("query", [pdp.Histogram(), [pdp.Histogram(), SUM], pdp.Count(values={4})])
+def test_the_worst_output_gains_the_leakage(query):
+    law = np.array([[0.4, 0.1], [0.1, 0.4]])
+    couple = pdp.JointTable(probabilities=law, domains=[[0, 4]] * 2)
+    leak = pdp.leakage(couple, query, scale=0.7, adversaries=pdp.Adversaries.weakest())
+    witness = leak.witness
+    found = pdp.posterior(
+        couple, query, scale=0.7, target=witness.target, known=witness.known, output=witness.output
+    )
+    assert found.log_odds_gain(*witness.secrets) == pytest.approx(leak.value, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("query", "output"),
+    [
+        (SUM, (1.0, 2.0)),
+        (SUM, "1.0"),
+        (SUM, None),
+        (SUM, 1j),
+        (SUM, {0: 1.0}),
+        (SUM, {1.0}),
+        (HISTOGRAM, 1.0),
+        (HISTOGRAM, (1.0, 2.0, 3.0)),
+        (HISTOGRAM, (1.0, math.nan)),
+        (HISTOGRAM, ((1.0, 2.0), (1.0, 2.0))),
+        (HISTOGRAM, {0: 1.0}),
+        (HISTOGRAM, {0: 1.0, 4: 1.0, 2: 1.0}),
+        (HISTOGRAM, ("a", "b")),
+        ([SUM, HISTOGRAM], 1.0),
+        ([SUM, HISTOGRAM], (1.0, 2.0)),
+        ([SUM, HISTOGRAM], {"a": 1.0, "b": 2.0}),
+        ([SUM, HISTOGRAM], "ab"),
+    ],
+)
+def test_outputs_that_do_not_answer_the_query_are_refused(table, query, output):
+    with pytest.raises(pdp.PdpError, match=r"output|by category"):
+        pdp.posterior(table, query, scale=1.0, target="x1", output=output)
+
+
+def test_a_list_needs_a_scale_for_each_query(table):
+    with pytest.raises(pdp.PdpError, match="one number per query"):
+        pdp.posterior(table, [SUM, SUM], scale=[1.0], target="x1", output=(0.0, 0.0))

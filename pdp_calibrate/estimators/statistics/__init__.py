@@ -20,6 +20,7 @@ from pdp_calibrate.estimators.statistics.exact_sums import (
     clamped_sums as clamped_sums,
 )
 from pdp_calibrate.estimators.statistics.frames import (
+    check_roles as check_roles,
     column_name as column_name,
     columns_of as columns_of,
     rows_in as rows_in,

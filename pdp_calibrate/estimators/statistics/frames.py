@@ -41,6 +41,17 @@ def asks_the_engine(function: Callable[P, T]) -> Callable[P, T]:
     return guarded
 
 
+def check_roles(value: Any, **roles: Hashable | None) -> None:
+    """Refuse a column of values as one that orders rows or divides them: those are public."""
+    asked = [value] if isinstance(value, Hashable) else list(value)
+    for role, column in roles.items():
+        if column is not None and column in asked:
+            raise ModelError(
+                f"{role}= must be another column than that of the values, got {column} for both:"
+                " order, groups and parts are public, and values are secret."
+            )
+
+
 def column_name(name: Hashable) -> str:
     """Return the column that holds a tuple of this name: frames name their columns by text."""
     return name if isinstance(name, str) else str(name)

@@ -19,6 +19,7 @@ from pdp_calibrate.estimators.statistics.exact_sums import (
 from pdp_calibrate.estimators.statistics.frames import (
     asks_the_engine,
     check_complete,
+    check_roles,
     chosen,
     collected,
     in_memory,
@@ -36,6 +37,7 @@ def ordered(
     Without `by` all rows are one group. Without `order_by` rows stand in their order, which only a
     frame in memory has.
     """
+    check_roles(value, by=by, order_by=order_by)
     if order_by is None:
         held = in_memory(frame)
         if held is None:
