@@ -85,6 +85,7 @@ def long_answer(
         instances=sum(sizes.values()),
         values=sum(size * number for size, number in sizes.items()),
         grid=grid,
+        sizes=tuple((int(size), int(number)) for size, number in sorted(sizes.items())),
     )
 
 

@@ -286,7 +286,7 @@ def test_nothing_is_released_that_is_not_in_the_ledger_when_killed(path):
     pdp.Ledger(COUPLE, epsilon=20.0, path=path)
     root = Path(__file__).parents[1]
     result = subprocess.run(  # noqa: S603
-        [sys.executable, "-m", "tests.ledger_workers", str(path), "10"],
+        [sys.executable, "-m", "tests.ledger_workers", "be_killed", str(path), "10"],
         capture_output=True, text=True, check=True, cwd=root,
         env=os.environ | {"PYTHONPATH": str(root)},
     )  # fmt: skip

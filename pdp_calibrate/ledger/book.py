@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from pdp_calibrate.adversaries import Adversaries
+from pdp_calibrate.answers import Sizes
 from pdp_calibrate.calibration import Calibration, JointCalibration, JointRelease, Release
 from pdp_calibrate.calibration.proof import checked_epsilon, stored_model
 from pdp_calibrate.calibration.releasing import Layout, LongFrame, checked_layout
@@ -286,6 +287,11 @@ class Ledger:
         value, by, order_by
             The columns of a long frame, as in `Calibration.release`. A draw is about one column.
 
+        Notes
+        -----
+        A draw is about the same rows every time: a frame with another number of rows, or of groups
+        of any size, is refused. Filtering by a secret column would make that number a secret.
+
         Raises
         ------
         BudgetExceededError
@@ -328,24 +334,28 @@ class Ledger:
         return self._record([charge_step(budget, note)])
 
     def spend(
-        self, calibration: Calibration | JointCalibration, *, layout: Layout | None = None
+        self,
+        calibration: Calibration | JointCalibration,
+        *,
+        layout: Layout | None = None,
+        sizes: Sizes | None = None,
     ) -> None:
         """Write down one release that is about to be made; raise if it does not fit.
 
         `Calibration.release(data, ledger=…)` calls this before it draws noise. `layout` says which
-        values of a frame the release is about; without it, that is for the caller to watch.
+        values of a frame the release is about, and `sizes` how many groups of each size (or rows)
+        the frame has; without them, that is for the caller to watch.
         """
-        self.spend_together([(calibration, layout)])
+        self.spend_together([(calibration, layout, sizes)])
 
     def spend_together(
-        self, releases: Sequence[tuple[Calibration | JointCalibration, Layout | None]]
+        self,
+        releases: Sequence[tuple[Calibration | JointCalibration, Layout | None, Sizes | None]],
     ) -> None:
         """Write down several releases that are about to be made: all of them, or none."""
-        for calibration, _ in releases:
+        for calibration, _, _ in releases:
             self.check_model(calibration.model)
-        self._record(
-            [release_step(self._accounts, calibration, layout) for calibration, layout in releases]
-        )
+        self._record([release_step(self._accounts, *one) for one in releases])
 
     def check_model(self, model: Model) -> None:
         """Refuse a model that is not the ledger's."""
