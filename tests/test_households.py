@@ -58,6 +58,7 @@ def test_a_series_uses_the_correlation_of_neighbours():
 
 
 @pytest.mark.usefixtures("no_noise")
+@pytest.mark.filterwarnings("ignore::pdp_calibrate.SecondReleaseWarning")
 def test_weights_follow_the_order_inside_a_group():
     pairs = PEOPLE[PEOPLE.household == "a"]
     model = pdp.GaussianGroup(size=2, correlation=0.3, bounds=(0, 100))

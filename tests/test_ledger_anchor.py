@@ -273,7 +273,7 @@ def test_a_linked_anchor_is_followed_and_a_hard_link_refused(path, anchor):
     with pytest.raises(pdp.LedgerError, match="cannot be the ledger"):
         pdp.Ledger.open(path, anchor=back)
     anchor.with_name("second.json").hardlink_to(anchor)
-    with pytest.raises(pdp.LedgerError, match="the anchor .* hard link"):
+    with pytest.raises(pdp.LedgerError, match=r"the anchor .* hard link"):
         ledger.charge(0.1)
 
 
@@ -291,7 +291,7 @@ def test_an_anchor_on_a_read_only_disk_releases_nothing(path, anchor, no_noise):
     ledger.charge(0.1)
     nowhere = anchor.with_name("nowhere") / "anchor.json"
     other = path.with_name("other.json")
-    with pytest.raises(pdp.LedgerError, match="anchor .* cannot be written"):
+    with pytest.raises(pdp.LedgerError, match=r"anchor .* cannot be written"):
         pdp.Ledger(COUPLE, epsilon=1.0, path=other, anchor=nowhere)
     assert not other.exists()
 

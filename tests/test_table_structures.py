@@ -192,6 +192,7 @@ def test_bad_parameters_of_tables_are_refused(parameters, message):
 INCOMES = pd.DataFrame({"income": [0.0, 9.99, 10.0, 29.0, 30.0, 100.0], "ill": [0, 1] * 3})
 
 
+@pytest.mark.filterwarnings("ignore::pdp_calibrate.SecondReleaseWarning")
 def test_bins_hold_their_lower_edge_and_the_last_both():
     edges = [0, 10, 30, 100]
     fitted = pdp.TableEstimator(bins={"income": edges}, smoothing=1.0, source="public").fit(INCOMES)

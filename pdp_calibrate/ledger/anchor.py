@@ -2,8 +2,8 @@
 
 It holds the checksum of the ledger's last state. Before the ledger is written, the state to come is
 noted beside the present one; afterwards it stands alone, and only then is anything released. So a
-process may be killed at any moment: until the end both states are accepted, and nothing was released
-on the strength of the second; from then on the first is refused.
+process may be killed at any moment: until the end both states are accepted, and nothing was
+released on the strength of the second; from then on the first is refused.
 """
 
 from __future__ import annotations

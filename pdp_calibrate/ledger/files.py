@@ -3,7 +3,7 @@
 Whoever changes it holds an operating-system lock on a file beside it, which the system itself
 releases when a process dies, so no lock is ever stale. The new content goes to a temporary file,
 is synced to disk and takes the place of the old one in one step. Neither that file nor the lock is
-ever opened through a symbolic link, so nobody who can write to the folder can direct them elsewhere.
+ever opened through a symbolic link that somebody planted in the folder.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class SafeFile:
     def locked(self) -> Iterator[None]:
         """Hold the lock file beside it."""
         place = self.path.with_name(self.path.name + ".lock")
+        if place.is_symlink():
+            raise self._unwritable(OSError(None, "its lock file is a symbolic link"))
+        flags = os.O_RDWR | os.O_CREAT | _NO_LINK
         try:
-            if place.is_symlink():
-                raise OSError(None, f"its lock file {place.name} is a symbolic link")
-            flags = os.O_RDWR | os.O_CREAT | _NO_LINK
             handle = os.open(place, flags, 0o666)  # less what the umask says
         except OSError as error:
             raise self._unwritable(error) from error
