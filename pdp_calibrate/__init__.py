@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         PlanError as PlanError,
         PrivacyLeakWarning as PrivacyLeakWarning,
         QueryError as QueryError,
+        SecondReleaseWarning as SecondReleaseWarning,
         SourceError as SourceError,
         UnsupportedQueryError as UnsupportedQueryError,
     )
@@ -101,8 +102,8 @@ _HOMES = {
     "engines.posterior": "Beliefs posterior",
     "engines.result": "Bound",
     "errors": "BudgetExceededError CalibrationError FrameError LedgerError ModelError"
-    " ModelFitWarning PdpError PlanError PrivacyLeakWarning QueryError SourceError"
-    " UnsupportedQueryError",
+    " ModelFitWarning PdpError PlanError PrivacyLeakWarning QueryError"
+    " SecondReleaseWarning SourceError UnsupportedQueryError",
     "estimators.gaussian": "GaussianEstimator",
     "estimators.gaussian_series": "GaussianSeriesEstimator",
     "estimators.group": "GroupEstimator",

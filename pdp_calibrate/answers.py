@@ -31,6 +31,8 @@ from pdp_calibrate.models.base import Domain, FloatArray
 
 Answer = tuple[Fraction, ...]
 """An exact answer: one number, or one per category of a histogram."""
+Sizes = tuple[tuple[int, int], ...]
+"""Pairs of the size of a group and how many there are; a row of a wide frame is a group."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +49,8 @@ class FrameAnswer:
     """For a long frame, how many groups there are of each size; both are public."""
     grid: Fraction = Fraction(0)
     """How far the answer about *one* instance may be from exact: its values' grid steps."""
+    sizes: Sizes | None = None
+    """How many rows, or groups of each size, the frame has; None of one instance by itself."""
 
 
 def instance_answer(contributions: Contributions, model: Model, data: Mapping[Any, Any]) -> Answer:
@@ -64,7 +68,10 @@ def total_answer(contributions: Contributions, model: Model, frame: Any) -> Fram
     if contributions.table is not None:
         joint = contingency(frame, names)
         rows = [times(n, _row_answer(contributions, model, row)) for row, n in joint.items()]
-        return FrameAnswer(answer=added(rows), instances=joint.total(), values=joint.total())
+        number = joint.total()
+        return FrameAnswer(
+            answer=added(rows), instances=number, values=number, sizes=wide_sizes(model, number)
+        )
     parts: list[Answer] = []
     places = dict(zip(_entering(contributions, model), names, strict=True))
     counted = {p: name for p, name in places.items() if not model.continuous_tuples[p]}
@@ -88,7 +95,18 @@ def total_answer(contributions: Contributions, model: Model, frame: Any) -> Fram
             if name in sums:
                 parts.append(weighted(sums[name].total, position, contributions))
                 grid += grid_of(sums[name], position, contributions)
-    return FrameAnswer(answer=added(parts), instances=number, values=number, grid=grid)
+    return FrameAnswer(
+        answer=added(parts),
+        instances=number,
+        values=number,
+        grid=grid,
+        sizes=wide_sizes(model, number),
+    )
+
+
+def wide_sizes(model: Model, rows: int) -> Sizes:
+    """Return the size of a wide frame: every row is a group with all tuples of the model."""
+    return ((len(model.names), rows),)
 
 
 def bounds_of(domain: Domain) -> tuple[float, float]:

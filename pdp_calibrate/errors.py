@@ -80,5 +80,9 @@ class PrivacyLeakWarning(UserWarning):
     """Something the user is about to do leaks outside the stated guarantee."""
 
 
+class SecondReleaseWarning(PrivacyLeakWarning):
+    """A calibration releases once more, and no ledger counts both releases together."""
+
+
 class ModelFitWarning(UserWarning):
     """The data plainly contradict the model fitted to them."""

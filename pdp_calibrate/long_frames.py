@@ -87,6 +87,7 @@ def long_answer(
         values=sum(size * number for size, number in sizes.items()),
         groups=sizes,
         grid=grid,
+        sizes=tuple((int(size), int(number)) for size, number in sorted(sizes.items())),
     )
 
 

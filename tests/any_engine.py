@@ -116,7 +116,8 @@ def answer(name: str, frame: Any) -> tuple[float, ...]:
     given, query, model, layout = ANSWERS[name]
     rows = len(given) if layout is None else 1
     contributions = pdp.queries.lower(query, model, rows=rows)
-    return exact_answer(frame, query, contributions, model, rows=rows, layout=layout)
+    found = exact_answer(frame, query, contributions, model, rows=rows, layout=layout)
+    return found.answer
 
 
 def numbers_of(model: Any) -> list[float]:

@@ -1,4 +1,4 @@
-"""Processes that share a ledger file: two that race, and one that is killed."""
+"""Processes that share a ledger: some race, some are killed, some are forks of its owner."""
 
 from __future__ import annotations
 
@@ -57,5 +57,95 @@ def be_killed(path: str, times: int) -> None:
         print(given, len(pdp.Ledger.open(path).history), flush=True)  # noqa: T201
 
 
+def share(path: str, anchor: str, times: int, failures: Any) -> None:
+    """Charge and read a ledger with an anchor while others do the same."""
+    try:
+        ledger = pdp.Ledger.open(path, anchor=anchor)
+        for _ in range(times):
+            ledger.charge(0.01)
+            pdp.Ledger.open(path, anchor=anchor).spent  # noqa: B018
+    except Exception as error:  # noqa: BLE001 - shown by the test
+        failures.put(repr(error))
+
+
+def be_killed_between(folder: str) -> None:
+    """Be killed around each of the writes of a release, and of a beginning, in a ledger each.
+
+    The ledgers stay in folders that say what was going on. Prints what was being done when, and
+    whether noise was drawn.
+    """
+    from pdp_calibrate.ledger import files
+
+    real = files.systems.put_in_place
+    table = pdp.JointTable(
+        probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2, names=["a", "b"]
+    )
+    pdp.calibrate(table, pdp.Sum(), epsilon=0.5).release(HERE)  # loads all that takes time
+    for what in ("release", "begin"):
+        for write in range(3):
+            for moment in ("before", "after"):
+                place = Path(folder) / f"{what}-{write}-{moment}"
+                (place / "outside").mkdir(parents=True)
+                path, anchor = place / "ledger.json", place / "outside" / "anchor.json"
+                if what == "release":
+                    pdp.Ledger(table, epsilon=1.0, path=path, anchor=anchor).charge(0.1)
+                done = 0
+
+                def die(aside: Path, path: Path, write: int = write, moment: str = moment) -> None:
+                    nonlocal done
+                    done += 1
+                    if done == write + 1 and moment == "before":
+                        os.kill(os.getpid(), signal.SIGKILL)
+                    real(aside, path)
+                    if done == write + 1:
+                        os.kill(os.getpid(), signal.SIGKILL)
+
+                read, pipe = os.pipe()
+                child = os.fork()
+                if child == 0:
+                    files.systems.put_in_place = die  # type: ignore[assignment]
+                    if what == "release":
+                        ledger = pdp.Ledger.open(path, anchor=anchor)
+                        ledger.release(pdp.Sum(), HERE, epsilon=0.5)
+                    else:
+                        pdp.Ledger(table, epsilon=1.0, path=path, anchor=anchor)
+                    os.write(pipe, b"x")
+                    os._exit(0)
+                os.close(pipe)
+                _, status = os.waitpid(child, 0)
+                killed = os.WIFSIGNALED(status)
+                print(place.name, killed, len(os.read(read, 1)), flush=True)  # noqa: T201
+                os.close(read)
+
+
+def fork_memory(workers: int) -> None:
+    """Let forks of the owner of a ledger in memory release; print what each of them met."""
+    table = pdp.JointTable(
+        probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2, names=["a", "b"]
+    )
+    ledger = pdp.Ledger(table, epsilon=1.0)
+    calibration = pdp.calibrate(table, pdp.Sum(), epsilon=1.0)
+    pdp.Ledger(table, epsilon=9.0).release(pdp.Sum(), HERE, epsilon=1.0)  # loads all
+    for _ in range(workers):
+        child = os.fork()
+        if child == 0:
+            for use in (
+                lambda: calibration.release(HERE, ledger=ledger),
+                lambda: ledger.charge(0.1),
+                lambda: ledger.spent,
+            ):
+                try:
+                    use()
+                    print("allowed", flush=True)  # noqa: T201
+                except pdp.LedgerError as error:
+                    print(error, flush=True)  # noqa: T201
+            os._exit(0)
+        os.waitpid(child, 0)
+    ledger.release(pdp.Sum(), HERE, epsilon=1.0)
+    print("owner", len(ledger.history), flush=True)  # noqa: T201
+
+
 if __name__ == "__main__":
-    be_killed(sys.argv[1], int(sys.argv[2]))
+    {"be_killed": be_killed, "be_killed_between": be_killed_between, "fork_memory": fork_memory}[
+        sys.argv[1]
+    ](*(int(word) if word.isdigit() else word for word in sys.argv[2:]))

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from pdp_calibrate.ledger import storage, systems
+from pdp_calibrate.ledger import files, systems
 
 
 class Msvcrt(types.ModuleType):
@@ -109,5 +109,5 @@ def systems_on(
         assert spec.loader is not None
         loaded = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(loaded)
-    patch.setattr(storage, "systems", loaded)
+    patch.setattr(files, "systems", loaded)
     return loaded

@@ -240,6 +240,7 @@ def test_what_needs_rows_or_an_order_says_so():
     assert same.provenance == "private"
 
 
+@pytest.mark.filterwarnings("ignore::pdp_calibrate.SecondReleaseWarning")
 def test_releases_through_engines(monkeypatch):
     monkeypatch.setattr(noise, "add_laplace_to_floats", lambda answers, _: list(answers))
     income = {"bounds": (30, 70), "by": "home", "value": "income"}
@@ -261,6 +262,7 @@ def test_releases_through_engines(monkeypatch):
         assert math.isclose(released.value, WIDE["a"].mean(), rel_tol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore::pdp_calibrate.SecondReleaseWarning")
 def test_polars_frames_have_the_same_methods(monkeypatch):
     import pdp_calibrate_integrations.polars  # noqa: F401 - registers the namespace
 

@@ -76,7 +76,7 @@ def test_one_size_gives_one_group_and_negative_estimates_stay_possible():
         ({"household": [1, 1], "income": [1.0, 2.0]}, {"bounds": (0, 9)}, "at least two groups"),
         ({"household": [1, 2], "income": [1.0, 2.0]}, {"bounds": (0, 9)}, "at least two groups"),
         ({"household": [1, 1, 2], "income": [1.0, 1.0, 2.0]}, {"bounds": (0, 9)}, "do not vary"),
-        ({"household": [1, None, 2], "income": [1.0, 1.0, 2.0]}, {"bounds": (0, 9)}, "1 missing"),
+        ({"household": [1, None, 2], "income": [1.0, 1.0, 2.0]}, {"bounds": (0, 9)}, "has missing"),
         ({"household": [1, 1, 2], "income": ["a", "b", "c"]}, {"bounds": (0, 9)}, "numbers"),
         ({"household": [1, 1, 2, 2], "income": [1, 2, 3, 5.0]},
          {"bounds": (0, 9), "confidence": 1.5}, "confidence"),

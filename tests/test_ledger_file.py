@@ -223,10 +223,10 @@ def test_a_full_disk_releases_nothing(path, call, no_noise, monkeypatch):
     def full(*_arguments, **_options):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    opened = Path.open
+    opened = os.open
 
-    def full_for_writing(file, mode="r", **options):
-        return full() if "w" in mode else opened(file, mode, **options)
+    def full_for_writing(file, flags, *arguments, **options):
+        return full() if flags & os.O_EXCL else opened(file, flags, *arguments, **options)
 
     with monkeypatch.context() as patched:
         if call == "fsync":
@@ -234,7 +234,7 @@ def test_a_full_disk_releases_nothing(path, call, no_noise, monkeypatch):
         elif call == "replace":
             patched.setattr(Path, "replace", full)
         else:
-            patched.setattr(Path, "open", full_for_writing)
+            patched.setattr(os, "open", full_for_writing)
         with pytest.raises(pdp.LedgerError, match=r"No space left.*Nothing was released"):
             ledger.release(pdp.Sum(), HERE, epsilon=0.5)
         with pytest.raises(pdp.LedgerError, match="No space left"):
@@ -286,7 +286,7 @@ def test_nothing_is_released_that_is_not_in_the_ledger_when_killed(path):
     pdp.Ledger(COUPLE, epsilon=20.0, path=path)
     root = Path(__file__).parents[1]
     result = subprocess.run(  # noqa: S603
-        [sys.executable, "-m", "tests.ledger_workers", str(path), "10"],
+        [sys.executable, "-m", "tests.ledger_workers", "be_killed", str(path), "10"],
         capture_output=True, text=True, check=True, cwd=root,
         env=os.environ | {"PYTHONPATH": str(root)},
     )  # fmt: skip

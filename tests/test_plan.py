@@ -150,7 +150,7 @@ def test_a_plan_that_another_process_overtakes_releases_nothing(folder, monkeypa
         return original(ledger, releases)
 
     monkeypatch.setattr(pdp.Ledger, "spend_together", overtaken)
-    monkeypatch.setattr(pdp.Ledger, "spend", lambda self, one: original(self, [(one, None)]))
+    monkeypatch.setattr(pdp.Ledger, "spend", lambda self, one: original(self, [(one, None, None)]))
     assert "Nothing was released" in refused(f"plan {folder}/plan.toml", code=3)
     assert len(pdp.Ledger.open(folder / "budget.json").history) == 3
 

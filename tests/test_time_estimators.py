@@ -61,13 +61,13 @@ def test_a_private_fit_warns_and_keeps_its_numbers():
 @pytest.mark.parametrize(
     ("frame", "changes", "message"),
     [
-        (HOMES.assign(home=[1, None, 2, 2, 3, 3, 4]), {}, "column home has 1 missing"),
+        (HOMES.assign(home=[1, None, 2, 2, 3, 3, 4]), {}, "column home has missing"),
         (HOMES.assign(ill=[0.5] * 7), {}, "only 0 and 1"),
         (HOMES.assign(ill=list("abababa")), {}, "only 0 and 1"),
-        (HOMES.assign(ill=[0, None, 1, 1, 0, 1, 1]), {}, "column ill has 1 missing"),
+        (HOMES.assign(ill=[0, None, 1, 1, 0, 1, 1]), {}, "column ill has missing"),
         (HOMES.iloc[:0], {}, "at least one row"),
         (HOMES[["ill"]], {}, "no column home"),
-        (HOMES.assign(person=[1, 2, 2, 3, 4, 5, 6]), {"person": "person"}, "further group"),
+        (HOMES.assign(person=[1, 2, 2, 3, 4, 5, 6]), {"person": "person"}, "several groups"),
         (HOMES.assign(person=[1, 1, 2, 3, 4, 5, 6]), {"person": "person"}, "more than once"),
         (HOMES, {"smoothing": 0}, "smoothing must be positive"),
         (HOMES, {"kind": "ternary"}, "kind must be one of"),
@@ -143,10 +143,10 @@ def test_stated_states_that_never_occur_stay_possible():
 @pytest.mark.parametrize(
     ("frame", "changes", "message"),
     [
-        (SERIES.assign(day=[1, 2, 2, 4, 1, 2, 3]), {}, "repeats 1 times"),
-        (SERIES.assign(day=[1, 2, 3, 9, 1, 2, 3]), {}, "has 1 gaps"),
-        (SERIES.assign(who=["a", None] + ["b"] * 5), {}, "column who has 1 missing"),
-        (SERIES.assign(ill=[0, 0, None, 1, 1, 0, 0]), {}, "column ill has 1 missing"),
+        (SERIES.assign(day=[1, 2, 2, 4, 1, 2, 3]), {}, "repeats a time"),
+        (SERIES.assign(day=[1, 2, 3, 9, 1, 2, 3]), {}, "has gaps"),
+        (SERIES.assign(who=["a", None] + ["b"] * 5), {}, "column who has missing"),
+        (SERIES.assign(ill=[0, 0, None, 1, 1, 0, 0]), {}, "column ill has missing"),
         (SERIES.drop(columns="day"), {}, "no column day"),
         (SERIES, {"states": [0, 2]}, "outside its stated states"),
         (SERIES, {"initial": "first"}, "initial must be"),

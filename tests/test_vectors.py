@@ -199,6 +199,7 @@ CITIES = pdp.JointTable(
 )  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore::pdp_calibrate.SecondReleaseWarning")
 def test_a_histogram_is_released_by_category_with_discrete_noise():
     cal = pdp.calibrate(CITIES, pdp.Histogram(), epsilon=1.0)
     frame = pd.DataFrame({"home": ["oslo"] * 4000, "work": ["rome"] * 4000})

@@ -28,6 +28,7 @@ from pdp_calibrate.calibration.releasing import (
     checked_layout,
     exact_answer,
     labelled,
+    note_release,
     unlabelled,
 )
 from pdp_calibrate.cards import card
@@ -101,7 +102,7 @@ class JointCalibration:
     ) -> JointRelease:
         """Answer all queries with noise; data, columns and ledger as in `Calibration.release`."""
         layout = checked_layout(value=value, by=by, order_by=order_by)
-        answers = [
+        found = [
             exact_answer(
                 data,
                 query,
@@ -114,10 +115,11 @@ class JointCalibration:
             for query, part in zip(self.queries, self.contributions, strict=True)
         ]
         if ledger is not None:
-            ledger.spend(self, layout=layout)
+            ledger.spend(self, layout=layout, sizes=found[0].sizes)
+        note_release(self, counted=ledger is not None)
         values = []
         for place, (part, scale) in enumerate(zip(self.contributions, self.scales, strict=True)):
-            (noisy,) = add_noise([answers[place]], part, scale)
+            (noisy,) = add_noise([found[place].answer], part, scale)
             values.append(labelled(noisy, self.queries[place], self.model))
         return JointRelease(values=tuple(values), calibration=self)
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from pdp_calibrate.calibration.releasing import add_noise, check_grid, covered_rows, labelled
+from pdp_calibrate.calibration.releasing import (
+    add_noise,
+    check_grid,
+    covered_rows,
+    labelled,
+    note_release,
+)
 from pdp_calibrate.calibration.result import Calibration, Release
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.long_frames import sum_over_rows
@@ -47,6 +53,7 @@ def release_parts(
         total, grid = sum_over_rows(calibration.contributions, model, rows, value)
         check_grid(calibration.contributions, covered=covered, grid=grid)
         totals.append((label, total))
+    note_release(calibration, counted=False)
     noisy = add_noise([total for _, total in totals], calibration.contributions, calibration.scale)
     return {
         label: Release(value=labelled(numbers, calibration.query, model), calibration=calibration)

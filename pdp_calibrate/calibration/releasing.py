@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+import weakref
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,9 +14,9 @@ import pandas as pd
 
 from pdp_calibrate import noise
 from pdp_calibrate.adversaries import Adversaries
-from pdp_calibrate.answers import Answer, FrameAnswer, instance_answer, total_answer
+from pdp_calibrate.answers import Answer, FrameAnswer, Sizes, instance_answer, total_answer
 from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.errors import CalibrationError, QueryError
+from pdp_calibrate.errors import CalibrationError, QueryError, SecondReleaseWarning
 from pdp_calibrate.estimators.private import nearest_with_sum
 from pdp_calibrate.estimators.statistics import check_roles
 from pdp_calibrate.long_frames import check_groups, long_answer
@@ -44,7 +46,9 @@ Layout = LongFrame | Literal["wide"]
 class Account(Protocol):
     """Where releases are written down before they are made: a ledger."""
 
-    def spend(self, calibration: Any, *, layout: Layout | None = None) -> None:
+    def spend(
+        self, calibration: Any, *, layout: Layout | None = None, sizes: Sizes | None = None
+    ) -> None:
         """Write the release down durably, or raise if it does not fit the budget."""
 
 
@@ -69,7 +73,7 @@ def exact_answer(
     rows: int,
     layout: Layout,
     adversaries: Adversaries | None = None,
-) -> Answer:
+) -> FrameAnswer:
     """Return the exact answer, having checked that the scale was proved for data like these."""
     covered = covered_rows(rows, model)
     if isinstance(layout, LongFrame):
@@ -94,7 +98,25 @@ def exact_answer(
         check_rows(query, calibrated=rows, found=found.instances)
     check_size(contributions, covered=covered, found=found.instances)
     check_grid(contributions, covered=covered, grid=found.grid)
-    return found.answer
+    return found
+
+
+_made: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+"""Calibrations that released something, by identity: copies and equal ones are others."""
+
+
+def note_release(calibration: Any, *, counted: bool) -> None:
+    """Warn, before noise is drawn, of a release that nothing counts together with earlier ones."""
+    if not counted and id(calibration) in _made:
+        warnings.warn(
+            "this calibration has made a release before, and no ledger counts both: about the same"
+            " data two releases leak more than one, and not simply the sum. Pass ledger= to each"
+            " of them. If the data are independent of those before, ignore this"
+            " SecondReleaseWarning.",
+            SecondReleaseWarning,
+            stacklevel=3,
+        )
+    _made[id(calibration)] = calibration
 
 
 def add_noise(

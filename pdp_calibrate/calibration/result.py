@@ -12,7 +12,7 @@ import pandas as pd
 
 from pdp_calibrate import noise
 from pdp_calibrate.adversaries import Adversaries
-from pdp_calibrate.answers import row_answers
+from pdp_calibrate.answers import Sizes, row_answers, wide_sizes
 from pdp_calibrate.baselines import scales
 from pdp_calibrate.calibration.proof import (
     certified_leakage,
@@ -34,6 +34,7 @@ from pdp_calibrate.calibration.releasing import (
     exact_answer,
     labelled,
     nearest_counts,
+    note_release,
     unlabelled,
 )
 from pdp_calibrate.cards import card
@@ -53,7 +54,8 @@ class Calibration:
     """A scale proved to keep every allowed adversary at or below ε, for one release.
 
     A second release about the same people leaks more, and not simply the sum: do not add up the
-    ε of correlated releases.
+    ε of correlated releases. A second one from the same calibration warns, unless a ledger counts
+    it.
     """
 
     model: Model = field(repr=False)
@@ -139,7 +141,8 @@ class Calibration:
             public, so not that of the values.
         ledger
             Where to write the release down before noise is drawn; it refuses what would pass
-            its budget together with everything released before.
+            its budget together with everything released before. Without one, a second release
+            from this calibration gives a `SecondReleaseWarning`.
 
         Returns
         -------
@@ -153,18 +156,19 @@ class Calibration:
             error itself tells something about the data: keep it from the public.
         """
         layout = checked_layout(value=value, by=by, order_by=order_by)
-        draw = self.answered(data, layout)
+        draw, sizes = self.answered(data, layout)
         if ledger is not None:
-            ledger.spend(self, layout=layout)
+            ledger.spend(self, layout=layout, sizes=sizes)
+        note_release(self, counted=ledger is not None)
         return draw()
 
-    def answered(self, data: Any, layout: Layout) -> Callable[[], Release]:
-        """Do all that can fail: check the data, and return what draws the noise.
+    def answered(self, data: Any, layout: Layout) -> tuple[Callable[[], Release], Sizes | None]:
+        """Do all that can fail: check the data, and return what draws the noise, and their size.
 
         The exact answer waits inside and is forgotten with what is returned; whoever calls that
         makes a release, and accounts for it first.
         """
-        answer = exact_answer(
+        found = exact_answer(
             data,
             self.query,
             self.contributions,
@@ -175,10 +179,10 @@ class Calibration:
         )
 
         def draw() -> Release:
-            (noisy,) = add_noise([answer], self.contributions, self.scale)
+            (noisy,) = add_noise([found.answer], self.contributions, self.scale)
             return Release(value=labelled(noisy, self.query, self.model), calibration=self)
 
-        return draw
+        return draw, found.sizes
 
     def release_rows(self, frame: Any, *, ledger: Account | None = None) -> Release:
         """Answer for each row of a wide frame by itself.
@@ -189,7 +193,8 @@ class Calibration:
         check_rows(self.query, calibrated=self.rows, found=1)
         answers = row_answers(self.contributions, self.model, frame)
         if ledger is not None:
-            ledger.spend(self, layout="wide")
+            ledger.spend(self, layout="wide", sizes=wide_sizes(self.model, len(answers)))
+        note_release(self, counted=ledger is not None)
         noisy = add_noise(answers, self.contributions, self.scale)
         index = frame.index if isinstance(frame, pd.DataFrame) else None
         if self.contributions.coordinates == 1:

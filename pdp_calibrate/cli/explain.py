@@ -9,7 +9,7 @@ import typer
 
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
-from pdp_calibrate.cli.options import AsJson
+from pdp_calibrate.cli.options import AnchorFile, AsJson
 from pdp_calibrate.cli.output import print_json
 
 
@@ -21,12 +21,13 @@ def explain(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="A calibration, release or ledger, in JSON.")
     ],
+    anchor: AnchorFile = None,
     json: AsJson = False,
 ) -> None:
     """Say in plain words what was calibrated, against whom, and at what cost."""
     from pdp_calibrate.schema import explainable
 
-    words = pdp.explain(explainable(file))
+    words = pdp.explain(explainable(file, anchor=anchor))
     if json:
         print_json({"schema": "pdp-calibrate/1", "type": "Explanation", "text": words})
     else:

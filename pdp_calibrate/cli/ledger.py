@@ -9,7 +9,7 @@ import typer
 
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
-from pdp_calibrate.cli.options import AsJson, SearchOptions
+from pdp_calibrate.cli.options import AnchorFile, AsJson, SearchOptions
 from pdp_calibrate.cli.output import print_facts, print_json, print_table
 
 ledger_app = typer.Typer(
@@ -23,6 +23,8 @@ Book = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.")
 @ledger_app.command()
 @command(
     "pdp-calibrate ledger create budget.json --model model.json --epsilon 2",
+    "pdp-calibrate ledger create budget.json --model model.json --epsilon 2 \\",
+    "    --anchor /mnt/other/budget.anchor",
 )
 def create(
     *,
@@ -40,12 +42,15 @@ def create(
             help="The model was learned from other, independent data: its ε is not spent here.",
         ),
     ] = False,
+    anchor: AnchorFile = None,
     json: AsJson = False,
 ) -> None:
     """Begin a ledger.
 
     A model learned under differential privacy spends its ε first. One ledger is about one table of
-    people and, with a row per value, one column of it.
+    people and, with a row per value, one column of it. With --anchor a second file, on another disk
+    for instance, must agree with it from then on: an old copy of the ledger, or one begun anew, is
+    refused. Without it neither can be noticed.
     """
     from pdp_calibrate.plan.settings import read_model
 
@@ -56,6 +61,7 @@ def create(
         adversaries=search.chosen,
         draw=draw,
         learned_here=not learned_elsewhere,
+        anchor=anchor,
     )
     _print_status(book, json=json)
 
@@ -64,18 +70,18 @@ def create(
 @command(
     "pdp-calibrate ledger show budget.json",
 )
-def show(*, ledger: Book, json: AsJson = False) -> None:
+def show(*, ledger: Book, anchor: AnchorFile = None, json: AsJson = False) -> None:
     """Say what is spent and what is left."""
-    _print_status(_open(ledger), json=json)
+    _print_status(pdp.Ledger.open(ledger, anchor=anchor), json=json)
 
 
 @ledger_app.command()
 @command(
     "pdp-calibrate ledger history budget.json",
 )
-def history(*, ledger: Book, json: AsJson = False) -> None:
+def history(*, ledger: Book, anchor: AnchorFile = None, json: AsJson = False) -> None:
     """List everything that was released; no answers."""
-    entries = _open(ledger).history
+    entries = pdp.Ledger.open(ledger, anchor=anchor).history
     if json:
         print_json([entry.to_dict() for entry in entries])
         return
@@ -106,10 +112,11 @@ def charge(
     neighbours: Annotated[
         str, typer.Option(help="What its budget counts: substitution, or add-remove.")
     ] = "substitution",
+    anchor: AnchorFile = None,
     json: AsJson = False,
 ) -> None:
     """Account for an outside mechanism by its plain-DP budget, before it is run."""
-    book = _open(ledger)
+    book = pdp.Ledger.open(ledger, anchor=anchor)
     book.charge(dp_epsilon, neighbours=neighbours, note=note)
     _print_status(book, json=json)
 
@@ -122,10 +129,11 @@ def draw(
     *,
     ledger: Book,
     name: Annotated[str, typer.Argument(help="Its name, such as 2026-11.")],
+    anchor: AnchorFile = None,
     json: AsJson = False,
 ) -> None:
     """Turn to a new, independent draw of the data, with a budget of its own."""
-    book = _open(ledger)
+    book = pdp.Ledger.open(ledger, anchor=anchor)
     book.new_draw(name)
     _print_status(book, json=json)
 
@@ -136,10 +144,6 @@ def _what(entry: pdp.Entry) -> str:
 
     about = ", ".join(type(query).__name__ for query in entry.queries) or entry.kind
     return about + of_column(entry)
-
-
-def _open(path: Path) -> pdp.Ledger:
-    return pdp.Ledger.open(path)
 
 
 def _print_status(book: pdp.Ledger, *, json: bool) -> None:

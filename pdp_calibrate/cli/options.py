@@ -26,6 +26,10 @@ Report = Annotated[Path | None, typer.Option("--report", help="Write an HTML rep
 LedgerFile = Annotated[
     Path | None, typer.Option("--ledger", help="A ledger: its budget is checked and charged.")
 ]
+AnchorFile = Annotated[
+    Path | None,
+    typer.Option("--anchor", help="The second file, elsewhere, that must agree with the ledger."),
+]
 Epsilon = Annotated[
     float, typer.Option("--epsilon", "-e", help="Nobody's log-odds may move by more than this.")
 ]

@@ -87,6 +87,11 @@ def plan(
             ),
         )
         say(f"Budget: {outcome.ledger.spent:.4g} of {outcome.ledger.epsilon:.4g} spent.")
+        if not outcome.remembered:
+            say(
+                "Nothing remembers this run: the plan names no ledger in [budget], so the next run"
+                " has the whole budget again, and what both release leaks more together."
+            )
     if planned.releases is not None:
         write_json(planned.releases, outcome.to_dict(), quiet=json)
     if planned.report is not None:

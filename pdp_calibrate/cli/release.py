@@ -11,6 +11,7 @@ import pdp_calibrate as pdp
 from pdp_calibrate.cli.calibrate import calibrated
 from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import (
+    AnchorFile,
     AsJson,
     LedgerFile,
     ModelOptions,
@@ -71,6 +72,7 @@ def release(
         typer.Option(help="With --calibration and a row per value: the column of values."),
     ] = None,
     ledger: LedgerFile = None,
+    anchor: AnchorFile = None,
     output: Out = None,
     report: Report = None,
     json: AsJson = False,
@@ -87,7 +89,13 @@ def release(
         raise pdp.PdpError("a release needs rows, not a model: name a data file.")
     if bool(query) == (calibration is not None):
         raise pdp.PdpError("a release needs either a --query or a --calibration.")
-    book = None if ledger is None else pdp.Ledger.open(ledger, time_limit=search.time_limit)
+    if ledger is None and anchor is not None:
+        raise pdp.PdpError("--anchor belongs to a --ledger.")
+    book = (
+        None
+        if ledger is None
+        else pdp.Ledger.open(ledger, time_limit=search.time_limit, anchor=anchor)
+    )
     found: pdp.Release | pdp.JointRelease
     if rest:
         if book is None or calibration is not None or len(query) != 1 or epsilon is not None:

@@ -9,7 +9,7 @@ import typer
 
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
-from pdp_calibrate.cli.options import AsJson
+from pdp_calibrate.cli.options import AnchorFile, AsJson
 from pdp_calibrate.cli.output import print_json, write_report
 
 
@@ -27,6 +27,7 @@ def report(
     ledger: Annotated[
         Path | None, typer.Option(help="Show this ledger's history in the report too.")
     ] = None,
+    anchor: AnchorFile = None,
     json: AsJson = False,
 ) -> None:
     """Write an HTML report: the guarantee, its assumptions, the worst adversary, the cost.
@@ -35,8 +36,8 @@ def report(
     """
     from pdp_calibrate.schema import explainable
 
-    found = explainable(file)
-    book = None if ledger is None else pdp.Ledger.open(ledger)
+    found = explainable(file, anchor=anchor)
+    book = None if ledger is None else pdp.Ledger.open(ledger, anchor=anchor)
     write_report(found, output, ledger=book, quiet=json)
     if json:
         print_json({"schema": "pdp-calibrate/1", "type": "Report", "path": str(output)})

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from pdp_calibrate.adversaries import Adversaries
+from pdp_calibrate.answers import Sizes
 from pdp_calibrate.calibration import Calibration, JointCalibration, JointRelease, Release
 from pdp_calibrate.calibration.proof import checked_epsilon, stored_model
 from pdp_calibrate.calibration.releasing import Layout, LongFrame, checked_layout
@@ -52,8 +53,8 @@ class Ledger:
     epsilon
         The joint leakage that nobody may exceed, per draw.
     path
-        Where to keep the ledger; None to keep it in memory. An entry is on disk before its noise
-        is drawn. The file holds neither answers nor parameters of a private model.
+        Where to keep the ledger; None to keep it in memory, for one process. An entry is on disk
+        before its noise is drawn. The file holds neither answers nor parameters of a private model.
     adversaries
         Against whom; everyone by default.
     draw
@@ -64,6 +65,19 @@ class Ledger:
         Whether a model that was learned under differential privacy was learned from this very
         draw. Then its ε is the first entry: it adds to whatever is released. False if it was
         learned from other data, independent of this draw.
+    anchor
+        A second path, in another place than the ledger, that holds a checksum of its last state
+        and must agree with it from then on: on another disk, or where those who may write the
+        ledger may not delete. With it an old copy of the ledger, one begun anew, or two copies
+        used in turn are refused.
+
+    Notes
+    -----
+    A ledger notices entries that went missing while it was open, torn and edited files, and hard
+    links. By itself a file cannot notice that it was deleted and begun anew, or that an older copy
+    was put in its place between two processes: that takes an `anchor`. Nothing notices when the
+    ledger and its anchor are restored together, when somebody writes both anew on purpose (the
+    checksums have no key), or what is released past the ledger.
 
     Examples
     --------
@@ -87,10 +101,13 @@ class Ledger:
         draw: str = "first",
         time_limit: float | None = None,
         learned_here: bool = True,
+        anchor: str | os.PathLike[str] | None = None,
     ) -> None:
         everyone = Adversaries.all() if adversaries is None else adversaries
         everyone.resolve(model)
-        store: Store = MemoryStore() if path is None else FileStore(path)
+        if path is None and anchor is not None:
+            raise LedgerError("an anchor is for a ledger in a file: give path= too.")
+        store: Store = MemoryStore() if path is None else FileStore(path, anchor=anchor)
         self._settle(model, checked_epsilon(epsilon), everyone, Pages(store), draw, time_limit)
         heading = {
             "schema": SCHEMA,
@@ -126,6 +143,7 @@ class Ledger:
         model: Model | None = None,
         draw: str | None = None,
         time_limit: float | None = None,
+        anchor: str | os.PathLike[str] | None = None,
     ) -> Ledger:
         """Go on with a ledger on disk.
 
@@ -140,8 +158,10 @@ class Ledger:
             The draw to release about; the latest by default.
         time_limit
             As for the class.
+        anchor
+            The second path that must agree with it, if it was begun with one. It may have moved.
         """
-        pages = Pages(FileStore(path))
+        pages = Pages(FileStore(path, anchor=anchor))
         state = pages.read()
         used = stored_model(state, model)
         _check_structure(used, state)
@@ -265,6 +285,11 @@ class Ledger:
         value, by, order_by
             The columns of a long frame, as in `Calibration.release`. A draw is about one column.
 
+        Notes
+        -----
+        A draw is about the same rows every time: a frame with another number of rows, or of groups
+        of any size, is refused. Filtering by a secret column would make that number a secret.
+
         Raises
         ------
         BudgetExceededError
@@ -307,25 +332,29 @@ class Ledger:
         return self._record([charge_step(budget, note)])
 
     def spend(
-        self, calibration: Calibration | JointCalibration, *, layout: Layout | None = None
+        self,
+        calibration: Calibration | JointCalibration,
+        *,
+        layout: Layout | None = None,
+        sizes: Sizes | None = None,
     ) -> None:
         """Write down one release that is about to be made; raise if it does not fit.
 
         `Calibration.release(data, ledger=…)` calls this before it draws noise. `layout` says which
-        values of a frame the release is about; without it, that is for the caller to watch.
+        values of a frame the release is about, and `sizes` how many groups of each size (or rows)
+        the frame has; without them, that is for the caller to watch.
         """
-        self.spend_together([(calibration, layout)])
+        self.spend_together([(calibration, layout, sizes)])
 
     def spend_together(
-        self, releases: Sequence[tuple[Calibration | JointCalibration, Layout | None]]
+        self,
+        releases: Sequence[tuple[Calibration | JointCalibration, Layout | None, Sizes | None]],
     ) -> None:
         """Write down several releases that are about to be made: all of them, or none."""
-        for calibration, layout in releases:
+        for calibration, layout, _ in releases:
             self.check_model(calibration.model)
             self._check_adversaries(calibration.adversaries, layout)
-        self._record(
-            [release_step(self._accounts, calibration, layout) for calibration, layout in releases]
-        )
+        self._record([release_step(self._accounts, *one) for one in releases])
 
     def check_model(self, model: Model) -> None:
         """Refuse a model that is not the ledger's."""

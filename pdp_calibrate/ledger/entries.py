@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from pdp_calibrate.answers import Sizes
 from pdp_calibrate.calibration.releasing import Layout
 from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError
-from pdp_calibrate.ledger.layouts import layout_from, stored_layout
+from pdp_calibrate.ledger.layouts import layout_from, sizes_from, stored_layout
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import field_of
 from pdp_calibrate.queries import Query
@@ -45,6 +46,8 @@ class Entry:
     """What the user wrote beside it."""
     layout: Layout | None = None
     """Which column of a long frame a release is about, or ``wide``; None if that is not known."""
+    sizes: Sizes | None = None
+    """How many groups of each size the frame has, or rows; None if that is not known."""
 
     def __post_init__(self) -> None:
         budgets = [self.spent, self.epsilon or 0.0, self.dp_epsilon or 0.0]
@@ -65,7 +68,11 @@ class Entry:
         }
         if self.kind != "release":
             return described | {"dp_epsilon": self.dp_epsilon}
-        about = {} if self.layout is None else {"layout": stored_layout(self.layout)}
+        about: dict[str, Any] = {}
+        if self.layout is not None:
+            about["layout"] = stored_layout(self.layout)
+        if self.sizes is not None:
+            about["sizes"] = [list(pair) for pair in self.sizes]
         return described | {
             "queries": [query.to_dict() for query in self.queries],
             "scales": list(self.scales),
@@ -91,6 +98,7 @@ class Entry:
                 rows=int(field_of(described, "rows")),
                 epsilon=float(field_of(described, "epsilon")),
                 layout=layout_from(described.get("layout")),
+                sizes=sizes_from(described.get("sizes")),
             )
         except (PdpError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise LedgerError("an entry of the ledger is not what it should be.") from error

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from pdp_calibrate.answers import Sizes
 from pdp_calibrate.calibration.releasing import Layout, LongFrame
-from pdp_calibrate.errors import LedgerError
+from pdp_calibrate.errors import LedgerError, damage_refused
 from pdp_calibrate.models.base import field_of, from_json_value, json_value, plain
 
 _COLUMNS = tuple(column.name for column in fields(LongFrame))
@@ -52,6 +53,36 @@ def check_same_tuples(
                 f" {_words(wanted)}: the model says nothing of both together. Make one model of"
                 " everything asked; or a ledger for each, which states that what one is about says"
                 " nothing of the other."
+            )
+
+
+def sizes_from(described: Any) -> Sizes | None:
+    """Read sizes from JSON; None where nothing was written, by an earlier version for instance."""
+    if described is None:
+        return None
+    with damage_refused("the size of a frame", kind=LedgerError):
+        sizes = tuple((size, number) for size, number in described)
+    if not all(type(number) is int and number > 0 for pair in sizes for number in pair):
+        raise LedgerError("sizes of groups, and how many there are, are positive whole numbers.")
+    return sizes
+
+
+def check_same_sizes(entries: Sequence[Mapping[str, Any]], draw: str, sizes: Sizes | None) -> None:
+    """Refuse a frame with another number of rows or groups than the draw was about so far.
+
+    The first entry with sizes fixes them; entries without, about one instance for instance, agree
+    with all. The numbers themselves are not named: after filtering they may be secret.
+    """
+    if sizes is None:
+        return
+    for entry in entries:
+        found = sizes_from(entry.get("sizes")) if entry.get("draw") == draw else None
+        if found is not None and found != sizes:
+            raise LedgerError(
+                f"draw {draw!r} of this ledger is about a frame with another number of rows or"
+                " groups than this one. Rows chosen by a secret column make their number a secret:"
+                " release about all of them. Data that are independent of those, about other"
+                " people for instance, get a draw of their own: new_draw (ledger draw)."
             )
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pdp_calibrate.errors import LedgerError
-from pdp_calibrate.ledger.storage import FileStore, Store
+from pdp_calibrate.ledger.anchor import DisagreementError
+from pdp_calibrate.ledger.storage import Store
 
 State = dict[str, Any]
 
@@ -23,25 +24,35 @@ class Pages:
     def start(self, heading: State, draw: str, entries: list[State]) -> None:
         """Open a new ledger with its first entries, where there is none."""
         with self.store.locked():
-            if isinstance(self.store, FileStore) and self.store.exists:
-                raise LedgerError(
-                    f"there is a ledger at {self.store.path} already: use Ledger.open to go on"
-                    " with it."
-                )
+            self.store.check_new()
             self.store.write({**heading, "draws": [_checked(draw)], "entries": entries})
+            self._seen = entries[:]
 
     def read(self) -> State:
         """Return the state; refuse one that has lost entries that this object has seen."""
+        try:
+            return self._read()
+        except DisagreementError as disagreement:  # or somebody was just writing
+            with contextlib.ExitStack() as held:
+                try:
+                    held.enter_context(self.store.locked())
+                except LedgerError:
+                    raise disagreement from None
+                return self._read()
+
+    def _read(self) -> State:
+        seen = self._seen  # before reading: another thread may write and see more meanwhile
         state = self.store.read()
         entries = state.get("entries")
         if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
             raise LedgerError("the entries of the ledger are not what they should be.")
-        if entries[: len(self._seen)] != self._seen:
+        if entries[: len(seen)] != seen:
             raise LedgerError(
                 "the ledger on disk has lost entries since it was last read: an old copy was put"
                 " in its place. Restore the latest one."
             )
-        self._seen = entries[:]
+        if len(entries) > len(self._seen):
+            self._seen = entries[:]
         return state
 
     @contextlib.contextmanager
@@ -51,9 +62,10 @@ class Pages:
         If the caller raises, nothing is written; when this ends, the change is durable.
         """
         with self.store.locked():
-            state = self.read()
+            state = self._read()
             yield state
             self.store.write(state)
+            self._seen = state["entries"][:]
 
     def add_draw(self, name: str) -> None:
         """Begin a draw of its own name."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from pdp_calibrate.answers import Sizes
 from pdp_calibrate.calibration import Calibration, JointCalibration
 from pdp_calibrate.calibration.releasing import Layout
 from pdp_calibrate.engines.result import Bound
@@ -14,7 +15,7 @@ from pdp_calibrate.engines.spending import Spending
 from pdp_calibrate.errors import BudgetExceededError
 from pdp_calibrate.ledger.accounts import Accounts, answers_of
 from pdp_calibrate.ledger.entries import last_spent
-from pdp_calibrate.ledger.layouts import check_same_tuples, stored_layout
+from pdp_calibrate.ledger.layouts import check_same_sizes, check_same_tuples, stored_layout
 from pdp_calibrate.ledger.pages import Pages
 
 
@@ -28,6 +29,8 @@ class Step:
     """The line, but for when and what everything amounts to."""
     layout: Layout | None = None
     """Which values of a frame it is about, where that is known."""
+    sizes: Sizes | None = None
+    """How many groups of each size the frame has, where that is known."""
 
 
 def charge_step(dp_epsilon: float, note: str) -> Step:
@@ -39,7 +42,10 @@ def charge_step(dp_epsilon: float, note: str) -> Step:
 
 
 def release_step(
-    accounts: Accounts, calibration: Calibration | JointCalibration, layout: Layout | None
+    accounts: Accounts,
+    calibration: Calibration | JointCalibration,
+    layout: Layout | None,
+    sizes: Sizes | None,
 ) -> Step:
     """Return the line of a release."""
     queries, scales, _ = answers_of(calibration)
@@ -53,10 +59,13 @@ def release_step(
     }
     if layout is not None:
         described["layout"] = stored_layout(layout)
+    if sizes is not None:
+        described["sizes"] = [list(pair) for pair in sizes]
     return Step(
         add=lambda before: accounts.after(before, calibration),
         described=described,
         layout=layout,
+        sizes=sizes,
     )
 
 
@@ -73,6 +82,7 @@ def record(
         after = accounts.total(state, draw)
         for step in steps:
             check_same_tuples(entries, draw, step.layout)
+            check_same_sizes(entries, draw, step.sizes)
             after = step.add(after)
             bound = accounts.bound(after)
             line = {

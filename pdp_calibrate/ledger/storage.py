@@ -1,9 +1,8 @@
-"""A JSON file that is either the old one or the new one, never half of each.
+"""The state of a ledger, in memory or in a JSON file.
 
-Whoever changes it holds an operating-system lock on a file beside it, which the system itself
-releases when a process dies, so no lock is ever stale. The new content goes to a temporary file,
-is synced to disk and takes the place of the old one in one step. A checksum tells a torn or edited
-file from a good one; such a file is refused, never repaired.
+A checksum tells a torn or edited file from a good one; such a file is refused, never repaired. It
+has no key: whoever means to forge a ledger can, and an old copy has a checksum that holds. Against
+old copies and new beginnings there is the anchor.
 """
 
 from __future__ import annotations
@@ -12,14 +11,14 @@ import contextlib
 import hashlib
 import json
 import os
-import stat
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from pdp_calibrate.errors import LedgerError
-from pdp_calibrate.ledger import systems
+from pdp_calibrate.ledger.anchor import Anchor
+from pdp_calibrate.ledger.files import SafeFile
 from pdp_calibrate.models.base import SCHEMA
 
 
@@ -33,107 +32,128 @@ class Store(Protocol):
         """Return the state, or raise if it cannot be trusted."""
 
     def write(self, state: Mapping[str, Any]) -> None:
-        """Replace the state, or raise and leave the old one; returns when it is durable."""
+        """Replace the state, or raise; returns when it is durable."""
+
+    def check_new(self) -> None:
+        """Refuse to begin a ledger where there is one."""
 
 
 class MemoryStore:
-    """State that ends with the process."""
+    """State that ends with the process, and is of no use in another one."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._text = "{}"
+        self._process = os.getpid()
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other threads out."""
+        self._refuse_copies()  # first: the lock may have been copied while somebody held it
         with self._lock:
             yield
 
     def read(self) -> dict[str, Any]:
         """Return a copy of the state."""
+        self._refuse_copies()
         state: dict[str, Any] = json.loads(self._text)
         return state
 
     def write(self, state: Mapping[str, Any]) -> None:
         """Replace the state."""
+        self._refuse_copies()
         self._text = json.dumps(state)
+
+    def check_new(self) -> None:
+        """Allow a beginning: memory holds nothing yet."""
+
+    def _refuse_copies(self) -> None:
+        if os.getpid() != self._process:
+            raise LedgerError(
+                "a ledger in memory belongs to the process that began it: a copy in another one"
+                " would spend the same budget again. Keep it in a file, with path=, and open it"
+                " in each process."
+            )
 
 
 class FileStore:
     """State in a file, durable, shared between processes on one machine."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        # One file has one lock and one place to be replaced in, by whichever link it is named.
-        self.path = Path(os.path.realpath(path))
-
-    @property
-    def exists(self) -> bool:
-        """Whether there is a file already."""
-        return self.path.exists()
+    def __init__(
+        self, path: str | os.PathLike[str], *, anchor: str | os.PathLike[str] | None = None
+    ) -> None:
+        self._file = SafeFile.at(path, what="ledger")
+        self._anchor = None if anchor is None else Anchor(anchor, ledger=self._file.path)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the lock file beside the ledger."""
-        place = self.path.with_name(self.path.name + ".lock")
-        try:
-            handle = os.open(place, os.O_RDWR | os.O_CREAT, 0o666)  # less what the umask says
-        except OSError as error:
-            raise _unwritable(self.path, error) from error
-        try:
-            try:
-                systems.lock(handle)
-            except OSError as error:
-                raise _unwritable(self.path, error) from error
-            try:
-                yield
-            finally:
-                with contextlib.suppress(OSError):  # closing it gives the lock back too
-                    systems.unlock(handle)
-        finally:
-            os.close(handle)
+        """Hold the lock beside the ledger and, where it has one, the lock beside its anchor."""
+        with contextlib.ExitStack() as held:
+            held.enter_context(self._file.locked())
+            if self._anchor is not None:
+                held.enter_context(self._anchor.locked())
+            yield
+
+    def check_new(self) -> None:
+        """Refuse to begin where a ledger is, or was: its anchor remembers it."""
+        if self._file.exists:
+            raise LedgerError(
+                f"there is a ledger at {self._file.path} already: use Ledger.open to go on with it."
+            )
+        if self._anchor is not None:
+            self._anchor.check_new()
 
     def read(self) -> dict[str, Any]:
-        """Parse the file and check its sum."""
-        try:
-            content = systems.patiently(self.path.read_bytes)
-        except OSError as error:
-            raise LedgerError(
-                f"the ledger {self.path} cannot be read: {error.strerror}."
-            ) from error
+        """Parse the file, check its sum and compare it with the anchor.
+
+        The sum stays in what is returned: it says which state a later one was made from.
+        """
+        path, content = self._file.path, self._file.read()
         try:
             state = json.loads(content)
         except (ValueError, RecursionError) as error:
-            raise _untrustworthy(self.path) from error
+            raise _untrustworthy(path) from error
         if not isinstance(state, dict) or state.get("schema") != SCHEMA:
-            raise _untrustworthy(self.path)
-        if state.pop("checksum", None) != _checksum(state) or state.get("type") != "Ledger":
-            raise _untrustworthy(self.path)
+            raise _untrustworthy(path)
+        if state.get("checksum") != _checksum(state) or state.get("type") != "Ledger":
+            raise _untrustworthy(path)
+        self._check_anchor(state)
         return state
 
     def write(self, state: Mapping[str, Any]) -> None:
-        """Write aside, sync, replace, sync the folder."""
-        content = _lines({**state, "checksum": _checksum(state)}).encode()
-        # Held under the lock, so one name is enough, and what a crash leaves is written over.
-        aside = self.path.with_name(self.path.name + ".tmp")
-        try:
-            mode = self.path.stat().st_mode if self.exists else None
-            if mode is not None and not mode & stat.S_IWUSR:
-                raise PermissionError(None, "it is marked read-only")
-            with aside.open("wb") as file:
-                file.write(content)
-                file.flush()
-                systems.sync(file.fileno())
-            if mode is not None:  # who may read and write it stays as it was
-                aside.chmod(stat.S_IMODE(mode))
-            systems.put_in_place(aside, self.path)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                aside.unlink(missing_ok=True)
-            raise _unwritable(self.path, error) from error
+        """Replace the file: the anchor first learns what is to come, and last that it came."""
+        present = state.get("checksum")
+        coming = {key: value for key, value in state.items() if key != "checksum"}
+        if self._anchor is not None:
+            coming["anchor"] = str(self._anchor.path)
+        checksum = _checksum(coming)
+        content = _lines({**coming, "checksum": checksum}).encode()
+        if self._anchor is not None:
+            self._anchor.announce(present=present, coming=checksum)
+        self._file.write(content)
+        if self._anchor is not None:
+            self._anchor.settle(checksum)
+
+    def _check_anchor(self, state: Mapping[str, Any]) -> None:
+        path, known = self._file.path, state.get("anchor")
+        if self._anchor is not None and known is not None:
+            self._anchor.check(state["checksum"], ledger=path)
+        elif known is not None:
+            raise LedgerError(
+                f"the ledger {path} has an anchor at {known}, which must agree with it: give it"
+                " with anchor= (--anchor)."
+            )
+        elif self._anchor is not None:
+            raise LedgerError(
+                f"the ledger {path} has no anchor, and {self._anchor.path} was given as its anchor:"
+                " it is another ledger, or a copy from elsewhere. A ledger gets its anchor when it"
+                " is begun."
+            )
 
 
 def _checksum(state: Mapping[str, Any]) -> str:
-    canonical = json.dumps(state, sort_keys=True, separators=(",", ":"))
+    summed = {key: value for key, value in state.items() if key != "checksum"}
+    canonical = json.dumps(summed, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
@@ -152,10 +172,4 @@ def _untrustworthy(path: Path) -> LedgerError:
     return LedgerError(
         f"the ledger {path} is damaged or was changed by hand: its checksum does not hold."
         " Restore it from a backup that holds every release since made."
-    )
-
-
-def _unwritable(path: Path, error: OSError) -> LedgerError:
-    return LedgerError(
-        f"the ledger {path} cannot be written: {error.strerror}. Nothing was released."
     )

@@ -48,6 +48,8 @@ class Plan:
     """What everything together may leak."""
     ledger: Path | None = None
     """A file that keeps the budget between runs."""
+    anchor: Path | None = None
+    """A second file, elsewhere, that must agree with the ledger."""
     draw: str | None = None
     """The draw of the data; the ledger's latest by default."""
     adversaries: Adversaries
@@ -93,6 +95,9 @@ def plan_from(described: Mapping[str, Any], *, folder: Path) -> Plan:
     data, budget = described["data"], described["budget"]
     model, output = described.get("model", {}), described.get("output", {})
 
+    if "anchor" in budget and "ledger" not in budget:
+        raise PlanError("budget.anchor is for the ledger that budget.ledger names.")
+
     def located(section: Mapping[str, Any], key: str) -> Path | None:
         return folder / section[key] if key in section else None
 
@@ -129,6 +134,7 @@ def plan_from(described: Mapping[str, Any], *, folder: Path) -> Plan:
         ),
         epsilon=float(budget["epsilon"]),
         ledger=located(budget, "ledger"),
+        anchor=located(budget, "anchor"),
         draw=budget.get("draw"),
         adversaries=adversaries_from(budget.get("adversaries", "all")),
         time_limit=budget.get("time_limit"),

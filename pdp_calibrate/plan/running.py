@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pdp_calibrate.adversaries import Adversaries
+from pdp_calibrate.answers import Sizes
 from pdp_calibrate.calibration import (
     Calibration,
     JointCalibration,
@@ -47,6 +48,8 @@ class Outcome:
     """The answers, in order."""
     ledger: Ledger
     """The budget, after them."""
+    remembered: bool
+    """Whether the budget is kept in a file; without one, every run begins with all of it."""
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the outcome for JSON."""
@@ -62,6 +65,7 @@ class Outcome:
                 "spent": self.ledger.spent,
                 "remaining": self.ledger.remaining,
                 "draw": self.ledger.draw,
+                "remembered": self.remembered,
             },
         }
 
@@ -84,13 +88,14 @@ def run_plan(plan: Plan) -> Outcome:
     """
     ready = _ready(plan)
     ledger = _ledger(plan, ready[0].calibration.model)
-    ledger.spend_together([(one.calibration, one.layout) for one in ready])
+    ledger.spend_together([(one.calibration, one.layout, one.sizes) for one in ready])
     return Outcome(
         releases=tuple(
             PlannedRelease(name=planned.name, text=planned.text, release=one.draw())
             for planned, one in zip(plan.queries, ready, strict=True)
         ),
         ledger=ledger,
+        remembered=plan.ledger is not None,
     )
 
 
@@ -127,6 +132,7 @@ class _Ready:
 
     calibration: Calibration
     layout: Layout
+    sizes: Sizes | None
     draw: Callable[[], Release]
 
 
@@ -138,7 +144,9 @@ def _ready(plan: Plan) -> list[_Ready]:
         frame,
         [one.asked for one in plan.queries],
         plan.settings,
-        otherwise=(lambda: Ledger.open(ledger).model) if ledger and ledger.exists() else None,
+        otherwise=(lambda: Ledger.open(ledger, anchor=plan.anchor).model)
+        if ledger and ledger.exists()
+        else None,
     )
     ready = []
     for one, planned in zip(about, plan.queries, strict=True):
@@ -152,8 +160,8 @@ def _ready(plan: Plan) -> list[_Ready]:
         )
         columns = frame_columns(planned.asked, plan.settings, one.model)
         layout = checked_layout(**columns)
-        draw = calibration.answered(frame, layout)
-        ready.append(_Ready(calibration=calibration, layout=layout, draw=draw))
+        draw, sizes = calibration.answered(frame, layout)
+        ready.append(_Ready(calibration=calibration, layout=layout, sizes=sizes, draw=draw))
     return ready
 
 
@@ -167,8 +175,14 @@ def _ledger(plan: Plan, model: Model) -> Ledger:
             adversaries=plan.adversaries,
             draw=plan.draw or "first",
             time_limit=plan.time_limit,
+            anchor=plan.anchor,
         )
-    ledger = Ledger.open(plan.ledger, model=model, time_limit=plan.time_limit)
+    options: dict[str, Any] = {
+        "model": model,
+        "time_limit": plan.time_limit,
+        "anchor": plan.anchor,
+    }
+    ledger = Ledger.open(plan.ledger, **options)
     if (ledger.epsilon, ledger.adversaries) != (plan.epsilon, plan.adversaries):
         raise LedgerError(
             f"the ledger {plan.ledger} has budget {ledger.epsilon:.6g} against"
@@ -179,4 +193,4 @@ def _ledger(plan: Plan, model: Model) -> Ledger:
         return ledger
     with contextlib.suppress(LedgerError):  # it exists already: then opening it succeeds
         ledger.new_draw(plan.draw or "")
-    return Ledger.open(plan.ledger, model=model, draw=plan.draw, time_limit=plan.time_limit)
+    return Ledger.open(plan.ledger, draw=plan.draw, **options)

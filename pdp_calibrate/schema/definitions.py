@@ -84,6 +84,10 @@ _LAYOUT = described(
     "Which column of a long table it is about, told apart and ordered by which, or wide.",
     anything_of(one_of("wide"), record(value=CELL, by=CELL, order_by=CELL)),
 )
+_SIZES = described(
+    "Pairs of the size of a group and how many the table has; a row of a wide table is a group.",
+    items({"type": "array", "items": COUNT, "minItems": 2, "maxItems": 2}),
+)
 _ENTRY = described(
     "One line of a ledger: what was released, never what came out.",
     record(
@@ -100,7 +104,7 @@ _ENTRY = described(
             record(
                 queries=items(ref("Query")), scales=items(POSITIVE), rows=COUNT, epsilon=POSITIVE
             ),
-            {"properties": {"layout": _LAYOUT}},
+            {"properties": {"layout": _LAYOUT, "sizes": _SIZES}},
         ]},
         "else": record(dp_epsilon=NUMBER),
     },
@@ -152,7 +156,16 @@ def json_schema() -> dict[str, Any]:
             model=ref("Model"),
             draws=items(TEXT),
             entries=items(ref("Entry")),
-        ),
+        )
+        | {
+            "allOf": [
+                {
+                    "properties": {
+                        "anchor": described("A second file that must agree with it.", TEXT)
+                    }
+                }
+            ]
+        },
         "Leakage": _object(
             "Leakage",
             "What a release at a given scale leaks.",

@@ -80,6 +80,9 @@ PLAN: Schema = _strict(
             {
                 "epsilon": POSITIVE,
                 "ledger": described("A file that keeps the budget between runs.", TEXT),
+                "anchor": described(
+                    "A second file, elsewhere, that must agree with the ledger.", TEXT
+                ),
                 "draw": described(
                     "The draw of the data; a new name has a budget of its own.", TEXT
                 ),

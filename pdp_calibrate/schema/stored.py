@@ -16,7 +16,12 @@ from pdp_calibrate.models.base import SCHEMA
 Stored = Model | Calibration | JointCalibration | Release | JointRelease | Ledger
 
 
-def load(path: str | os.PathLike[str], *, model: Model | None = None) -> Stored:
+def load(
+    path: str | os.PathLike[str],
+    *,
+    model: Model | None = None,
+    anchor: str | os.PathLike[str] | None = None,
+) -> Stored:
     """Read a model, calibration, release or ledger from its JSON file.
 
     Calibrations are proved again before they are returned.
@@ -27,6 +32,8 @@ def load(path: str | os.PathLike[str], *, model: Model | None = None) -> Stored:
         The file.
     model
         The model, where the file withholds it (private, or over 10⁴ cells).
+    anchor
+        Of a ledger that has one, the second file that must agree with it.
 
     Examples
     --------
@@ -41,6 +48,8 @@ def load(path: str | os.PathLike[str], *, model: Model | None = None) -> Stored:
     place = Path(path)
     text, described = _described(place)
     with damage_refused(str(place)):
+        if described.get("type") == "Ledger":
+            return Ledger.open(place, model=model, anchor=anchor)
         return _rebuilt(place, text, described, model)
 
 
@@ -54,8 +63,6 @@ def _rebuilt(place: Path, text: str, described: dict[str, Any], model: Model | N
         return Release.from_json(text, model=model)
     if kind == "JointRelease":
         return JointRelease.from_json(text, model=model)
-    if kind == "Ledger":
-        return Ledger.open(place, model=model)
     found = Model.from_dict(described)
     if found is None:
         raise PdpError(
@@ -65,10 +72,10 @@ def _rebuilt(place: Path, text: str, described: dict[str, Any], model: Model | N
 
 
 def explainable(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str], *, anchor: str | os.PathLike[str] | None = None
 ) -> Calibration | JointCalibration | Release | JointRelease | Ledger:
     """Read what there are words and reports about: anything but a bare model."""
-    found = load(path)
+    found = load(path, anchor=anchor)
     if isinstance(found, Model):
         raise PdpError(f"{path} describes a model: calibrate with it first.")
     return found

@@ -43,7 +43,9 @@ _ENDS = {0: "lived", 1: "killed by a test", 2: "killed on import"}
 MODULES = [
     *sorted(f"calibration/{name}" for name in
             ("calibrating", "joint", "parts", "proof", "releasing", "result")),
-    *sorted(f"ledger/{name}" for name in ("accounts", "book", "entries", "pages", "storage")),
+    *sorted(f"ledger/{name}" for name in (
+            "accounts", "anchor", "book", "entries", "files", "pages", "storage"
+        )),
     "noise",
     *(f"engines/{name}" for name in (
         "laplace", "monotone", "solve", "problem", "result", "lipschitz", "lipschitz_line",

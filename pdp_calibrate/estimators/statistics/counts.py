@@ -194,17 +194,13 @@ def refuse_repeated(frame: Any, person: str, by: str) -> None:
     pairs = table.group_by(person, by).agg(nw.len().alias("__rows__"))
     persons = pairs.group_by(person).agg(nw.len().alias("__groups__"))
     found = one_row(persons.select(nw.len().alias("persons"), nw.col("__groups__").sum()))
-    several = int(found["__groups__"] - found["persons"])
-    if several:
+    if found["__groups__"] > found["persons"]:
         raise ModelError(
-            f"{several} of the entries in column {person} put a person into a further group of"
-            f" column {by}; everyone may belong to one only. Join such groups first."
+            f"column {person} puts a person into several groups of column {by}; everyone may belong"
+            " to one only. Join such groups first."
         )
     if found["__groups__"] < rows:
-        raise ModelError(
-            f"column {person} names {rows - int(found['__groups__'])} persons more than once within"
-            " a group."
-        )
+        raise ModelError(f"column {person} names a person more than once within a group.")
 
 
 @asks_the_engine

@@ -151,11 +151,9 @@ def how_many(condition: nw.Expr) -> nw.Expr:
 
 
 def refuse_missing(name: Hashable, missing: float | None) -> None:
-    """Raise if cells of a column are missing; the message counts them."""
+    """Raise if cells of a column are missing; how many is for nobody to know."""
     if missing:
-        raise ModelError(
-            f"column {name} has {int(missing)} missing values; drop or recode them first."
-        )
+        raise ModelError(f"column {name} has missing values; drop or recode them first.")
 
 
 def refuse_empty(rows: float) -> None:

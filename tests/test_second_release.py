@@ -1,0 +1,89 @@
+"""Two releases from one calibration: nothing counts them together without a ledger."""
+
+import copy
+import dataclasses
+import pickle
+import warnings
+
+import pandas as pd
+import pytest
+
+import pdp_calibrate as pdp
+
+COUPLE = pdp.JointTable(
+    probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2, names=["a", "b"]
+)
+HERE = {"a": 1, "b": 0}
+FRAME = pd.DataFrame({"a": [0, 1, 1], "b": [0, 1, 0]})
+WAYS = {
+    "release": lambda cal: cal.release(HERE),
+    "rows": lambda cal: cal.release_rows(FRAME),
+    "accessor": lambda cal: FRAME.pdp.release(cal),
+}
+
+
+def one():
+    return pdp.calibrate(COUPLE, pdp.Sum(), epsilon=0.1)
+
+
+@pytest.mark.parametrize("second", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("first", WAYS.values(), ids=WAYS)
+def test_a_second_release_without_a_ledger_warns_before_noise_is_drawn(first, second, monkeypatch):
+    cal = one()
+    first(cal)  # warnings are errors here: the first release gives none
+    with pytest.warns(pdp.SecondReleaseWarning, match="no ledger counts both") as caught:
+        second(cal)
+    assert len(caught) == 1
+    monkeypatch.setattr("pdp_calibrate.noise.add_laplace_to_integers", None)
+    with pytest.raises(pdp.SecondReleaseWarning):  # so nothing was drawn
+        second(cal)
+
+
+def test_joint_releases_warn_too():
+    both = pdp.calibrate(COUPLE, [pdp.Sum(), pdp.Count(values={1})], epsilon=0.1)
+    both.release(HERE)
+    with pytest.warns(pdp.SecondReleaseWarning):
+        both.release(FRAME)
+
+
+def test_the_warning_points_to_the_line_that_releases():
+    cal = one()
+    cal.release(HERE)
+    with pytest.warns(pdp.SecondReleaseWarning) as caught:
+        cal.release(HERE)
+    assert caught[0].filename == __file__
+    assert issubclass(pdp.SecondReleaseWarning, pdp.PrivacyLeakWarning)
+
+
+def test_a_ledger_counts_all_of_them_and_says_nothing():
+    cal, ledger = one(), pdp.Ledger(COUPLE, epsilon=2.0)
+    for _ in range(3):
+        cal.release(HERE, ledger=ledger)
+    cal.release_rows(FRAME, ledger=ledger)
+    assert len(ledger.history) == 4
+    with pytest.warns(pdp.SecondReleaseWarning):  # of which the ledger does not know
+        cal.release(HERE)
+
+
+def test_other_calibrations_and_copies_begin_anew():
+    cal = one()
+    cal.release(HERE)
+    for other in (one(), dataclasses.replace(cal), copy.copy(cal), pickle.loads(pickle.dumps(cal))):  # noqa: S301
+        assert other == cal
+        other.release(HERE)
+    with pytest.warns(pdp.SecondReleaseWarning):
+        cal.release(HERE)
+
+
+def test_refused_data_are_no_release():
+    cal = one()
+    with pytest.raises(pdp.ModelError):
+        cal.release({"a": 1})
+    cal.release(HERE)
+
+
+def test_calibrations_that_are_gone_are_forgotten():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(50):  # objects that take the place of others in memory
+            one().release(HERE)
