@@ -28,7 +28,7 @@ from pdp_calibrate.calibration.releasing import (
     add_noise,
     checked_answer,
     checked_layout,
-    exact_answer,
+    exact_answers,
     labelled,
     unlabelled,
 )
@@ -99,10 +99,9 @@ class JointCalibration:
     ) -> JointRelease:
         """Answer all queries with noise; data, columns and ledger as in `Calibration.release`."""
         layout = checked_layout(value=value, by=by, order_by=order_by)
-        answers = [
-            exact_answer(data, query, part, self.model, rows=self.rows, layout=layout)
-            for query, part in zip(self.queries, self.contributions, strict=True)
-        ]
+        answers = exact_answers(
+            data, self.queries, self.contributions, self.model, rows=self.rows, layout=layout
+        )
         if ledger is not None:
             ledger.spend(self, layout=layout)
         values = []

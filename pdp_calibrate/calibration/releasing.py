@@ -13,7 +13,7 @@ import pandas as pd
 from pdp_calibrate import noise
 from pdp_calibrate.answers import Answer, FrameAnswer, instance_answer, total_answer
 from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.errors import CalibrationError, QueryError
+from pdp_calibrate.errors import CalibrationError, FrameError, QueryError
 from pdp_calibrate.estimators.private import nearest_with_sum
 from pdp_calibrate.long_frames import long_answer
 from pdp_calibrate.models import Model
@@ -67,7 +67,18 @@ def exact_answer(
     layout: Layout,
 ) -> Answer:
     """Return the exact answer, having checked that the scale was proved for data like these."""
-    covered = covered_rows(rows, model)
+    return _frame_answer(data, query, contributions, model, rows=rows, layout=layout).answer
+
+
+def _frame_answer(
+    data: Any,
+    query: Query,
+    contributions: Contributions,
+    model: Model,
+    *,
+    rows: int,
+    layout: Layout,
+) -> FrameAnswer:
     if isinstance(layout, LongFrame):
         found = long_answer(
             contributions,
@@ -77,19 +88,50 @@ def exact_answer(
             by=layout.by,
             order_by=layout.order_by,
         )
-        expected = rows * sum(model.copies)
-        if isinstance(query, Mean) and found.values != expected:
-            raise QueryError(f"the mean was calibrated over {expected} values, got {found.values}.")
+        check_long(found, query, contributions, model, rows=rows)
+        return found
+    if isinstance(data, pd.Series | Mapping):
+        own = instance_answer(contributions, model, dict(data))
+        found = FrameAnswer(answer=own, instances=1, values=1)
     else:
-        if isinstance(data, pd.Series | Mapping):
-            own = instance_answer(contributions, model, dict(data))
-            found = FrameAnswer(answer=own, instances=1, values=1)
-        else:
-            found = total_answer(contributions, model, data)
-        check_rows(query, calibrated=rows, found=found.instances)
+        found = total_answer(contributions, model, data)
+    check_rows(query, calibrated=rows, found=found.instances)
+    _check_rounding(found, contributions, covered=covered_rows(rows, model))
+    return found
+
+
+def exact_answers(
+    data: Any,
+    queries: Sequence[Query],
+    contributions: Sequence[Contributions],
+    model: Model,
+    *,
+    rows: int,
+    layout: Layout,
+) -> list[Answer]:
+    """Return the exact answers of queries that are released together, about the same rows."""
+    found = [
+        _frame_answer(data, query, part, model, rows=rows, layout=layout)
+        for query, part in zip(queries, contributions, strict=True)
+    ]
+    if any((one.instances, one.sizes) != (found[0].instances, found[0].sizes) for one in found):
+        raise FrameError("the frame changed while it was read: nothing can be said about it.")
+    return [one.answer for one in found]
+
+
+def check_long(
+    found: FrameAnswer, query: Query, contributions: Contributions, model: Model, *, rows: int
+) -> None:
+    """Refuse an answer about a long frame that the scale was not proved for."""
+    expected = rows * sum(model.copies)
+    if isinstance(query, Mean) and found.values != expected:
+        raise QueryError(f"the mean was calibrated over {expected} values, got {found.values}.")
+    _check_rounding(found, contributions, covered=covered_rows(rows, model))
+
+
+def _check_rounding(found: FrameAnswer, contributions: Contributions, *, covered: int) -> None:
     check_size(contributions, covered=covered, found=found.instances)
     check_grid(contributions, covered=covered, grid=found.grid)
-    return found.answer
 
 
 def add_noise(
