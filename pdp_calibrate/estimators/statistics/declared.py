@@ -63,7 +63,7 @@ def _is_declared(table: nw.LazyFrame[Any]) -> bool:
     if table.implementation.is_duckdb():
         # DuckDB makes an ENUM of every categorical column of a pandas frame.
         return "pandas_scan" not in str(table.to_native().explain()).lower()
-    return table.implementation.is_polars()
+    return bool(table.implementation.is_polars())
 
 
 def _categories(frame: Any, name: str, kind: nw.dtypes.DType, *, option: str) -> Sequence[Hashable]:
@@ -78,11 +78,13 @@ def _categories(frame: Any, name: str, kind: nw.dtypes.DType, *, option: str) ->
         found = sorted((value for (value,) in contingency(frame, [name])), key=repr)
     elif table.implementation.is_dask():
         found = held[name].cat.categories.tolist() if held[name].cat.known else None
-    elif hasattr(held[name], "cat") and hasattr(held[name].array, "categories"):
-        found = held[name].array.categories.tolist()
-    elif isinstance(table, nw.DataFrame):  # of Arrow, or pandas with a column of Arrow
-        column = held[name].array.__arrow_array__() if hasattr(held[name], "cat") else held[name]
-        found = [value for chunk in column.chunks for value in chunk.dictionary.to_pylist()]
+    elif isinstance(table, nw.DataFrame):
+        column = held[name].array if table.implementation.is_pandas() else held[name]
+        if hasattr(column, "categories"):
+            found = column.categories.tolist()
+        else:  # of Arrow, or a pandas column that Arrow holds
+            arrow = column.__arrow_array__() if table.implementation.is_pandas() else column
+            found = [value for chunk in arrow.chunks for value in chunk.dictionary.to_pylist()]
     if found is None:
         raise QueryError(
             f"the categories of column {name} are not known before its cells are read: list them"
