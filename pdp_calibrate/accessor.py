@@ -36,12 +36,20 @@ class PdpAccessor:
         common correlation inside a group (a number, or a range for every number in it), or that of
         neighbours where ``order_by=`` is given. Without a correlation, any dependence: group
         privacy; so are counts and histograms, about which a correlation says nothing.
+    domain
+        For counts and histograms of a long frame without a model: which values are possible, such
+        as ``[0, 1]``. A boolean column, a polars Enum and a DuckDB ENUM say so by their type.
+        Categories of pandas, polars and Arrow come from the data; ``domain="dtype"`` states that
+        they are public. Otherwise a list is needed. A value outside it raises: that error depends
+        on the data, so keep it from the public.
     groups, order_by
         The columns that tell groups apart and order them.
     max_group_size
         Refuse larger groups.
-    per
-        One release for each value of this column, as a dict.
+    per, per_domain
+        One release for each value declared for this column, as a dict. The values are declared as
+        with ``domain``, and those that do not occur get noise alone. Who belongs to which part is
+        public, like groups.
     ledger
         Where to write the release down before noise is drawn; it refuses what would pass its
         budget, and another column than it is about. Its model and adversaries are the default.

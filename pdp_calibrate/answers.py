@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, cast
 
 import numpy as np
 
 from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.errors import FrameError, ModelError, UnsupportedQueryError
+from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 from pdp_calibrate.estimators.statistics import (
     ClampedSum,
     clamped_sums,
     column_name,
     contingency,
     counts_by_column,
+    refuse_changed,
     rows_of,
 )
 from pdp_calibrate.models import Model
@@ -45,8 +46,6 @@ class FrameAnswer:
     """How many independent rows, or groups, it is about."""
     values: int
     """How many values were added up, per tuple that enters or in a long frame."""
-    groups: Mapping[int, int] | None = None
-    """For a long frame, how many groups there are of each size; both are public."""
     grid: Fraction = Fraction(0)
     """How far the answer about *one* instance may be from exact: its values' grid steps."""
     sizes: Sizes | None = None
@@ -79,8 +78,9 @@ def total_answer(contributions: Contributions, model: Model, frame: Any) -> Fram
     if counted:
         sizes = [len(model.domains[position]) for position in counted]
         columns = counts_by_column(frame, list(counted.values()), sizes)
+        number = columns[0].total()
         for position, counts in zip(counted, columns, strict=True):
-            number = counts.total()
+            refuse_changed(number, counts.total())
             parts += [
                 times(count, _added_by(value, position, contributions, model))
                 for value, count in counts.items()
@@ -88,8 +88,8 @@ def total_answer(contributions: Contributions, model: Model, frame: Any) -> Fram
     ranges = {name: bounds_of(model.domains[p]) for p, name in places.items() if p not in counted}
     if ranges:
         sums, rows_summed = clamped_sums(frame, ranges, clamp=contributions.clamped)
-        if counted and number != rows_summed:
-            raise FrameError("the frame changed while it was read: nothing can be said about it.")
+        if counted:
+            refuse_changed(number, rows_summed)
         number = rows_summed
         for position, name in places.items():
             if name in sums:

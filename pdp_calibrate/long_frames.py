@@ -1,7 +1,9 @@
 """The exact answer about a long frame: a row per value, grouped into households or series.
 
 Every group must be one of the model's: as large as one of its blocks, or as the model itself.
-Groups, their sizes and the order inside them are public; values never appear in a message.
+Groups, their sizes and the order inside them are public; values never appear in a message. The
+sizes that are checked and the values that are added up come from one query: others may be writing
+to the table.
 """
 
 from __future__ import annotations
@@ -26,11 +28,11 @@ from pdp_calibrate.answers import (
 from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 from pdp_calibrate.estimators.statistics import (
-    clamped_sums,
+    Grouped,
+    Part,
     clamped_sums_by_rank,
-    contingency,
     contingency_by_rank,
-    group_sizes,
+    read_groups,
 )
 from pdp_calibrate.models import Blocks, Model, ModelSet
 from pdp_calibrate.models.base import Domain
@@ -62,30 +64,74 @@ def long_answer(
     """
     if contributions.table is not None:
         raise UnsupportedQueryError("Custom answers about one instance, not about a long frame.")
-    sizes = group_sizes(frame, by)
     starts = _first_positions(model)
-    unknown = sorted(set(sizes) - set(starts))
-    if unknown:
-        raise ModelError(
-            f"the frame has groups of size {unknown[0]}, and the model has none of that size;"
-            f" it has {', '.join(map(str, sorted(starts)))}."
-        )
     if _treats_alike(contributions, model):
-        answer, grid = _alike(contributions, model, frame, value)
-    elif order_by is None:
+        return part_answer(
+            contributions,
+            model,
+            read_for(model, frame, value, by=by, clamp=contributions.clamped).whole,
+        )
+    if order_by is None:
         raise UnsupportedQueryError(
             "the query treats members of a group differently: say which column orders them with"
             " order_by=."
         )
-    else:
-        answer, grid = _by_rank(
-            contributions, model, frame, value, by=by, order_by=order_by, starts=starts
+    return _by_rank(contributions, model, frame, value, by=by, order_by=order_by, starts=starts)
+
+
+def read_for(
+    model: Model,
+    frame: Any,
+    value: Hashable,
+    *,
+    by: Hashable | None,
+    per: Hashable | None = None,
+    clamp: bool,
+) -> Grouped:
+    """Read what a release about a model needs to know of a long frame, in one query."""
+    domain = _shared_domain(model)
+    bounds = bounds_of(domain) if model.continuous_tuples[0] else None
+    return read_groups(frame, value, by=by, per=per, bounds=bounds, clamp=clamp)
+
+
+def part_answer(contributions: Contributions, model: Model, part: Part) -> FrameAnswer:
+    """Answer about the rows of a part, all of which count alike; their groups are the model's."""
+    check_sizes(part.sizes, model)
+    answer, grid = part_total(contributions, model, part)
+    return _about(part.sizes, answer, grid)
+
+
+def part_total(contributions: Contributions, model: Model, part: Part) -> tuple[Answer, Fraction]:
+    """Add up what the rows of a part add, whatever groups they are of; with the grid of a group."""
+    if contributions.table is not None or not _treats_alike(contributions, model):
+        raise UnsupportedQueryError("parts are summed only where all members count alike.")
+    if part.sum is not None:
+        total = weighted(part.sum.total, 0, contributions)
+        return total, len(model.names) * grid_of(part.sum, 0, contributions)
+    domain, own = model.domains[0], contributions.values[0]
+    nothing = (Fraction(0),) * contributions.coordinates
+    counted = [
+        times(n, fractions_of(own[_place(v, domain, part.column)])) for v, n in part.counts.items()
+    ]
+    return added([nothing, *counted]), Fraction(0)
+
+
+def check_sizes(sizes: Mapping[int, int], model: Model) -> None:
+    """Refuse groups that are none of the model's."""
+    known = _first_positions(model)
+    unknown = sorted(set(sizes) - set(known))
+    if unknown:
+        raise ModelError(
+            f"the frame has groups of size {unknown[0]}, and the model has none of that size;"
+            f" it has {', '.join(map(str, sorted(known)))}."
         )
+
+
+def _about(sizes: Mapping[int, int], answer: Answer, grid: Fraction) -> FrameAnswer:
     return FrameAnswer(
         answer=answer,
         instances=sum(sizes.values()),
         values=sum(size * number for size, number in sizes.items()),
-        groups=sizes,
         grid=grid,
         sizes=tuple((int(size), int(number)) for size, number in sorted(sizes.items())),
     )
@@ -131,15 +177,6 @@ def _counted(groups: Mapping[int, int]) -> str:
     return ", ".join(f"{number} of size {size}" for size, number in sorted(groups.items()))
 
 
-def sum_over_rows(
-    contributions: Contributions, model: Model, frame: Any, value: Hashable
-) -> tuple[Answer, Fraction]:
-    """Add up what the rows add, whatever groups they come from; return the grid of a group too."""
-    if contributions.table is not None or not _treats_alike(contributions, model):
-        raise UnsupportedQueryError("parts are summed only where all members count alike.")
-    return _alike(contributions, model, frame, value)
-
-
 def _first_positions(model: Model) -> dict[int, int]:
     """Return, for each size of a group, where its members stand among the model's names."""
     if isinstance(model, ModelSet):
@@ -171,23 +208,6 @@ def _treats_alike(contributions: Contributions, model: Model) -> bool:
     )
 
 
-def _alike(
-    contributions: Contributions, model: Model, frame: Any, value: Hashable
-) -> tuple[Answer, Fraction]:
-    """Add up all rows; every one adds the same for the same value."""
-    domain = _shared_domain(model)
-    if model.continuous_tuples[0]:
-        ranges = {value: bounds_of(domain)}
-        found = clamped_sums(frame, ranges, clamp=contributions.clamped)[0][value]
-        total = weighted(found.total, 0, contributions)
-        return total, len(model.names) * grid_of(found, 0, contributions)
-    counts = contingency(frame, [value])
-    own = contributions.values[0]
-    return added(
-        [times(n, fractions_of(own[_place(v, domain, value)])) for (v,), n in counts.items()]
-    ), Fraction(0)
-
-
 def _by_rank(
     contributions: Contributions,
     model: Model,
@@ -197,28 +217,29 @@ def _by_rank(
     by: Hashable | None,
     order_by: Hashable,
     starts: dict[int, int],
-) -> tuple[Answer, Fraction]:
+) -> FrameAnswer:
     """Add up all rows; what one adds depends on its group's size and its place there."""
     domain = _shared_domain(model)
     if not model.continuous_tuples[0]:
-        counts = contingency_by_rank(frame, value, by=by, order_by=order_by)
-        return added(
-            [
-                times(n, fractions_of(contributions.values[starts[size] + rank][cell]))
-                for (size, rank, held), n in counts.items()
-                for cell in (_place(held, domain, value),)
-            ]
-        ), Fraction(0)
-    sums = clamped_sums_by_rank(
+        counts, sizes = contingency_by_rank(frame, value, by=by, order_by=order_by)
+        check_sizes(sizes, model)
+        amounts = [
+            times(n, fractions_of(contributions.values[starts[size] + rank][cell]))
+            for (size, rank, held), n in counts.items()
+            for cell in (_place(held, domain, value),)
+        ]
+        return _about(sizes, added(amounts), Fraction(0))
+    sums, sizes = clamped_sums_by_rank(
         frame, value, bounds_of(domain), by=by, order_by=order_by, clamp=contributions.clamped
     )
+    check_sizes(sizes, model)
     amounts = [
         weighted(found.total, starts[size] + rank, contributions)
         for (size, rank), found in sums.items()
     ]
     coarsest = max(sums.values(), key=lambda found: found.step)
     steps = (grid_of(coarsest, place, contributions) for place in range(len(model.names)))
-    return added(amounts), sum(steps, start=Fraction(0))
+    return _about(sizes, added(amounts), sum(steps, start=Fraction(0)))
 
 
 def _shared_domain(model: Model) -> Domain:

@@ -10,22 +10,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.calibration import Calibration, Release, calibrate
-from pdp_calibrate.calibration.parts import release_parts
+from pdp_calibrate.calibration.parts import release_part, release_parts
 from pdp_calibrate.errors import LedgerError, ModelError, PdpError, QueryError
 from pdp_calibrate.estimators.statistics import (
+    Part,
     check_roles,
-    contingency,
+    declared_values,
     group_sizes,
-    groups_cross,
-    parts_of,
     rows_in,
 )
 from pdp_calibrate.ledger import Ledger
-from pdp_calibrate.long_frames import instances_in
+from pdp_calibrate.long_frames import check_sizes, instances_in, read_for
 from pdp_calibrate.models import (
     BinaryGroup,
     Blocks,
@@ -36,7 +35,7 @@ from pdp_calibrate.models import (
     Model,
     Unknown,
 )
-from pdp_calibrate.models.base import checked_model
+from pdp_calibrate.models.base import checked_domain, checked_model
 from pdp_calibrate.queries import Count, Histogram, Linear, Mean, Query, Sum
 from pdp_calibrate.queries.grammar import Kind
 
@@ -61,8 +60,8 @@ class Request:
     """Assumed: the public range of the values; they are clamped to it."""
     correlation: float | tuple[float, float] | None = None
     """Assumed: one common correlation in a group, or of neighbours in time."""
-    domain: Sequence[Hashable] | None = None
-    """Assumed: the values that are possible; those that occur by default, which then are public."""
+    domain: Sequence[Hashable] | str | None = None
+    """For counts without a model: the values that are possible; see `declared_values`."""
     groups: Hashable | None = None
     """Long: the column that tells groups apart."""
     order_by: Hashable | None = None
@@ -70,7 +69,9 @@ class Request:
     max_group_size: int | None = None
     """Long: refuse larger groups."""
     per: Hashable | None = None
-    """Long: one answer for each value of this column."""
+    """Long: one answer for each value declared for this column."""
+    per_domain: Sequence[Hashable] | str | None = None
+    """The values of that column; every one of them is answered for. See `declared_values`."""
     epsilon: float | None = 1.0
     """What nobody may exceed; None for as much as still fits the ledger."""
     adversaries: Adversaries | None = None
@@ -179,9 +180,12 @@ def columns_of(request: Request) -> dict[str, Any]:
 
 def calibration_for(frame: Any, request: Request) -> Calibration:
     """Find the scale for one answer over the whole frame."""
+    return _calibrated(request, resolve(frame, request))
+
+
+def _calibrated(request: Request, asked: Resolved) -> Calibration:
     if request.epsilon is None:
         raise PdpError("epsilon=None means as much as still fits a ledger: give ledger= too.")
-    asked = resolve(frame, request)
     return calibrate(
         asked.model,
         asked.query,
@@ -194,21 +198,27 @@ def calibration_for(frame: Any, request: Request) -> Calibration:
 
 def resolve(frame: Any, request: Request) -> Resolved:
     """Settle which model, query and number of rows a request about a frame means."""
-    query = query_of(request)
     if not request.is_long:
         if request.model is None:
             raise ModelError("a wide frame needs model=; learn one with df.pdp.fit(estimator).")
-        return Resolved(model=request.model, query=query, rows=rows_in(frame))
+        return Resolved(model=request.model, query=query_of(request), rows=rows_in(frame))
+    return _resolved(_declared(frame, request), group_sizes(frame, request.groups))
+
+
+def _resolved(request: Request, sizes: Counter[int]) -> Resolved:
+    """Settle what a request means for a long frame with groups of these sizes."""
     check_roles(request.columns, groups=request.groups, order_by=request.order_by)
-    sizes = group_sizes(frame, request.groups)
+    query = query_of(request)
     if request.max_group_size is not None and max(sizes) > request.max_group_size:
         raise ModelError(
             f"groups may have at most {request.max_group_size} rows, got one of {max(sizes)}."
         )
-    if request.model is None:
-        return Resolved(model=_assumed(frame, request, sizes), query=query, rows=1)
-    rows = instances_in(sizes, request.model)
-    return Resolved(model=request.model, query=query, rows=rows)
+    if request.model is not None:
+        rows = instances_in(sizes, request.model)
+        return Resolved(model=request.model, query=query, rows=rows)
+    kinds = [_assumed_group(request, size) for size in sorted(sizes)]
+    blocks = Blocks(models=kinds, counts=[sizes[size] for size in sorted(sizes)])
+    return Resolved(model=blocks, query=query, rows=1)
 
 
 def query_of(request: Request) -> Query:
@@ -228,22 +238,27 @@ def query_of(request: Request) -> Query:
     return Histogram(categories=request.values, over=over)
 
 
-def _assumed(frame: Any, request: Request, sizes: Counter[int]) -> Model:
-    """Make a model of independent groups from what was assumed about one of them."""
+def _declared(frame: Any, request: Request) -> Request:
+    """Return the request with the values that are possible; what is read is the column's type."""
+    if request.model is not None:
+        return request
     if not isinstance(request.columns, str):
         raise QueryError("a long frame has one column of values: name it.")
-    kinds = [_assumed_group(frame, request, size) for size in sorted(sizes)]
-    return Blocks(models=kinds, counts=[sizes[size] for size in sorted(sizes)])
+    if request.kind not in ("count", "histogram"):
+        return request
+    if request.bounds is not None or request.correlation is not None:
+        raise QueryError(
+            "a correlation says nothing about counts: leave bounds= and correlation= out for"
+            " group privacy, or give a model= such as BinaryGroup."
+        )
+    possible = declared_values(frame, request.columns, request.domain, option="domain")
+    return replace(request, domain=checked_domain(possible, request.columns))
 
 
-def _assumed_group(frame: Any, request: Request, size: int) -> Model:
+def _assumed_group(request: Request, size: int) -> Model:
+    """Make a model of one group from what was assumed about it."""
     if request.kind in ("count", "histogram"):
-        if request.bounds is not None or request.correlation is not None:
-            raise QueryError(
-                "a correlation says nothing about counts: leave bounds= and correlation= out for"
-                " group privacy, or give a model= such as BinaryGroup."
-            )
-        return Unknown(size=size, domain=_possible(frame, request))
+        return Unknown(size=size, domain=cast("Sequence[Hashable]", request.domain))
     if request.bounds is None:
         raise QueryError("say which public range the values have with bounds=(lo, hi).")
     if request.correlation is None:
@@ -255,14 +270,11 @@ def _assumed_group(frame: Any, request: Request, size: int) -> Model:
     return GaussianSeries(length=size, correlation=request.correlation, bounds=request.bounds)
 
 
-def _possible(frame: Any, request: Request) -> Sequence[Hashable]:
-    if request.domain is not None:
-        return request.domain
-    return sorted((value for (value,) in contingency(frame, [request.columns])), key=repr)
-
-
 def _release_per(frame: Any, request: Request) -> dict[Hashable, Release]:
-    """Answer for every part: by itself if no group has members in two, together otherwise."""
+    """Answer for every part: by itself if no group has members in two, together otherwise.
+
+    Everything is read in one query, and every value declared for the column has an answer.
+    """
     if not request.is_long:
         raise QueryError("per= answers about parts of a long frame: give groups= too.")
     if request.ledger is not None:
@@ -273,16 +285,34 @@ def _release_per(frame: Any, request: Request) -> dict[Hashable, Release]:
             " the frame: per= is for Adversaries.all() or strongest()."
         )
     check_roles(request.columns, per=request.per)
-    whole = replace(request, per=None)
-    parts = parts_of(frame, request.per)
-    if request.groups is not None and not groups_cross(frame, request.groups, request.per):
+    declared = declared_values(frame, request.per, request.per_domain, option="per_domain")
+    labels = checked_domain(declared, request.per)
+    asked = _declared(frame, replace(request, per=None))
+    found = read_for(
+        asked.model or _assumed_group(asked, 1),
+        frame,
+        asked.columns,
+        by=asked.groups,
+        per=request.per,
+        clamp=True,  # as `query_of` has it
+    )
+    if not set(found.parts) <= set(labels):
+        raise ModelError(f"a value of column {request.per} is not among those declared for it.")
+    nobody = Part(column=asked.columns)
+    parts = {label: found.parts.get(label, nobody) for label in labels}
+    if asked.kind == "mean" and (found.crosses or nobody in parts.values()):
+        raise QueryError(
+            "groups have members in several parts, or a part has none: ask for sums, and divide by"
+            " public counts."
+        )
+    if not found.crosses:
         # Groups are independent, so releases about different ones say nothing of each other.
         return {
-            part: calibration_for(rows, whole).release(rows, **columns_of(whole))
-            for part, rows in parts
+            label: release_part(
+                _calibrated(asked, _resolved(asked, part.sizes or found.sizes)), part
+            )
+            for label, part in parts.items()
         }
-    if request.kind == "mean":
-        raise QueryError(
-            "groups have members in several parts: ask for sums, and divide by public counts."
-        )
-    return release_parts(calibration_for(frame, whole), parts, value=request.columns)
+    whole = _calibrated(asked, _resolved(asked, found.sizes))
+    check_sizes(found.sizes, whole.model)
+    return release_parts(whole, parts)

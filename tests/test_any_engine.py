@@ -273,8 +273,11 @@ def test_polars_frames_have_the_same_methods(monkeypatch):
         total = frame.pdp.sum("income", **income)
         assert total.value == HOMES.pdp.sum("income", **income).value
         assert total.calibration.scale == pytest.approx(40 * (1 + 3 * 0.4), rel=1e-6)
-        assert frame.pdp.count("ill", values={1}, groups="home").value == HOMES["ill"].sum()
-        by_role = frame.pdp.sum("income", per="role", **income)
+        assert (
+            frame.pdp.count("ill", values={1}, groups="home", domain=[0, 1]).value
+            == HOMES["ill"].sum()
+        )
+        by_role = frame.pdp.sum("income", per="role", per_domain=range(4), **income)
         expected = HOMES["income"].clip(30, 70).groupby(HOMES["role"]).sum()
         assert {role: found.value for role, found in by_role.items()} == pytest.approx(
             expected.to_dict()

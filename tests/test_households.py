@@ -17,6 +17,8 @@ PEOPLE = pd.DataFrame(
     }
 )
 INCOME = {"bounds": (0, 100), "groups": "household", "correlation": (0, 0.4)}
+ILL = {"domain": [0, 1], "groups": "household"}
+REGION = {"per": "region", "per_domain": ["n", "s"]}
 
 
 @pytest.fixture
@@ -29,8 +31,8 @@ def no_noise(monkeypatch):
 def test_answers_are_clamped_and_over_everyone():
     assert PEOPLE.pdp.sum("income", **INCOME).value == 175.0
     assert PEOPLE.pdp.mean("income", **INCOME).value == pytest.approx(175 / 6)
-    assert PEOPLE.pdp.count("ill", values={1}, groups="household").value == 3
-    histogram = PEOPLE.pdp.histogram("ill", groups="household").value
+    assert PEOPLE.pdp.count("ill", values={1}, **ILL).value == 3
+    histogram = PEOPLE.pdp.histogram("ill", **ILL).value
     assert histogram.to_dict() == {0: 3, 1: 3}
 
 
@@ -41,10 +43,10 @@ def test_the_scale_is_that_of_the_largest_household():
     assert mean.scale == pytest.approx(total.scale / 6, rel=1e-6)
     unknown = PEOPLE.pdp.sum("income", bounds=(0, 100), groups="household").calibration
     assert unknown.scale == pytest.approx(300, rel=1e-6)
-    count = PEOPLE.pdp.count("ill", values={1}, groups="household", epsilon=0.5).calibration
+    count = PEOPLE.pdp.count("ill", values={1}, epsilon=0.5, **ILL).calibration
     assert count.scale == pytest.approx(6.0, rel=1e-9)
     assert "any way at all" in pdp.explain(count)
-    histogram = PEOPLE.pdp.histogram("ill", groups="household").calibration
+    histogram = PEOPLE.pdp.histogram("ill", **ILL).calibration
     assert histogram.scale == pytest.approx(6.0, rel=1e-9)
 
 
@@ -78,24 +80,24 @@ def test_weights_follow_the_order_inside_a_group():
 
 @pytest.mark.usefixtures("no_noise")
 def test_answers_per_region():
-    sums = PEOPLE.pdp.sum("income", per="region", **INCOME)
+    sums = PEOPLE.pdp.sum("income", **REGION, **INCOME)
     assert {part: release.value for part, release in sums.items()} == {"n": 30.0, "s": 145.0}
     assert sums["n"].calibration.scale == pytest.approx(140, rel=1e-6)
     assert sums["s"].calibration.scale == pytest.approx(180, rel=1e-6)
-    means = PEOPLE.pdp.mean("income", per="region", **INCOME)
+    means = PEOPLE.pdp.mean("income", **REGION, **INCOME)
     assert means["s"].value == pytest.approx(145 / 4)
     crossing = PEOPLE.assign(region=["n", "s", "s", "n", "s", "s"])
-    sums = crossing.pdp.sum("income", per="region", **INCOME)
+    sums = crossing.pdp.sum("income", **REGION, **INCOME)
     assert {part: release.value for part, release in sums.items()} == {"n": 110.0, "s": 65.0}
     assert {round(release.calibration.scale, 3) for release in sums.values()} == {180.0}
-    counts = crossing.pdp.count("ill", values={1}, per="region", groups="household")
+    counts = crossing.pdp.count("ill", values={1}, **REGION, **ILL)
     assert {part: release.value for part, release in counts.items()} == {"n": 2, "s": 1}
     with pytest.raises(pdp.QueryError, match="several parts"):
-        crossing.pdp.mean("income", per="region", **INCOME)
+        crossing.pdp.mean("income", **REGION, **INCOME)
     pairs = crossing[crossing.household == "a"]
     model = pdp.BinaryGroup(count_probabilities=[0.4, 0.2, 0.4])
     with pytest.raises(pdp.UnsupportedQueryError, match="several parts"):
-        pairs.pdp.count("ill", values={1}, per="region", groups="household", model=model)
+        pairs.pdp.count("ill", values={1}, **REGION, groups="household", model=model)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -192,6 +192,32 @@ def test_two_columns_of_the_same_people_need_one_model(folder):
     assert "a correlation says nothing about counts" in refused(f"plan {folder}/plan.toml")
 
 
+def test_counts_of_a_plan_state_what_is_possible(folder):
+    people = pd.read_csv(folder / "people.csv")
+    people["dx"] = ["none", "flu"] * (len(people) // 2)
+    people.to_csv(folder / "people.csv", index=False)
+    text = """
+        [data]
+        file = "people.csv"
+        groups = "household"
+        [model]
+        [budget]
+        epsilon = 1.0
+        [[queries]]
+        query = "histogram(dx)"
+        epsilon = 1.0
+        """
+    (folder / "counts.toml").write_text(text)
+    assert "domains in a plan" in refused(f"plan {folder}/counts.toml")
+    people["dx"] = "none"
+    people.to_csv(folder / "people.csv", index=False)
+    assert "domains in a plan" in refused(f"plan {folder}/counts.toml --check")
+    stated = "[model]\n        domains = {dx = ['none', 'flu', 'HIV']}"
+    (folder / "counts.toml").write_text(text.replace("[model]", stated))
+    (found,) = pdp.run_plan(pdp.read_plan(folder / "counts.toml")).releases
+    assert found.release.value.index.tolist() == ["none", "flu", "HIV"]
+
+
 def test_a_plan_may_learn_and_may_limit_adversaries(folder):
     wide = pd.DataFrame({"mother": [0, 0, 1, 1, 1] * 20, "child": [0, 1, 1, 1, 0] * 20})
     wide.to_parquet(folder / "wide.parquet")

@@ -88,7 +88,9 @@ def test_models_are_the_same(name, spark):
     assert_aggregates_only(seen)
 
 
-@pytest.mark.parametrize("name", ["weighted", "count", "long mean", "weights by place"])
+@pytest.mark.parametrize(
+    "name", ["weighted", "count", "long mean", "long histogram", "weights by place"]
+)
 def test_answers_are_the_same_to_the_last_bit(name, spark):
     frame = ANSWERS[name][0]
     with watching_collects() as seen:

@@ -26,7 +26,7 @@ from pdp_calibrate.calibration.releasing import (
     add_noise,
     checked_answer,
     checked_layout,
-    exact_answer,
+    exact_answers,
     labelled,
     note_release,
     unlabelled,
@@ -102,18 +102,15 @@ class JointCalibration:
     ) -> JointRelease:
         """Answer all queries with noise; data, columns and ledger as in `Calibration.release`."""
         layout = checked_layout(value=value, by=by, order_by=order_by)
-        found = [
-            exact_answer(
-                data,
-                query,
-                part,
-                self.model,
-                rows=self.rows,
-                layout=layout,
-                adversaries=self.adversaries,
-            )
-            for query, part in zip(self.queries, self.contributions, strict=True)
-        ]
+        found = exact_answers(
+            data,
+            self.queries,
+            self.contributions,
+            self.model,
+            rows=self.rows,
+            layout=layout,
+            adversaries=self.adversaries,
+        )
         if ledger is not None:
             ledger.spend(self, layout=layout, sizes=found[0].sizes)
         note_release(self, counted=ledger is not None)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from typing import Any
+from collections.abc import Hashable, Mapping
 
 from pdp_calibrate.calibration.releasing import (
     add_noise,
     check_grid,
+    check_long,
     covered_rows,
     labelled,
     note_release,
 )
 from pdp_calibrate.calibration.result import Calibration, Release
 from pdp_calibrate.errors import UnsupportedQueryError
-from pdp_calibrate.long_frames import sum_over_rows
+from pdp_calibrate.estimators.statistics import Part
+from pdp_calibrate.long_frames import part_answer, part_total
 from pdp_calibrate.models import Blocks, GaussianGroup, GaussianSeries, Model, Unknown
 
 
 def release_parts(
-    calibration: Calibration, parts: Iterable[tuple[Hashable, Any]], *, value: Hashable
+    calibration: Calibration, parts: Mapping[Hashable, Part]
 ) -> dict[Hashable, Release]:
     """Release the total of every part with the scale that was proved for the total of all.
 
@@ -28,9 +29,8 @@ def release_parts(
     calibration
         For a sum or count over all rows of a long frame.
     parts
-        Pairs of a label and the rows of that part; every row is in one part only.
-    value
-        The column of values.
+        What each part holds, all from one reading; every row is in one part only. The sizes of the
+        groups in the whole frame must have been checked against the model.
 
     Notes
     -----
@@ -49,13 +49,23 @@ def release_parts(
         )
     covered = covered_rows(calibration.rows, model)
     totals = []
-    for label, rows in parts:
-        total, grid = sum_over_rows(calibration.contributions, model, rows, value)
+    for part in parts.values():
+        total, grid = part_total(calibration.contributions, model, part)
         check_grid(calibration.contributions, covered=covered, grid=grid)
-        totals.append((label, total))
+        totals.append(total)
     note_release(calibration, counted=False)
-    noisy = add_noise([total for _, total in totals], calibration.contributions, calibration.scale)
+    noisy = add_noise(totals, calibration.contributions, calibration.scale)
     return {
         label: Release(value=labelled(numbers, calibration.query, model), calibration=calibration)
-        for (label, _), numbers in zip(totals, noisy, strict=True)
+        for label, numbers in zip(parts, noisy, strict=True)
     }
+
+
+def release_part(calibration: Calibration, part: Part) -> Release:
+    """Release the answer about one part whose groups are all in it, or about none at all."""
+    contributions, model = calibration.contributions, calibration.model
+    found = part_answer(contributions, model, part)
+    if part.sizes:
+        check_long(found, calibration.query, contributions, model, rows=calibration.rows)
+    (noisy,) = add_noise([found.answer], contributions, calibration.scale)
+    return Release(value=labelled(noisy, calibration.query, model), calibration=calibration)

@@ -16,7 +16,7 @@ from pdp_calibrate import noise
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.answers import Answer, FrameAnswer, Sizes, instance_answer, total_answer
 from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.errors import CalibrationError, QueryError, SecondReleaseWarning
+from pdp_calibrate.errors import CalibrationError, FrameError, QueryError, SecondReleaseWarning
 from pdp_calibrate.estimators.private import nearest_with_sum
 from pdp_calibrate.estimators.statistics import check_roles
 from pdp_calibrate.long_frames import check_groups, long_answer
@@ -75,7 +75,6 @@ def exact_answer(
     adversaries: Adversaries | None = None,
 ) -> FrameAnswer:
     """Return the exact answer, having checked that the scale was proved for data like these."""
-    covered = covered_rows(rows, model)
     if isinstance(layout, LongFrame):
         found = long_answer(
             contributions,
@@ -85,20 +84,52 @@ def exact_answer(
             by=layout.by,
             order_by=layout.order_by,
         )
-        check_groups(found.groups or {}, model, adversaries or Adversaries.all())
-        expected = rows * sum(model.copies)
-        if isinstance(query, Mean) and found.values != expected:
-            raise QueryError(f"the mean was calibrated over {expected} values, got {found.values}.")
+        check_groups(dict(found.sizes or ()), model, adversaries or Adversaries.all())
+        check_long(found, query, contributions, model, rows=rows)
+        return found
+    if isinstance(data, pd.Series | Mapping):
+        own = instance_answer(contributions, model, dict(data))
+        found = FrameAnswer(answer=own, instances=1, values=1)
     else:
-        if isinstance(data, pd.Series | Mapping):
-            own = instance_answer(contributions, model, dict(data))
-            found = FrameAnswer(answer=own, instances=1, values=1)
-        else:
-            found = total_answer(contributions, model, data)
-        check_rows(query, calibrated=rows, found=found.instances)
+        found = total_answer(contributions, model, data)
+    check_rows(query, calibrated=rows, found=found.instances)
+    _check_rounding(found, contributions, covered=covered_rows(rows, model))
+    return found
+
+
+def exact_answers(
+    data: Any,
+    queries: Sequence[Query],
+    contributions: Sequence[Contributions],
+    model: Model,
+    *,
+    rows: int,
+    layout: Layout,
+    adversaries: Adversaries,
+) -> list[FrameAnswer]:
+    """Return the exact answers of queries that are released together, about the same rows."""
+    found = [
+        exact_answer(data, query, part, model, rows=rows, layout=layout, adversaries=adversaries)
+        for query, part in zip(queries, contributions, strict=True)
+    ]
+    if any((one.instances, one.sizes) != (found[0].instances, found[0].sizes) for one in found):
+        raise FrameError("the frame changed while it was read: nothing can be said about it.")
+    return found
+
+
+def check_long(
+    found: FrameAnswer, query: Query, contributions: Contributions, model: Model, *, rows: int
+) -> None:
+    """Refuse an answer about a long frame that the scale was not proved for."""
+    expected = rows * sum(model.copies)
+    if isinstance(query, Mean) and found.values != expected:
+        raise QueryError(f"the mean was calibrated over {expected} values, got {found.values}.")
+    _check_rounding(found, contributions, covered=covered_rows(rows, model))
+
+
+def _check_rounding(found: FrameAnswer, contributions: Contributions, *, covered: int) -> None:
     check_size(contributions, covered=covered, found=found.instances)
     check_grid(contributions, covered=covered, grid=found.grid)
-    return found
 
 
 _made: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()

@@ -150,8 +150,8 @@ class ModelOptions:
     domain: Annotated[
         list[str],
         typer.Option(
-            help="Possible values of a column, status=0,1,2. Else those seen, which count as"
-            " public.",
+            help="Possible values of a column, status=0,1,2. Counts in groups without a model need"
+            " them, unless the type of the column lists them: boolean, or ENUM in DuckDB.",
             rich_help_panel=_MODEL,
         ),
     ] = ()  # type: ignore[assignment]

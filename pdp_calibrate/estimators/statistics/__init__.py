@@ -10,11 +10,10 @@ from pdp_calibrate.estimators.statistics.counts import (
     counts_by_column as counts_by_column,
     group_sizes as group_sizes,
     group_totals as group_totals,
-    groups_cross as groups_cross,
-    parts_of as parts_of,
     refuse_repeated as refuse_repeated,
     role_patterns as role_patterns,
 )
+from pdp_calibrate.estimators.statistics.declared import declared_values as declared_values
 from pdp_calibrate.estimators.statistics.exact_sums import (
     ClampedSum as ClampedSum,
     clamped_sums as clamped_sums,
@@ -23,8 +22,14 @@ from pdp_calibrate.estimators.statistics.frames import (
     check_roles as check_roles,
     column_name as column_name,
     columns_of as columns_of,
+    refuse_changed as refuse_changed,
     rows_in as rows_in,
     rows_of as rows_of,
+)
+from pdp_calibrate.estimators.statistics.grouped import (
+    Grouped as Grouped,
+    Part as Part,
+    read_groups as read_groups,
 )
 from pdp_calibrate.estimators.statistics.order import (
     clamped_sums_by_rank as clamped_sums_by_rank,

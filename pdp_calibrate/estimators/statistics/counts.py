@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import narwhals as nw
 
@@ -15,7 +15,6 @@ from pdp_calibrate.estimators.statistics.frames import (
     check_complete,
     chosen,
     collected,
-    how_many,
     in_memory,
     is_missing,
     is_number,
@@ -35,12 +34,17 @@ def contingency(frame: Any, columns: Sequence[Hashable]) -> Counter[Key]:
     """Count how often each combination of values occurs in the columns. One pass."""
     table, names, schema = chosen(frame, columns)
     for name in names:
-        if schema[name].is_nested() or _holds_lists(frame, name, schema[name]):
-            raise ModelError(
-                f"column {name} must hold values that can be counted, such as numbers or text."
-            )
+        refuse_lists(frame, name, schema[name])
     counted = collected(table.group_by(*names).agg(nw.len().alias("__count__")))
     return counts_in(counted, {name: schema[name] for name in names})
+
+
+def refuse_lists(frame: Any, name: str, kind: nw.dtypes.DType) -> None:
+    """Raise unless the values of a column can be told apart by a dictionary."""
+    if kind.is_nested() or _holds_lists(frame, name, kind):
+        raise ModelError(
+            f"column {name} must hold values that can be counted, such as numbers or text."
+        )
 
 
 def _holds_lists(frame: Any, name: str, kind: nw.dtypes.DType) -> bool:
@@ -201,24 +205,3 @@ def refuse_repeated(frame: Any, person: str, by: str) -> None:
         )
     if found["__groups__"] < rows:
         raise ModelError(f"column {person} names a person more than once within a group.")
-
-
-@asks_the_engine
-def parts_of(frame: Any, column: Hashable) -> list[tuple[Hashable, Any]]:
-    """Cut the frame by the values of a column: pairs of value and rows, in order of value."""
-    values = sorted((value for (value,) in contingency(frame, [column])), key=repr)
-    table, name = nw.from_native(frame), cast("str", column)
-    return [(value, table.filter(nw.col(name) == value).to_native()) for value in values]
-
-
-@asks_the_engine
-def groups_cross(frame: Any, by: Hashable, column: Hashable) -> bool:
-    """Whether some group has rows with different values in the column."""
-    table, names, schema = chosen(frame, [by, column])
-    check_complete(table, names, schema)
-    # Counted in two steps: what is distinct in each partition is not distinct in all.
-    pairs = table.group_by(*names).agg(nw.len().alias("__rows__"))
-    parts = pairs.group_by(names[0]).agg(nw.len().alias("__parts__"))
-    return bool(
-        one_row(parts.select(how_many(nw.col("__parts__") > 1).alias("crossing")))["crossing"]
-    )

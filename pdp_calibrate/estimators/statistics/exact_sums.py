@@ -21,12 +21,13 @@ from typing import Any
 
 import narwhals as nw
 
-from pdp_calibrate.errors import FrameError, ModelError
+from pdp_calibrate.errors import ModelError
 from pdp_calibrate.estimators.statistics.frames import (
     asks_the_engine,
     chosen,
     is_missing,
     one_row,
+    refuse_changed,
     refuse_empty,
     refuse_missing,
     refuse_words,
@@ -37,6 +38,8 @@ _BITS = 62  # of the 63 that a whole number has beside its sign
 _LARGEST_EXPONENT = 1000  # 2^1000 is still a float
 
 Range = tuple[float, float]
+CELLS = ("units", "missing", "infinite", "outside")
+"""What is added up for a column of real values: whole numbers, and what is wrong with values."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,8 +85,7 @@ def clamped_sums(
         for cell in grid_cells(name, schema[name], ranges[name], rows=rows, place=place)
     ]
     summed = one_row(table.select(*cells).select(nw.len().alias("rows"), *cell_sums(len(names))))
-    if summed["rows"] != rows:
-        raise FrameError("the frame changed while it was read: nothing can be said about it.")
+    refuse_changed(rows, summed["rows"])
     return {
         name: checked_sum(summed, name, ranges[name], rows=rows, place=place, clamp=clamp)
         for place, name in enumerate(names)
@@ -116,7 +118,7 @@ def cell_sums(columns: int) -> list[nw.Expr]:
         # Engines may widen the sum, and hand wider numbers over as floats.
         nw.col(f"{what}{place}").sum().cast(nw.Int64)
         for place in range(columns)
-        for what in ("units", "missing", "infinite", "outside")
+        for what in CELLS
     ]
 
 

@@ -162,6 +162,12 @@ def refuse_empty(rows: float) -> None:
         raise ModelError("the frame must have at least one row, got none.")
 
 
+def refuse_changed(before: float, after: float) -> None:
+    """Raise if a frame has another number of rows than when it was read before."""
+    if before != after:
+        raise FrameError("the frame changed while it was read: nothing can be said about it.")
+
+
 def check_complete(
     table: nw.LazyFrame[Any], names: Sequence[str], schema: Mapping[str, nw.dtypes.DType]
 ) -> int:
