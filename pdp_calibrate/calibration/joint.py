@@ -40,7 +40,7 @@ from pdp_calibrate.engines.solve import certified_scale
 from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, damage_refused
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of
-from pdp_calibrate.models.numbers import checked_share
+from pdp_calibrate.models.numbers import check_number, checked_share
 from pdp_calibrate.queries import Query, lower
 from pdp_calibrate.queries.custom import stored_query
 
@@ -248,6 +248,8 @@ def calibrate_jointly(
 def _checked_shares(shares: Sequence[float] | None, parts: Sequence[Contributions]) -> list[float]:
     if shares is None:
         return [1 / len(parts)] * len(parts)
+    for share in shares:
+        check_number(share, "a share", error=PdpError)
     found = [float(share) for share in shares]
     if len(found) != len(parts) or not all(0 < share < math.inf for share in found):
         raise PdpError(f"shares must be one positive number per query ({len(parts)}).")

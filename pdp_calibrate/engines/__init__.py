@@ -16,7 +16,7 @@ from pdp_calibrate.engines.problem import Problem, split
 from pdp_calibrate.engines.result import Found, Leakage
 from pdp_calibrate.errors import ModelError, PdpError, QueryError, UnsupportedQueryError
 from pdp_calibrate.models import JointTable, Model
-from pdp_calibrate.models.numbers import checked_positive
+from pdp_calibrate.models.numbers import check_number, checked_positive
 from pdp_calibrate.queries import Query, lower
 
 _ENGINES = {
@@ -176,6 +176,7 @@ def deadline_after(time_limit: float | None) -> float:
         return float("inf")
     if not time_limit >= 0:
         raise PdpError(f"time_limit must be zero or more seconds, got {time_limit}.")
+    check_number(time_limit, "time_limit", error=PdpError)
     return time.monotonic() + time_limit
 
 

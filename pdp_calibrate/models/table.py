@@ -224,7 +224,10 @@ def numeric_domain(domain: Domain, name: Hashable) -> FloatArray:
     """Return the domain as floats, or raise if it is not made of numbers."""
     if not all(isinstance(value, bool | int | float) for value in domain):
         raise ModelError(f"the values of {name} are not all numbers.")
-    return np.array(domain, dtype=np.float64)
+    try:
+        return np.array(domain, dtype=np.float64)
+    except OverflowError as error:
+        raise ModelError(f"a value of {name} is too large for any float.") from error
 
 
 def _pearson(joint: FloatArray, rows: FloatArray, columns: FloatArray) -> float:
