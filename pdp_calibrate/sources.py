@@ -166,8 +166,8 @@ def _check_reads_only(query: str, duckdb: Any) -> None:
             called = str(part["function"].get("function_name", ""))
             if not called.startswith(("read_", "parquet_")) and called not in _READING_FUNCTIONS:
                 raise SourceError(
-                    f"the SQL query calls the table function {called}; those that read files"
-                    f" (read_csv, read_parquet, …) are allowed, and {', '.join(_READING_FUNCTIONS)}."
+                    f"the SQL query calls the table function {called}. Those that read files are"
+                    f" allowed (read_csv, read_parquet, …), and {', '.join(_READING_FUNCTIONS)}."
                 )
 
 

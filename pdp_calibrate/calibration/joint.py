@@ -13,14 +13,16 @@ from pdp_calibrate import noise
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.baselines import sensitivity
 from pdp_calibrate.calibration.proof import (
+    PROVING_SECONDS,
     certified_leakage,
     checked_epsilon,
     number_in,
     parsed,
     proof_of,
-    proved,
+    proved_again,
     scaled_rounding,
     stored_model,
+    total_of,
     whole_number_in,
 )
 from pdp_calibrate.calibration.releasing import (
@@ -75,6 +77,15 @@ class JointCalibration:
     def __post_init__(self) -> None:
         object.__setattr__(self, "estimation_epsilon", self.model.estimation_epsilon)
 
+    @property
+    def total_epsilon(self) -> float:
+        """What nobody learns more than, learning of the model included: ε + estimation ε.
+
+        It holds for an answer about the very data that the model was learned from; about other,
+        independent data nobody learns more than `epsilon`.
+        """
+        return total_of(self.epsilon, self.estimation_epsilon)
+
     @functools.cached_property
     def contributions(self) -> tuple[Contributions, ...]:
         """The lowered queries."""
@@ -117,7 +128,7 @@ class JointCalibration:
             (query, f"scale λ {scale:.6g}, 95 % of the noise within ±{width:.4g}")
             for query, scale, width in zip(self.queries, self.scales, widths, strict=True)
         ]
-        return card("JointCalibration", [("ε", f"{self.epsilon:.6g}"), *each])
+        return card("JointCalibration", [("ε", f"{self.total_epsilon:.6g}"), *each])
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the calibration for JSON; nothing of a private model but its names."""
@@ -125,6 +136,7 @@ class JointCalibration:
             "schema": SCHEMA,
             "type": "JointCalibration",
             "epsilon": self.epsilon,
+            "total_epsilon": self.total_epsilon,
             "scales": list(self.scales),
             "rows": self.rows,
             "queries": [stored_query(query, self.model) for query in self.queries],
@@ -136,8 +148,14 @@ class JointCalibration:
 
     @classmethod
     @damage_refused("the joint calibration", kind=CalibrationError)
-    def from_json(cls, text: str, *, model: Model | None = None) -> JointCalibration:
-        """Read a joint calibration, and prove it again before returning it."""
+    def from_json(
+        cls,
+        text: str,
+        *,
+        model: Model | None = None,
+        time_limit: float | None = PROVING_SECONDS,
+    ) -> JointCalibration:
+        """Read a joint calibration, and prove it again, as `Calibration.from_json` does."""
         described = parsed(text, "JointCalibration")
         used = stored_model(described, model)
         queries = [Query.from_dict(query) for query in field_of(described, "queries")]
@@ -145,14 +163,22 @@ class JointCalibration:
         epsilon = checked_epsilon(number_in(described, "epsilon"))
         scales = checked_scales(field_of(described, "scales"), len(queries))
         rows = whole_number_in(described, "rows")
-        leakage = certified_leakage(used, queries, scales, adversaries, rows=rows)
+        leakage = proved_again(
+            used,
+            queries,
+            scales,
+            adversaries,
+            epsilon=epsilon,
+            rows=rows,
+            time_limit=time_limit,
+        )
         return cls(
             model=used,
             queries=tuple(queries),
             adversaries=adversaries,
             epsilon=epsilon,
             scales=tuple(scales),
-            leakage=proved(leakage, epsilon),
+            leakage=leakage,
             rows=rows,
         )
 
@@ -188,11 +214,17 @@ class JointRelease:
 
     @classmethod
     @damage_refused("the joint release", kind=CalibrationError)
-    def from_json(cls, text: str, *, model: Model | None = None) -> JointRelease:
-        """Read a joint release, and prove its calibration again before returning it."""
+    def from_json(
+        cls,
+        text: str,
+        *,
+        model: Model | None = None,
+        time_limit: float | None = PROVING_SECONDS,
+    ) -> JointRelease:
+        """Read a joint release, and prove it again, as `Calibration.from_json` does."""
         described = parsed(text, "JointRelease")
         inner = json.dumps(field_of(described, "calibration"))
-        calibration = JointCalibration.from_json(inner, model=model)
+        calibration = JointCalibration.from_json(inner, model=model, time_limit=time_limit)
         stored = [checked_answer(value) for value in field_of(described, "values")]
         values = tuple(
             labelled(value if isinstance(value, list) else [value], query, calibration.model)
@@ -202,7 +234,7 @@ class JointRelease:
 
     def _repr_html_(self) -> str:
         answers = list(zip(self.calibration.queries, self.values, strict=True))
-        return card("JointRelease", [*answers, ("ε", f"{self.calibration.epsilon:.6g}")])
+        return card("JointRelease", [*answers, ("ε", f"{self.calibration.total_epsilon:.6g}")])
 
 
 def calibrate_jointly(

@@ -9,8 +9,8 @@ import typer
 
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
-from pdp_calibrate.cli.options import AsJson
-from pdp_calibrate.cli.output import print_json, write_report
+from pdp_calibrate.cli.options import AsJson, Force, TimeLimit
+from pdp_calibrate.cli.output import check_outputs, print_json, write_report
 
 
 @command(
@@ -27,6 +27,8 @@ def report(
     ledger: Annotated[
         Path | None, typer.Option(help="Show this ledger's history in the report too.")
     ] = None,
+    time_limit: TimeLimit = 60.0,
+    force: Force = False,
     json: AsJson = False,
 ) -> None:
     """Write an HTML report: the guarantee, its assumptions, the worst adversary, the cost.
@@ -35,7 +37,8 @@ def report(
     """
     from pdp_calibrate.schema import explainable
 
-    found = explainable(file)
+    check_outputs(force=force, reports=[output])
+    found = explainable(file, time_limit=time_limit)
     book = None if ledger is None else pdp.Ledger.open(ledger)
     write_report(found, output, ledger=book, quiet=json)
     if json:

@@ -17,6 +17,7 @@ from pdp_calibrate.engines.result import Found, Leakage
 from pdp_calibrate.errors import ModelError, PdpError, QueryError, UnsupportedQueryError
 from pdp_calibrate.models import JointTable, Model
 from pdp_calibrate.models.numbers import check_number, checked_positive
+from pdp_calibrate.models.provenance import warn_if_private
 from pdp_calibrate.queries import Query, lower
 
 _ENGINES = {
@@ -72,6 +73,11 @@ def leakage(
         log p(r | x_i, x_K) / p(r | x_i', x_K). It speaks of this one release: two releases of the
         same data leak together, and not simply the sum.
 
+    Warns
+    -----
+    PrivacyLeakWarning
+        If the model was learned from private rows, on which the leakage then depends.
+
     Examples
     --------
     >>> import pdp_calibrate as pdp
@@ -80,6 +86,7 @@ def leakage(
     >>> round(leak.value, 6), leak.witness.known
     (1.185376, {})
     """
+    warn_if_private(model, "leakage")
     everyone = Adversaries.all() if adversaries is None else adversaries
     deadline = deadline_after(time_limit)
     if isinstance(query, Query):

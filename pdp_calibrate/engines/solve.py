@@ -181,7 +181,9 @@ def _bracket(problems: Sequence[Problem], epsilon: float) -> tuple[float, float]
     """Return a scale that cannot be undercut, and one that group privacy would use."""
     group = max(problem.contributions.total_range() for problem in problems)
     if group / epsilon > _LARGEST_SCALE:
-        raise CalibrationError(f"epsilon = {epsilon} needs more noise than floating point can hold.")
+        raise CalibrationError(
+            f"epsilon = {epsilon} needs more noise than floating point can hold."
+        )
     if group == 0:
         raise CalibrationError("the answer is the same whatever the data are: nothing to protect.")
     plain = max(

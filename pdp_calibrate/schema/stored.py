@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pdp_calibrate.calibration import Calibration, JointCalibration, JointRelease, Release
+from pdp_calibrate.calibration.proof import PROVING_SECONDS
 from pdp_calibrate.errors import PdpError, damage_refused
 from pdp_calibrate.ledger import Ledger
 from pdp_calibrate.models import Model
@@ -16,7 +17,12 @@ from pdp_calibrate.models.base import SCHEMA
 Stored = Model | Calibration | JointCalibration | Release | JointRelease | Ledger
 
 
-def load(path: str | os.PathLike[str], *, model: Model | None = None) -> Stored:
+def load(
+    path: str | os.PathLike[str],
+    *,
+    model: Model | None = None,
+    time_limit: float | None = PROVING_SECONDS,
+) -> Stored:
     """Read a model, calibration, release or ledger from its JSON file.
 
     Calibrations are proved again before they are returned.
@@ -27,6 +33,8 @@ def load(path: str | os.PathLike[str], *, model: Model | None = None) -> Stored:
         The file.
     model
         The model, where the file withholds it (private, or over 10⁴ cells).
+    time_limit
+        Seconds after which a claim that is not proved again yet is refused; None for none.
 
     Examples
     --------
@@ -41,19 +49,25 @@ def load(path: str | os.PathLike[str], *, model: Model | None = None) -> Stored:
     place = Path(path)
     text, described = _described(place)
     with damage_refused(str(place)):
-        return _rebuilt(place, text, described, model)
+        return _rebuilt(place, text, described, model, time_limit)
 
 
-def _rebuilt(place: Path, text: str, described: dict[str, Any], model: Model | None) -> Stored:
+def _rebuilt(
+    place: Path,
+    text: str,
+    described: dict[str, Any],
+    model: Model | None,
+    time_limit: float | None,
+) -> Stored:
     kind = described.get("type")
     if kind == "Calibration":
-        return Calibration.from_json(text, model=model)
+        return Calibration.from_json(text, model=model, time_limit=time_limit)
     if kind == "JointCalibration":
-        return JointCalibration.from_json(text, model=model)
+        return JointCalibration.from_json(text, model=model, time_limit=time_limit)
     if kind == "Release":
-        return Release.from_json(text, model=model)
+        return Release.from_json(text, model=model, time_limit=time_limit)
     if kind == "JointRelease":
-        return JointRelease.from_json(text, model=model)
+        return JointRelease.from_json(text, model=model, time_limit=time_limit)
     if kind == "Ledger":
         return Ledger.open(place, model=model)
     found = Model.from_dict(described)
@@ -65,10 +79,10 @@ def _rebuilt(place: Path, text: str, described: dict[str, Any], model: Model | N
 
 
 def explainable(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str], *, time_limit: float | None = PROVING_SECONDS
 ) -> Calibration | JointCalibration | Release | JointRelease | Ledger:
     """Read what there are words and reports about: anything but a bare model."""
-    found = load(path)
+    found = load(path, time_limit=time_limit)
     if isinstance(found, Model):
         raise PdpError(f"{path} describes a model: calibrate with it first.")
     return found
