@@ -5,11 +5,13 @@
     python examples/spark_job.py                         # invented people, on this machine
 
 Spark computes group sizes, sums and sums of squares; nothing else leaves it. Which noise is needed,
-and the noise itself, is a matter of the driver.
+and the noise itself, is a matter of the driver. Workers must run the same version of Python as the
+driver: PYSPARK_PYTHON says which, and is set below where nobody has.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 
 from pyspark.sql import DataFrame, SparkSession, functions as f
@@ -29,6 +31,7 @@ def invented(spark: SparkSession, households: int) -> DataFrame:
 
 def main() -> None:
     """Fit, calibrate, release."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers need this very version
     spark = (
         SparkSession.builder.appName("pdp_calibrate")
         .config("spark.driver.bindAddress", "127.0.0.1")

@@ -92,7 +92,11 @@ class Contributions:
         stacked = tuple(_stacked(column, units) for column in values)
         roundings = tuple(
             _up(
-                sum(p.roundings[j] / unit for p, unit in zip(parts, units, strict=True) if p.roundings)
+                sum(
+                    p.roundings[j] / unit
+                    for p, unit in zip(parts, units, strict=True)
+                    if p.roundings
+                )
                 + _division_error(column, units)
             )
             for j, column in enumerate(values)
@@ -203,9 +207,7 @@ class Contributions:
             return read_only(np.array([ranges[id(array)] for array in self.values]))
         table = self.table
         return read_only(
-            np.array(
-                [_widest(np.moveaxis(table, axis, -2)) for axis in range(len(self.sizes))]
-            )
+            np.array([_widest(np.moveaxis(table, axis, -2)) for axis in range(len(self.sizes))])
         )
 
     def total_range(self) -> float:

@@ -30,6 +30,7 @@ LARGEST = 40  # rows that may leave Spark at once: cells and sizes, never the 10
 
 @pytest.fixture(scope="module")
 def spark():
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # `python` on the PATH may be another version
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pyspark.sql import SparkSession

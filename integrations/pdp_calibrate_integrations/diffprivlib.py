@@ -42,7 +42,6 @@ def laplace(
     *,
     accountant: Any = None,
     ledger: Ledger | None = None,
-    random_state: Any = None,
 ) -> Any:
     """Return diffprivlib's Laplace mechanism at the calibrated scale, for one release.
 
@@ -54,8 +53,6 @@ def laplace(
         A `BudgetAccountant`, to which the plain-DP cost of the release is fed first.
     ledger
         Where the release is written down first; it refuses what does not fit.
-    random_state
-        As in diffprivlib: a seed makes the noise known, so only for tests.
 
     Returns
     -------
@@ -73,9 +70,7 @@ def laplace(
     """
     library = require("diffprivlib", extra="diffprivlib")
     handed = laplace_parameters(calibration)
-    mechanism = library.mechanisms.Laplace(
-        epsilon=handed.epsilon, sensitivity=handed.sensitivity, random_state=random_state
-    )
+    mechanism = library.mechanisms.Laplace(epsilon=handed.epsilon, sensitivity=handed.sensitivity)
     if accountant is not None:
         accountant.check(handed.epsilon, 0)
     if ledger is not None:
@@ -105,8 +100,9 @@ def with_budget(
     -------
     Wrapped
         To be called like the tool, without ``epsilon``. Bounds that diffprivlib would take from
-        the data are refused. A model may be fitted once, unless you pass an ``accountant`` of
-        your own: it is fed by every fit, and each fit leaks ε again.
+        the data are refused, and so is a ``random_state``, which would make the noise known. A
+        model may be fitted once, unless you pass an ``accountant`` of your own: it is fed by every
+        fit, and each fit leaks ε again.
 
     Examples
     --------
@@ -148,6 +144,7 @@ def _fitted_once(model: Any, library: Any) -> Any:
 
     build.__name__ = model.__name__
     build.__doc__ = model.__doc__
+    build.__signature__ = inspect.signature(model)  # type: ignore[attr-defined]
     return build
 
 
@@ -170,4 +167,5 @@ def _with_given_bounds(tool: Any, library: Any) -> Any:
 
     call.__name__ = tool.__name__
     call.__doc__ = tool.__doc__
+    call.__signature__ = inspect.signature(tool)  # type: ignore[attr-defined]
     return call

@@ -13,6 +13,7 @@ that needs a δ, is not covered.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable
@@ -28,6 +29,7 @@ from pdp_calibrate_integrations.handover import (
 )
 
 Result = TypeVar("Result")
+_SEEDS = ("random_state", "seed")
 
 
 class Wrapped(Generic[Result]):
@@ -61,10 +63,24 @@ class Wrapped(Generic[Result]):
         """
         if self._argument in kwargs:
             raise PdpError(f"{self._argument} is set by the wrapper, so it cannot be passed.")
+        self._refuse_seeds(args, kwargs)
         if self._ledger is not None:  # first: a call that fails may still have told something
             name = getattr(self._function, "__name__", type(self._function).__name__)
             self._ledger.charge(self.dp_epsilon, neighbours=self._neighbours, note=name)
         return self._function(*args, **kwargs, **{self._argument: self.dp_epsilon})
+
+    def _refuse_seeds(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Refuse what makes the noise known: then no budget protects anything."""
+        given = dict(kwargs)
+        with contextlib.suppress(TypeError, ValueError):  # no signature, or a call that will fail
+            bound = inspect.signature(self._function).bind_partial(*args, **kwargs)
+            given |= bound.arguments
+        for name in _SEEDS:
+            if given.get(name) is not None:
+                raise PdpError(
+                    f"{name} makes the noise known to whoever knows it, so no budget covers it:"
+                    " leave it out."
+                )
 
 
 @overload
@@ -122,7 +138,8 @@ def wrap(
     Returns
     -------
     Wrapped
-        To be called like the function, without ε. Its `dp_epsilon` is what the function gets.
+        To be called like the function, without ε, and without a ``random_state`` or ``seed``,
+        which would make its noise known. Its `dp_epsilon` is what the function gets.
 
     Examples
     --------

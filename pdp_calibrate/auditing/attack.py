@@ -5,7 +5,8 @@ from θ under either secret, and each goes through the mechanism. If some event 
 probabilities p and q under the two, the mechanism leaks at least log p/q; Clopper–Pearson intervals
 turn counts into a bound that holds with the wanted confidence. The event is chosen on other draws,
 as a threshold on the adversary's log-likelihood ratio (by Neyman and Pearson none is better)
-or on a single output.
+or on a single output; or as a kind of output: NaN, another number of numbers, a text, an exception.
+What neither tells apart, such as the last bits of a number, is not seen.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pdp_calibrate.adversaries import Adversaries, Witness
-from pdp_calibrate.auditing.events import Event, best_event, log_ratio_at_least
-from pdp_calibrate.auditing.subject import Mechanism, Subject, most_visible
+from pdp_calibrate.auditing.events import Event, best_event, log_ratio_at_least, proved_by
+from pdp_calibrate.auditing.observing import Encoding, Mechanism
+from pdp_calibrate.auditing.subject import Subject, most_visible
 from pdp_calibrate.calibration import Calibration, JointCalibration
 from pdp_calibrate.cards import card
 from pdp_calibrate.errors import PdpError
 from pdp_calibrate.models import Model
+from pdp_calibrate.models.base import FloatArray
 from pdp_calibrate.queries import Query
 
 _IMAGINED = 60_000  # outputs per secret on which the event is chosen, if their law is known
@@ -87,7 +90,8 @@ def audit(
     ----------
     release
         A calibration, whose real noise is drawn; or any function that takes one database
-        ``{name: value}`` and returns a number or several.
+        ``{name: value}`` and returns a number or several. Whatever else it does is seen too: NaN,
+        lists of another length, complex numbers, texts, exceptions.
     draws
         How often it is run, half of them under each secret.
     confidence
@@ -129,18 +133,15 @@ def audit(
         claim = release.epsilon if epsilon is None else epsilon
     else:
         attacked = Subject.function(release, witness, model, query, scale)
-    per_secret = int(draws) // 2
+    failure = (1 - confidence) / 2
     secrets = attacked.witness.secrets
-    tests = [attacked.outputs(secret, per_secret, rng) for secret in secrets]
-    scores = attacked.scores(tests[0].shape[1], rng)
-    failure, visible = (1 - confidence) / 2, None
-    if attacked.parts:
-        training = [attacked.imagined(secret, _IMAGINED, rng) for secret in secrets]
-        visible = most_visible(*(scores[0][1](one) for one in training))
+    number, mechanism = int(draws) // 2, attacked.mechanism
+    if mechanism is None:
+        (event, turned), tests, visible = _attack_release(attacked, number, failure, rng)
     else:
-        cut = int(per_secret * _TRAINING)
-        training, tests = [one[:cut] for one in tests], [one[cut:] for one in tests]
-    event, turned = best_event(scores, training, failure, draws=len(tests[0]))
+        (event, turned), tests, visible = _attack_function(
+            attacked, mechanism, number, failure, rng
+        )
     if turned:
         secrets, tests = (secrets[1], secrets[0]), tests[::-1]
     hits = [int(event.contains(one).sum()) for one in tests]
@@ -155,3 +156,59 @@ def audit(
         tested=(len(tests[0]), len(tests[1])),
         visible=visible,
     )
+
+
+Chosen = tuple[Event, bool]
+"""An event, and whether it speaks for the second of the two secrets."""
+
+
+def _attack_release(
+    attacked: Subject, number: int, failure: float, rng: np.random.Generator
+) -> tuple[Chosen, list[FloatArray], float | None]:
+    """Return an event chosen on simulated outputs, real ones to test it, and `visible`."""
+    tests = [attacked.outputs(secret, number, rng) for secret in attacked.witness.secrets]
+    chosen, visible = _expected(attacked, failure, rng, draws=number)
+    return chosen, tests, visible
+
+
+def _attack_function(
+    attacked: Subject,
+    mechanism: Mechanism,
+    number: int,
+    failure: float,
+    rng: np.random.Generator,
+) -> tuple[Chosen, list[FloatArray], float | None]:
+    """Return an event chosen on some real outputs, others to test it, and `visible`.
+
+    Where it is said what the function releases, simulated outputs choose a threshold, and the real
+    ones only whether something that should not be there, such as NaN, tells more.
+    """
+    secrets = attacked.witness.secrets
+    seen = [attacked.observations(mechanism, secret, number, rng) for secret in secrets]
+    cut = int(number * _TRAINING)
+    first = [one for some in seen for one in some[:cut]]
+    encoding = Encoding.of(first)
+    training = [encoding.rows(some[:cut]) for some in seen]
+    tests = [encoding.rows(some[cut:]) for some in seen]
+    kinds = encoding.category_scores()
+    if not attacked.parts:
+        scores = [*encoding.number_scores(), *kinds]
+        return best_event(scores, training, failure, draws=number - cut), tests, None
+    attacked.check_shape(first)
+    chosen, visible = _expected(attacked, failure, rng, draws=number - cut)
+    unforeseen = [*encoding.number_scores()[attacked.width :], *kinds]
+    if unforeseen:
+        other = best_event(unforeseen, training, failure, draws=number - cut)
+        if proved_by(other, training, failure) > proved_by(chosen, training, failure):
+            chosen = other
+    return chosen, tests, visible
+
+
+def _expected(
+    attacked: Subject, failure: float, rng: np.random.Generator, *, draws: int
+) -> tuple[Chosen, float]:
+    """Choose an event by how outputs should be distributed; and what any event could show."""
+    scores = attacked.scores(rng)
+    imagined = [attacked.imagined(one, _IMAGINED, rng) for one in attacked.witness.secrets]
+    visible = most_visible(*(scores[0][1](one) for one in imagined))
+    return best_event(scores, imagined, failure, draws=draws), visible

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,8 +20,35 @@ _CANDIDATES = 200  # thresholds tried
 
 
 @dataclass(frozen=True, kw_only=True)
+class Category:
+    """A score that is 1 for outputs of one kind, and 0 for all others."""
+
+    place: int
+    """The column of kinds."""
+    code: int
+    """The kind in it."""
+
+    def __call__(self, outputs: FloatArray) -> FloatArray:
+        """Return 0 or 1 for each row of outputs."""
+        return np.asarray(outputs[:, self.place] == self.code, dtype=np.float64)
+
+
+def column(place: int) -> Score:
+    """Return the score that is one number of an output."""
+    return functools.partial(_column, place=place)
+
+
+def _column(outputs: FloatArray, *, place: int) -> FloatArray:
+    return outputs[:, place]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Event:
-    """A set of outputs: those whose score lies on one side of a threshold."""
+    """A set of outputs: those whose score lies on one side of a threshold.
+
+    Outputs without that score, NaN or of another length, belong to no such set; being so is an
+    event of its own.
+    """
 
     words: str
     """What the score is."""
@@ -37,6 +65,8 @@ class Event:
         return np.asarray(scores >= self.threshold if self.above else scores <= self.threshold)
 
     def __str__(self) -> str:
+        if isinstance(self.score, Category):
+            return self.words if self.above else f"it is not so that {self.words}"
         return f"{self.words} is at {'least' if self.above else 'most'} {self.threshold:.6g}"
 
 
@@ -55,13 +85,16 @@ def best_event(
     number = min(draws, *(len(some) // 6 for some in outputs))
     best: tuple[float, Event, bool] | None = None
     for words, score in scores:
-        found = [score(some) for some in outputs]
+        scored = [score(some) for some in outputs]
+        found = [some[~np.isnan(some)] for some in scored]
+        if not sum(map(len, found)):
+            continue
         for sign in (1.0, -1.0):
             one, other = (np.sort(sign * some) for some in found)
             levels = np.quantile(np.concatenate([one, other]), _levels(), method="higher")
             hits = [
-                (len(some) - np.searchsorted(some, levels)) * (number / len(some))
-                for some in (one, other)
+                (len(some) - np.searchsorted(some, levels)) * (number / len(every))
+                for some, every in zip((one, other), scored, strict=True)
             ]
             for turned in (False, True):
                 first, second = hits[::-1] if turned else hits
@@ -74,6 +107,16 @@ def best_event(
     if best is None:
         raise PdpError("the mechanism returned no numbers.")
     return best[1], best[2]
+
+
+def proved_by(chosen: tuple[Event, bool], outputs: Sequence[FloatArray], failure: float) -> float:
+    """Return what an event, chosen as by `best_event`, would prove with these outputs."""
+    event, turned = chosen
+    hits = [int(event.contains(some).sum()) for some in outputs]
+    draws = [len(some) for some in outputs]
+    if turned:
+        hits, draws = hits[::-1], draws[::-1]
+    return float(log_ratio_at_least(hits, draws, failure))
 
 
 def _levels() -> FloatArray:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,8 @@ import numpy as np
 from scipy.special import log_ndtr, logsumexp
 
 from pdp_calibrate.adversaries import Adversaries, Witness
-from pdp_calibrate.auditing.events import Score
+from pdp_calibrate.auditing.events import Score, column
+from pdp_calibrate.auditing.observing import Mechanism, Observation, observed
 from pdp_calibrate.auditing.worlds import World, answers_in, as_mappings
 from pdp_calibrate.calibration import Calibration, JointCalibration
 from pdp_calibrate.calibration.releasing import add_noise
@@ -23,8 +24,6 @@ from pdp_calibrate.models import Blocks, Model
 from pdp_calibrate.models.base import FloatArray
 from pdp_calibrate.queries import Query, lower
 
-Mechanism = Callable[[dict[Hashable, Any]], Any]
-"""Takes one database {name: value} and returns a number, or several."""
 _MOST_ATOMS = 100  # answers that stand for the law of all answers
 _SAMPLE = 20_000  # databases from which that law is taken
 _VISIBLE = 0.01  # events rarer than this are not looked for
@@ -109,24 +108,42 @@ class Subject:
         return cls(witness=witness, model=model, parts=parts, scales=scales, mechanism=mechanism)
 
     def outputs(self, secret: Hashable, number: int, rng: np.random.Generator) -> FloatArray:
-        """Run the mechanism on databases with this secret; a row of numbers each."""
+        """Run the calibrated release on databases with this secret; a row of numbers each."""
         databases = World(self.witness, self.model.names, secret).draw(number, rng)
-        if self.mechanism is not None:
-            found = [np.ravel(self.mechanism(one)) for one in as_mappings(databases, self.model)]
-            return np.asarray(found, dtype=np.float64)
         columns = []
         for part, scale in zip(self.parts, self.scales, strict=True):
             answers: Any = answers_in(databases, part, self.model).tolist()
             columns.append(np.array(add_noise(answers, part, scale), dtype=np.float64))
         return np.concatenate(columns, axis=1)
 
-    def scores(self, width: int, rng: np.random.Generator) -> list[tuple[str, Score]]:
+    def observations(
+        self, mechanism: Mechanism, secret: Hashable, number: int, rng: np.random.Generator
+    ) -> list[Observation]:
+        """Run a function on databases with this secret, and describe whatever comes back."""
+        databases = World(self.witness, self.model.names, secret).draw(number, rng)
+        return observed(mechanism, as_mappings(databases, self.model))
+
+    def check_shape(self, seen: Sequence[Observation]) -> None:
+        """Refuse a function that mostly returns another number of numbers than it is said to."""
+        lengths = Counter(len(one.numbers) for one in seen if one.numbers)
+        usual = lengths.most_common(1)[0][0] if lengths else 0
+        if usual != self.width:
+            raise PdpError(
+                f"query= and scale= speak of {self.width} numbers, and the function returns"
+                f" {usual}: leave them out, or say what it releases."
+            )
+
+    @property
+    def width(self) -> int:
+        """How many numbers the queries release."""
+        return sum(part.coordinates for part in self.parts)
+
+    def scores(self, rng: np.random.Generator) -> list[tuple[str, Score]]:
         """Return numbers of an output that may tell the secrets apart."""
-        found: list[tuple[str, Score]] = [
-            (f"output {place + 1}", functools.partial(_output, place=place))
-            for place in range(width)
+        return [
+            ("the log-likelihood ratio", self._log_ratio(rng)),
+            *((f"output {place + 1}", column(place)) for place in range(self.width)),
         ]
-        return [("the log-likelihood ratio", self._log_ratio(rng)), *found] if self.parts else found
 
     def imagined(self, secret: Hashable, number: int, rng: np.random.Generator) -> FloatArray:
         """Return outputs as the adversary expects them, with noise of numpy's."""
@@ -161,9 +178,10 @@ class Subject:
         first, second = (_normal_law(one) if real else _atom_law(one) for one in samples)
 
         def log_ratio(outputs: FloatArray) -> FloatArray:
-            here = outputs / units
-            # Equal in truth is equal here too: an event must not hang on the last bits.
-            return np.round(first(here) - second(here), 9)
+            here = outputs[:, : len(units)] / units
+            with np.errstate(invalid="ignore"):  # NaN or infinite: no ratio, an event of its own
+                # Equal in truth is equal here too: an event must not hang on the last bits.
+                return np.round(first(here) - second(here), 9)
 
         return log_ratio
 
@@ -227,7 +245,3 @@ def _normal_law(answers: FloatArray) -> Score:
         return np.asarray(np.logaddexp(*sides))
 
     return log_density
-
-
-def _output(outputs: FloatArray, *, place: int) -> FloatArray:
-    return outputs[:, place]

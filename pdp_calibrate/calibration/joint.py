@@ -11,14 +11,16 @@ from typing import Any, cast
 from pdp_calibrate import noise
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.calibration.proof import (
+    PROVING_SECONDS,
     certified_leakage,
     checked_epsilon,
     number_in,
     parsed,
     proof_of,
-    proved,
+    proved_again,
     scaled_rounding,
     stored_model,
+    total_of,
     whole_number_in,
 )
 from pdp_calibrate.calibration.releasing import (
@@ -39,7 +41,7 @@ from pdp_calibrate.engines.solve import certified_scale
 from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, damage_refused
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of
-from pdp_calibrate.models.numbers import checked_share
+from pdp_calibrate.models.numbers import check_number, checked_share
 from pdp_calibrate.queries import Query, lower
 from pdp_calibrate.queries.custom import frozen
 
@@ -82,6 +84,15 @@ class JointCalibration:
         if self.contributions is None:
             parts = tuple(lower(query, self.model, rows=self.rows) for query in queries)
             object.__setattr__(self, "contributions", parts)
+
+    @property
+    def total_epsilon(self) -> float:
+        """What nobody learns more than, learning of the model included: ε + estimation ε.
+
+        It holds for an answer about the very data that the model was learned from; about other,
+        independent data nobody learns more than `epsilon`.
+        """
+        return total_of(self.epsilon, self.estimation_epsilon)
 
     def accuracy(self, *, alpha: float = 0.05) -> tuple[float, ...]:
         """Return for each answer the half-width h with P(|noise| > h) ≤ alpha."""
@@ -126,7 +137,7 @@ class JointCalibration:
             (query, f"scale λ {scale:.6g}, 95 % of the noise within ±{width:.4g}")
             for query, scale, width in zip(self.queries, self.scales, widths, strict=True)
         ]
-        return card("JointCalibration", [("ε", f"{self.epsilon:.6g}"), *each])
+        return card("JointCalibration", [("ε", f"{self.total_epsilon:.6g}"), *each])
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the calibration for JSON; nothing of a private model but its names."""
@@ -134,6 +145,7 @@ class JointCalibration:
             "schema": SCHEMA,
             "type": "JointCalibration",
             "epsilon": self.epsilon,
+            "total_epsilon": self.total_epsilon,
             "scales": list(self.scales),
             "rows": self.rows,
             "queries": [query.to_dict() for query in self.queries],
@@ -145,8 +157,14 @@ class JointCalibration:
 
     @classmethod
     @damage_refused("the joint calibration", kind=CalibrationError)
-    def from_json(cls, text: str, *, model: Model | None = None) -> JointCalibration:
-        """Read a joint calibration, and prove it again before returning it."""
+    def from_json(
+        cls,
+        text: str,
+        *,
+        model: Model | None = None,
+        time_limit: float | None = PROVING_SECONDS,
+    ) -> JointCalibration:
+        """Read a joint calibration, and prove it again, as `Calibration.from_json` does."""
         described = parsed(text, "JointCalibration")
         used = stored_model(described, model)
         queries = [frozen(Query.from_dict(query), used) for query in field_of(described, "queries")]
@@ -155,14 +173,22 @@ class JointCalibration:
         scales = checked_scales(field_of(described, "scales"), len(queries))
         rows = whole_number_in(described, "rows")
         parts = tuple(lower(query, used, rows=rows) for query in queries)
-        leakage = certified_leakage(used, parts, scales, adversaries, rows=rows)
+        leakage = proved_again(
+            used,
+            parts,
+            scales,
+            adversaries,
+            epsilon=epsilon,
+            rows=rows,
+            time_limit=time_limit,
+        )
         return cls(
             model=used,
             queries=tuple(queries),
             adversaries=adversaries,
             epsilon=epsilon,
             scales=tuple(scales),
-            leakage=proved(leakage, epsilon),
+            leakage=leakage,
             rows=rows,
             contributions=parts,
         )
@@ -199,11 +225,17 @@ class JointRelease:
 
     @classmethod
     @damage_refused("the joint release", kind=CalibrationError)
-    def from_json(cls, text: str, *, model: Model | None = None) -> JointRelease:
-        """Read a joint release, and prove its calibration again before returning it."""
+    def from_json(
+        cls,
+        text: str,
+        *,
+        model: Model | None = None,
+        time_limit: float | None = PROVING_SECONDS,
+    ) -> JointRelease:
+        """Read a joint release, and prove it again, as `Calibration.from_json` does."""
         described = parsed(text, "JointRelease")
         inner = json.dumps(field_of(described, "calibration"))
-        calibration = JointCalibration.from_json(inner, model=model)
+        calibration = JointCalibration.from_json(inner, model=model, time_limit=time_limit)
         stored = [checked_answer(value) for value in field_of(described, "values")]
         values = tuple(
             labelled(value if isinstance(value, list) else [value], query, calibration.model)
@@ -213,7 +245,7 @@ class JointRelease:
 
     def _repr_html_(self) -> str:
         answers = list(zip(self.calibration.queries, self.values, strict=True))
-        return card("JointRelease", [*answers, ("ε", f"{self.calibration.epsilon:.6g}")])
+        return card("JointRelease", [*answers, ("ε", f"{self.calibration.total_epsilon:.6g}")])
 
 
 def calibrate_jointly(
@@ -259,6 +291,8 @@ def calibrate_jointly(
 def _checked_shares(shares: Sequence[float] | None, parts: Sequence[Contributions]) -> list[float]:
     if shares is None:
         return [1 / len(parts)] * len(parts)
+    for share in shares:
+        check_number(share, "a share", error=PdpError)
     found = [float(share) for share in shares]
     if len(found) != len(parts) or not all(0 < share < math.inf for share in found):
         raise PdpError(f"shares must be one positive number per query ({len(parts)}).")

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.calibration.releasing import rounding_error
 from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.engines import Leakage, as_joint_leakage, as_leakage, checked_scale
+from pdp_calibrate.engines import (
+    Leakage,
+    as_joint_leakage,
+    as_leakage,
+    checked_scale,
+    deadline_after,
+)
 from pdp_calibrate.engines.problem import split
 from pdp_calibrate.engines.solve import leakage_with_rounding
 from pdp_calibrate.errors import CalibrationError, PdpError
@@ -18,6 +26,9 @@ from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of
 from pdp_calibrate.models.numbers import checked_positive
 from pdp_calibrate.models.provenance import PRIVATE_MODEL
+
+PROVING_SECONDS = 60.0
+"""How long a stored calibration may take to be proved again, unless told otherwise."""
 
 
 def certified_leakage(
@@ -79,6 +90,36 @@ def proved(leakage: Leakage, epsilon: float) -> Leakage:
             " it claims."
         )
     return leakage
+
+
+def proved_again(
+    model: Model,
+    parts: Sequence[Contributions],
+    scales: Sequence[float],
+    adversaries: Adversaries,
+    *,
+    epsilon: float,
+    rows: int,
+    time_limit: float | None,
+) -> Leakage:
+    """Return the leakage of stored scales if it keeps ε; raise otherwise, or if time is up."""
+    deadline = deadline_after(time_limit)
+    found = certified_leakage(model, parts, scales, adversaries, rows=rows, deadline=deadline)
+    if found.lower <= epsilon < found.value and time.monotonic() > deadline:
+        raise CalibrationError(
+            f"epsilon = {epsilon} could not be proved again within {time_limit} seconds. Nothing"
+            " speaks against it: allow a larger time_limit, or None for as long as it takes."
+        )
+    return proved(found, epsilon)
+
+
+def total_of(epsilon: float, learning: float | None) -> float:
+    """Return what an answer and the learning of its model leak together, rounded up."""
+    if learning is None:
+        return epsilon
+    total = epsilon + learning
+    exact = Fraction(epsilon) + Fraction(learning)
+    return total if Fraction(total) >= exact else math.nextafter(total, math.inf)
 
 
 def checked_epsilon(epsilon: object) -> float:

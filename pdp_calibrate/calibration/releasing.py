@@ -227,8 +227,8 @@ def covered_rows(rows: int, model: Model) -> int:
 
 def nearest_counts(noisy: pd.Series[Any], total: int) -> pd.Series[Any]:
     """Return the whole, non-negative counts nearest to the noisy ones that sum to the total."""
-    if not hasattr(total, "__index__") or int(total) < 0:
-        raise QueryError(f"total must be a whole number, zero or more, got {total!r}.")
+    if not hasattr(total, "__index__") or not 0 <= int(total) < 2**62:
+        raise QueryError("total must be a whole number, zero or more and below 2^62.")
     real = nearest_with_sum(noisy.to_numpy(dtype=np.float64), int(total))
     whole = np.floor(real).astype(np.int64)
     missing = int(total) - int(whole.sum())

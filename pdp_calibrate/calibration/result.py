@@ -15,13 +15,14 @@ from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.answers import Sizes, row_answers, wide_sizes
 from pdp_calibrate.baselines import scales
 from pdp_calibrate.calibration.proof import (
-    certified_leakage,
+    PROVING_SECONDS,
     checked_epsilon,
     number_in,
     parsed,
     proof_of,
-    proved,
+    proved_again,
     stored_model,
+    total_of,
     whole_number_in,
 )
 from pdp_calibrate.calibration.releasing import (
@@ -80,7 +81,7 @@ class Calibration:
     """What learning the model under differential privacy leaks; None if it was not so learned.
 
     It comes on top: from the model and a release about the very data it was learned from, nobody
-    learns more than `epsilon` + `estimation_epsilon`.
+    learns more than `total_epsilon`.
     """
 
     def __post_init__(self) -> None:
@@ -89,6 +90,15 @@ class Calibration:
         if self.contributions is None:
             lowered = lower(self.query, self.model, rows=self.rows)
             object.__setattr__(self, "contributions", lowered)
+
+    @property
+    def total_epsilon(self) -> float:
+        """What nobody learns more than, learning of the model included: ε + estimation ε.
+
+        It holds for an answer about the very data that the model was learned from; about other,
+        independent data nobody learns more than `epsilon`.
+        """
+        return total_of(self.epsilon, self.estimation_epsilon)
 
     @property
     def is_integer(self) -> bool:
@@ -205,10 +215,12 @@ class Calibration:
         return Release(value=value, calibration=self)
 
     def _repr_html_(self) -> str:
+        learned = self.estimation_epsilon is not None
         return card(
             "Calibration",
             [
                 ("ε", f"{self.epsilon:.6g}"),
+                *([("ε, learning included", f"{self.total_epsilon:.6g}")] if learned else []),
                 ("scale λ", f"{self.scale:.6g}"),
                 ("95 % of the noise within", f"±{self.accuracy():.4g}"),
                 ("query", self.query),
@@ -224,6 +236,7 @@ class Calibration:
             "schema": SCHEMA,
             "type": "Calibration",
             "epsilon": self.epsilon,
+            "total_epsilon": self.total_epsilon,
             "scale": self.scale,
             "noise": "discrete Laplace" if self.is_integer else "Laplace",
             "rows": self.rows,
@@ -236,7 +249,13 @@ class Calibration:
 
     @classmethod
     @damage_refused("the calibration", kind=CalibrationError)
-    def from_json(cls, text: str, *, model: Model | None = None) -> Calibration:
+    def from_json(
+        cls,
+        text: str,
+        *,
+        model: Model | None = None,
+        time_limit: float | None = PROVING_SECONDS,
+    ) -> Calibration:
         """Read a calibration, and prove it again before returning it.
 
         Parameters
@@ -245,6 +264,8 @@ class Calibration:
             What `to_json` returned.
         model
             The model, where the JSON withholds it (private, or over 10⁴ cells).
+        time_limit
+            Seconds after which a claim that is not proved again yet is refused; None for none.
         """
         described = parsed(text, "Calibration")
         used = stored_model(described, model)
@@ -253,14 +274,22 @@ class Calibration:
         epsilon = checked_epsilon(number_in(described, "epsilon"))
         scale, rows = number_in(described, "scale"), whole_number_in(described, "rows")
         contributions = lower(query, used, rows=rows)
-        leakage = certified_leakage(used, [contributions], [scale], adversaries, rows=rows)
+        leakage = proved_again(
+            used,
+            [contributions],
+            [scale],
+            adversaries,
+            epsilon=epsilon,
+            rows=rows,
+            time_limit=time_limit,
+        )
         return cls(
             model=used,
             query=query,
             adversaries=adversaries,
             epsilon=epsilon,
             scale=scale,
-            leakage=proved(leakage, epsilon),
+            leakage=leakage,
             rows=rows,
             contributions=contributions,
         )
@@ -270,7 +299,8 @@ class Calibration:
 class Release:
     """A noisy answer and the calibration behind it. The true answer is nowhere in it.
 
-    For this one release nobody learns more than ``calibration.epsilon``.
+    For this one release nobody learns more than ``calibration.epsilon``, and with what learning
+    the model told, nobody more than ``calibration.total_epsilon``.
     """
 
     value: Any
@@ -295,7 +325,7 @@ class Release:
             rows = list(self.value.head(20).items())
         else:
             rows = [("releases, one per row", len(self.value))]
-        rows += [("noise", f"95 % within ±{cal.accuracy():.4g}"), ("ε", f"{cal.epsilon:.6g}")]
+        rows += [("noise", f"95 % within ±{cal.accuracy():.4g}"), ("ε", f"{cal.total_epsilon:.6g}")]
         return card("Release", rows)
 
     def cleaned(self, *, total: int | None = None) -> Any:
@@ -324,15 +354,21 @@ class Release:
 
     @classmethod
     @damage_refused("the release", kind=CalibrationError)
-    def from_json(cls, text: str, *, model: Model | None = None) -> Release:
+    def from_json(
+        cls,
+        text: str,
+        *,
+        model: Model | None = None,
+        time_limit: float | None = PROVING_SECONDS,
+    ) -> Release:
         """Read a release, and prove its calibration again before returning it.
 
-        `text` is what `to_json` returned; `model` as in `Calibration.from_json`. The index of a
-        release by rows is not stored: its rows are numbered.
+        `text` is what `to_json` returned; `model` and `time_limit` as in `Calibration.from_json`.
+        The index of a release by rows is not stored: its rows are numbered.
         """
         described = parsed(text, "Release")
         inner = json.dumps(field_of(described, "calibration"))
-        calibration = Calibration.from_json(inner, model=model)
+        calibration = Calibration.from_json(inner, model=model, time_limit=time_limit)
         value = checked_answer(field_of(described, "value"))
         query = calibration.query
         if isinstance(query, Histogram):

@@ -9,7 +9,7 @@ import typer
 
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
-from pdp_calibrate.cli.options import AsJson
+from pdp_calibrate.cli.options import AsJson, TimeLimit
 from pdp_calibrate.cli.output import print_facts, print_json
 
 
@@ -28,6 +28,7 @@ def audit(
     seed: Annotated[
         int | None, typer.Option(help="Of the imagined databases; the noise has none.")
     ] = None,
+    time_limit: TimeLimit = 60.0,
     json: AsJson = False,
 ) -> None:
     """Attack a calibrated release with its worst adversary, on imagined data.
@@ -36,7 +37,7 @@ def audit(
     """
     from pdp_calibrate.schema import explainable
 
-    subject = explainable(file)
+    subject = explainable(file, time_limit=time_limit)
     if isinstance(subject, pdp.Ledger):
         raise pdp.PdpError(f"{file} describes a Ledger; an audit needs a calibration or release.")
     attacked = (

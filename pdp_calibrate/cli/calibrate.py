@@ -9,6 +9,7 @@ from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import (
     AsJson,
     Epsilon,
+    Force,
     ModelOptions,
     Out,
     Prepared,
@@ -19,10 +20,13 @@ from pdp_calibrate.cli.options import (
     prepare,
 )
 from pdp_calibrate.cli.output import (
+    check_outputs,
     in_words,
     number,
     print_facts,
     print_json,
+    say,
+    total_in_words,
     write_json,
     write_report,
 )
@@ -43,20 +47,24 @@ def calibrate(
     epsilon: Epsilon = 1.0,
     output: Out = None,
     report: Report = None,
+    force: Force = False,
     json: AsJson = False,
 ) -> None:
     """Find the smallest Laplace scale at which nobody learns more than ε.
 
     FILE holds the rows an answer will be about, or a model. Nothing is released.
     """
+    check_outputs(output, force=force, reports=[report])
     about = prepare(rows, model, query, number=search.rows)
     found = calibrated(about, epsilon, search)
+    if output is not None:
+        write_json(output, found.to_dict(), force=force)
     if json:
         print_json(found.to_dict())
     else:
         print_facts(facts(found, query))
     if output is not None:
-        write_json(output, found.to_dict(), quiet=json)
+        say(f"Written to {output}.", quiet=json)
     if report is not None:
         write_report(found, report, quiet=json)
 
@@ -83,7 +91,7 @@ def calibrated(
 
 def facts(found: pdp.Calibration | pdp.JointCalibration, texts: list[str]) -> list[tuple[str, str]]:
     """Say what was found, in names and values."""
-    promise = ("leakage", f"{in_words(found.leakage, found.model)} (ε = {found.epsilon:.4g})")
+    promise = ("leakage", f"{in_words(found.leakage, found.model)} (ε = {total_in_words(found)})")
     if isinstance(found, pdp.JointCalibration):
         each = zip(texts, found.scales, found.accuracy(), strict=True)
         return [

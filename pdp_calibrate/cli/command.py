@@ -13,6 +13,7 @@ from typing import Any
 import typer
 
 import pdp_calibrate as pdp
+from pdp_calibrate.cards import printable
 
 BAD_INPUT, BUDGET_EXCEEDED = 2, 3
 
@@ -88,17 +89,20 @@ def _reporting_errors(work: Callable[[], None]) -> None:
         _complain(str(error), error)
         code = BUDGET_EXCEEDED if isinstance(error, pdp.BudgetExceededError) else BAD_INPUT
         raise typer.Exit(code) from None
+    except OverflowError as error:
+        _complain("a number is too large: change the unit of the values, or narrow a range", error)
+        raise typer.Exit(BAD_INPUT) from None
     except OSError as error:
         _complain(f"{error.filename or 'a file'}: {error.strerror or type(error).__name__}", error)
         raise typer.Exit(BAD_INPUT) from None
 
 
 def _complain(message: str, error: Exception) -> None:
-    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    typer.echo(f"error: {printable(' '.join(message.split()))}", err=True)
     picture = getattr(error, "picture", None)
     if picture:
-        typer.echo(picture, err=True)
+        typer.echo(printable(picture, lines=True), err=True)
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
-    typer.echo(f"warning: {' '.join(str(message).split())}", err=True)
+    typer.echo(f"warning: {printable(' '.join(str(message).split()))}", err=True)

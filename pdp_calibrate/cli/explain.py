@@ -9,8 +9,8 @@ import typer
 
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
-from pdp_calibrate.cli.options import AnchorFile, AsJson
-from pdp_calibrate.cli.output import print_json
+from pdp_calibrate.cli.options import AnchorFile, AsJson, TimeLimit
+from pdp_calibrate.cli.output import print_json, say
 
 
 @command(
@@ -22,13 +22,14 @@ def explain(
         Path, typer.Argument(metavar="FILE", help="A calibration, release or ledger, in JSON.")
     ],
     anchor: AnchorFile = None,
+    time_limit: TimeLimit = 60.0,
     json: AsJson = False,
 ) -> None:
     """Say in plain words what was calibrated, against whom, and at what cost."""
     from pdp_calibrate.schema import explainable
 
-    words = pdp.explain(explainable(file, anchor=anchor))
+    words = pdp.explain(explainable(file, anchor=anchor, time_limit=time_limit))
     if json:
         print_json({"schema": "pdp-calibrate/1", "type": "Explanation", "text": words})
     else:
-        typer.echo(words)
+        say(words)

@@ -8,8 +8,8 @@ import typer
 
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
-from pdp_calibrate.cli.options import AsJson, ModelOptions, Out, RowOptions
-from pdp_calibrate.cli.output import print_facts, print_json, write_json
+from pdp_calibrate.cli.options import AsJson, Force, ModelOptions, Out, RowOptions
+from pdp_calibrate.cli.output import check_outputs, print_facts, print_json, say, write_json
 
 _HOW_TO_WRITE = (
     "a model learned from private rows is itself secret, so it is not written to a file. Say"
@@ -35,6 +35,7 @@ def fit(
         float | None, typer.Option(help="Learn under differential privacy with this budget.")
     ] = None,
     output: Out = None,
+    force: Force = False,
     json: AsJson = False,
 ) -> None:
     """Learn how values hang together, or assume it, and write the model to a file.
@@ -50,8 +51,11 @@ def fit(
         raise pdp.PdpError("say what to learn: --kind table, gaussian, groups, chain or series.")
     if settings.learns and not settings.public and epsilon is None:
         raise pdp.PdpError(_HOW_TO_WRITE)
+    check_outputs(output, force=force)
     frame = rows.source.read()
     found = settings.learned(frame) if settings.learns else assumed_model(frame, settings)
+    if output is not None:
+        write_json(output, found.to_dict(), force=force)
     if json:
         print_json(found.to_dict())
     else:
@@ -62,4 +66,4 @@ def fit(
             ]
         )
     if output is not None:
-        write_json(output, found.to_dict(), quiet=json)
+        say(f"Written to {output}.", quiet=json)

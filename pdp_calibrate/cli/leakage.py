@@ -35,12 +35,6 @@ def leakage(
 ) -> None:
     """Measure what Laplace noise of a given scale leaks to the worst adversary."""
     about = prepare(rows, model, query, number=search.rows)
-    if about.model.provenance == "private":
-        typer.echo(
-            "warning: the model was learned from private rows, so this number depends on them:"
-            " keep it to yourself.",
-            err=True,
-        )
     found = pdp.leakage(
         about.model,
         about.query,

@@ -22,6 +22,10 @@ _ROWS, _MODEL, _SEARCH = "Rows", "How the values hang together", "Search"
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, to stdout.")]
 Out = Annotated[Path | None, typer.Option("--output", "-o", help="Write the result, as JSON.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist already.")]
+TimeLimit = Annotated[
+    float, typer.Option(help="Seconds in which the file's claim must be proved again.")
+]
 Report = Annotated[Path | None, typer.Option("--report", help="Write an HTML report too.")]
 LedgerFile = Annotated[
     Path | None, typer.Option("--ledger", help="A ledger: its budget is checked and charged.")

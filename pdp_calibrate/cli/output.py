@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 import pdp_calibrate as pdp
+from pdp_calibrate.cards import printable
 
 if TYPE_CHECKING:
     from pdp_calibrate.models import Model
@@ -20,10 +22,29 @@ def print_json(described: Any) -> None:
     typer.echo(json.dumps(described, indent=2))
 
 
-def write_json(path: Path, described: Any, *, quiet: bool) -> None:
-    """Write an object as JSON, and say so."""
-    path.write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
-    say(f"Written to {path}.", quiet=quiet)
+def check_outputs(*paths: Path | None, force: bool, reports: Iterable[Path | None] = ()) -> None:
+    """Refuse files that could not be written, before anything is spent on what goes into them."""
+    pages = [path for path in reports if path is not None]
+    for path in (*(one for one in paths if one is not None), *pages):
+        folder = path.parent
+        if not folder.is_dir():
+            raise pdp.PdpError(f"there is no folder {folder} to write {path.name} into.")
+        if path.is_dir():
+            raise pdp.PdpError(f"{path} is a folder: name a file to write.")
+        if os.path.lexists(path) and not force:
+            raise pdp.PdpError(f"{path} exists already: --force overwrites it.")
+        if not os.access(path if path.exists() else folder, os.W_OK):
+            raise pdp.PdpError(f"{path} cannot be written: permission denied.")
+    if pages:
+        from pdp_calibrate.report.page import libraries
+
+        libraries()
+
+
+def write_json(path: Path, described: Any, *, force: bool) -> None:
+    """Write an object as JSON; over a file that is there only where that was allowed."""
+    with path.open("w" if force else "x", encoding="utf-8") as file:
+        file.write(json.dumps(described, indent=2) + "\n")
 
 
 def write_report(obj: Any, path: Path, *, ledger: Any = None, quiet: bool) -> None:
@@ -35,34 +56,36 @@ def write_report(obj: Any, path: Path, *, ledger: Any = None, quiet: bool) -> No
 
 
 def say(words: str, *, quiet: bool = False) -> None:
-    """Print a line for people."""
+    """Print for people, whatever characters there are in names and values."""
     if not quiet:
-        typer.echo(words)
+        typer.echo(printable(words, lines=True))
 
 
 def print_facts(facts: Iterable[tuple[str, str]]) -> None:
     """Print names and values below each other."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
     for name, value in facts:
-        table.add_row(name, value)
+        table.add_row(Text(printable(name)), Text(printable(value)))
     Console(highlight=False).print(table)
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table."""
+    """Print a table; its cells are text, never markup."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table()
     for heading in headings:
         table.add_column(heading)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(Text(printable(cell)) for cell in row))
     Console(highlight=False).print(table)
 
 
@@ -82,6 +105,13 @@ def in_words(leakage: pdp.Leakage, model: Model) -> str:
 
     target = entry(witness.target, model)
     return f"{amount}, to someone who attacks {target} and {knowledge(witness.known, model)}"
+
+
+def total_in_words(found: pdp.Calibration | pdp.JointCalibration) -> str:
+    """Say what nobody learns more than, and what it is made of."""
+    from pdp_calibrate.explain.costs import parts_of_total
+
+    return f"{found.total_epsilon:.4g}{parts_of_total(found)}"
 
 
 def number(value: Any) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pdp_calibrate.cli.command import command
-from pdp_calibrate.cli.options import AsJson
+from pdp_calibrate.cli.options import AsJson, Force
 from pdp_calibrate.cli.output import (
+    check_outputs,
     number,
     print_json,
     print_table,
@@ -17,6 +18,9 @@ from pdp_calibrate.cli.output import (
     write_json,
     write_report,
 )
+
+if TYPE_CHECKING:
+    from pdp_calibrate.plan import PlannedCheck
 
 
 @command(
@@ -41,37 +45,48 @@ def plan(
     file: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan, in TOML.")],
     check: Annotated[
         bool,
-        typer.Option("--check", help="Read and calibrate everything; release and write nothing."),
+        typer.Option(
+            "--check",
+            help="Check and calibrate as far as no secret value is needed; release nothing.",
+        ),
     ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write the answers here; anywhere you like."),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Write an HTML report here.")
+    ] = None,
+    force: Force = False,
     json: AsJson = False,
 ) -> None:
     """Run a plan: data, model, queries and budget in one file, without questions.
 
     All queries fit the budget together, or nothing is released (exit code 3). Files that the plan
-    names are looked for beside it.
+    names are looked for beside it; it writes into its own folder only, and over no file that is
+    there. A check learns nothing from the rows: where the model has to be learned from them, the
+    scale is known when the plan is run.
     """
     from pdp_calibrate.plan import check_plan, read_plan, run_plan
 
     planned = read_plan(file)
+    releases, page = output or planned.releases, report or planned.report
+    check_outputs(releases, force=force, reports=[page])
     if check:
         found = check_plan(planned)
         if json:
             print_json([one.to_dict() for one in found])
         else:
-            print_table(
-                ["answer", "scale", "95 % of noise", "ε"],
-                (
-                    (
-                        query.name,
-                        number(one.scale),
-                        f"±{number(one.accuracy())}",
-                        f"{one.epsilon:.4g}",
-                    )
-                    for query, one in zip(planned.queries, found, strict=True)
-                ),
-            )
+            print_table(["answer", "scale", "95 % of noise", "ε"], map(_checked, found))
+            if any(one.calibration is None for one in found):
+                say(
+                    "The model is learned from the rows when the plan is run, and the scale is"
+                    " known only then."
+                )
         return
     outcome = run_plan(planned)
+    if releases is not None:
+        write_json(releases, outcome.to_dict(), force=force)
     if json:
         print_json(outcome.to_dict())
     else:
@@ -92,8 +107,15 @@ def plan(
                 "Nothing remembers this run: the plan names no ledger in [budget], so the next run"
                 " has the whole budget again, and what both release leaks more together."
             )
-    if planned.releases is not None:
-        write_json(planned.releases, outcome.to_dict(), quiet=json)
-    if planned.report is not None:
+    if releases is not None:
+        say(f"Written to {releases}.", quiet=json)
+    if page is not None:
         only = outcome.releases[0].release if len(outcome.releases) == 1 else None
-        write_report(only or outcome.ledger, planned.report, ledger=outcome.ledger, quiet=json)
+        write_report(only or outcome.ledger, page, ledger=outcome.ledger, quiet=json)
+
+
+def _checked(one: PlannedCheck) -> tuple[str, str, str, str]:
+    found, epsilon = one.calibration, f"{one.epsilon:.4g}"
+    if found is None:
+        return one.name, "when run", "when run", epsilon
+    return one.name, number(found.scale), f"±{number(found.accuracy())}", epsilon

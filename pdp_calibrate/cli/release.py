@@ -13,6 +13,7 @@ from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import (
     AnchorFile,
     AsJson,
+    Force,
     LedgerFile,
     ModelOptions,
     Out,
@@ -22,10 +23,12 @@ from pdp_calibrate.cli.options import (
     prepare,
 )
 from pdp_calibrate.cli.output import (
+    check_outputs,
     number,
     print_facts,
     print_json,
     say,
+    total_in_words,
     write_json,
     write_report,
 )
@@ -75,6 +78,7 @@ def release(
     anchor: AnchorFile = None,
     output: Out = None,
     report: Report = None,
+    force: Force = False,
     json: AsJson = False,
 ) -> None:
     """Calibrate and release: print a noisy answer about the rows.
@@ -89,6 +93,7 @@ def release(
         raise pdp.PdpError("a release needs rows, not a model: name a data file.")
     if bool(query) == (calibration is not None):
         raise pdp.PdpError("a release needs either a --query or a --calibration.")
+    check_outputs(output, force=force, reports=[report])
     if ledger is None and anchor is not None:
         raise pdp.PdpError("--anchor belongs to a --ledger.")
     book = (
@@ -116,9 +121,11 @@ def release(
             ledger=book,
         )
     else:
-        found = _stored(calibration).release(
+        found = _stored(calibration, search.time_limit).release(
             rows.source.read(), value=value, by=model.groups, order_by=model.order_by, ledger=book
         )
+    if output is not None:
+        write_json(output, found.to_dict(), force=force)
     if json:
         print_json(found.to_dict())
     else:
@@ -126,15 +133,15 @@ def release(
         if book is not None:
             say(f"Budget: {book.spent:.4g} of {book.epsilon:.4g} spent.")
     if output is not None:
-        write_json(output, found.to_dict(), quiet=json)
+        say(f"Written to {output}.", quiet=json)
     if report is not None:
         write_report(found, report, ledger=book, quiet=json)
 
 
-def _stored(path: Path) -> pdp.Calibration | pdp.JointCalibration:
+def _stored(path: Path, time_limit: float | None) -> pdp.Calibration | pdp.JointCalibration:
     from pdp_calibrate.schema import load
 
-    found = load(path)
+    found = load(path) if time_limit is None else load(path, time_limit=time_limit)
     if not isinstance(found, pdp.Calibration | pdp.JointCalibration):
         raise pdp.PdpError(f"{path} describes a {type(found).__name__}, not a calibration.")
     queries = [found.query] if isinstance(found, pdp.Calibration) else found.queries
@@ -160,5 +167,5 @@ def _facts(found: pdp.Release | pdp.JointRelease, texts: list[str]) -> list[tupl
             (name, f"{number(value)}   (±{number(wide)} in 95 % of releases)")
             for name, (value, wide) in zip(names, answers, strict=True)
         ),
-        ("epsilon", f"{found.calibration.epsilon:.4g}"),
+        ("epsilon", total_in_words(found.calibration)),
     ]

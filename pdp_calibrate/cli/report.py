@@ -9,8 +9,8 @@ import typer
 
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
-from pdp_calibrate.cli.options import AnchorFile, AsJson
-from pdp_calibrate.cli.output import print_json, write_report
+from pdp_calibrate.cli.options import AnchorFile, AsJson, Force, TimeLimit
+from pdp_calibrate.cli.output import check_outputs, print_json, write_report
 
 
 @command(
@@ -28,6 +28,8 @@ def report(
         Path | None, typer.Option(help="Show this ledger's history in the report too.")
     ] = None,
     anchor: AnchorFile = None,
+    time_limit: TimeLimit = 60.0,
+    force: Force = False,
     json: AsJson = False,
 ) -> None:
     """Write an HTML report: the guarantee, its assumptions, the worst adversary, the cost.
@@ -36,7 +38,8 @@ def report(
     """
     from pdp_calibrate.schema import explainable
 
-    found = explainable(file, anchor=anchor)
+    check_outputs(force=force, reports=[output])
+    found = explainable(file, anchor=anchor, time_limit=time_limit)
     book = None if ledger is None else pdp.Ledger.open(ledger, anchor=anchor)
     write_report(found, output, ledger=book, quiet=json)
     if json:

@@ -17,7 +17,8 @@ from pdp_calibrate.engines.problem import Problem, split
 from pdp_calibrate.engines.result import Found, Leakage
 from pdp_calibrate.errors import ModelError, PdpError, QueryError, UnsupportedQueryError
 from pdp_calibrate.models import JointTable, Model
-from pdp_calibrate.models.numbers import checked_positive
+from pdp_calibrate.models.numbers import check_number, checked_positive
+from pdp_calibrate.models.provenance import warn_if_private
 from pdp_calibrate.queries import Query, lower
 
 _ENGINES = {
@@ -73,6 +74,11 @@ def leakage(
         log p(r | x_i, x_K) / p(r | x_i', x_K). It speaks of this one release: two releases of the
         same data leak together, and not simply the sum.
 
+    Warns
+    -----
+    PrivacyLeakWarning
+        If the model was learned from private rows, on which the leakage then depends.
+
     Examples
     --------
     >>> import pdp_calibrate as pdp
@@ -81,6 +87,7 @@ def leakage(
     >>> round(leak.value, 6), leak.witness.known
     (1.185376, {})
     """
+    warn_if_private(model, "leakage")
     everyone = Adversaries.all() if adversaries is None else adversaries
     deadline = deadline_after(time_limit)
     if isinstance(query, Query):
@@ -182,6 +189,7 @@ def deadline_after(time_limit: float | None) -> float:
         return float("inf")
     if not time_limit >= 0:
         raise PdpError(f"time_limit must be zero or more seconds, got {time_limit}.")
+    check_number(time_limit, "time_limit", error=PdpError)
     return time.monotonic() + time_limit
 
 

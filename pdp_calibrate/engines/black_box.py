@@ -23,6 +23,7 @@ from pdp_calibrate.models.provenance import warn_if_private
 
 Neighbours = Literal["substitution", "add-remove"]
 _STEPS = 60
+_LARGEST_BUDGET = 1e250  # budgets of many tuples add up, and must stay floats
 _CLOSE = 1e-6  # of the budget
 
 
@@ -127,6 +128,8 @@ def dp_budget(
 def substitution_budget(epsilon: float, neighbours: str) -> float:
     """Return the budget for substituting one tuple, checked."""
     budget = checked_positive(epsilon, "epsilon", error=PdpError)
+    if budget > _LARGEST_BUDGET:
+        raise PdpError(f"epsilon must be at most {_LARGEST_BUDGET:.3g}, got {budget:.3g}.")
     if neighbours not in get_args(Neighbours):
         raise PdpError(f"neighbours must be one of {get_args(Neighbours)}, got {neighbours!r}.")
     return budget * (1 if neighbours == "substitution" else 2)

@@ -27,6 +27,7 @@ _HASTY = 0.25  # of the scale: the room given at once where there is no time lef
 _COARSEST = 1e-4  # of the scale: how much of the room given to a bound may be too much
 _NEGLIGIBLE = 1e-9  # of the scale that group privacy needs
 _MAXIMAL_SEARCHES = 10_000
+_LARGEST_SCALE = 1e300  # searches double it, and noise of it is added to answers
 _CLIMBED_TUPLES = 20  # up to here all neighbours of an adversary are looked at
 
 
@@ -185,6 +186,10 @@ def leakage_with_rounding(
 def _bracket(problems: Sequence[Problem], epsilon: float) -> tuple[float, float]:
     """Return a scale that cannot be undercut, and one that group privacy would use."""
     group = max(problem.contributions.total_range() for problem in problems)
+    if group / epsilon > _LARGEST_SCALE:
+        raise CalibrationError(
+            f"epsilon = {epsilon} needs more noise than floating point can hold."
+        )
     if group == 0:
         raise CalibrationError("the answer is the same whatever the data are: nothing to protect.")
     plain = max(

@@ -100,11 +100,12 @@ def promise(calibration: Calibration | JointCalibration) -> str:
         ]
         how = f"Release together, with Laplace noise: {'; '.join(each)}."
     certainty = "exactly" if calibration.leakage.exact else "at most"
+    total = calibration.total_epsilon
     return (
         f"{how} Then nobody can shift their odds between two values of anyone's entry by more than"
-        f" a factor e^{calibration.epsilon:.4g} (ε = {calibration.epsilon:.4g}), whatever comes"
-        f" out. This holds against {anyone(calibration.adversaries)}; the worst of them gets"
-        f" {certainty} {calibration.leakage.value:.4g}."
+        f" a factor e^{total:.4g} (ε = {total:.4g}{costs.parts_of_total(calibration)}), whatever"
+        f" comes out. This holds against {anyone(calibration.adversaries)}; the worst of them gets"
+        f" {certainty} {calibration.leakage.value:.4g}{costs.from_the_answer(calibration)}."
     )
 
 

@@ -49,15 +49,31 @@ def plain_dp(calibration: Calibration, leak: Leakage | None) -> str:
     )
 
 
+def parts_of_total(calibration: Calibration | JointCalibration) -> str:
+    """Say what the total ε is made of, where learning the model is part of it."""
+    spent = calibration.estimation_epsilon
+    if spent is None:
+        return ""
+    return (
+        f" in total: {calibration.epsilon:.4g} for the answer, {spent:.4g} for learning the model"
+    )
+
+
+def from_the_answer(calibration: Calibration | JointCalibration) -> str:
+    """Say that a leakage is that of the answer alone, where there is more."""
+    return "" if calibration.estimation_epsilon is None else " from the answer"
+
+
 def learning(calibration: Calibration | JointCalibration) -> str:
     """Say what learning the model leaked, and whether the sample was worth anything."""
     found = []
     spent = calibration.estimation_epsilon
     if spent is not None:
         found.append(
-            f"Learning the model was itself a private release of ε = {spent:.4g} about whole draws."
-            " If the answer is about the very data that the model was learned from, nobody learns"
-            f" more than {calibration.epsilon + spent:.4g} from both together."
+            f"Learning the model was itself a private release of ε = {spent:.4g} about whole draws,"
+            f" and the total of {calibration.total_epsilon:.4g} includes it. If the answer is about"
+            " other data, independent of those that the model was learned from, the total for them"
+            f" is {calibration.epsilon:.4g}."
         )
     if isinstance(calibration, Calibration) and isinstance(calibration.model, SampledTable):
         group = calibration.baselines["group"]

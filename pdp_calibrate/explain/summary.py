@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import platform
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from typing import Any
 from pdp_calibrate import noise
 from pdp_calibrate.calibration import Calibration, JointCalibration, JointRelease, Release
 from pdp_calibrate.engines import Leakage
-from pdp_calibrate.errors import PdpError
+from pdp_calibrate.errors import LedgerError, PdpError
 from pdp_calibrate.explain import ONE_RELEASE, costs, is_clamped, of_column, paragraphs
 from pdp_calibrate.explain.assumptions import assumptions, family, source
 from pdp_calibrate.explain.correlations import correlations
@@ -26,9 +27,11 @@ from pdp_calibrate.explain.views import (
     scales_of_methods,
 )
 from pdp_calibrate.ledger import Ledger
+from pdp_calibrate.ledger.accounts import answers_of
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA
 from pdp_calibrate.models.provenance import PRIVATE_MODEL
+from pdp_calibrate.queries.custom import stored_query
 
 Reportable = Calibration | JointCalibration | Release | JointRelease | Ledger
 
@@ -76,6 +79,13 @@ def summarise(subject: Reportable, *, ledger: Ledger | None = None) -> Summary:
     if isinstance(subject, Release | JointRelease):
         facts["answers"] = _of_release(subject)
     facts["source"] = _source(subject)
+    if ledger is not None and not isinstance(calibration, Ledger):
+        ledger.check_model(calibration.model)
+    if ledger is not None and isinstance(subject, Release | JointRelease):
+        facts["total_epsilon"] = max(_spent_with(subject, ledger), subject.calibration.epsilon)
+        facts["total_of"] = "everything in the ledger below about the same draw"
+    if "total_epsilon" in facts:
+        facts["odds_factor"] = math.exp(min(facts["total_epsilon"], 700.0))
     if ledger is not None:
         facts["ledger"] = _of_ledger(ledger)
         facts["assumptions"] = [
@@ -83,6 +93,41 @@ def summarise(subject: Reportable, *, ledger: Ledger | None = None) -> Summary:
             "Every release about these people is in the ledger below.",
         ]
     return Summary(facts=facts, words=words, views=views)
+
+
+def _spent_with(subject: Release | JointRelease, ledger: Ledger) -> float:
+    """Return what everything that the ledger holds about the draw of a release leaks together.
+
+    Raises if the release is not in the ledger, which then is about other data.
+    """
+    calibration = subject.calibration
+    queries, scales = answers_of(calibration)
+    wanted = (
+        [stored_query(query, calibration.model) for query in queries],
+        list(scales),
+        calibration.rows,
+    )
+    draws = {
+        entry.draw
+        for entry in ledger.history
+        if entry.kind == "release" and _written(entry.to_dict()) == _plain_json(wanted)
+    }
+    if not draws:
+        raise LedgerError(
+            "the release is not in this ledger: no entry has its query, scale and number of rows."
+            " Give the ledger that it was counted in."
+        )
+    draw = ledger.draw if ledger.draw in draws else max(draws)
+    return [entry.spent for entry in ledger.history if entry.draw == draw][-1]
+
+
+def _written(entry: Mapping[str, Any]) -> Any:
+    return _plain_json((entry["queries"], entry["scales"], entry["rows"]))
+
+
+def _plain_json(value: Any) -> Any:
+    """Return what JSON keeps of it."""
+    return json.loads(json.dumps(value))
 
 
 def versions() -> dict[str, str]:
@@ -109,7 +154,8 @@ def _of_calibration(
     leak = calibration.leakage
     common = {
         "epsilon": calibration.epsilon,
-        "odds_factor": math.exp(min(calibration.epsilon, 700.0)),
+        "total_epsilon": calibration.total_epsilon,
+        "total_of": "the answer and the learning of the model",
         "leakage": {"value": leak.value} | ({} if private else {"lower": leak.lower}),
         "exact": leak.exact,
         "rows": calibration.rows,

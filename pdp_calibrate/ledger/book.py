@@ -32,7 +32,7 @@ from pdp_calibrate.ledger.storage import FileStore, MemoryStore, Store
 from pdp_calibrate.long_frames import instances_in, stated_groups
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA, field_of, names_of
-from pdp_calibrate.models.provenance import public_structure
+from pdp_calibrate.models.provenance import public_structure, warn_if_private
 from pdp_calibrate.queries import Query
 
 _ATTEMPTS = 5  # when others spend at the same time
@@ -109,13 +109,7 @@ class Ledger:
             raise LedgerError("an anchor is for a ledger in a file: give path= too.")
         store: Store = MemoryStore() if path is None else FileStore(path, anchor=anchor)
         self._settle(model, checked_epsilon(epsilon), everyone, Pages(store), draw, time_limit)
-        heading = {
-            "schema": SCHEMA,
-            "type": "Ledger",
-            "epsilon": self._epsilon,
-            "adversaries": everyone.to_dict(),
-            "model": model.to_dict(),
-        }
+        heading = heading_of(model, self._epsilon, everyone)
         if model.provenance == "private":
             heading["structure"] = public_structure(model)
         learned = learning_entries(model, draw, self._epsilon) if learned_here else []
@@ -163,6 +157,11 @@ class Ledger:
         """
         pages = Pages(FileStore(path, anchor=anchor))
         state = pages.read()
+        if state.get("model", {}) is None:
+            raise LedgerError(
+                "the model of this ledger was not learned: the run that began it ended before."
+                " Run its plan again, which spends the epsilon of learning once more."
+            )
         used = stored_model(state, model)
         _check_structure(used, state)
         draws = field_of(state, "draws")
@@ -255,6 +254,7 @@ class Ledger:
             raise PdpError("would_spend takes either a release or dp_epsilon=, and not both.")
         if dp_epsilon is not None:
             budget = substitution_budget(dp_epsilon, "substitution")
+            warn_if_private(self._model, "amount spent")
             return self._accounts.bound(before.plus_mechanism(budget)).value
         if not isinstance(what, Calibration | JointCalibration):
             if what is None or epsilon is None:
@@ -329,6 +329,7 @@ class Ledger:
             What to write beside it.
         """
         budget = substitution_budget(dp_epsilon, neighbours)
+        warn_if_private(self._model, "amount spent")
         return self._record([charge_step(budget, note)])
 
     def spend(
@@ -374,6 +375,17 @@ class Ledger:
 
     def _record(self, steps: Sequence[Step]) -> float:
         return record(steps, self._pages, self._accounts, draw=self._draw, budget=self._epsilon)
+
+
+def heading_of(model: Model | None, epsilon: float, adversaries: Adversaries) -> dict[str, Any]:
+    """Return what a ledger is about; a model that is yet to be learned is None."""
+    return {
+        "schema": SCHEMA,
+        "type": "Ledger",
+        "epsilon": epsilon,
+        "adversaries": adversaries.to_dict(),
+        "model": None if model is None else model.to_dict(),
+    }
 
 
 def _check_structure(model: Model, state: Mapping[str, Any]) -> None:

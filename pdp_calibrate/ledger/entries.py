@@ -130,12 +130,26 @@ def learning_entries(model: Model, draw: str, budget: float) -> list[dict[str, A
             f"learning the model leaked {spent:.6g}, above the budget {budget:.6g}."
             " If it was learned from other, independent data, say learned_here=False."
         )
+    return estimation_entries([], spent, draw, budget)
+
+
+def estimation_entries(
+    before: Sequence[Mapping[str, Any]], epsilon: float, draw: str, budget: float
+) -> list[dict[str, Any]]:
+    """Return the entry of learning a model with this ε, after others that did so; or refuse it."""
+    spent = last_spent(before, draw)
+    spent = math.nextafter(spent + epsilon, math.inf) if spent else epsilon
+    if not spent <= budget:
+        raise BudgetExceededError(
+            f"learning the model would bring what is spent to {spent:.6g}, above the budget"
+            f" {budget:.6g}. Nothing was learned."
+        )
     entry = Entry(
         draw=draw,
         kind="estimation",
         at=datetime.now(UTC).isoformat(timespec="microseconds"),
         spent=spent,
         method="whole",
-        dp_epsilon=spent,
+        dp_epsilon=epsilon,
     )
     return [entry.to_dict()]

@@ -264,6 +264,8 @@ def frozen_array(values: npt.ArrayLike, what: str) -> FloatArray:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ModelError(f"{what} must be an array of numbers.") from error
+    except OverflowError as error:
+        raise ModelError(f"{what} holds a whole number too large for any float.") from error
     if not np.all(np.isfinite(array)):
         raise ModelError(f"{what} must be finite, got NaN or infinity.")
     return read_only(array)

@@ -141,7 +141,8 @@ class Blocks(Model):
 
 
 def _is_count(number: object) -> bool:
-    return hasattr(number, "__index__") and not isinstance(number, bool) and int(number) >= 1
+    is_whole = hasattr(number, "__index__") and not isinstance(number, bool)
+    return is_whole and 1 <= int(number) < 2**62  # type: ignore[call-overload]
 
 
 def _joined_names(blocks: tuple[Model, ...]) -> list[Hashable]:

@@ -205,7 +205,7 @@ def checked_bounds(bounds: Bounds, size: int) -> tuple[tuple[float, float], ...]
     """Return one finite, increasing range per tuple, or raise."""
     try:
         array = np.array(bounds, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ModelError("bounds must be (lo, hi) or one such pair per tuple.") from error
     if array.shape == (2,):
         array = np.broadcast_to(array, (size, 2))

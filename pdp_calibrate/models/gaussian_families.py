@@ -211,7 +211,7 @@ def _checked_range(correlation: float | tuple[float, float]) -> tuple[float, flo
     try:
         ends = (correlation, correlation) if not hasattr(correlation, "__len__") else correlation
         low, high = (float(end) for end in ends)  # type: ignore[union-attr]
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ModelError("correlation must be a number, or a range (lo, hi).") from error
     if not (math.isfinite(low) and math.isfinite(high)):
         raise ModelError("correlation must be finite.")

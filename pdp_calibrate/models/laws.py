@@ -11,6 +11,7 @@ from pdp_calibrate.errors import ModelError
 from pdp_calibrate.models.base import FloatArray, checked_names, frozen_array
 
 _SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
+_MOST_TUPLES = 10**9  # every tuple has a name in memory
 
 
 def checked_laws(values: npt.ArrayLike, what: str) -> FloatArray:
@@ -40,6 +41,8 @@ def checked_size(size: object, what: str) -> int:
     """Return a positive whole number, or raise."""
     if isinstance(size, bool) or not hasattr(size, "__index__") or int(size) < 1:
         raise ModelError(f"{what} must be a positive whole number, got {size!r}.")
+    if int(size) > _MOST_TUPLES:
+        raise ModelError(f"{what} must be at most {_MOST_TUPLES:,}.")
     return int(size)
 
 

@@ -14,6 +14,10 @@ def check_number(value: object, what: str, *, error: type[PdpError] = ModelError
     """Raise unless the value is a number; True and False are none."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise error(f"{what} must be a number, got {type(value).__name__}.")
+    try:
+        float(value)
+    except OverflowError:
+        raise error(f"{what} is a whole number too large for any float.") from None
 
 
 def checked_positive(value: Any, what: str, *, error: type[PdpError] = ModelError) -> float:

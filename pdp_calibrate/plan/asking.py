@@ -23,6 +23,10 @@ _HOW_TO_SAY = (
     "say how the values hang together: with a model file, with a kind of model to learn, or, for"
     " rows in groups, with the column of the groups and the bounds (and a correlation)."
 )
+_ONE_COLUMN = (
+    "several answers about the same people need one model of everything asked: these are about"
+    " different columns of a long table ({})."
+)
 
 
 def request_for(asked: Asked, settings: ModelSettings, model: Model | None) -> Request:
@@ -53,10 +57,7 @@ def resolved(
         raise ModelError(_HOW_TO_SAY)
     about = {one.columns for one in requests if one.is_long}
     if len(about) > 1:
-        raise QueryError(
-            "several answers about the same people need one model of everything asked: these are"
-            f" about different columns of a long table ({', '.join(sorted(map(str, about)))})."
-        )
+        raise QueryError(_ONE_COLUMN.format(", ".join(sorted(map(str, about)))))
     for request in requests:
         _check_columns(frame, request)
     found = [resolve(frame, request) for request in requests]
@@ -73,19 +74,36 @@ def prepared(
     asked: Sequence[Asked],
     settings: ModelSettings,
     *,
+    model: Model | None = None,
     otherwise: Callable[[], Model] | None = None,
 ) -> list[Resolved]:
     """Find the model, learning it if so asked, and settle the queries about a frame.
 
-    `otherwise` gives the model, a ledger's for instance, where nothing is said about it.
+    `model` is the one that the settings mean, where it was learned before; `otherwise` gives the
+    model, a ledger's for instance, where nothing is said about it.
     """
     named = asked[0].columns
     about = settings.about(named[0] if named else None)
-    model = about.model(frame)
+    model = about.model(frame) if model is None else model
     states = about.groups is not None and (about.assumes or about.bounds)
     if model is None and otherwise is not None and not states:
         model = otherwise()
     return resolved(frame, asked, about, model)
+
+
+def check_before_learning(frame: Any, asked: Sequence[Asked], settings: ModelSettings) -> None:
+    """Refuse what cannot work whatever the rows hold: by the names of the columns alone."""
+    named = asked[0].columns
+    about = settings.about(named[0] if named else None)
+    about.estimator()
+    if about.kind in ("table", "gaussian"):
+        columns = [*(about.columns or ()), *(name for one in asked for name in one.columns or ())]
+    else:
+        columns = [_columns(one, about, None) for one in asked]
+        if len(set(columns)) > 1:
+            raise QueryError(_ONE_COLUMN.format(", ".join(sorted(set(columns)))))
+        columns += [name for name in (about.value, about.groups, about.order_by) if name]
+    refuse_absent(frame, columns)
 
 
 def assumed_model(frame: Any, settings: ModelSettings) -> Model:

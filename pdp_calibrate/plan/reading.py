@@ -63,7 +63,7 @@ class Plan:
 
 
 def read_plan(path: str | os.PathLike[str]) -> Plan:
-    """Read a plan; files that it names are looked for beside it.
+    """Read a plan; files that it names are looked for beside it, and written nowhere else.
 
     Raises
     ------
@@ -101,6 +101,25 @@ def plan_from(described: Mapping[str, Any], *, folder: Path) -> Plan:
     def located(section: Mapping[str, Any], key: str) -> Path | None:
         return folder / section[key] if key in section else None
 
+    def written(section: Mapping[str, Any], key: str) -> Path | None:
+        """Return a file that the plan writes: inside its own folder, links followed."""
+        path = located(section, key)
+        if path is not None and not path.resolve().is_relative_to(folder.resolve()):
+            raise PlanError(
+                f"output.{key} = {section[key]!r} lies outside the folder of the plan: a plan"
+                " writes beside itself only. Give another place on the command line."
+            )
+        return path
+
+    ledger = located(budget, "ledger")
+    if ledger is not None and not ledger.exists():
+        inside = ledger.resolve().is_relative_to(folder.resolve())
+        if not inside:
+            raise PlanError(
+                f"budget.ledger = {budget['ledger']!r} lies outside the folder of the plan and"
+                " does not exist: create it first with `pdp-calibrate ledger create`."
+            )
+
     return Plan(
         source=Source(
             file=located(data, "file"),
@@ -133,13 +152,13 @@ def plan_from(described: Mapping[str, Any], *, folder: Path) -> Plan:
             for one in described["queries"]
         ),
         epsilon=float(budget["epsilon"]),
-        ledger=located(budget, "ledger"),
+        ledger=ledger,
         anchor=located(budget, "anchor"),
         draw=budget.get("draw"),
         adversaries=adversaries_from(budget.get("adversaries", "all")),
         time_limit=budget.get("time_limit"),
-        releases=located(output, "releases"),
-        report=located(output, "report"),
+        releases=written(output, "releases"),
+        report=written(output, "report"),
     )
 
 

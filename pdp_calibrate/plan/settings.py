@@ -129,8 +129,20 @@ class ModelSettings:
             return None
         return self.learned(frame)
 
+    @property
+    def learns_from_secrets(self) -> bool:
+        """Whether the model is learned from rows that are not public."""
+        return self.learns and not self.public
+
     def learned(self, frame: Any) -> Model:
         """Learn the model from the rows."""
+        estimator = self.estimator()
+        rows = _selected(frame, self.columns) if self.kind in ("table", "gaussian") else frame
+        model: Model = estimator.fit(rows).model_
+        return model
+
+    def estimator(self) -> Any:
+        """Return what will learn the model, its options checked; no row is read."""
         module, name = _ESTIMATORS[self.kind or ""]
         estimator = getattr(import_module(f"pdp_calibrate.estimators.{module}"), name)
         given = {key: value for key, value in self._arguments().items() if value is not None}
@@ -138,9 +150,7 @@ class ModelSettings:
         unknown = [key for key in given if key not in known]
         if unknown:
             raise ModelError(f"a model of kind {self.kind} takes no {', '.join(unknown)}.")
-        rows = _selected(frame, self.columns) if self.kind in ("table", "gaussian") else frame
-        model: Model = estimator(**given).fit(rows).model_
-        return model
+        return estimator(**given)
 
     def _arguments(self) -> dict[str, Any]:
         common = dict(self.options) | {

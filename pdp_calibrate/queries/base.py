@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -14,6 +13,9 @@ from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.errors import QueryError, UnsupportedQueryError, damage_refused
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import checked_model, field_of, json_value, plain, values_of
+
+_MOST_ROWS = 2**62
+_LARGEST_ANSWER = 1e250  # sums over many rows, and scales for small ε, must stay floats too
 
 
 class Query(abc.ABC):
@@ -85,14 +87,17 @@ def lower(query: Query, model: Model, *, rows: int = 1) -> Contributions:
         raise QueryError(f"a query such as Sum() is needed, got {type(query).__name__}.")
     if not hasattr(rows, "__index__") or int(rows) < 1:
         raise QueryError(f"rows must be a positive whole number, got {rows!r}.")
+    if int(rows) > _MOST_ROWS:
+        raise QueryError(f"rows must be at most {_MOST_ROWS:,}.")
     with np.errstate(over="ignore"):
-        contributions = query.contributions(model, rows=int(rows))
-        if not math.isfinite(contributions.total_range()):
-            raise QueryError(
-                "the answer must have a finite range: its largest and smallest value are too far"
-                " apart for a floating-point number. Use smaller bounds, values or weights."
-            )
-    return contributions
+        found = query.contributions(model, rows=int(rows))
+        magnitude = found.magnitude
+    if not magnitude <= _LARGEST_ANSWER:
+        raise QueryError(
+            f"answers may be as large as {magnitude:.3g}, and floating point carries the proof up"
+            f" to {_LARGEST_ANSWER:.3g} only: change the unit of the values, or narrow their range."
+        )
+    return found
 
 
 def refuse_continuous(model: Model, kind: str) -> None:

@@ -95,6 +95,8 @@ class Linear(Query):
             numbers = [float(weight) for weight in given]
         except (TypeError, ValueError) as error:
             raise QueryError("weights must be numbers.") from error
+        except OverflowError as error:
+            raise QueryError("a weight is a whole number too large for any float.") from error
         if not np.all(np.isfinite(numbers)):
             raise QueryError("weights must be finite, got NaN or infinity.")
         if not any(numbers):

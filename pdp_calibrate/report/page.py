@@ -10,6 +10,7 @@ from importlib import import_module, resources
 from pathlib import Path
 from typing import Any
 
+from pdp_calibrate.cards import printable
 from pdp_calibrate.errors import PdpError
 from pdp_calibrate.explain.summary import Reportable, Summary, summarise
 from pdp_calibrate.ledger import Ledger
@@ -60,7 +61,7 @@ def report(
     path
         Where to write the page.
     ledger
-        The ledger that the release was counted in, to be shown too.
+        The ledger that the release was counted in, to be shown too; any other is refused.
     title
         The heading of the page.
 
@@ -80,19 +81,12 @@ def report(
 
 def render(summary: Summary, *, title: str) -> str:
     """Fill the page with what a summary says."""
-    try:
-        jinja2 = import_module("jinja2")
-        canvas = import_module("matplotlib") and import_module(
-            "pdp_calibrate.report.drawing.canvas"
-        )
-    except ImportError as error:
-        raise PdpError(
-            'a report needs jinja2 and matplotlib: pip install "pdp-calibrate[report]".'
-        ) from error
+    jinja2, canvas = libraries()
     template = resources.files("pdp_calibrate.report").joinpath("page.html.j2").read_text("utf-8")
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        finalize=_shown,
+    )  # fmt: skip
     environment.filters["number"] = written
     pictures = [
         {
@@ -114,6 +108,17 @@ def render(summary: Summary, *, title: str) -> str:
     return page
 
 
+def libraries() -> tuple[Any, Any]:
+    """Return jinja2 and the canvas that pictures are drawn on, or raise if one is missing."""
+    try:
+        import_module("matplotlib")
+        return import_module("jinja2"), import_module("pdp_calibrate.report.drawing.canvas")
+    except ImportError as error:
+        raise PdpError(
+            'a report needs jinja2 and matplotlib: pip install "pdp-calibrate[report]".'
+        ) from error
+
+
 def written(value: Any) -> str:
     """Write a number as the page shows it: four digits, whole numbers in full."""
     if value is None:
@@ -123,9 +128,16 @@ def written(value: Any) -> str:
     return f"{value:.4g}"
 
 
+def _shown(value: Any) -> Any:
+    """Write out characters that would turn the order of what is shown, also in pictures."""
+    if not isinstance(value, str):
+        return value
+    return type(value)(printable(value, lines=True))  # what is safe markup stays so
+
+
 def _embedded(facts: dict[str, Any]) -> str:
     """Return JSON that cannot end the script element it stands in."""
-    text = json.dumps(facts, indent=1, allow_nan=False, ensure_ascii=False)
+    text = json.dumps(facts, indent=1, allow_nan=False)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 

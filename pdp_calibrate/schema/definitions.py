@@ -71,6 +71,9 @@ _BRACKET = described(
 )  # fmt: skip
 _CALIBRATED: dict[str, Schema] = {
     "epsilon": described("Nobody learns more, from this one release.", POSITIVE),
+    "total_epsilon": described(
+        "Nobody learns more, what learning the model told included.", POSITIVE
+    ),
     "rows": described("Number of independent instances that one answer is about.", COUNT),
     "adversaries": ref("Adversaries"),
     "model": ref("Model"),
@@ -153,7 +156,9 @@ def json_schema() -> dict[str, Any]:
             "A budget for all releases about the same people.",
             epsilon=described("What everything together may leak, per draw.", POSITIVE),
             adversaries=ref("Adversaries"),
-            model=ref("Model"),
+            model=described(
+                "Null while it is being learned, its ε already spent.", nullable(ref("Model"))
+            ),
             draws=items(TEXT),
             entries=items(ref("Entry")),
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pdp_calibrate.calibration import Calibration, JointCalibration, JointRelease, Release
+from pdp_calibrate.calibration.proof import PROVING_SECONDS
 from pdp_calibrate.errors import PdpError, damage_refused
 from pdp_calibrate.ledger import Ledger
 from pdp_calibrate.models import Model
@@ -21,6 +22,7 @@ def load(
     *,
     model: Model | None = None,
     anchor: str | os.PathLike[str] | None = None,
+    time_limit: float | None = PROVING_SECONDS,
 ) -> Stored:
     """Read a model, calibration, release or ledger from its JSON file.
 
@@ -34,6 +36,8 @@ def load(
         The model, where the file withholds it (private, or over 10⁴ cells).
     anchor
         Of a ledger that has one, the second file that must agree with it.
+    time_limit
+        Seconds after which a claim that is not proved again yet is refused; None for none.
 
     Examples
     --------
@@ -50,19 +54,25 @@ def load(
     with damage_refused(str(place)):
         if described.get("type") == "Ledger":
             return Ledger.open(place, model=model, anchor=anchor)
-        return _rebuilt(place, text, described, model)
+        return _rebuilt(place, text, described, model, time_limit)
 
 
-def _rebuilt(place: Path, text: str, described: dict[str, Any], model: Model | None) -> Stored:
+def _rebuilt(
+    place: Path,
+    text: str,
+    described: dict[str, Any],
+    model: Model | None,
+    time_limit: float | None,
+) -> Stored:
     kind = described.get("type")
     if kind == "Calibration":
-        return Calibration.from_json(text, model=model)
+        return Calibration.from_json(text, model=model, time_limit=time_limit)
     if kind == "JointCalibration":
-        return JointCalibration.from_json(text, model=model)
+        return JointCalibration.from_json(text, model=model, time_limit=time_limit)
     if kind == "Release":
-        return Release.from_json(text, model=model)
+        return Release.from_json(text, model=model, time_limit=time_limit)
     if kind == "JointRelease":
-        return JointRelease.from_json(text, model=model)
+        return JointRelease.from_json(text, model=model, time_limit=time_limit)
     found = Model.from_dict(described)
     if found is None:
         raise PdpError(
@@ -72,10 +82,13 @@ def _rebuilt(place: Path, text: str, described: dict[str, Any], model: Model | N
 
 
 def explainable(
-    path: str | os.PathLike[str], *, anchor: str | os.PathLike[str] | None = None
+    path: str | os.PathLike[str],
+    *,
+    anchor: str | os.PathLike[str] | None = None,
+    time_limit: float | None = PROVING_SECONDS,
 ) -> Calibration | JointCalibration | Release | JointRelease | Ledger:
     """Read what there are words and reports about: anything but a bare model."""
-    found = load(path, anchor=anchor)
+    found = load(path, anchor=anchor, time_limit=time_limit)
     if isinstance(found, Model):
         raise PdpError(f"{path} describes a model: calibrate with it first.")
     return found

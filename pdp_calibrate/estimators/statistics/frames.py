@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import sys
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, cast
@@ -30,8 +32,14 @@ def asks_the_engine(function: Callable[P, T]) -> Callable[P, T]:
         except (PdpError, MemoryError):
             raise
         except Exception as error:  # noqa: BLE001 - every engine has errors of its own
-            found = type(error).__name__
+            found, other_python = type(error).__name__, _has_other_python(error)
         # Raised out here, so that the engine's error is not even chained to this one.
+        if other_python:
+            raise FrameError(
+                "Spark's workers run another version of Python than this program. Set the"
+                " environment variable PYSPARK_PYTHON to this one before the session is made:"
+                f' os.environ["PYSPARK_PYTHON"] = sys.executable, here {sys.executable}.'
+            )
         raise FrameError(
             f"the engine that holds the frame could not compute this: {found}. Its message is kept"
             " back, since it may hold records. See that the connection is open, and that every"
@@ -50,6 +58,14 @@ def check_roles(value: Any, **roles: Hashable | None) -> None:
                 f"{role}= must be another column than that of the values, got {column} for both:"
                 " order, groups and parts are public, and values are secret."
             )
+
+
+def _has_other_python(error: Exception) -> bool:
+    """Whether Spark says that its workers run another Python; nothing else of its words is used."""
+    words = ""
+    with contextlib.suppress(Exception):  # the words may have to be fetched from a dead engine
+        words = str(error)
+    return "PYTHON_VERSION_MISMATCH" in words or "different version" in words
 
 
 def column_name(name: Hashable) -> str:

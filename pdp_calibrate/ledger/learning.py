@@ -1,0 +1,83 @@
+"""A ledger whose model is learned from the very data it is about: written down first."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from pdp_calibrate.adversaries import Adversaries
+from pdp_calibrate.calibration.proof import checked_epsilon
+from pdp_calibrate.errors import LedgerError
+from pdp_calibrate.ledger.book import Ledger, heading_of
+from pdp_calibrate.ledger.entries import estimation_entries
+from pdp_calibrate.ledger.pages import Pages
+from pdp_calibrate.ledger.storage import FileStore
+from pdp_calibrate.models import Model
+
+
+def has_model(
+    path: str | os.PathLike[str], *, anchor: str | os.PathLike[str] | None = None
+) -> bool:
+    """Whether there is a ledger with a model, which a run that ended too early leaves without."""
+    if not Path(path).exists():
+        return False
+    return Pages(FileStore(path, anchor=anchor)).read().get("model") is not None
+
+
+def learned_ledger(
+    learn: Callable[[], Model],
+    *,
+    estimation_epsilon: float,
+    epsilon: float,
+    path: str | os.PathLike[str] | None,
+    adversaries: Adversaries,
+    draw: str,
+    time_limit: float | None,
+    anchor: str | os.PathLike[str] | None = None,
+) -> Ledger:
+    """Write down what learning a model will leak, then learn it, and go on with the ledger.
+
+    If learning fails, what was written down stays: rows were read for it. A ledger left that way
+    is gone on with by calling this again, which counts the learning once more.
+
+    Parameters
+    ----------
+    learn
+        Learns the model from this very draw, under differential privacy.
+    estimation_epsilon
+        With which ε it does so.
+    epsilon, path, adversaries, draw, time_limit, anchor
+        As for `Ledger`.
+    """
+    budget, learning = checked_epsilon(epsilon), checked_epsilon(estimation_epsilon)
+    first = estimation_entries([], learning, draw, budget)
+    if path is None:  # nobody but this process could read it meanwhile
+        model = _checked(learn(), learning)
+        return Ledger(
+            model, epsilon=budget, adversaries=adversaries, draw=draw, time_limit=time_limit
+        )
+    pages = Pages(FileStore(path, anchor=anchor))
+    heading = heading_of(None, budget, adversaries)
+    if Path(path).exists():
+        with pages.changing() as state:
+            if any(state.get(key) != value for key, value in heading.items()):
+                raise LedgerError(f"the ledger {path} has a model already, or another budget.")
+            if draw not in state["draws"]:
+                raise LedgerError(f"the ledger {path} was begun for another draw than {draw!r}.")
+            state["entries"] += estimation_entries(state["entries"], learning, draw, budget)
+    else:
+        pages.start(heading, draw, first)
+    model = _checked(learn(), learning)
+    adversaries.resolve(model)
+    with pages.changing() as state:
+        if state["model"] is not None:
+            raise LedgerError("another run learned the model of this ledger meanwhile.")
+        state["model"] = model.to_dict()
+    return Ledger.open(path, model=model, draw=draw, time_limit=time_limit, anchor=anchor)
+
+
+def _checked(model: Model, epsilon: float) -> Model:
+    if model.provenance != "dp" or model.estimation_epsilon != epsilon:
+        raise LedgerError("the model was not learned with the epsilon that was written down.")
+    return model
