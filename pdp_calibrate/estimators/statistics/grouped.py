@@ -156,11 +156,16 @@ def _collected(
         nw.len().alias(_ROWS), *(nw.col(one).sum() for one in added)
     )
     gap = is_missing(group, schema[group]) if group in schema else nw.lit(value=False)
-    found = found.with_columns(nw.col(one).cast(nw.Int64) for one in (_ROWS, *added)).with_columns(
-        nw.col(_ROWS).sum().over(group).alias(_SIZE),
-        nw.col(_ROWS).sum().over(*dict.fromkeys([group, *parts])).alias(_INSIDE),
-        gap.cast(nw.Int64).alias(_GAP),
-    )
+    found = found.with_columns(nw.col(one).cast(nw.Int64) for one in (_ROWS, *added))
+
+    def rows_within(*whole: str) -> nw.Expr:
+        """Add up the rows of a group; a window is needed only where it is in several rows here."""
+        split = {group, *parts, *values} - set(whole)
+        return nw.col(_ROWS).sum().over(*dict.fromkeys(whole)) if split else nw.col(_ROWS)
+
+    found = found.with_columns(
+        rows_within(group).alias(_SIZE), gap.cast(nw.Int64).alias(_GAP)
+    ).with_columns((rows_within(group, *parts) if parts else nw.col(_SIZE)).alias(_INSIDE))
     keys = list(dict.fromkeys([*parts, *values]))
     found = found.group_by(_SIZE, _INSIDE, _GAP, *keys).agg(
         nw.col(one).sum() for one in (_ROWS, *added)
