@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from pdp_calibrate import noise
 from pdp_calibrate.adversaries import Adversaries
@@ -70,10 +70,8 @@ class JointCalibration:
     """The joint leakage at these scales; `value` ≤ `epsilon`."""
     rows: int = 1
     """Number of independent instances that each answer is about."""
-    contributions: tuple[Contributions, ...] = field(
-        default=cast("tuple[Contributions, ...]", None), repr=False, compare=False
-    )
-    """The lowered queries: what was proved, and what is released."""
+    contributions: tuple[Contributions, ...] = field(default=(), repr=False, compare=False)
+    """The lowered queries: what was proved, and what is released. If not given, lowered here."""
     estimation_epsilon: float | None = field(init=False, default=None)
     """What learning the model under differential privacy leaks on top; None if it was not."""
 
@@ -81,7 +79,7 @@ class JointCalibration:
         object.__setattr__(self, "estimation_epsilon", self.model.estimation_epsilon)
         queries = tuple(frozen(query, self.model) for query in self.queries)
         object.__setattr__(self, "queries", queries)
-        if self.contributions is None:
+        if not self.contributions:
             parts = tuple(lower(query, self.model, rows=self.rows) for query in queries)
             object.__setattr__(self, "contributions", parts)
 

@@ -6,7 +6,7 @@ import functools
 import json
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import pandas as pd
 
@@ -49,6 +49,8 @@ from pdp_calibrate.models.numbers import checked_share
 from pdp_calibrate.queries import Histogram, Query, lower
 from pdp_calibrate.queries.custom import frozen
 
+_NOT_LOWERED = Contributions(values=())
+
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
@@ -73,9 +75,7 @@ class Calibration:
     """The leakage at that scale, rounding of the answer included; `value` ≤ `epsilon`."""
     rows: int = 1
     """Number of independent instances that one answer is about."""
-    contributions: Contributions = field(
-        default=cast("Contributions", None), repr=False, compare=False
-    )
+    contributions: Contributions = field(default=_NOT_LOWERED, repr=False, compare=False)
     """The lowered query: what was proved, and what is released. If not given, lowered here."""
     estimation_epsilon: float | None = field(init=False, default=None)
     """What learning the model under differential privacy leaks; None if it was not so learned.
@@ -87,7 +87,7 @@ class Calibration:
     def __post_init__(self) -> None:
         object.__setattr__(self, "estimation_epsilon", self.model.estimation_epsilon)
         object.__setattr__(self, "query", frozen(self.query, self.model))
-        if self.contributions is None:
+        if self.contributions is _NOT_LOWERED:
             lowered = lower(self.query, self.model, rows=self.rows)
             object.__setattr__(self, "contributions", lowered)
 

@@ -166,7 +166,8 @@ class ModelOptions:
     confidence: Annotated[
         float | None,
         typer.Option(
-            help="Cover the error of the estimate with this probability, such as 0.95.",
+            help="Cover the error of the estimate with this probability, such as 0.95. A table"
+            " then needs --domain for every column.",
             rich_help_panel=_MODEL,
         ),
     ] = None
