@@ -31,7 +31,6 @@ from pdp_calibrate.ledger.accounts import answers_of
 from pdp_calibrate.models import Model
 from pdp_calibrate.models.base import SCHEMA
 from pdp_calibrate.models.provenance import PRIVATE_MODEL
-from pdp_calibrate.queries.custom import stored_query
 
 Reportable = Calibration | JointCalibration | Release | JointRelease | Ledger
 
@@ -101,9 +100,9 @@ def _spent_with(subject: Release | JointRelease, ledger: Ledger) -> float:
     Raises if the release is not in the ledger, which then is about other data.
     """
     calibration = subject.calibration
-    queries, scales = answers_of(calibration)
+    queries, scales, _ = answers_of(calibration)
     wanted = (
-        [stored_query(query, calibration.model) for query in queries],
+        [query.to_dict() for query in queries],
         list(scales),
         calibration.rows,
     )
