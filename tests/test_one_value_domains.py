@@ -296,6 +296,7 @@ def test_hidden_noise_and_extreme_scales_with_constants(seed):
         assert found[0].lower == pytest.approx(found[1].lower, rel=1e-12)
 
 
+@pytest.mark.compiled
 def test_many_binary_columns_beside_a_constant_one():
     rng = np.random.default_rng(5)
     cells = rng.dirichlet(np.full(2**13, 2.0)).reshape((2,) * 13)
