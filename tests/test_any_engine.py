@@ -19,6 +19,7 @@ from pdp_calibrate import noise
 from pdp_calibrate.calibration.releasing import check_grid, rounding_error
 from pdp_calibrate.estimators.moments import moments_of
 from pdp_calibrate.estimators.statistics import clamped_sums
+from pdp_calibrate.estimators.statistics.frames import asks_the_engine
 from pdp_calibrate.estimators.statistics.products import centred_products
 from pdp_calibrate.queries import lower
 from tests.any_engine import (
@@ -290,3 +291,17 @@ def test_polars_frames_have_the_same_methods(monkeypatch):
         assert wide.pdp.leakage(cal.query, model=model, scale=cal.scale).value <= 1
         fitted = frame.pdp.fit(pdp.GroupEstimator(by="home", bounds=(0, 100), source="public"))
         assert_same_model(fitted.model_, MODELS["gaussian group"][1](HOMES))
+
+
+def test_another_python_in_spark_is_named_and_nothing_else_of_the_error():
+    @asks_the_engine
+    def fails():
+        raise RuntimeError(
+            "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.13, secret777"
+        )
+
+    with pytest.raises(pdp.FrameError, match="PYSPARK_PYTHON") as caught:
+        fails()
+    assert sys.executable in str(caught.value)
+    assert "777" not in str(caught.value)
+    assert caught.value.__context__ is None

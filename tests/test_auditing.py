@@ -213,3 +213,87 @@ def test_an_attack_that_cannot_be_made_says_why():
     weakest = pdp.calibrate(blocks, pdp.Sum(), epsilon=1.0, adversaries=WEAKEST)
     with pytest.raises(pdp.UnsupportedQueryError, match="other blocks"):
         pdp.audit(weakest)
+
+
+ODD = {
+    "NaN": lambda secret, noisy: math.nan if secret else noisy,
+    "infinity": lambda secret, noisy: math.inf if secret else noisy,
+    "None": lambda secret, noisy: None if secret else noisy,
+    "another length": lambda secret, noisy: [noisy] * (1 + secret),
+    "another shape": lambda secret, noisy: [noisy] if secret else noisy,
+    "lists in a list": lambda secret, noisy: [[noisy, 0.0], [0.0]] if secret else noisy,
+    "imaginary part": lambda secret, noisy: complex(noisy, secret),
+    "sometimes complex": lambda secret, noisy: complex(noisy, 0.0) if secret else noisy,
+    "past every float": lambda secret, noisy: 10**400 if secret else noisy,
+    "exception": lambda secret, noisy: noisy / (1 - secret),
+}
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["unknown", "known"])
+@pytest.mark.parametrize("name", ODD)
+def test_whatever_comes_back_is_an_event(name, known):
+    rng = np.random.default_rng(1)
+    leak = pdp.leakage(FAMILY, pdp.Sum(), scale=2.0)
+    target = leak.witness.target
+
+    def mechanism(data):
+        return ODD[name](data[target], sum(data.values()) + rng.laplace(scale=2.0))
+
+    more = {"query": pdp.Sum(), "scale": 2.0} if known else {}
+    found = pdp.audit(
+        mechanism, witness=leak.witness, epsilon=leak.value, draws=3000, seed=2, **more
+    )
+    assert found.is_broken
+    assert found.lower_bound > 4
+    assert str(found.event)
+
+
+def test_texts_and_messages_are_events():
+    leak = pdp.leakage(FAMILY, pdp.Sum(), scale=2.0)
+    target = leak.witness.target
+    rng = np.random.default_rng(1)
+
+    def complains(data):
+        if rng.random() < 0.5:
+            raise ValueError(f"cannot handle {data[target]}")
+        return 0.0
+
+    for mechanism, words in [
+        (lambda data: "yes" if data[target] else "no", "no"),
+        (lambda data: {"answer": data[target]}, "answer"),
+        (complains, "ValueError: cannot handle"),
+    ]:
+        found = pdp.audit(mechanism, witness=leak.witness, epsilon=1.0, draws=3000, seed=2)
+        assert found.is_broken
+        assert words in str(found.event)
+
+
+def test_odd_outputs_that_tell_nothing_prove_nothing():
+    rng = np.random.default_rng(3)
+    leak = pdp.leakage(FAMILY, pdp.Sum(), scale=2.0)
+
+    def moody(data):
+        luck = rng.random()
+        if luck < 0.1:
+            raise RuntimeError(f"mood {int(100 * luck)}")
+        if luck < 0.2:
+            return math.nan
+        noisy = sum(data.values()) + rng.laplace(scale=2.0)
+        return [noisy] if luck < 0.3 else noisy
+
+    options = {"witness": leak.witness, "epsilon": leak.value, "draws": 20_000}
+    for more in ({}, {"query": pdp.Sum(), "scale": 2.0}):
+        for seed in range(5):
+            assert not pdp.audit(moody, seed=seed, **options, **more).is_broken
+
+
+def test_functions_that_cannot_be_audited_say_why():
+    witness = pdp.leakage(FAMILY, pdp.Sum(), scale=2.0).witness
+
+    def fails(_data):
+        raise KeyError("x")
+
+    with pytest.raises(pdp.PdpError, match="raised on every database: an exception, KeyError"):
+        pdp.audit(fails, witness=witness, draws=2000)
+    with pytest.raises(pdp.PdpError, match="speak of 1 numbers, and the function returns 2"):
+        pdp.audit(lambda _: [0, 1], witness=witness, query=pdp.Sum(), scale=1.0, draws=2000)

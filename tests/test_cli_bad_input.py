@@ -176,7 +176,7 @@ def test_options_that_do_not_fit():
         "--kind table --option colour=red": "takes no colour",
         "--kind series --correlation 0.2 --groups household": "orders it",
         "--groups household --bounds 0:1 -e 0": "epsilon must be positive",
-        "--groups household --bounds 0:1 -o no/folder.json": "No such file or directory",
+        "--groups household --bounds 0:1 -o no/folder.json": "there is no folder",
     }.items():
         ran = run(f"{ask} {options}")
         assert ran.code == 2, (options, ran)

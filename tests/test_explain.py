@@ -117,7 +117,8 @@ def test_a_private_model_stays_unnamed():
         cal = pdp.calibrate(model, pdp.Sum())
     with pytest.warns(pdp.PrivacyLeakWarning):
         joint = pdp.calibrate(model, [pdp.Sum(), pdp.Sum(over=["child"])])
-    leak = pdp.leakage(model, pdp.Sum(), scale=1.0)
+    with pytest.warns(pdp.PrivacyLeakWarning):
+        leak = pdp.leakage(model, pdp.Sum(), scale=1.0)
     ledger = pdp.Ledger(model, epsilon=2.0)
     for subject in (cal, joint, cal.release(frame), leak, ledger):
         words = pdp.explain(subject)

@@ -16,6 +16,7 @@ from pdp_calibrate_integrations import (
     handover,
     pipelinedp as for_pipelinedp,
     pydp as for_pydp,
+    wrapping,
 )
 from tests.drawn_noise import assert_discrete_laplace, assert_laplace, assert_rounded_laplace
 
@@ -145,6 +146,29 @@ def test_diffprivlib_refuses_what_its_budget_does_not_cover():
     for unknown in (tools.nanmean, sum, diffprivlib.mechanisms.Laplace):
         with pytest.raises(pdp.UnsupportedQueryError, match="of diffprivlib"):
             for_diffprivlib.with_budget(unknown, **given)
+
+
+def test_a_seed_is_refused_before_anything_is_charged():
+    ledger = pdp.Ledger(TWINS, epsilon=3.0)
+    given = {"model": TWINS, "epsilon": 1.0, "ledger": ledger}
+    count = for_diffprivlib.with_budget(diffprivlib.tools.count_nonzero, **given)
+    mean = for_diffprivlib.with_budget(diffprivlib.tools.mean, **given)
+    bayes = for_diffprivlib.with_budget(diffprivlib.models.GaussianNB, **given)
+    own = wrapping.wrap(lambda data, epsilon, seed=None: (data, epsilon, seed), **given)
+    for call in (
+        lambda: count([1, 0], random_state=0),
+        lambda: count([1, 0], random_state=np.random.RandomState(0)),
+        lambda: mean([1, 0], 1.0, (0, 1), None, None, False, 7),  # by place
+        lambda: bayes(bounds=(0, 1), random_state=1),
+        lambda: own(3, seed=4),
+    ):
+        with pytest.raises(pdp.PdpError, match="makes the noise known"):
+            call()
+    assert ledger.history == ()
+    with pytest.raises(TypeError, match="random_state"):
+        for_diffprivlib.laplace(pdp.calibrate(TWINS, pdp.Sum()), random_state=0)
+    assert count([1, 0], random_state=None) is not None
+    assert len(ledger.history) == 1
 
 
 def test_diffprivlib_models_are_fitted_once_on_half():

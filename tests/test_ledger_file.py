@@ -121,7 +121,8 @@ def private_table(cells):
 
 def test_a_private_model_of_another_structure_is_refused(path):
     secret = private_table(np.full((2, 3), [0.21234, 0.2, 0.08766]))
-    pdp.Ledger(secret, epsilon=2.0, path=path).charge(0.1)
+    with pytest.warns(pdp.PrivacyLeakWarning):
+        pdp.Ledger(secret, epsilon=2.0, path=path).charge(0.1)
     stored = json.loads(path.read_text())
     assert stored["structure"] == {
         "family": "JointTable", "domain_sizes": [[2, 1], [3, 1]], "real": [[False, 2]],

@@ -110,9 +110,9 @@ def everything_said(model, frame, query, tmp_path, **columns):
         ledger = pdp.Ledger(model, epsilon=1.0, path=tmp_path / "ledger.json")
         cal.release(frame, ledger=ledger, **columns)
         curve = pdp.sensitivity_curve(lambda _: model, query, values=[1], rows=rows)
+        leak = pdp.leakage(model, query, scale=cal.scale, rows=rows)
     assert any(issubclass(one.category, pdp.PrivacyLeakWarning) for one in caught)
     texts += [str(one.message) for one in caught]
-    leak = pdp.leakage(model, query, scale=cal.scale, rows=rows)
     for one in (cal, cal.leakage, cal.leakage.witness, leak, joint, joint.leakage, release, ledger,
                 curve, cal.contributions):  # fmt: skip
         texts += [repr(one), str(one)]
@@ -204,7 +204,8 @@ def test_what_a_private_table_makes_one_believe_is_not_printed():
     assert sum(beliefs.prior.values()) == pytest.approx(1.0)
     private_law = {repr(p) for p in beliefs.prior.values()}
     assert not any(p in repr(beliefs) for p in private_law)
-    leak = pdp.leakage(model, pdp.Sum())
+    with pytest.warns(pdp.PrivacyLeakWarning):
+        leak = pdp.leakage(model, pdp.Sum())
     assert leak.to_dict()["witness"] is None
     assert "withheld" in repr(leak)
     assert leak.witness.target in model.names  # for those who hold the model it is there

@@ -276,5 +276,6 @@ def test_learning_the_model_stands_in_numbers_words_and_ledger(tmp_path):
     cal = pdp.calibrate(model, pdp.Sum(), epsilon=1.0)
     page = pdp.report(cal, tmp_path / "report.html", ledger=ledger).read_text()
     assert "ε of learning the model" in page
-    assert "nobody learns more than 1.25" in " ".join(page.split())
+    assert 'data-path="total_epsilon">1.25</span> about anyone' in page
+    assert "the total of 1.25 includes it" in " ".join(page.split())
     assert "<td>learning the model</td>" in page

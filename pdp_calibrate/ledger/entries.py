@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from pdp_calibrate.answers import Sizes
+from pdp_calibrate.calibration.proof import total_of
 from pdp_calibrate.calibration.releasing import Layout
 from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError
 from pdp_calibrate.ledger.layouts import layout_from, sizes_from, stored_layout
@@ -137,8 +138,7 @@ def estimation_entries(
     before: Sequence[Mapping[str, Any]], epsilon: float, draw: str, budget: float
 ) -> list[dict[str, Any]]:
     """Return the entry of learning a model with this ε, after others that did so; or refuse it."""
-    spent = last_spent(before, draw)
-    spent = math.nextafter(spent + epsilon, math.inf) if spent else epsilon
+    spent = total_of(epsilon, last_spent(before, draw))
     if not spent <= budget:
         raise BudgetExceededError(
             f"learning the model would bring what is spent to {spent:.6g}, above the budget"
