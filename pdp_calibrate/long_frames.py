@@ -24,14 +24,23 @@ from pdp_calibrate.answers import (
 )
 from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
+from pdp_calibrate.estimators.gaussianity import refuse_discrete_columns
 from pdp_calibrate.estimators.statistics import (
+    check_series,
     clamped_sums,
     clamped_sums_by_rank,
     contingency,
     contingency_by_rank,
     group_sizes,
 )
-from pdp_calibrate.models import Blocks, Model, ModelSet
+from pdp_calibrate.models import (
+    Blocks,
+    GaussianSeries,
+    MarkovChain,
+    MixingChain,
+    Model,
+    ModelSet,
+)
 from pdp_calibrate.models.base import Domain
 
 
@@ -43,6 +52,7 @@ def long_answer(
     value: Hashable,
     by: Hashable | None,
     order_by: Hashable | None,
+    time_format: str | None = None,
 ) -> FrameAnswer:
     """Answer about all rows of a long frame.
 
@@ -57,7 +67,10 @@ def long_answer(
     by
         The column that tells groups apart; None if all rows are one group.
     order_by
-        The column that orders a group, needed where the query treats its members differently.
+        The column that orders a group, needed where the query treats its members differently. Of a
+        model of series or chains it must have no gaps and no two equal times in a group.
+    time_format
+        How text in that column is written; ISO 8601 by default.
     """
     if contributions.table is not None:
         raise UnsupportedQueryError("Custom answers about one instance, not about a long frame.")
@@ -69,6 +82,11 @@ def long_answer(
             f"the frame has groups of size {unknown[0]}, and the model has none of that size;"
             f" it has {', '.join(map(str, sorted(starts)))}."
         )
+    if any(model.gaussian_tuples):
+        refuse_discrete_columns(frame, [value])
+    order: dict[str, Any] = {"by": by, "order_by": order_by, "time_format": time_format}
+    if order_by is not None and _runs_along_time(model):
+        check_series(frame, value, **order)
     if _treats_alike(contributions, model):
         answer, grid = _alike(contributions, model, frame, value)
     elif order_by is None:
@@ -77,9 +95,7 @@ def long_answer(
             " order_by=."
         )
     else:
-        answer, grid = _by_rank(
-            contributions, model, frame, value, by=by, order_by=order_by, starts=starts
-        )
+        answer, grid = _by_rank(contributions, model, frame, value, order=order, starts=starts)
     return FrameAnswer(
         answer=answer,
         instances=sum(sizes.values()),
@@ -129,6 +145,13 @@ def _first_positions(model: Model) -> dict[int, int]:
     return starts
 
 
+def _runs_along_time(model: Model) -> bool:
+    """Whether the model says how a value depends on the one before."""
+    return isinstance(model, GaussianSeries | MarkovChain | MixingChain) or any(
+        map(_runs_along_time, model.inner_models)
+    )
+
+
 def _treats_alike(contributions: Contributions, model: Model) -> bool:
     """Whether every tuple has the same domain and adds the same for the same value."""
     first = contributions.values[0]
@@ -160,14 +183,13 @@ def _by_rank(
     frame: Any,
     value: Hashable,
     *,
-    by: Hashable | None,
-    order_by: Hashable,
+    order: dict[str, Any],
     starts: dict[int, int],
 ) -> tuple[Answer, Fraction]:
     """Add up all rows; what one adds depends on its group's size and its place there."""
     domain = _shared_domain(model)
     if not model.continuous_tuples[0]:
-        counts = contingency_by_rank(frame, value, by=by, order_by=order_by)
+        counts = contingency_by_rank(frame, value, **order)
         return added(
             [
                 times(n, fractions_of(contributions.values[starts[size] + rank][cell]))
@@ -176,7 +198,7 @@ def _by_rank(
             ]
         ), Fraction(0)
     sums = clamped_sums_by_rank(
-        frame, value, bounds_of(domain), by=by, order_by=order_by, clamp=contributions.clamped
+        frame, value, bounds_of(domain), **order, clamp=contributions.clamped
     )
     amounts = [
         weighted(found.total, starts[size] + rank, contributions)

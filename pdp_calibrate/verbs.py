@@ -16,7 +16,9 @@ from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.calibration import Calibration, Release, calibrate
 from pdp_calibrate.calibration.parts import release_parts
 from pdp_calibrate.errors import LedgerError, ModelError, PdpError, QueryError
+from pdp_calibrate.estimators.gaussianity import GROUPS, SERIES, check_assumed
 from pdp_calibrate.estimators.statistics import (
+    check_series,
     contingency,
     group_sizes,
     groups_cross,
@@ -59,13 +61,19 @@ class Request:
     bounds: tuple[float, float] | None = None
     """Assumed: the public range of the values; they are clamped to it."""
     correlation: float | tuple[float, float] | None = None
-    """Assumed: one common correlation in a group, or of neighbours in time."""
+    """Assumed: one common correlation in a group, or of neighbours in time, of jointly Gaussian
+    values."""
+    assume: str | None = None
+    """``gaussian`` with a correlation of whole numbers, whose type does not tell codes from
+    measurements."""
     domain: Sequence[Hashable] | None = None
     """Assumed: the values that are possible; those that occur by default, which then are public."""
     groups: Hashable | None = None
     """Long: the column that tells groups apart."""
     order_by: Hashable | None = None
     """Long: the column that orders a group."""
+    time_format: str | None = None
+    """Long: how that column is written where it is text; ISO 8601 by default."""
     max_group_size: int | None = None
     """Long: refuse larger groups."""
     per: Hashable | None = None
@@ -78,6 +86,12 @@ class Request:
     """Seconds for the search."""
     ledger: Ledger | None = None
     """Where the release is written down; its model and adversaries are the default."""
+
+    def __post_init__(self) -> None:
+        if self.assume not in (None, "gaussian"):
+            raise QueryError(f"assume can only be 'gaussian', got {self.assume!r}.")
+        if self.assume is not None and self.correlation is None:
+            raise QueryError("assume= says which law a correlation= is about: give both.")
 
     @property
     def is_long(self) -> bool:
@@ -173,7 +187,12 @@ def columns_of(request: Request) -> dict[str, Any]:
     """Return how to read a long frame, as `Calibration.release` takes it; else {}."""
     if not request.is_long:
         return {}
-    return {"value": request.columns, "by": request.groups, "order_by": request.order_by}
+    return {
+        "value": request.columns,
+        "by": request.groups,
+        "order_by": request.order_by,
+        "time_format": request.time_format,
+    }
 
 
 def calibration_for(frame: Any, request: Request) -> Calibration:
@@ -231,7 +250,29 @@ def _assumed(frame: Any, request: Request, sizes: Counter[int]) -> Model:
     if not isinstance(request.columns, str):
         raise QueryError("a long frame has one column of values: name it.")
     kinds = [_assumed_group(frame, request, size) for size in sorted(sizes)]
+    if request.correlation is not None:
+        _check_correlated(frame, request)
     return Blocks(models=kinds, counts=[sizes[size] for size in sorted(sizes)])
+
+
+def _check_correlated(frame: Any, request: Request) -> None:
+    """Refuse a correlation for values of discrete type, and times that no series has."""
+    along_time = request.order_by is not None
+    check_assumed(
+        frame,
+        request.columns,
+        domain=request.domain,
+        assume=request.assume,
+        instead=SERIES if along_time else GROUPS,
+    )
+    if along_time:
+        check_series(
+            frame,
+            request.columns,
+            by=request.groups,
+            order_by=request.order_by,
+            time_format=request.time_format,
+        )
 
 
 def _assumed_group(frame: Any, request: Request, size: int) -> Model:

@@ -16,7 +16,13 @@ from pdp_calibrate.cli.options import (
     SearchOptions,
     prepare,
 )
-from pdp_calibrate.cli.output import described_leakage, in_words, print_facts, print_json
+from pdp_calibrate.cli.output import (
+    described_leakage,
+    in_words,
+    law_of,
+    print_facts,
+    print_json,
+)
 
 
 @command(
@@ -57,6 +63,13 @@ def leakage(
                 "scale": found.scale,
                 "leakage": described_leakage(found, about.model),
             }
+            | dict(law_of(about.model))
         )
     else:
-        print_facts([("scale", f"{scale:.6g}"), ("leakage", in_words(found, about.model))])
+        print_facts(
+            [
+                ("scale", f"{scale:.6g}"),
+                ("leakage", in_words(found, about.model)),
+                *law_of(about.model),
+            ]
+        )

@@ -21,6 +21,7 @@ from pdp_calibrate.cli.options import (
     prepare,
 )
 from pdp_calibrate.cli.output import (
+    law_of,
     number,
     print_facts,
     print_json,
@@ -109,7 +110,12 @@ def release(
         )
     else:
         found = _stored(calibration).release(
-            rows.source.read(), value=value, by=model.groups, order_by=model.order_by, ledger=book
+            rows.source.read(),
+            value=value,
+            by=model.groups,
+            order_by=model.order_by,
+            time_format=model.time_format,
+            ledger=book,
         )
     if json:
         print_json(found.to_dict())
@@ -153,4 +159,5 @@ def _facts(found: pdp.Release | pdp.JointRelease, texts: list[str]) -> list[tupl
             for name, (value, wide) in zip(names, answers, strict=True)
         ),
         ("epsilon", f"{found.calibration.epsilon:.4g}"),
+        *law_of(found.calibration.model),
     ]

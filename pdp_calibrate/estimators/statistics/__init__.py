@@ -26,6 +26,7 @@ from pdp_calibrate.estimators.statistics.frames import (
     rows_of as rows_of,
 )
 from pdp_calibrate.estimators.statistics.order import (
+    check_series as check_series,
     clamped_sums_by_rank as clamped_sums_by_rank,
     contingency_by_rank as contingency_by_rank,
 )
