@@ -132,7 +132,7 @@ class GaussianSeriesEstimator(FrameEstimator):
         series = ordered_series(frame, self.value, by=self.by, **times)
         if epsilon is None or longest is None:
             phi, variance = neighbour_correlation(series, self.value)
-            warn_of_series(frame, self.value, correlation=phi, stacklevel=2)
+            warn_of_series(frame, self.value, correlation=phi, stacklevel=1)
         else:
             phi, variance = private_neighbours(
                 numbers_of(frame, [self.value])[1][:, 0],

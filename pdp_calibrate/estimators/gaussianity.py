@@ -19,7 +19,6 @@ from pdp_calibrate.estimators.moments import moments_of
 from pdp_calibrate.estimators.statistics.frames import (
     asks_the_engine,
     chosen,
-    column_name,
     how_many,
     one_row,
 )
@@ -88,7 +87,7 @@ def check_assumed(
         raise ModelError(
             f"a correlation is about jointly Gaussian values, and column {column} holds {kind}: if"
             " they are measurements such as incomes or heights, say assume='gaussian' (--assume"
-            f' gaussian, or assume = "gaussian" in a plan). If they are codes, {instead}.'
+            f" gaussian on the command line). If they are codes, {instead}."
         )
 
 
@@ -104,26 +103,23 @@ def warn_of_groups(
     """Warn where values of a long frame are plainly not Gaussian, given how alike groups are."""
     rows = sum(size * number for size, number in sizes.items())
     others = sum(size**2 * number for size, number in sizes.items()) / rows - 1
-    alike = abs(correlation)
-    repeats = 1 + others * alike**3, 1 + others * alike**4
-    _warn(frame, value, repeats=repeats, instead="kind='binary'", stacklevel=stacklevel + 1)
+    repeats = 1 + others * abs(correlation) ** 3, 1 + others * correlation**4
+    _warn(_doubt(frame, value, repeats), instead="kind='binary'", stacklevel=stacklevel)
 
 
 def warn_of_series(frame: Any, value: str, *, correlation: float, stacklevel: int) -> None:
     """Warn where values along time are plainly not Gaussian, given how alike neighbours are."""
     cubed, fourth = abs(correlation) ** 3, correlation**4
     repeats = (1 + cubed) / (1 - cubed), (1 + fourth) / (1 - fourth)
-    _warn(frame, value, repeats=repeats, instead="MarkovChainEstimator", stacklevel=stacklevel + 1)
+    _warn(_doubt(frame, value, repeats), instead="MarkovChainEstimator", stacklevel=stacklevel)
 
 
 @asks_the_engine
-def _warn(
-    frame: Any, value: str, *, repeats: tuple[float, float], instead: str, stacklevel: int
-) -> None:
-    """Warn of two values only, or of skewness and kurtosis beyond doubt.
+def _doubt(frame: Any, value: str, repeats: tuple[float, float]) -> str | None:
+    """Say why the values are plainly not Gaussian: two of them only, or their shape; else None.
 
-    For a Gaussian sequence with correlations ρ_ij the variances of both grow by Σ ρ_ij³/N and
-    Σ ρ_ij⁴/N (Lomnicki, Metrika 4, 1961): `repeats`, for rows that tell the same more than once.
+    For a Gaussian sequence with correlations ρ_ij the variances of skewness and kurtosis grow by
+    the factors Σ ρ_ij³/N and Σ ρ_ij⁴/N (Lomnicki, Metrika 4, 1961), which are the `repeats`.
     """
     table, (name,), _ = chosen(frame, [value])
     cell = nw.col(name)
@@ -131,26 +127,21 @@ def _warn(
     at_ends = how_many((cell == ends["low"]) | (cell == ends["high"])).alias("at_ends")
     found = one_row(table.select(nw.len().alias("rows"), at_ends))
     if found["rows"] > 3 and found["at_ends"] == found["rows"]:
-        _say(
-            f"column {value} holds two values only, so it is not Gaussian. Use {instead}",
-            stacklevel,
-        )
-        return
+        return f"column {value} holds two values only, so it is not Gaussian"
     if found["rows"] / max(repeats) < _FEWEST_ROWS:
-        return
+        return None
     tested = normality(moments_of(table.to_native()), repeats=repeats)
-    if tested is not None and tested.is_plainly_wrong:
-        _say(
-            f"the values of column {column_name(value)} are plainly not Gaussian. For yes/no"
-            f" values use {instead}; else transform them, or allow any dependence (pdp.Unknown)",
-            stacklevel,
+    if tested is None or not tested.is_plainly_wrong:
+        return None
+    return f"the values of column {value} are plainly not Gaussian"
+
+
+def _warn(doubt: str | None, *, instead: str, stacklevel: int) -> None:
+    if doubt is not None:
+        warnings.warn(
+            f"{doubt}. The leakage reported is that of Gaussian values with this correlation; for"
+            " the true law the privacy guarantee is not proven. For two values, or codes, use"
+            f" {instead}; else transform the values, or allow any dependence (pdp.Unknown).",
+            ModelFitWarning,
+            stacklevel=stacklevel + 2,
         )
-
-
-def _say(words: str, stacklevel: int) -> None:
-    warnings.warn(
-        f"{words}. The leakage reported is that of Gaussian values with this correlation; for the"
-        " true law the privacy guarantee is not proven.",
-        ModelFitWarning,
-        stacklevel=stacklevel + 2,
-    )

@@ -215,7 +215,7 @@ class GroupEstimator(FrameEstimator):
                 self.value,
                 correlation=found.correlation,
                 sizes=found.sizes,
-                stacklevel=3,
+                stacklevel=2,
             )
             if self.confidence is not None:
                 interval = found.interval(self.confidence)

@@ -104,9 +104,9 @@ def promise(calibration: Calibration | JointCalibration) -> str:
     law = calibration.model.assuming
     then = "Then" if law is None else f"Then, assuming {law},"
     return (
-        f"{how} {then} nobody can shift their odds between two values of anyone's entry by more than"
-        f" a factor e^{calibration.epsilon:.4g} (ε = {calibration.epsilon:.4g}), whatever comes"
-        f" out. This holds against {anyone(calibration.adversaries)}; the worst of them gets"
+        f"{how} {then} nobody can shift their odds between two values of anyone's entry by more"
+        f" than a factor e^{calibration.epsilon:.4g} (ε = {calibration.epsilon:.4g}), whatever"
+        f" comes out. This holds against {anyone(calibration.adversaries)}; the worst of them gets"
         f" {certainty} {calibration.leakage.value:.4g}."
     )
 

@@ -9,9 +9,9 @@ import narwhals as nw
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.estimators.statistics.frames import how_many, one_row
 
-_MONTH = r"[0-9]{4}-(0[1-9]|1[0-2])"
-_DAY = _MONTH + r"-(0[1-9]|[12][0-9]|3[01])"
-_MINUTE = r"([01][0-9]|2[0-3]):[0-5][0-9]"
+_MONTH = r"[0-9]{4}-(?:0[1-9]|1[0-2])"
+_DAY = _MONTH + r"-(?:0[1-9]|[12][0-9]|3[01])"
+_MINUTE = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 _OFFSET = r"[+-]" + _MINUTE
 
 
@@ -100,7 +100,7 @@ def _holds_periods(table: nw.LazyFrame[Any], column: str) -> bool:
 def _parsed(
     table: nw.LazyFrame[Any], column: str, *, called: object, time_format: str
 ) -> tuple[nw.LazyFrame[Any], nw.dtypes.DType]:
-    """Read text by a format; the engine's words on what does not fit may hold cells, so not them."""
+    """Read text by a format; what the engine says of text that does not fit may hold cells."""
     found = None
     try:
         read = table.with_columns(nw.col(column).str.to_datetime(format=time_format))
