@@ -178,6 +178,8 @@ def check_series(
 def _as_number(kind: nw.dtypes.DType) -> nw.Expr:
     """Return times as numbers; engines agree on calendar fields, on little else."""
     time = nw.col(ORDER)
+    if kind.is_integer() and kind not in (nw.UInt64, nw.Int128, nw.UInt128):
+        return time.cast(nw.Int64)  # microseconds of our era are no floats
     if kind.is_numeric():
         return time.cast(nw.Float64)
     if kind == nw.Duration:
