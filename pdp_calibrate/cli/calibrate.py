@@ -31,7 +31,7 @@ from pdp_calibrate.cli.output import (
 
 @command(
     'pdp-calibrate calibrate people.csv -q "mean(income)" -e 1 --groups household \\',
-    "    --bounds income=0:100000 --correlation 0:0.4 -o calibration.json",
+    "    --bounds income=0:100000 --correlation 0:0.4 --assume gaussian -o calibration.json",
     'pdp-calibrate calibrate survey.csv -q "count(mother,child=1)" --kind table',
     'pdp-calibrate calibrate model.json -q "sum(mother)" -q "sum(child)" -e 0.5',
 )

@@ -22,7 +22,7 @@ _HOW_TO_WRITE = (
 @command(
     "pdp-calibrate fit survey.csv --kind table --columns mother,child --public -o model.json",
     "pdp-calibrate fit people.csv --kind groups --groups household --value income \\",
-    "    --bounds 0:100000 --correlation 0:0.4 -o model.json",
+    "    --bounds 0:100000 --correlation 0:0.4 --assume gaussian -o model.json",
 )
 def fit(
     *,

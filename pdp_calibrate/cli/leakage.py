@@ -28,7 +28,7 @@ from pdp_calibrate.cli.output import (
 @command(
     'pdp-calibrate leakage model.json -q "sum()" --scale 1',
     'pdp-calibrate leakage people.csv -q "sum(income)" --scale 100000 --groups household \\',
-    "    --bounds income=0:100000 --correlation 0:0.4",
+    "    --bounds income=0:100000 --correlation 0:0.4 --assume gaussian",
 )
 def leakage(
     *,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     "[model]",
     "bounds = {income = [0, 100000]}",
     "correlation = [0, 0.4]",
+    'assume = "gaussian"',
     "[budget]",
     "epsilon = 2.0",
     'ledger = "budget.json"',

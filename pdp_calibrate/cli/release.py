@@ -33,7 +33,7 @@ from pdp_calibrate.cli.output import (
 
 @command(
     'pdp-calibrate release people.csv -q "mean(income)" -e 1 --groups household \\',
-    "    --bounds income=0:100000 --correlation 0:0.4 -o release.json",
+    "    --bounds income=0:100000 --correlation 0:0.4 --assume gaussian -o release.json",
     'pdp-calibrate release people.csv -q "mean(income)" -e 0.5 --groups household \\',
     "    --ledger budget.json",
     'pdp-calibrate release people.csv -q "sum(income)" --rest --groups household \\',
