@@ -79,7 +79,7 @@ class Contributions:
         if any(part.table is not None for part in parts):
             tables = [part.in_every_cell() for part in parts]
             errors = [
-                (part.rounding + part._addition_error) / unit
+                (part.rounding + part.addition_error) / unit
                 for part, unit in zip(parts, units, strict=True)
             ]
             error = _up(sum(errors) + _division_error(tables, units))
@@ -92,7 +92,11 @@ class Contributions:
         stacked = tuple(_stacked(column, units) for column in values)
         roundings = tuple(
             _up(
-                sum(p.roundings[j] / unit for p, unit in zip(parts, units, strict=True) if p.roundings)
+                sum(
+                    part.roundings[j] / unit
+                    for part, unit in zip(parts, units, strict=True)
+                    if part.roundings
+                )
                 + _division_error(column, units)
             )
             for j, column in enumerate(values)
@@ -117,7 +121,7 @@ class Contributions:
         return total
 
     @property
-    def _addition_error(self) -> float:
+    def addition_error(self) -> float:
         """What rounding the sums of `in_every_cell` may do to the difference of two cells."""
         if self.table is not None or self.is_integer:
             return 0.0
@@ -203,9 +207,7 @@ class Contributions:
             return read_only(np.array([ranges[id(array)] for array in self.values]))
         table = self.table
         return read_only(
-            np.array(
-                [_widest(np.moveaxis(table, axis, -2)) for axis in range(len(self.sizes))]
-            )
+            np.array([_widest(np.moveaxis(table, axis, -2)) for axis in range(len(self.sizes))])
         )
 
     def total_range(self) -> float:
@@ -234,7 +236,7 @@ def _division_error(columns: Sequence[FloatArray], units: Sequence[float]) -> fl
     return sum(
         2 * _UNIT_ROUNDOFF * float(np.abs(column).max(axis=tuple(range(column.ndim - 1))).sum()) / u
         for column, u in zip(columns, units, strict=True)
-        if math.frexp(u)[0] != 0.5  # noqa: PLR2004
+        if math.frexp(u)[0] != 0.5
     )
 
 

@@ -167,7 +167,9 @@ def draw_blocks(rng: Rng) -> Drawn:
         counts[0] = 2
     model = pdp.Blocks(models=[block.model for block in blocks], counts=counts)
     starts = np.cumsum([0, *(len(block.domains) for block in blocks)]).tolist()
-    parts = [(k, blocks[k]) for k in range(len(blocks))] + ([(0, blocks[0])] if counts[0] > 1 else [])
+    parts = [(k, blocks[k]) for k in range(len(blocks))] + (
+        [(0, blocks[0])] if counts[0] > 1 else []
+    )
     domains = [domain for _, block in parts for domain in block.domains]
     origin = [starts[k] + j for k, block in parts for j in range(len(block.domains))]
     joint: dict[Cell, Fraction] = {(): Fraction(1)}
@@ -404,9 +406,7 @@ def draw_gaussian_group(rng: Rng) -> Drawn:
 def draw_series(rng: Rng) -> Drawn:
     length = int(rng.integers(1, 4, endpoint=True))
     correlation = float(rng.choice([-0.9999, -1e-9, 0.0, 1e-12, 0.5, 0.9999]))
-    model = pdp.GaussianSeries(
-        length=length, correlation=correlation, bounds=bounds_of(rng, 1)[0]
-    )
+    model = pdp.GaussianSeries(length=length, correlation=correlation, bounds=bounds_of(rng, 1)[0])
     return Drawn("GaussianSeries", model, origin=list(range(length)))
 
 

@@ -152,7 +152,9 @@ def private_mechanisms(
                     if total > -math.inf:
                         rows.append((masses - total, fars))
                 for (p, p_far), (q, q_far) in itertools.permutations(rows, 2):
-                    best = max(best, dp_epsilon + _most_told(p - p_far, q - q_far, apart, dp_epsilon))
+                    best = max(
+                        best, dp_epsilon + _most_told(p - p_far, q - q_far, apart, dp_epsilon)
+                    )
     return best
 
 
@@ -175,8 +177,9 @@ def adversaries(size: int, admits: Admits) -> list[tuple[int, tuple[int, ...], t
         others = [j for j in range(size) if j != target]
         for number in range(size):
             for known in itertools.combinations(others, number):
-                if admits(target, frozenset(known)):
-                    found.append((target, known, tuple(j for j in others if j not in known)))
+                if not admits(target, frozenset(known)):
+                    continue
+                found.append((target, known, tuple(j for j in others if j not in known)))
     return found
 
 

@@ -84,6 +84,11 @@ def in_words(leakage: pdp.Leakage, model: Model) -> str:
     return f"{amount}, to someone who attacks {target} and {knowledge(witness.known, model)}"
 
 
+def law_of(model: Model) -> list[tuple[str, str]]:
+    """Return the line that says which law of the values is assumed; none where the model is it."""
+    return [] if model.assuming is None else [("assuming", model.assuming)]
+
+
 def number(value: Any) -> str:
     """Write a number, or the counts of a histogram."""
     if isinstance(value, int):

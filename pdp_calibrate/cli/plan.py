@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import AsJson
 from pdp_calibrate.cli.output import (
+    law_of,
     number,
     print_json,
     print_table,
@@ -17,6 +18,9 @@ from pdp_calibrate.cli.output import (
     write_json,
     write_report,
 )
+
+if TYPE_CHECKING:
+    from pdp_calibrate.models import Model
 
 
 @command(
@@ -26,6 +30,7 @@ from pdp_calibrate.cli.output import (
     "[model]",
     "bounds = {income = [0, 100000]}",
     "correlation = [0, 0.4]",
+    'assume = "gaussian"',
     "[budget]",
     "epsilon = 2.0",
     'ledger = "budget.json"',
@@ -70,6 +75,7 @@ def plan(
                     for query, one in zip(planned.queries, found, strict=True)
                 ),
             )
+            _say_law(found[0].model)
         return
     outcome = run_plan(planned)
     if json:
@@ -86,6 +92,7 @@ def plan(
                 for one in outcome.releases
             ),
         )
+        _say_law(outcome.ledger.model)
         say(f"Budget: {outcome.ledger.spent:.4g} of {outcome.ledger.epsilon:.4g} spent.")
         if not outcome.remembered:
             say(
@@ -97,3 +104,8 @@ def plan(
     if planned.report is not None:
         only = outcome.releases[0].release if len(outcome.releases) == 1 else None
         write_report(only or outcome.ledger, planned.report, ledger=outcome.ledger, quiet=json)
+
+
+def _say_law(model: Model) -> None:
+    for name, law in law_of(model):
+        say(f"{name.capitalize()} {law}.")

@@ -22,6 +22,7 @@ from pdp_calibrate.cli.options import (
     prepare,
 )
 from pdp_calibrate.cli.output import (
+    law_of,
     number,
     print_facts,
     print_json,
@@ -33,7 +34,7 @@ from pdp_calibrate.cli.output import (
 
 @command(
     'pdp-calibrate release people.csv -q "mean(income)" -e 1 --groups household \\',
-    "    --bounds income=0:100000 --correlation 0:0.4 -o release.json",
+    "    --bounds income=0:100000 --correlation 0:0.4 --assume gaussian -o release.json",
     'pdp-calibrate release people.csv -q "mean(income)" -e 0.5 --groups household \\',
     "    --ledger budget.json",
     'pdp-calibrate release people.csv -q "sum(income)" --rest --groups household \\',
@@ -117,7 +118,12 @@ def release(
         )
     else:
         found = _stored(calibration).release(
-            rows.source.read(), value=value, by=model.groups, order_by=model.order_by, ledger=book
+            rows.source.read(),
+            value=value,
+            by=model.groups,
+            order_by=model.order_by,
+            time_format=model.time_format,
+            ledger=book,
         )
     if json:
         print_json(found.to_dict())
@@ -161,4 +167,5 @@ def _facts(found: pdp.Release | pdp.JointRelease, texts: list[str]) -> list[tupl
             for name, (value, wide) in zip(names, answers, strict=True)
         ),
         ("epsilon", f"{found.calibration.epsilon:.4g}"),
+        *law_of(found.calibration.model),
     ]

@@ -188,7 +188,9 @@ def _rounding(
         return 0.0
     numbers = [Fraction(cast("float", value)) for value in domain]
     factor = Fraction(weight) / divisor
-    errors = [Fraction(one) - factor * value for one, value in zip(added.tolist(), numbers)]
+    errors = [
+        Fraction(one) - factor * value for one, value in zip(added.tolist(), numbers, strict=True)
+    ]
     bound = max(errors) - min(errors)
     if real:
         bound += abs(Fraction(weight / divisor) - factor) * (max(numbers) - min(numbers))

@@ -8,7 +8,7 @@ black boxes, a budget, or what a small ledger has spent. The answers are compare
 `tests/exact_oracle.py`. Workers are processes of their own, so that a crash is put down with its
 seed; `results/degenerate.txt` has the figures. A verdict is
 
-- right, or loose (above the truth by more than 1e-7 of it; no fault where only a bound is promised),
+- right, or loose (above the truth by more than 1e-7 of it; no fault where a bound is promised),
 - refused (a PdpError: rule, value, hint),
 - UNSOUND (below the truth), RAW (any other exception), CRASHED, or HANGING (over two minutes).
 """
@@ -145,7 +145,9 @@ class Truth:
     tolerance: float = 0.0
 
 
-def truth_of(drawn: Drawn, asked: Sequence[Asked], scales: Sequence[float], admits: Admits) -> Truth:
+def truth_of(
+    drawn: Drawn, asked: Sequence[Asked], scales: Sequence[float], admits: Admits
+) -> Truth:
     """The joint leakage of the answers, by brute force of the kind that the family needs."""
     if drawn.family in GAUSSIAN:
         return _gaussian_truth(drawn, asked, scales, admits)
@@ -188,9 +190,7 @@ def _gaussian_truth(
         covariances = [model.covariance]
     elif drawn.family == "GaussianGroup":
         low, high = model.correlation
-        covariances = [
-            np.full((size, size), rho) + (1 - rho) * np.eye(size) for rho in {low, high}
-        ]
+        covariances = [np.full((size, size), rho) + (1 - rho) * np.eye(size) for rho in {low, high}]
     else:
         steps = np.arange(size)
         covariances = [model.correlation ** np.abs(steps[:, np.newaxis] - steps)]
@@ -250,10 +250,7 @@ def _ball_truth(
     assert one.parts is not None
     if len(asked) > 1 or len(one.parts[0][0]) > 1:
         return Truth(0.0, complete=False)
-    parts = [
-        [float(value[0] - min(part)[0]) for value in part]
-        for part in one.parts
-    ]
+    parts = [[float(value[0] - min(part)[0]) for value in part] for part in one.parts]
     if drawn.family == "ConditionalBall":
         masses, radius = model.center.probabilities, lambda _mass, _values: model.radius
     else:
@@ -345,7 +342,10 @@ def _rounded(drawn: Drawn, asked: Asked) -> bool:
         return False
     numbers = [float(abs(a)) for part in asked.parts for value in part for a in value]
     return max(numbers) > 1e6 * max(
-        (max(map(float, (v[0] for v in p))) - min(map(float, (v[0] for v in p))) for p in asked.parts),
+        (
+            max(map(float, (v[0] for v in part))) - min(map(float, (v[0] for v in part)))
+            for part in asked.parts
+        ),
         default=1.0,
     ) or drawn.family == "Gaussian" or len(asked.parts[0][0]) > 1  # fmt: skip
 
@@ -546,7 +546,10 @@ def main() -> None:
         + f"; seeds 0 … {number - 1}; {time.perf_counter() - begun:.0f} s"
         + ("; bounds checked" if os.environ.get("NUMBA_BOUNDSCHECK") else ""),
         "",
-        *(f"{family:16s} {count:7d} {verdict}" for (family, verdict), count in sorted(verdicts.items())),
+        *(
+            f"{family:16s} {count:7d} {verdict}"
+            for (family, verdict), count in sorted(verdicts.items())
+        ),
         "",
         *(f"{family:16s} furthest above the truth {far:.1e}" for family, far in furthest.items()),
         "",
