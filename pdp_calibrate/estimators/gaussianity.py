@@ -50,8 +50,8 @@ def refuse_discrete(column: Hashable, kind: nw.dtypes.DType, *, instead: str) ->
     if not kind.is_numeric():
         raise ModelError(
             f"column {column} must hold numbers that can be jointly Gaussian, got"
-            f" {kind_name(kind)}: on discrete values noise for the same correlation can leak more than promised. Instead,"
-            f" {instead}."
+            f" {kind_name(kind)}: on discrete values noise for the same correlation can leak more"
+            f" than promised. Instead, {instead}."
         )
 
 
@@ -87,8 +87,9 @@ def check_assumed(
     if not kind.is_float() and assume != "gaussian":
         raise ModelError(
             f"a correlation is about jointly Gaussian values, and column {column} holds"
-            f" {kind_name(kind)}: if they are measurements such as incomes or heights, say assume='gaussian' (--assume"
-            f" gaussian on the command line). If they are codes, {instead}."
+            f" {kind_name(kind)}: if they are measurements such as incomes or heights, say"
+            " assume='gaussian' (--assume gaussian on the command line). If they are codes,"
+            f" {instead}."
         )
 
 

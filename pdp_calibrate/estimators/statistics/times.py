@@ -78,7 +78,8 @@ def with_times(
         return _read_as_iso(table, column, called=called), nw.Int64()
     if time_format is not None:
         raise ModelError(
-            f"time_format says how text is read, and column {called} holds {kind_name(kind)}: leave it out."
+            f"time_format says how text is read, and column {called} holds {kind_name(kind)}: leave"
+            " it out."
         )
     if _holds_periods(table, column):
         return table.with_columns(nw.col(column).cast(nw.Int64)), nw.Int64()
