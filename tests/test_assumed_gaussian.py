@@ -62,14 +62,15 @@ def test_discrete_types_are_refused_with_the_way_out(kind):
     for assume in (None, "gaussian"):
         with pytest.raises(pdp.ModelError, match="column x must hold numbers") as caught:
             release(frame, Request(kind="mean", columns="x", **HOMES, assume=assume))
+        assert "yes" not in str(caught.value).replace("yes/no", "")
         for way in ("kind='binary'", "table", "any dependence", "pdp.Unknown"):
             assert way in str(caught.value)
     model = pdp.GaussianGroup(size=2, correlation=(0, 0.4), bounds=(0, 1))
-    with pytest.raises(pdp.ModelError, match=r"column x must hold numbers .* pdp\.Unknown"):
+    with pytest.raises(pdp.ModelError, match=r"column x must hold numbers .*pdp\.Unknown"):
         pdp.calibrate(model, pdp.Sum(clamp=True)).release(frame, value="x", by="home")
-    with pytest.raises(pdp.ModelError, match=r"column x must hold numbers .* kind='binary'"):
+    with pytest.raises(pdp.ModelError, match=r"column x must hold numbers .*kind='binary'"):
         pdp.GroupEstimator(by="home", value="x", bounds=(0, 1)).fit(frame)
-    with pytest.raises(pdp.ModelError, match=r"column x must hold numbers .* MarkovChainEstimator"):
+    with pytest.raises(pdp.ModelError, match=r"column x must hold numbers .*MarkovChainEstimator"):
         pdp.GaussianSeriesEstimator(by="home", value="x", order_by="x", bounds=(0, 1)).fit(frame)
 
 
@@ -108,7 +109,7 @@ def test_a_model_that_is_called_gaussian_takes_whole_numbers_but_no_booleans():
     cal = pdp.calibrate(model, pdp.Sum(clamp=True))
     wide = pd.DataFrame({"a": [0, 1], "b": [1, 1]})
     cal.release(wide)
-    with pytest.raises(pdp.ModelError, match=r"column b must hold numbers .* TableEstimator"):
+    with pytest.raises(pdp.ModelError, match=r"column b must hold numbers .*TableEstimator"):
         cal.release(wide.astype({"b": bool}))
     with pytest.raises(pdp.ModelError, match="column b must hold numbers"):
         cal.release_rows(wide.astype({"b": bool}))
@@ -147,7 +148,7 @@ def files(tmp_path, monkeypatch):
     rng = np.random.default_rng(6)
     home = np.repeat(np.arange(60), 3)
     income = 100 * rng.integers(100, 900, 180)
-    sick = (rng.random(60) < 0.3)[home].astype(int)
+    sick = ((rng.random(60) < 0.5)[home] ^ (rng.random(180) < 0.2)).astype(int)
     people = pd.DataFrame({"household": home, "income": income, "sick": sick, "old": sick == 1})
     people.to_csv("people.csv", index=False)
 

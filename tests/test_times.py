@@ -199,6 +199,16 @@ def test_assumed_series_are_checked_like_fitted_ones(days, message):
     assert frame.pdp.sum("x", groups="who", order_by="when", bounds=(0, 9)).value is not None
 
 
+def test_dask_cannot_check_a_series_and_says_so():
+    """It has no window functions; before, gaps and equal times passed unseen."""
+    dask = pytest.importorskip("dask.dataframe")
+    frame = dask.from_pandas(savings(None), npartitions=2)
+    model = pdp.GaussianSeries(length=MONTHS, correlation=0.5, bounds=(-9, 9))
+    cal = pdp.calibrate(model, pdp.Sum(clamp=True))
+    with pytest.raises(pdp.FrameError, match="Dask has no window functions"):
+        cal.release(frame, value="rate", order_by="when")
+
+
 def test_an_assumed_series_of_text_dates():
     with pytest.raises(pdp.ModelError, match=r"column when .* ISO 8601"):
         savings().pdp.mean("rate", **SERIES)

@@ -20,6 +20,7 @@ from pdp_calibrate.estimators.statistics.frames import (
     asks_the_engine,
     chosen,
     how_many,
+    kind_name,
     one_row,
 )
 
@@ -48,9 +49,9 @@ def refuse_discrete(column: Hashable, kind: nw.dtypes.DType, *, instead: str) ->
     """Raise for a column whose type says that its values are not Gaussian: booleans, text."""
     if not kind.is_numeric():
         raise ModelError(
-            f"column {column} must hold numbers that can be jointly Gaussian, got {kind}: on"
-            " discrete values noise for the same correlation can leak more than promised. Instead,"
-            f" {instead}."
+            f"column {column} must hold numbers that can be jointly Gaussian, got"
+            f" {kind_name(kind)}: on discrete values noise for the same correlation can leak more"
+            f" than promised. Instead, {instead}."
         )
 
 
@@ -85,9 +86,10 @@ def check_assumed(
         )
     if not kind.is_float() and assume != "gaussian":
         raise ModelError(
-            f"a correlation is about jointly Gaussian values, and column {column} holds {kind}: if"
-            " they are measurements such as incomes or heights, say assume='gaussian' (--assume"
-            f" gaussian on the command line). If they are codes, {instead}."
+            f"a correlation is about jointly Gaussian values, and column {column} holds"
+            f" {kind_name(kind)}: if they are measurements such as incomes or heights, say"
+            " assume='gaussian' (--assume gaussian on the command line). If they are codes,"
+            f" {instead}."
         )
 
 
@@ -143,5 +145,5 @@ def _warn(doubt: str | None, *, instead: str, stacklevel: int) -> None:
             " the true law the privacy guarantee is not proven. For two values, or codes, use"
             f" {instead}; else transform the values, or allow any dependence (pdp.Unknown).",
             ModelFitWarning,
-            stacklevel=stacklevel + 2,
+            stacklevel=stacklevel + 3,
         )

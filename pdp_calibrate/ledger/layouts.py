@@ -30,7 +30,8 @@ def layout_from(described: Any) -> Layout | None:
         return described  # type: ignore[no-any-return]  # one of the two
     if not isinstance(described, Mapping):
         raise LedgerError("a layout is a table of columns, or wide.")
-    return LongFrame(**{name: from_json_value(field_of(described, name)) for name in _COLUMNS})
+    value, by, order_by = (from_json_value(field_of(described, name)) for name in _COLUMNS)
+    return LongFrame(value=value, by=by, order_by=order_by)
 
 
 def check_same_tuples(

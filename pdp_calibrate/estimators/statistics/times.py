@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 
 from pdp_calibrate.errors import ModelError
-from pdp_calibrate.estimators.statistics.frames import how_many, one_row
+from pdp_calibrate.estimators.statistics.frames import how_many, kind_name, one_row
 
 _MONTH = r"[0-9]{4}-(?:0[1-9]|1[0-2])"
 _DAY = _MONTH + r"-(?:0[1-9]|[12][0-9]|3[01])"
@@ -78,14 +78,15 @@ def with_times(
         return _read_as_iso(table, column, called=called), nw.Int64()
     if time_format is not None:
         raise ModelError(
-            f"time_format says how text is read, and column {called} holds {kind}: leave it out."
+            f"time_format says how text is read, and column {called} holds {kind_name(kind)}: leave"
+            " it out."
         )
     if _holds_periods(table, column):
         return table.with_columns(nw.col(column).cast(nw.Int64)), nw.Int64()
     if not (kind.is_numeric() or kind.is_temporal() or kind == nw.Boolean):
         raise ModelError(
-            f"column {called} orders the rows, so it must hold numbers, dates or times, got {kind};"
-            " in pandas, convert it with pd.to_datetime."
+            f"column {called} orders the rows, so it must hold numbers, dates or times, got"
+            f" {kind_name(kind)}; in pandas, convert it with pd.to_datetime."
         )
     return table, kind
 
@@ -168,4 +169,4 @@ def _number(column: str, form: _Form, length: int) -> nw.Expr:
     if not form.fraction:
         return seconds * 1_000_000
     places = length - 20 - {"": 0, "Z": 1, "offset": 6}[form.zone]
-    return seconds * 1_000_000 + digits(20, places) * 10 ** (6 - places)
+    return seconds * 1_000_000 + digits(20, places) * int(10 ** (6 - places))
