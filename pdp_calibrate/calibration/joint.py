@@ -80,7 +80,7 @@ class JointCalibration:
         object.__setattr__(self, "estimation_epsilon", self.model.estimation_epsilon)
         queries = tuple(frozen(query, self.model) for query in self.queries)
         object.__setattr__(self, "queries", queries)
-        if self.contributions is None:
+        if cast("tuple[Contributions, ...] | None", self.contributions) is None:
             parts = tuple(lower(query, self.model, rows=self.rows) for query in queries)
             object.__setattr__(self, "contributions", parts)
 

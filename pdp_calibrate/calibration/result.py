@@ -87,7 +87,7 @@ class Calibration:
     def __post_init__(self) -> None:
         object.__setattr__(self, "estimation_epsilon", self.model.estimation_epsilon)
         object.__setattr__(self, "query", frozen(self.query, self.model))
-        if self.contributions is None:
+        if cast("Contributions | None", self.contributions) is None:
             lowered = lower(self.query, self.model, rows=self.rows)
             object.__setattr__(self, "contributions", lowered)
 
