@@ -34,8 +34,13 @@ class PdpAccessor:
     bounds, correlation
         For a long frame instead of a model: the public range, to which values are clamped, and one
         common correlation inside a group (a number, or a range for every number in it), or that of
-        neighbours where ``order_by=`` is given. Without a correlation, any dependence: group
-        privacy; so are counts and histograms, about which a correlation says nothing.
+        neighbours where ``order_by=`` is given. A correlation assumes jointly Gaussian values:
+        booleans, text and columns with a stated domain are refused, by type. Without a
+        correlation, any dependence: group privacy; so are counts and histograms, about which a
+        correlation says nothing.
+    assume
+        ``"gaussian"`` with a correlation of a column of whole numbers, whose type does not tell
+        measurements from codes; floats need no such word.
     domain
         For counts and histograms of a long frame without a model: which values are possible, such
         as ``[0, 1]``. A boolean column, a polars Enum and a DuckDB ENUM say so by their type.
@@ -43,7 +48,9 @@ class PdpAccessor:
         they are public. Otherwise a list is needed. A value outside it raises: that error depends
         on the data, so keep it from the public.
     groups, order_by
-        The columns that tell groups apart and order them.
+        The columns that tell groups apart and order them. Text in the latter must be ISO 8601,
+        every row in one form, or `time_format` says how it is written (``%d/%m/%Y``). With a
+        correlation its times have no gaps, and no two are equal in a group.
     max_group_size
         Refuse larger groups.
     per, per_domain

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
+from pdp_calibrate.estimators.gaussianity import refuse_discrete_columns
 from pdp_calibrate.estimators.statistics import (
     ClampedSum,
     clamped_sums,
@@ -64,6 +65,7 @@ def instance_answer(contributions: Contributions, model: Model, data: Mapping[An
 def total_answer(contributions: Contributions, model: Model, frame: Any) -> FrameAnswer:
     """Return the answer over all rows of a wide frame."""
     names: list[Hashable] = [column_name(n) for n in _entering_names(contributions, model)]
+    _check_types(contributions, model, frame)
     if contributions.table is not None:
         joint = contingency(frame, names)
         rows = [times(n, _row_answer(contributions, model, row)) for row, n in joint.items()]
@@ -122,6 +124,7 @@ def grid_of(found: ClampedSum, position: int, contributions: Contributions) -> F
 
 def row_answers(contributions: Contributions, model: Model, frame: Any) -> list[Answer]:
     """Answer for each row of a wide frame by itself, in order."""
+    _check_types(contributions, model, frame)
     known: dict[tuple[Hashable, ...], Answer] = {}  # equal rows have equal answers
     answers = []
     for row in rows_of(frame, _entering_names(contributions, model)):
@@ -129,6 +132,12 @@ def row_answers(contributions: Contributions, model: Model, frame: Any) -> list[
             known[row] = _row_answer(contributions, model, row)
         answers.append(known[row])
     return answers
+
+
+def _check_types(contributions: Contributions, model: Model, frame: Any) -> None:
+    """Refuse columns of discrete type that the model calls Gaussian."""
+    flags, positions = model.gaussian_tuples, _entering(contributions, model)
+    refuse_discrete_columns(frame, [model.names[place] for place in positions if flags[place]])
 
 
 def _row_answer(contributions: Contributions, model: Model, row: Sequence[Hashable]) -> Answer:

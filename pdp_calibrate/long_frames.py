@@ -27,14 +27,23 @@ from pdp_calibrate.answers import (
 )
 from pdp_calibrate.contributions import Contributions
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
+from pdp_calibrate.estimators.gaussianity import refuse_discrete_columns
 from pdp_calibrate.estimators.statistics import (
     Grouped,
     Part,
+    check_series,
     clamped_sums_by_rank,
     contingency_by_rank,
     read_groups,
 )
-from pdp_calibrate.models import Blocks, Model, ModelSet
+from pdp_calibrate.models import (
+    Blocks,
+    GaussianSeries,
+    MarkovChain,
+    MixingChain,
+    Model,
+    ModelSet,
+)
 from pdp_calibrate.models.base import Domain
 
 
@@ -46,6 +55,7 @@ def long_answer(
     value: Hashable,
     by: Hashable | None,
     order_by: Hashable | None,
+    time_format: str | None = None,
 ) -> FrameAnswer:
     """Answer about all rows of a long frame.
 
@@ -60,11 +70,16 @@ def long_answer(
     by
         The column that tells groups apart; None if all rows are one group.
     order_by
-        The column that orders a group, needed where the query treats its members differently.
+        The column that orders a group, needed where the query treats its members differently. Of a
+        model of series or chains it must have no gaps and no two equal times in a group.
+    time_format
+        How text in that column is written; ISO 8601 by default.
     """
     if contributions.table is not None:
         raise UnsupportedQueryError("Custom answers about one instance, not about a long frame.")
     starts = _first_positions(model)
+    order: dict[str, Any] = {"by": by, "order_by": order_by, "time_format": time_format}
+    check_columns(model, frame, value, **order)
     if _treats_alike(contributions, model):
         return part_answer(
             contributions,
@@ -76,7 +91,23 @@ def long_answer(
             "the query treats members of a group differently: say which column orders them with"
             " order_by=."
         )
-    return _by_rank(contributions, model, frame, value, by=by, order_by=order_by, starts=starts)
+    return _by_rank(contributions, model, frame, value, order=order, starts=starts)
+
+
+def check_columns(
+    model: Model,
+    frame: Any,
+    value: Hashable,
+    *,
+    by: Hashable | None,
+    order_by: Hashable | None,
+    time_format: str | None = None,
+) -> None:
+    """Refuse columns that the model cannot be about: types, and times that no series has."""
+    if any(model.gaussian_tuples):
+        refuse_discrete_columns(frame, [value])
+    if order_by is not None and _runs_along_time(model):
+        check_series(frame, value, by=by, order_by=order_by, time_format=time_format)
 
 
 def read_for(
@@ -200,6 +231,13 @@ def _first_positions(model: Model) -> dict[int, int]:
     return starts
 
 
+def _runs_along_time(model: Model) -> bool:
+    """Whether the model says how a value depends on the one before."""
+    return isinstance(model, GaussianSeries | MarkovChain | MixingChain) or any(
+        map(_runs_along_time, model.inner_models)
+    )
+
+
 def _treats_alike(contributions: Contributions, model: Model) -> bool:
     """Whether every tuple has the same domain and adds the same for the same value."""
     first = contributions.values[0]
@@ -214,14 +252,13 @@ def _by_rank(
     frame: Any,
     value: Hashable,
     *,
-    by: Hashable | None,
-    order_by: Hashable,
+    order: dict[str, Any],
     starts: dict[int, int],
 ) -> FrameAnswer:
     """Add up all rows; what one adds depends on its group's size and its place there."""
     domain = _shared_domain(model)
     if not model.continuous_tuples[0]:
-        counts, sizes = contingency_by_rank(frame, value, by=by, order_by=order_by)
+        counts, sizes = contingency_by_rank(frame, value, **order)
         check_sizes(sizes, model)
         amounts = [
             times(n, fractions_of(contributions.values[starts[size] + rank][cell]))
@@ -230,7 +267,7 @@ def _by_rank(
         ]
         return _about(sizes, added(amounts), Fraction(0))
     sums, sizes = clamped_sums_by_rank(
-        frame, value, bounds_of(domain), by=by, order_by=order_by, clamp=contributions.clamped
+        frame, value, bounds_of(domain), **order, clamp=contributions.clamped
     )
     check_sizes(sizes, model)
     amounts = [

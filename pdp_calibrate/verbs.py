@@ -16,15 +16,17 @@ from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.calibration import Calibration, Release, calibrate
 from pdp_calibrate.calibration.parts import release_part, release_parts
 from pdp_calibrate.errors import LedgerError, ModelError, PdpError, QueryError
+from pdp_calibrate.estimators.gaussianity import GROUPS, SERIES, check_assumed
 from pdp_calibrate.estimators.statistics import (
     Part,
     check_roles,
+    check_series,
     declared_values,
     group_sizes,
     rows_in,
 )
 from pdp_calibrate.ledger import Ledger
-from pdp_calibrate.long_frames import check_sizes, instances_in, read_for
+from pdp_calibrate.long_frames import check_columns, check_sizes, instances_in, read_for
 from pdp_calibrate.models import (
     BinaryGroup,
     Blocks,
@@ -59,13 +61,19 @@ class Request:
     bounds: tuple[float, float] | None = None
     """Assumed: the public range of the values; they are clamped to it."""
     correlation: float | tuple[float, float] | None = None
-    """Assumed: one common correlation in a group, or of neighbours in time."""
+    """Assumed: one common correlation in a group, or of neighbours in time, of jointly Gaussian
+    values."""
+    assume: str | None = None
+    """``gaussian`` with a correlation of whole numbers, whose type does not tell codes from
+    measurements."""
     domain: Sequence[Hashable] | str | None = None
     """For counts without a model: the values that are possible; see `declared_values`."""
     groups: Hashable | None = None
     """Long: the column that tells groups apart."""
     order_by: Hashable | None = None
     """Long: the column that orders a group."""
+    time_format: str | None = None
+    """Long: how that column is written where it is text; ISO 8601 by default."""
     max_group_size: int | None = None
     """Long: refuse larger groups."""
     per: Hashable | None = None
@@ -80,6 +88,14 @@ class Request:
     """Seconds for the search."""
     ledger: Ledger | None = None
     """Where the release is written down; its model and adversaries are the default."""
+
+    def __post_init__(self) -> None:
+        if self.assume not in (None, "gaussian"):
+            raise QueryError(f"assume can only be 'gaussian', got {self.assume!r}.")
+        if self.assume is not None and self.correlation is None:
+            raise QueryError("assume= says which law a correlation= is about: give both.")
+        if self.time_format is not None and self.order_by is None:
+            raise QueryError("time_format= says how the column of order_by= is read: name it.")
 
     @property
     def is_long(self) -> bool:
@@ -175,7 +191,12 @@ def columns_of(request: Request) -> dict[str, Any]:
     """Return how to read a long frame, as `Calibration.release` takes it; else {}."""
     if not request.is_long:
         return {}
-    return {"value": request.columns, "by": request.groups, "order_by": request.order_by}
+    return {
+        "value": request.columns,
+        "by": request.groups,
+        "order_by": request.order_by,
+        "time_format": request.time_format,
+    }
 
 
 def calibration_for(frame: Any, request: Request) -> Calibration:
@@ -207,7 +228,6 @@ def resolve(frame: Any, request: Request) -> Resolved:
 
 def _resolved(request: Request, sizes: Counter[int]) -> Resolved:
     """Settle what a request means for a long frame with groups of these sizes."""
-    check_roles(request.columns, groups=request.groups, order_by=request.order_by)
     query = query_of(request)
     if request.max_group_size is not None and max(sizes) > request.max_group_size:
         raise ModelError(
@@ -239,12 +259,18 @@ def query_of(request: Request) -> Query:
 
 
 def _declared(frame: Any, request: Request) -> Request:
-    """Return the request with the values that are possible; what is read is the column's type."""
+    """Return the request with the values that are possible, having checked its columns.
+
+    What is read are their types and, of a series, its times; never a value.
+    """
+    check_roles(request.columns, groups=request.groups, order_by=request.order_by)
     if request.model is not None:
         return request
     if not isinstance(request.columns, str):
         raise QueryError("a long frame has one column of values: name it.")
     if request.kind not in ("count", "histogram"):
+        if request.correlation is not None:
+            _check_correlated(frame, request)
         return request
     if request.bounds is not None or request.correlation is not None:
         raise QueryError(
@@ -253,6 +279,26 @@ def _declared(frame: Any, request: Request) -> Request:
         )
     possible = declared_values(frame, request.columns, request.domain, option="domain")
     return replace(request, domain=checked_domain(possible, request.columns))
+
+
+def _check_correlated(frame: Any, request: Request) -> None:
+    """Refuse a correlation for values of discrete type, and times that no series has."""
+    along_time = request.order_by is not None
+    check_assumed(
+        frame,
+        request.columns,
+        domain=request.domain,
+        assume=request.assume,
+        instead=SERIES if along_time else GROUPS,
+    )
+    if along_time:
+        check_series(
+            frame,
+            request.columns,
+            by=request.groups,
+            order_by=request.order_by,
+            time_format=request.time_format,
+        )
 
 
 def _assumed_group(request: Request, size: int) -> Model:
@@ -288,6 +334,8 @@ def _release_per(frame: Any, request: Request) -> dict[Hashable, Release]:
     declared = declared_values(frame, request.per, request.per_domain, option="per_domain")
     labels = checked_domain(declared, request.per)
     asked = _declared(frame, replace(request, per=None))
+    if asked.model is not None:
+        check_columns(asked.model, frame, **columns_of(asked))
     found = read_for(
         asked.model or _assumed_group(asked, 1),
         frame,

@@ -102,4 +102,4 @@ def test_the_command_line_and_plans_refuse_it(tmp_path):
     ):
         assert "order_by= " + REFUSED in refused(line)
     assert not (tmp_path / "budget.json").exists()
-    fine(f"release {rows} {assumed} --order-by day --epsilon 1")
+    fine(f"release {rows} {assumed} --assume gaussian --order-by day --epsilon 1")

@@ -113,7 +113,7 @@ def test_a_gaussian_series_is_learned_and_released():
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        ({"hour": [0, 1, 1], "load": [1.0, 2.0, 3.0]}, "repeats"),
+        ({"hour": [0, 1, 1], "load": [1.0, 2.0, 3.0]}, "two equal times"),
         ({"hour": [0, 1, 2, 3, 9], "load": [1.0, 2.0, 3.0, 1.0, 2.0]}, "gaps"),
         ({"hour": [0, 1], "load": [1.0, 2.0]}, "two pairs"),
         ({"hour": [0, 1, 2], "load": [1.0, 1.0, 1.0]}, "does not vary"),

@@ -149,7 +149,8 @@ def test_sizes_and_sums_come_from_the_same_query(by):
         found = exact_answer(
             DuckTable().frame, cal.query, cal.contributions, model, rows=1, layout=layout
         )
-    assert found == (Fraction(10),)
+    assert found.answer == (Fraction(10),)
+    assert found.sizes == (((2, 2),) if by else ((4, 1),))
     assert len(asked) == 2
 
 

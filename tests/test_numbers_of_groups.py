@@ -97,6 +97,7 @@ def test_every_restricted_set_needs_the_number_of_groups(adversaries):
         cal.release(homes(2), value="x", by="home")
 
 
+@pytest.mark.filterwarnings("ignore::pdp_calibrate.SecondReleaseWarning")
 @pytest.mark.parametrize("adversaries", [ALL, pdp.Adversaries.strongest()], ids=repr)
 def test_who_may_know_all_other_groups_does_not_care_how_many_there_are(adversaries):
     assert not adversaries.is_restricted
@@ -123,6 +124,7 @@ def test_members_of_a_set_are_all_about_the_same_groups():
     cal.release(homes(2), value="x", by="home")
 
 
+@pytest.mark.filterwarnings("ignore::pdp_calibrate.SecondReleaseWarning")
 def test_a_model_of_one_group_never_takes_others_for_noise():
     cal = pdp.calibrate(HOME, pdp.Sum(), epsilon=1.0, adversaries=WEAKEST)
     assert leakage_about_one_member(HOME, cal.scale) <= 1.0 + 1e-9
@@ -130,6 +132,7 @@ def test_a_model_of_one_group_never_takes_others_for_noise():
         cal.release(homes(number), value="x", by="home")
 
 
+@pytest.mark.filterwarnings("ignore::pdp_calibrate.SecondReleaseWarning")
 def test_rows_of_wide_frames_hold_every_block_and_never_take_other_rows_for_noise():
     member = HOME.to_table().probabilities.sum(axis=(1, 2))
     one = pdp.JointTable(probabilities=member, domains=[[0, 1, 2]], names=["d"])

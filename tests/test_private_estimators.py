@@ -329,7 +329,7 @@ def test_frames_of_another_library_give_the_same_sums(kind, handed):
         ("gaussian", {"y": np.nan}, "column y has missing"),
         ("gaussian", {"y": np.inf}, "column y must be finite"),
         ("group", {"load": "much"}, "column load must hold numbers"),
-        ("group", {"load": None}, "column load has .* missing"),
+        ("group", {"load": np.nan}, "column load has .* missing"),
         ("chain", {"state": 7}, "column state holds a value outside its stated states"),
         ("series", {"load": np.inf}, "column load must be finite"),
     ],

@@ -16,7 +16,7 @@ import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate import noise
-from tests.any_engine import ANSWERS, MODELS, answer, assert_same_model, watching_collects
+from tests.any_engine import ANSWERS, MODELS, SERIES, answer, assert_same_model, watching_collects
 
 HAS_JAVA = shutil.which("java") is not None or "JAVA_HOME" in os.environ
 pytestmark = [
@@ -76,6 +76,25 @@ def assert_aggregates_only(seen):
         assert aggregate, plan
         assert scan is None or aggregate.start() < scan.start(), plan
         assert rows <= LARGEST
+
+
+def test_times_written_as_text(spark):
+    frame = SERIES.drop(columns="state")
+    given = {"value": "load", "by": "who", "order_by": "date", "bounds": (-50, 50)}
+    wanted = pdp.GaussianSeriesEstimator(**given, source="public").fit(frame).correlation_
+    for form, said in (
+        ("%d/%m/%Y", "%d/%m/%Y"),
+        ("%Y-%m-%d", None),
+        ("%Y-%m-%dT%H:%M+01:00", None),
+    ):
+        rows = in_spark(spark, frame.assign(date=frame["date"].dt.strftime(form)))
+        estimator = pdp.GaussianSeriesEstimator(**given, time_format=said, source="public")
+        assert estimator.fit(rows).correlation_ == pytest.approx(wanted)
+        if said is not None:
+            with pytest.raises(pdp.ModelError, match="ISO 8601"):
+                estimator.set_params(time_format=None).fit(rows)
+            with pytest.raises(pdp.ModelError, match="cannot be read with time_format"):
+                estimator.set_params(time_format="%d.%m.%Y").fit(rows)
 
 
 @pytest.mark.parametrize(

@@ -143,8 +143,8 @@ def test_stated_states_that_never_occur_stay_possible():
 @pytest.mark.parametrize(
     ("frame", "changes", "message"),
     [
-        (SERIES.assign(day=[1, 2, 2, 4, 1, 2, 3]), {}, "repeats a time"),
-        (SERIES.assign(day=[1, 2, 3, 9, 1, 2, 3]), {}, "has gaps"),
+        (SERIES.assign(day=[1, 2, 2, 4, 1, 2, 3]), {}, "day has two equal times"),
+        (SERIES.assign(day=[1, 2, 3, 9, 1, 2, 3]), {}, "day has gaps"),
         (SERIES.assign(who=["a", None] + ["b"] * 5), {}, "column who has missing"),
         (SERIES.assign(ill=[0, 0, None, 1, 1, 0, 0]), {}, "column ill has missing"),
         (SERIES.drop(columns="day"), {}, "no column day"),

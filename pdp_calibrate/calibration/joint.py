@@ -19,6 +19,7 @@ from pdp_calibrate.calibration.proof import (
     proof_of,
     proved_again,
     scaled_rounding,
+    stated_law,
     stored_model,
     total_of,
     whole_number_in,
@@ -107,10 +108,11 @@ class JointCalibration:
         value: Hashable | None = None,
         by: Hashable | None = None,
         order_by: Hashable | None = None,
+        time_format: str | None = None,
         ledger: Account | None = None,
     ) -> JointRelease:
         """Answer all queries with noise; data, columns and ledger as in `Calibration.release`."""
-        layout = checked_layout(value=value, by=by, order_by=order_by)
+        layout = checked_layout(value=value, by=by, order_by=order_by, time_format=time_format)
         found = exact_answers(
             data,
             self.queries,
@@ -135,7 +137,8 @@ class JointCalibration:
             (query, f"scale λ {scale:.6g}, 95 % of the noise within ±{width:.4g}")
             for query, scale, width in zip(self.queries, self.scales, widths, strict=True)
         ]
-        return card("JointCalibration", [("ε", f"{self.total_epsilon:.6g}"), *each])
+        law = stated_law(self.model).items()
+        return card("JointCalibration", [("ε", f"{self.total_epsilon:.6g}"), *each, *law])
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the calibration for JSON; nothing of a private model but its names."""
@@ -243,7 +246,8 @@ class JointRelease:
 
     def _repr_html_(self) -> str:
         answers = list(zip(self.calibration.queries, self.values, strict=True))
-        return card("JointRelease", [*answers, ("ε", f"{self.calibration.total_epsilon:.6g}")])
+        law = stated_law(self.calibration.model).items()
+        return card("JointRelease", [*answers, ("ε", f"{self.calibration.total_epsilon:.6g}"), *law])
 
 
 def calibrate_jointly(

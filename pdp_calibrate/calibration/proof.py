@@ -74,12 +74,21 @@ def proof_of(model: Model, adversaries: Adversaries, leakage: Leakage) -> dict[s
     """Describe for JSON what was proved; nothing of a private model but its names."""
     private = model.provenance == "private"
     shown = leakage.to_dict()
-    return {
-        "adversaries": adversaries.to_dict(),
-        "model": model.to_dict(),
-        "leakage": {"value": shown["value"]} if private else shown,
-        "estimation_epsilon": model.estimation_epsilon,
-    } | ({"warning": PRIVATE_MODEL} if private else {})
+    return (
+        {
+            "adversaries": adversaries.to_dict(),
+            "model": model.to_dict(),
+            "leakage": {"value": shown["value"]} if private else shown,
+            "estimation_epsilon": model.estimation_epsilon,
+        }
+        | stated_law(model)
+        | ({"warning": PRIVATE_MODEL} if private else {})
+    )
+
+
+def stated_law(model: Model) -> dict[str, str]:
+    """Describe for JSON which law of the values the numbers assume; {} where the model says all."""
+    return {} if model.assuming is None else {"assuming": model.assuming}
 
 
 def proved(leakage: Leakage, epsilon: float) -> Leakage:

@@ -37,6 +37,8 @@ class LongFrame:
     """The column that tells groups apart; None if all rows are one group."""
     order_by: Hashable | None = None
     """The column that orders a group."""
+    time_format: str | None = None
+    """How text in that column is written; ISO 8601 if None."""
 
 
 Layout = LongFrame | Literal["wide"]
@@ -53,12 +55,18 @@ class Account(Protocol):
 
 
 def checked_layout(
-    *, value: Hashable | None = None, by: Hashable | None = None, order_by: Hashable | None = None
+    *,
+    value: Hashable | None = None,
+    by: Hashable | None = None,
+    order_by: Hashable | None = None,
+    time_format: str | None = None,
 ) -> Layout:
     """Return how to read a frame: as a long one where its column of values is named."""
+    if time_format is not None and order_by is None:
+        raise QueryError("time_format= says how the column of order_by= is read: name it.")
     if value is not None:
         check_roles(value, by=by, order_by=order_by)
-        return LongFrame(value=value, by=by, order_by=order_by)
+        return LongFrame(value=value, by=by, order_by=order_by, time_format=time_format)
     if by is not None or order_by is not None:
         raise QueryError("by= and order_by= describe a long frame, which needs value= too.")
     return "wide"
@@ -83,6 +91,7 @@ def exact_answer(
             value=layout.value,
             by=layout.by,
             order_by=layout.order_by,
+            time_format=layout.time_format,
         )
         check_groups(dict(found.sizes or ()), model, adversaries or Adversaries.all())
         check_long(found, query, contributions, model, rows=rows)

@@ -21,6 +21,7 @@ from pdp_calibrate.calibration.proof import (
     parsed,
     proof_of,
     proved_again,
+    stated_law,
     stored_model,
     total_of,
     whole_number_in,
@@ -133,6 +134,7 @@ class Calibration:
         value: Hashable | None = None,
         by: Hashable | None = None,
         order_by: Hashable | None = None,
+        time_format: str | None = None,
         ledger: Account | None = None,
     ) -> Release:
         """Answer with noise: one instance, all rows of a wide frame, or of a long one.
@@ -148,7 +150,11 @@ class Calibration:
             For a long frame, the column that tells groups apart; all rows are one group without.
         order_by
             For a long frame, the column that orders a group, where the query needs it. It is
-            public, so not that of the values.
+            public, so not that of the values. For a model of series or chains its times are
+            checked: no gaps, and no two equal in a group.
+        time_format
+            How `order_by` is written where it is text, as in `datetime.strptime`: ``%d/%m/%Y``.
+            By default text must be ISO 8601, every row in one form.
         ledger
             Where to write the release down before noise is drawn; it refuses what would pass
             its budget together with everything released before. Without one, a second release
@@ -162,10 +168,11 @@ class Calibration:
         Raises
         ------
         ModelError
-            If a value lies outside the model's domain. The message names the column, so the
-            error itself tells something about the data: keep it from the public.
+            If a value lies outside the model's domain, or a column of times has gaps, equal times
+            or text in another form. The message names the column, so the error itself tells
+            something about the data: keep it from the public.
         """
-        layout = checked_layout(value=value, by=by, order_by=order_by)
+        layout = checked_layout(value=value, by=by, order_by=order_by, time_format=time_format)
         draw, sizes = self.answered(data, layout)
         if ledger is not None:
             ledger.spend(self, layout=layout, sizes=sizes)
@@ -227,6 +234,7 @@ class Calibration:
                 ("adversaries", self.adversaries),
                 ("model", f"{type(self.model).__name__} ({self.model.provenance})"),
                 ("certified leakage", f"{self.leakage.value:.6g}"),
+                *stated_law(self.model).items(),
             ],
         )
 
@@ -326,7 +334,7 @@ class Release:
         else:
             rows = [("releases, one per row", len(self.value))]
         rows += [("noise", f"95 % within ±{cal.accuracy():.4g}"), ("ε", f"{cal.total_epsilon:.6g}")]
-        return card("Release", rows)
+        return card("Release", [*rows, *stated_law(cal.model).items()])
 
     def cleaned(self, *, total: int | None = None) -> Any:
         """Return counts that could be true: whole, not negative, and summing to a public total.

@@ -38,7 +38,7 @@ app.add_typer(ledger_app, name="ledger")
         "Exit codes: 0 fine, 2 bad input, 3 the budget would be exceeded.",
         "pdp-calibrate demo                                   see it work",
         'pdp-calibrate release people.csv -q "mean(income)" -e 1 --groups household \\',
-        "    --bounds income=0:100000 --correlation 0:0.4     a private mean",
+        "    --bounds income=0:100000 --correlation 0:0.4 --assume gaussian   a private mean",
         "pdp-calibrate release --help                         every option",
     )
 )

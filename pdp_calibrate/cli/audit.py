@@ -10,7 +10,7 @@ import typer
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import AsJson, TimeLimit
-from pdp_calibrate.cli.output import print_facts, print_json
+from pdp_calibrate.cli.output import law_of, print_facts, print_json
 
 
 @command(
@@ -57,6 +57,7 @@ def audit(
                 "event": found.event.words,
                 "is_broken": found.is_broken,
             }
+            | dict(law_of(attacked.model))
         )
     else:
         print_facts(
@@ -65,6 +66,7 @@ def audit(
                 ("promised at most", f"{found.epsilon:.4g}"),
                 ("event", found.event.words),
                 ("verdict", verdict),
+                *law_of(attacked.model),
             ]
         )
     if found.is_broken:

@@ -22,6 +22,7 @@ from pdp_calibrate.cli.options import (
 from pdp_calibrate.cli.output import (
     check_outputs,
     in_words,
+    law_of,
     number,
     print_facts,
     print_json,
@@ -34,7 +35,7 @@ from pdp_calibrate.cli.output import (
 
 @command(
     'pdp-calibrate calibrate people.csv -q "mean(income)" -e 1 --groups household \\',
-    "    --bounds income=0:100000 --correlation 0:0.4 -o calibration.json",
+    "    --bounds income=0:100000 --correlation 0:0.4 --assume gaussian -o calibration.json",
     'pdp-calibrate calibrate survey.csv -q "count(mother,child=1)" --kind table',
     'pdp-calibrate calibrate model.json -q "sum(mother)" -q "sum(child)" -e 0.5',
 )
@@ -100,6 +101,7 @@ def facts(found: pdp.Calibration | pdp.JointCalibration, texts: list[str]) -> li
                 for text, scale, wide in each
             ),
             promise,
+            *law_of(found.model),
         ]
     law = "whole-number Laplace" if found.is_integer else "Laplace"
     others = {"plain DP": found.baselines["dp"], "group DP": found.baselines["group"]}
@@ -107,5 +109,6 @@ def facts(found: pdp.Calibration | pdp.JointCalibration, texts: list[str]) -> li
         ("scale", f"{number(found.scale)} ({law})"),
         ("noise", f"±{number(found.accuracy())} in 95 % of releases"),
         promise,
+        *law_of(found.model),
         *((f"scale of {name}", f"{number(scale)}") for name, scale in others.items() if scale),
     ]

@@ -9,7 +9,14 @@ import typer
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import AsJson, Force, ModelOptions, Out, RowOptions
-from pdp_calibrate.cli.output import check_outputs, print_facts, print_json, say, write_json
+from pdp_calibrate.cli.output import (
+    check_outputs,
+    law_of,
+    print_facts,
+    print_json,
+    say,
+    write_json,
+)
 
 _HOW_TO_WRITE = (
     "a model learned from private rows is itself secret, so it is not written to a file. Say"
@@ -22,7 +29,7 @@ _HOW_TO_WRITE = (
 @command(
     "pdp-calibrate fit survey.csv --kind table --columns mother,child --public -o model.json",
     "pdp-calibrate fit people.csv --kind groups --groups household --value income \\",
-    "    --bounds 0:100000 --correlation 0:0.4 -o model.json",
+    "    --bounds 0:100000 --correlation 0:0.4 --assume gaussian -o model.json",
 )
 def fit(
     *,
@@ -63,6 +70,7 @@ def fit(
             [
                 ("model", f"{type(found).__name__}, {found.provenance}"),
                 ("tuples", f"{sum(found.copies):,} in {found.instances:,} independent groups"),
+                *law_of(found),
             ]
         )
     if output is not None:

@@ -16,13 +16,19 @@ from pdp_calibrate.cli.options import (
     SearchOptions,
     prepare,
 )
-from pdp_calibrate.cli.output import described_leakage, in_words, print_facts, print_json
+from pdp_calibrate.cli.output import (
+    described_leakage,
+    in_words,
+    law_of,
+    print_facts,
+    print_json,
+)
 
 
 @command(
     'pdp-calibrate leakage model.json -q "sum()" --scale 1',
     'pdp-calibrate leakage people.csv -q "sum(income)" --scale 100000 --groups household \\',
-    "    --bounds income=0:100000 --correlation 0:0.4",
+    "    --bounds income=0:100000 --correlation 0:0.4 --assume gaussian",
 )
 def leakage(
     *,
@@ -51,6 +57,13 @@ def leakage(
                 "scale": found.scale,
                 "leakage": described_leakage(found, about.model),
             }
+            | dict(law_of(about.model))
         )
     else:
-        print_facts([("scale", f"{scale:.6g}"), ("leakage", in_words(found, about.model))])
+        print_facts(
+            [
+                ("scale", f"{scale:.6g}"),
+                ("leakage", in_words(found, about.model)),
+                *law_of(about.model),
+            ]
+        )

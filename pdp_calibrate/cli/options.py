@@ -136,6 +136,14 @@ class ModelOptions:
         str | None,
         typer.Option(help="A row per value: the column of times.", rich_help_panel=_MODEL),
     ] = None
+    time_format: Annotated[
+        str | None,
+        typer.Option(
+            help="How that column is written where it is text, %d/%m/%Y; by default it must be ISO"
+            " 8601.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None
     bounds: Annotated[
         list[str],
         typer.Option(
@@ -146,8 +154,17 @@ class ModelOptions:
     correlation: Annotated[
         str | None,
         typer.Option(
-            help="Assume one common correlation in a group: 0.3, or any in 0:0.4. With --groups"
-            " and neither this nor a model, members may depend in any way (group privacy).",
+            help="Assume jointly Gaussian values, with one common correlation in a group: 0.3, or"
+            " any in 0:0.4. With --groups and neither this nor a model, members may depend in any"
+            " way (group privacy).",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None
+    assume: Annotated[
+        str | None,
+        typer.Option(
+            help="gaussian: the whole numbers that --correlation is about are measurements, not"
+            " codes.",
             rich_help_panel=_MODEL,
         ),
     ] = None
@@ -210,8 +227,10 @@ class ModelOptions:
             value=value,
             groups=self.groups,
             order_by=self.order_by,
+            time_format=self.time_format,
             bounds=dict(_named_range(one) for one in self.bounds),
             correlation=None if self.correlation is None else _number_or_range(self.correlation),
+            assume=self.assume,
             domains=dict(_named_values(one) for one in self.domain),
             options={name: value for name, value in options.items() if value is not None},
         )

@@ -114,6 +114,11 @@ def total_in_words(found: pdp.Calibration | pdp.JointCalibration) -> str:
     return f"{found.total_epsilon:.4g}{parts_of_total(found)}"
 
 
+def law_of(model: Model) -> list[tuple[str, str]]:
+    """Return the line that says which law of the values is assumed; none where the model is it."""
+    return [] if model.assuming is None else [("assuming", model.assuming)]
+
+
 def number(value: Any) -> str:
     """Write a number, or the counts of a histogram."""
     if isinstance(value, int):

@@ -11,6 +11,7 @@ from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import AsJson, Force
 from pdp_calibrate.cli.output import (
     check_outputs,
+    law_of,
     number,
     print_json,
     print_table,
@@ -20,6 +21,7 @@ from pdp_calibrate.cli.output import (
 )
 
 if TYPE_CHECKING:
+    from pdp_calibrate.models import Model
     from pdp_calibrate.plan import PlannedCheck
 
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     "[model]",
     "bounds = {income = [0, 100000]}",
     "correlation = [0, 0.4]",
+    'assume = "gaussian"',
     "[budget]",
     "epsilon = 2.0",
     'ledger = "budget.json"',
@@ -78,6 +81,8 @@ def plan(
             print_json([one.to_dict() for one in found])
         else:
             print_table(["answer", "scale", "95 % of noise", "ε"], map(_checked, found))
+            if found[0].calibration is not None:
+                _say_law(found[0].calibration.model)
             if any(one.calibration is None for one in found):
                 say(
                     "The model is learned from the rows when the plan is run, and the scale is"
@@ -101,6 +106,7 @@ def plan(
                 for one in outcome.releases
             ),
         )
+        _say_law(outcome.ledger.model)
         say(f"Budget: {outcome.ledger.spent:.4g} of {outcome.ledger.epsilon:.4g} spent.")
         if not outcome.remembered:
             say(
@@ -119,3 +125,8 @@ def _checked(one: PlannedCheck) -> tuple[str, str, str, str]:
     if found is None:
         return one.name, "when run", "when run", epsilon
     return one.name, number(found.scale), f"±{number(found.accuracy())}", epsilon
+
+
+def _say_law(model: Model) -> None:
+    for name, law in law_of(model):
+        say(f"{name.capitalize()} {law}.")

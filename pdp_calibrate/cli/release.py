@@ -24,6 +24,7 @@ from pdp_calibrate.cli.options import (
 )
 from pdp_calibrate.cli.output import (
     check_outputs,
+    law_of,
     number,
     print_facts,
     print_json,
@@ -36,7 +37,7 @@ from pdp_calibrate.cli.output import (
 
 @command(
     'pdp-calibrate release people.csv -q "mean(income)" -e 1 --groups household \\',
-    "    --bounds income=0:100000 --correlation 0:0.4 -o release.json",
+    "    --bounds income=0:100000 --correlation 0:0.4 --assume gaussian -o release.json",
     'pdp-calibrate release people.csv -q "mean(income)" -e 0.5 --groups household \\',
     "    --ledger budget.json",
     'pdp-calibrate release people.csv -q "sum(income)" --rest --groups household \\',
@@ -122,7 +123,12 @@ def release(
         )
     else:
         found = _stored(calibration, search.time_limit).release(
-            rows.source.read(), value=value, by=model.groups, order_by=model.order_by, ledger=book
+            rows.source.read(),
+            value=value,
+            by=model.groups,
+            order_by=model.order_by,
+            time_format=model.time_format,
+            ledger=book,
         )
     if output is not None:
         write_json(output, found.to_dict(), force=force)
@@ -168,4 +174,5 @@ def _facts(found: pdp.Release | pdp.JointRelease, texts: list[str]) -> list[tupl
             for name, (value, wide) in zip(names, answers, strict=True)
         ),
         ("epsilon", total_in_words(found.calibration)),
+        *law_of(found.calibration.model),
     ]

@@ -10,7 +10,12 @@ from typing import Any, cast
 import narwhals as nw
 
 from pdp_calibrate.errors import ModelError
-from pdp_calibrate.estimators.statistics.frames import asks_the_engine, how_many, one_row
+from pdp_calibrate.estimators.statistics.frames import (
+    asks_the_engine,
+    how_many,
+    kind_name,
+    one_row,
+)
 
 Edges = tuple[float, ...]
 
@@ -56,7 +61,9 @@ def binned(frame: Any, bins: Mapping[Hashable, Edges]) -> Any:
             raise ModelError(f"the frame has no column {name}.")
         dtype = schema[cast("str", name)]
         if not dtype.is_numeric():
-            raise ModelError(f"column {name} must hold numbers to be binned, got {dtype}.")
+            raise ModelError(
+                f"column {name} must hold numbers to be binned, got {kind_name(dtype)}."
+            )
         column = nw.col(cast("str", name))
         missing = column.is_null()
         if dtype.is_float():

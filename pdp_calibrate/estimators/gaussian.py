@@ -248,10 +248,12 @@ def bounds_for(
     return [bounds[name] for name in names]
 
 
-def normality(moments: Moments) -> Normality | None:
+def normality(moments: Moments, *, repeats: tuple[float, float] = (1.0, 1.0)) -> Normality | None:
     """Test the rows for a Gaussian law (Mardia, Biometrika 57, 1970).
 
-    None with too few rows, or where columns depend on each other linearly.
+    None with too few rows, or where columns depend on each other linearly. Where rows of a single
+    column are correlated, `repeats` says by how much that multiplies the variances of skewness
+    and kurtosis.
     """
     size, rows = len(moments.names), moments.rows
     if rows < max(20, 3 * size):
@@ -261,12 +263,12 @@ def normality(moments: Moments) -> Normality | None:
         return None
     kurtosis = shape.white_lengths / rows
     expected = size * (size + 2)
-    score = (kurtosis - expected) / np.sqrt(8 * expected / rows)
+    score = (kurtosis - expected) / np.sqrt(8 * expected / rows * repeats[1])
     skewness = skewness_p = None
     if shape.white_triples is not None:
         skewness = shape.white_triples / rows**2
         freedom = size * (size + 1) * (size + 2) / 6
-        skewness_p = float(chi2.sf(rows * skewness / 6, freedom))
+        skewness_p = float(chi2.sf(rows * skewness / 6 / repeats[0], freedom))
     return Normality(
         skewness=skewness,
         kurtosis=kurtosis,

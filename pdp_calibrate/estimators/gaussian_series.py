@@ -12,6 +12,12 @@ from pdp_calibrate.estimators.base import (
     checked_source,
     one_or_blocks,
 )
+from pdp_calibrate.estimators.gaussianity import (
+    SERIES,
+    kind_of,
+    refuse_discrete,
+    warn_of_series,
+)
 from pdp_calibrate.estimators.markov import checked_longest
 from pdp_calibrate.estimators.private_groups import private_neighbours
 from pdp_calibrate.estimators.private_rows import numbers_of, units_of
@@ -49,12 +55,17 @@ class GaussianSeriesEstimator(FrameEstimator):
     Parameters
     ----------
     value
-        The column of values.
+        The column of values: numbers, jointly Gaussian. Booleans and text are refused, and rows
+        that are plainly not Gaussian warned of (with `epsilon` rows are not tested).
     by
         The column that tells series apart; None if there is one.
     order_by
         The column of times: no two equal in a series and, if numbers or dates, without gaps.
         None takes the rows as they come, which needs a frame in memory.
+    time_format
+        How times are written where they are text, as in `datetime.strptime`: ``%d/%m/%Y``. By
+        default text must be ISO 8601, every row in one form; other text is refused, which tells
+        that much about the column.
     bounds
         The public range of the values.
     epsilon
@@ -88,6 +99,7 @@ class GaussianSeriesEstimator(FrameEstimator):
         value: str = "load",
         by: str | None = None,
         order_by: str | None = None,
+        time_format: str | None = None,
         bounds: tuple[float, float] | None = None,
         epsilon: float | None = None,
         max_length: int | None = None,
@@ -96,6 +108,7 @@ class GaussianSeriesEstimator(FrameEstimator):
         self.value = value
         self.by = by
         self.order_by = order_by
+        self.time_format = time_format
         self.bounds = bounds
         self.epsilon = epsilon
         self.max_length = max_length
@@ -105,18 +118,25 @@ class GaussianSeriesEstimator(FrameEstimator):
         """Learn from a row per point in time."""
         del y
         checked_source(self.source)
+        kind = kind_of(frame, self.value)
         if self.bounds is None:
-            raise ModelError("a Gaussian series needs the public range of its values: bounds=.")
+            remedy = "" if kind.is_float() else " For states use MarkovChainEstimator instead."
+            raise ModelError(
+                f"a Gaussian series needs the public range of its values: bounds=.{remedy}"
+            )
+        refuse_discrete(self.value, kind, instead=SERIES)
         bounds = checked_bounds(self.bounds, 1)[0]
         epsilon = checked_budget(self.epsilon)
         longest = checked_longest(epsilon, by=self.by, max_length=self.max_length)
-        series = ordered_series(frame, self.value, by=self.by, order_by=self.order_by)
+        times = {"order_by": self.order_by, "time_format": self.time_format}
+        series = ordered_series(frame, self.value, by=self.by, **times)
         if epsilon is None or longest is None:
             phi, variance = neighbour_correlation(series, self.value)
+            warn_of_series(frame, self.value, correlation=phi, stacklevel=1)
         else:
             phi, variance = private_neighbours(
                 numbers_of(frame, [self.value])[1][:, 0],
-                units_of(frame, by=self.by, order_by=self.order_by),
+                units_of(frame, by=self.by, **times),
                 bounds=bounds,
                 longest=longest,
                 epsilon=epsilon,

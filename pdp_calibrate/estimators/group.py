@@ -18,6 +18,12 @@ from pdp_calibrate.estimators.base import (
     checked_source,
     one_or_blocks,
 )
+from pdp_calibrate.estimators.gaussianity import (
+    GROUPS,
+    kind_of,
+    refuse_discrete,
+    warn_of_groups,
+)
 from pdp_calibrate.estimators.intraclass import gaussian_groups, intraclass
 from pdp_calibrate.estimators.markov import FitTest
 from pdp_calibrate.estimators.private_groups import (
@@ -86,8 +92,10 @@ class GroupEstimator(FrameEstimator):
     value
         The column that is asked about.
     kind
-        ``binary``: zeros and ones, members exchangeable. ``gaussian``: real values with one common
-        correlation, estimated by analysis of variance.
+        ``binary``: zeros and ones, members exchangeable. ``gaussian``: real values, jointly
+        Gaussian with one common correlation, estimated by analysis of variance. Columns of
+        booleans or text are refused for it, and rows that are plainly not Gaussian warned of
+        (with `epsilon` rows are not tested).
     bounds
         For ``gaussian``, the public range of the values.
     confidence
@@ -194,8 +202,13 @@ class GroupEstimator(FrameEstimator):
         return one_or_blocks(groups, numbers, epsilon, alone=len(groups) == 1)
 
     def _fit_gaussian(self, frame: Any, epsilon: float | None) -> Model:
+        kind = kind_of(frame, self.value)
         if self.bounds is None:
-            raise ModelError("a Gaussian group needs the public range of its values: bounds=.")
+            remedy = "" if kind.is_float() else " For yes/no values say kind='binary' instead."
+            raise ModelError(
+                f"a Gaussian group needs the public range of its values: bounds=.{remedy}"
+            )
+        refuse_discrete(self.value, kind, instead=GROUPS)
         bounds = checked_bounds(self.bounds, 1)[0]
         largest = self._largest(needed=epsilon is not None)
         self.exchangeability_test_ = None
@@ -203,6 +216,13 @@ class GroupEstimator(FrameEstimator):
         if epsilon is None:
             found = intraclass(frame, value=self.value, by=self.by)
             refuse_larger(found.sizes, largest)
+            warn_of_groups(
+                frame,
+                self.value,
+                correlation=found.correlation,
+                sizes=found.sizes,
+                stacklevel=2,
+            )
             if self.confidence is not None:
                 interval = found.interval(self.confidence)
         else:

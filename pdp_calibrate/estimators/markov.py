@@ -85,6 +85,10 @@ class MarkovChainEstimator(FrameEstimator):
     order_by
         The column of times; by default rows count in the order they stand, which needs a frame in
         memory. Times may come unsorted, but neither twice in a series nor with gaps.
+    time_format
+        How times are written where they are text, as in `datetime.strptime`: ``%d/%m/%Y``. By
+        default text must be ISO 8601, every row in one form; other text is refused, which tells
+        that much about the column.
     states
         The possible states. By default those that occur, which are then treated as public.
     initial
@@ -124,6 +128,7 @@ class MarkovChainEstimator(FrameEstimator):
         value: str = "state",
         by: str | None = None,
         order_by: str | None = None,
+        time_format: str | None = None,
         states: Sequence[Hashable] | None = None,
         initial: Literal["stationary", "estimated"] = "stationary",
         smoothing: float = 0.5,
@@ -134,6 +139,7 @@ class MarkovChainEstimator(FrameEstimator):
         self.value = value
         self.by = by
         self.order_by = order_by
+        self.time_format = time_format
         self.states = states
         self.initial = initial
         self.smoothing = smoothing
@@ -153,7 +159,8 @@ class MarkovChainEstimator(FrameEstimator):
             raise ModelError(
                 "with epsilon the public states= are needed; the states that occur are secret."
             )
-        series = ordered_series(frame, self.value, by=self.by, order_by=self.order_by)
+        times = {"order_by": self.order_by, "time_format": self.time_format}
+        series = ordered_series(frame, self.value, by=self.by, **times)
         values = values_in(series)
         states = observed(values)
         if self.states is not None:
@@ -168,7 +175,7 @@ class MarkovChainEstimator(FrameEstimator):
         else:
             moves, starts = private_transitions(
                 states_of(frame, self.value, states),
-                units_of(frame, by=self.by, order_by=self.order_by),
+                units_of(frame, by=self.by, **times),
                 number=len(states),
                 with_starts=self.initial == "estimated",
                 longest=longest,

@@ -12,7 +12,14 @@ import numpy.typing as npt
 
 from pdp_calibrate.errors import FrameError, ModelError
 from pdp_calibrate.estimators.statistics import columns_of
-from pdp_calibrate.estimators.statistics.frames import check_complete, chosen, in_memory
+from pdp_calibrate.estimators.statistics.frames import (
+    check_complete,
+    chosen,
+    collected,
+    in_memory,
+    kind_name,
+)
+from pdp_calibrate.estimators.statistics.times import with_times
 from pdp_calibrate.models.base import Domain, FloatArray, plain
 
 IntArray = npt.NDArray[np.int64]
@@ -64,7 +71,7 @@ def numbers_of(
     for name in table.columns:
         column = table[name]
         if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
-            raise ModelError(f"column {name} must hold numbers, got {column.dtype}.")
+            raise ModelError(f"column {name} must hold numbers, got {kind_name(column.dtype)}.")
         cells = np.asarray(column.to_numpy(), dtype=np.float64)
         if not np.all(np.isfinite(cells)):
             raise ModelError(f"column {name} must be finite.")
@@ -72,10 +79,23 @@ def numbers_of(
     return tuple(table.columns), np.column_stack(arrays)
 
 
-def units_of(frame: Any, *, by: Hashable, order_by: Hashable | None = None) -> Units:
+def units_of(
+    frame: Any,
+    *,
+    by: Hashable,
+    order_by: Hashable | None = None,
+    time_format: str | None = None,
+) -> Units:
     """Sort rows by unit and, inside it, by time or as they stand."""
     keyed = [cast("str", one) for one in (by, order_by) if one is not None]
-    numbered = cells_of(frame, keyed).with_row_index("__row__").sort(*keyed, "__row__")
+    cells = cells_of(frame, keyed).with_row_index("__row__")
+    if order_by is not None:
+        time = cast("str", order_by)
+        timed, _ = with_times(
+            cells.lazy(), time, cells.schema[time], called=time, time_format=time_format
+        )
+        cells = collected(timed)
+    numbered = cells.sort(*keyed, "__row__")
     order = numbered["__row__"].to_numpy().astype(np.int64)
     keys = numbered[cast("str", by)]
     begins = (keys != keys.shift(1)).fill_null(value=True).to_numpy().astype(np.bool_)

@@ -11,7 +11,6 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from pdp_calibrate.errors import ModelError
 from pdp_calibrate.estimators.statistics import group_sizes
 from pdp_calibrate.estimators.statistics.frames import (
     asks_the_engine,
@@ -20,7 +19,14 @@ from pdp_calibrate.estimators.statistics.frames import (
     one_row,
     refuse_words,
 )
-from pdp_calibrate.estimators.statistics.order import GROUP, ORDER, VALUE, before, ordered
+from pdp_calibrate.estimators.statistics.order import (
+    GROUP,
+    ORDER,
+    VALUE,
+    before,
+    check_times,
+    ordered,
+)
 from pdp_calibrate.estimators.statistics.products import refuse_infinite, typical, well_centred
 from pdp_calibrate.models.base import FloatArray, plain
 
@@ -52,16 +58,22 @@ class OrderedSeries:
 
 @asks_the_engine
 def ordered_series(
-    frame: Any, value: str, *, by: str | None, order_by: str | None
+    frame: Any,
+    value: str,
+    *,
+    by: str | None,
+    order_by: str | None,
+    time_format: str | None = None,
 ) -> OrderedSeries:
     """Check a long frame of series, which need not be sorted.
 
-    Rows keep their order where there is no `order_by`. Raises for times that occur twice in a
+    Rows keep their order where there is no `order_by`, whose text is read by `time_format`, or
+    ISO 8601. Raises for times that occur twice in a
     series, and for gaps: steps longer than one and a half times the usual one.
     """
-    table, kinds, _ = ordered(frame, value, by=by, order_by=order_by)
+    table, kinds, _ = ordered(frame, value, by=by, order_by=order_by, time_format=time_format)
     if order_by is not None:
-        _check_times(table, order_by, kinds[ORDER])
+        check_times(table, order_by, kinds[ORDER])
     return OrderedSeries(
         table=table, value=value, kind=kinds[VALUE], lengths=group_sizes(frame, by)
     )
@@ -158,48 +170,3 @@ def neighbour_products(series: OrderedSeries) -> NeighbourProducts:
         spread=spread if spread > rounding else 0.0,
         variance=float(squares[0, 0]) / rows,
     )
-
-
-def _check_times(table: nw.LazyFrame[Any], order_by: str, kind: nw.dtypes.DType) -> None:
-    """Raise for repeated times and for gaps; the message counts them and shows none."""
-    again = (nw.col(ORDER) == before(ORDER, 1)).fill_null(value=False)
-    sums = [nw.col("again").sum()]
-    columns = [again.cast(nw.Int64).alias("again")]
-    if kind.is_numeric() or kind.is_temporal():
-        table = table.with_columns(_as_number(kind).alias("__time__"))
-        columns.append((nw.col("__time__") - before("__time__", 1)).alias("step"))
-        sums += [nw.col("step").median().alias("usual"), nw.col("step").max().alias("longest")]
-    steps = table.select(*columns)
-    found = one_row(steps.select(*sums))
-    if found["again"]:
-        raise ModelError(
-            f"column {order_by} repeats a time within a series; keep one row for each."
-        )
-    usual, longest = found.get("usual"), found.get("longest")
-    if usual is None or longest is None or not longest > 1.5 * usual:
-        return
-    raise ModelError(
-        f"column {order_by} has gaps (steps longer than 1.5 times the usual one),"
-        " across which the next state is not one transition away. Fill them, or split the series."
-    )
-
-
-def _as_number(kind: nw.dtypes.DType) -> nw.Expr:
-    """Return times as numbers; engines agree on calendar fields, on little else."""
-    time = nw.col(ORDER)
-    if kind.is_numeric():
-        return time.cast(nw.Float64)
-    if kind == nw.Duration:
-        return time.dt.total_microseconds().cast(nw.Int64)
-    if isinstance(kind, nw.Datetime) and kind.time_zone is not None:
-        time = time.dt.convert_time_zone("UTC")
-    seconds = nw.lit(0)
-    if kind != nw.Time:
-        last = time.dt.year().cast(nw.Int64) - 1
-        leaps = last // 4 - last // 100 + last // 400
-        seconds = (365 * last + leaps + time.dt.ordinal_day().cast(nw.Int64)) * 86400
-    if kind == nw.Date:
-        return seconds
-    clock = time.dt.hour().cast(nw.Int64) * 3600 + time.dt.minute().cast(nw.Int64) * 60
-    seconds = seconds + clock + time.dt.second().cast(nw.Int64)
-    return seconds * 1_000_000 + time.dt.microsecond().cast(nw.Int64)

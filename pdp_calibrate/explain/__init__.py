@@ -89,9 +89,10 @@ def paragraphs(subject: Explainable, *, plain: Leakage | None = None) -> dict[st
 def promise(calibration: Calibration | JointCalibration) -> str:
     """Say what is guaranteed, and how."""
     if isinstance(calibration, Calibration):
-        law = "whole-number Laplace" if calibration.is_integer else "Laplace"
+        noise = "whole-number Laplace" if calibration.is_integer else "Laplace"
         how = (
-            f"Release {asked(calibration.query)} with {law} noise of scale {calibration.scale:.4g}."
+            f"Release {asked(calibration.query)} with {noise} noise of scale"
+            f" {calibration.scale:.4g}."
         )
     else:
         each = [
@@ -100,10 +101,12 @@ def promise(calibration: Calibration | JointCalibration) -> str:
         ]
         how = f"Release together, with Laplace noise: {'; '.join(each)}."
     certainty = "exactly" if calibration.leakage.exact else "at most"
+    law = calibration.model.assuming
+    then = "Then" if law is None else f"Then, assuming {law},"
     total = calibration.total_epsilon
     return (
-        f"{how} Then nobody can shift their odds between two values of anyone's entry by more than"
-        f" a factor e^{total:.4g} (ε = {total:.4g}{costs.parts_of_total(calibration)}), whatever"
+        f"{how} {then} nobody can shift their odds between two values of anyone's entry by more"
+        f" than a factor e^{total:.4g} (ε = {total:.4g}{costs.parts_of_total(calibration)}), whatever"
         f" comes out. This holds against {anyone(calibration.adversaries)}; the worst of them gets"
         f" {certainty} {calibration.leakage.value:.4g}{costs.from_the_answer(calibration)}."
     )
@@ -219,8 +222,10 @@ def _of_leakage(leakage: Leakage) -> dict[str, str]:
         f"{leakage.value:.4g}" if leakage.exact else f"{leakage.lower:.4g} to {leakage.value:.4g}"
     )
     at = listed(f"{scale:.4g}" for scale in scales)
-    text = f"At scale {at} the release leaks {how_much}. At worst, {learns(leakage.value)}."
     witness = leakage.witness
+    law = None if witness is None else witness.model.assuming
+    given = "" if law is None else f", assuming {law}"
+    text = f"At scale {at} the release leaks {how_much}{given}. At worst, {learns(leakage.value)}."
     if witness is not None and witness.model.provenance == "private":
         return {"leakage": f"{text} The model is private, so the worst adversary is not named."}
     return {"leakage": f"{text} {worst_adversary(witness, certain=leakage.exact)}"}

@@ -66,7 +66,8 @@ def assumptions(model: Model, adversaries: Adversaries, *, clamped: bool = False
     if all(isinstance(part, Unknown) for part in parts):
         found = [_ANY_DEPENDENCE]
     else:
-        found = [f"The model is right: {family(model)}; {source(model)}."]
+        law = "" if model.assuming is None else f", assuming {model.assuming}"
+        found = [f"The model is right{law}: {family(model)}; {source(model)}."]
     if model.certainty is not None:
         found.append(model.certainty)
     found += _of_adversaries(adversaries, parts, clamped=clamped)

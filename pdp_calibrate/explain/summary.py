@@ -219,6 +219,7 @@ def _of_model(model: Model) -> dict[str, Any]:
     described = {
         "family": type(model).__name__,
         "words": family(model),
+        "assuming": model.assuming,
         "provenance": model.provenance,
         "source": source(model),
         "tuples": sum(model.copies),

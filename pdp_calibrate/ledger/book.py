@@ -271,6 +271,7 @@ class Ledger:
         value: Hashable | None = None,
         by: Hashable | None = None,
         order_by: Hashable | None = None,
+        time_format: str | None = None,
     ) -> Release | JointRelease:
         """Calibrate a query alone at ε, and release it if the joint leakage stays in the budget.
 
@@ -282,7 +283,7 @@ class Ledger:
             One instance (a mapping or Series), a wide frame of independent rows, or a long frame.
         epsilon
             What this release may leak alone. None for the largest that fits, to a millionth.
-        value, by, order_by
+        value, by, order_by, time_format
             The columns of a long frame, as in `Calibration.release`. A draw is about one column.
 
         Notes
@@ -295,7 +296,9 @@ class Ledger:
         BudgetExceededError
             If everything together would leak more than the budget. No noise was drawn.
         """
-        columns = {"value": value, "by": by, "order_by": order_by}
+        columns: dict[str, Any] = {
+            "value": value, "by": by, "order_by": order_by, "time_format": time_format
+        }  # fmt: skip
         rows = self._instances(data, checked_layout(**columns))
         if epsilon is not None:
             calibration = self._accounts.calibrate(query, epsilon, rows=rows)

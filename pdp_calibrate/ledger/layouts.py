@@ -7,7 +7,6 @@ after. It says nothing of another column of the same people, nor of the same col
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
 from pdp_calibrate.answers import Sizes
@@ -15,7 +14,7 @@ from pdp_calibrate.calibration.releasing import Layout, LongFrame
 from pdp_calibrate.errors import LedgerError, damage_refused
 from pdp_calibrate.models.base import field_of, from_json_value, json_value, plain
 
-_COLUMNS = tuple(column.name for column in fields(LongFrame))
+_COLUMNS = ("value", "by", "order_by")  # how the last one is written changes nothing
 
 
 def stored_layout(layout: Layout) -> Any:
@@ -31,7 +30,8 @@ def layout_from(described: Any) -> Layout | None:
         return described  # type: ignore[no-any-return]  # one of the two
     if not isinstance(described, Mapping):
         raise LedgerError("a layout is a table of columns, or wide.")
-    return LongFrame(**{name: from_json_value(field_of(described, name)) for name in _COLUMNS})
+    value, by, order_by = (from_json_value(field_of(described, name)) for name in _COLUMNS)
+    return LongFrame(value=value, by=by, order_by=order_by)
 
 
 def check_same_tuples(

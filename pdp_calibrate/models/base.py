@@ -63,6 +63,19 @@ class Model(abc.ABC):
         return (self.is_continuous,) * len(self.names)
 
     @property
+    def gaussian_tuples(self) -> tuple[bool, ...]:
+        """Whether each tuple is assumed to be Gaussian."""
+        if not self.inner_models:
+            return (False,) * len(self.names)
+        flags = (inner.gaussian_tuples for inner in self.inner_models)
+        return tuple(any(one) for one in zip(*flags, strict=True))
+
+    @property
+    def assuming(self) -> str | None:
+        """Which law the guarantee assumes of the values, in words; None if the model is the law."""
+        return "jointly Gaussian values" if any(self.gaussian_tuples) else None
+
+    @property
     def copies(self) -> tuple[int, ...]:
         """How many independent copies of each named tuple the database holds."""
         return (1,) * len(self.names)

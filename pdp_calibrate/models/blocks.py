@@ -102,6 +102,11 @@ class Blocks(Model):
         return tuple(one for block in self.models for one in block.continuous_tuples)
 
     @property
+    def gaussian_tuples(self) -> tuple[bool, ...]:
+        """Whether each tuple is assumed to be Gaussian, block after block."""
+        return tuple(one for block in self.models for one in block.gaussian_tuples)
+
+    @property
     def copies(self) -> tuple[int, ...]:
         """How often each named tuple occurs in the database."""
         return tuple(

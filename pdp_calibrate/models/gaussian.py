@@ -145,6 +145,11 @@ class Gaussian(Model):
         return True
 
     @property
+    def gaussian_tuples(self) -> tuple[bool, ...]:
+        """All of them."""
+        return (True,) * len(self.names)
+
+    @property
     def widths(self) -> FloatArray:
         """M_j, the largest distance of two secret values of tuple j."""
         return np.array([hi - lo for lo, hi in self.bounds])

@@ -39,6 +39,11 @@ class _Homogeneous(Model):
         """Real-valued tuples."""
         return True
 
+    @property
+    def gaussian_tuples(self) -> tuple[bool, ...]:
+        """All of them."""
+        return (True,) * len(self.names)
+
     def content(self) -> tuple[object, ...]:
         """Return what defines the model."""
         return self.correlation, self.bounds, self.variance

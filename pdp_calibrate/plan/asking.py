@@ -42,9 +42,11 @@ def request_for(asked: Asked, settings: ModelSettings, model: Model | None) -> R
         model=model,
         bounds=settings.bounds_of(column) if assumed and asked.kind in ("sum", "mean") else None,
         correlation=settings.correlation if assumed else None,
+        assume=settings.assume if assumed else None,
         domain=settings.domains.get(column or "") if assumed else None,
         groups=settings.groups,
         order_by=settings.order_by,
+        time_format=settings.time_format,
     )
 
 

@@ -136,8 +136,10 @@ def plan_from(described: Mapping[str, Any], *, folder: Path) -> Plan:
             value=model.get("value"),
             groups=data.get("groups"),
             order_by=data.get("order_by"),
+            time_format=data.get("time_format"),
             bounds=_bounds(model.get("bounds", {})),
             correlation=_correlation(model.get("correlation")),
+            assume=model.get("assume"),
             domains={name: tuple(values) for name, values in model.get("domains", {}).items()},
             options=model.get("options", {})
             | {key: model[key] for key in _OF_ESTIMATORS if key in model},

@@ -54,10 +54,15 @@ class ModelSettings:
     """The column that tells groups (households, patients, meters) apart."""
     order_by: str | None = None
     """The column that orders the rows of a group."""
+    time_format: str | None = None
+    """How that column is written where it is text; ISO 8601 if None."""
     bounds: Mapping[str | None, Range] = field(default_factory=dict)
     """Public ranges by column; under None, for every column."""
     correlation: float | Range | None = None
-    """Assumed: one common correlation in a group, or of neighbours in time."""
+    """Assumed: one common correlation in a group, or of neighbours in time, of jointly Gaussian
+    values."""
+    assume: str | None = None
+    """``gaussian`` with a correlation of whole numbers."""
     domains: Mapping[str, tuple[Hashable, ...]] = field(default_factory=dict)
     """Public lists of possible values, by column."""
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -81,6 +86,10 @@ class ModelSettings:
                 "bounds and correlation are for a kind of model to learn, or for rows in groups:"
                 " name the column of the groups, or of times."
             )
+        if self.assume is not None and not self.assumes:
+            raise ModelError("assume says which law a correlation is about: give both.")
+        if self.time_format is not None and self.order_by is None:
+            raise ModelError("a time format says how the column of times is read: name that too.")
         if self.public and self.epsilon is not None:
             raise ModelError("public rows need no differential privacy: leave one of both out.")
         if self.assumes and self.kind in ("table", "gaussian", "chain"):
@@ -94,7 +103,7 @@ class ModelSettings:
     def _says_anything(self) -> bool:
         """Whether anything is said from which a model could be made."""
         return bool(
-            self.kind or self.assumes or self.public or self.epsilon or self.columns
+            self.kind or self.assumes or self.assume or self.public or self.epsilon or self.columns
             or self.bounds or self.domains or self.options
         )  # fmt: skip
 
@@ -169,7 +178,7 @@ class ModelSettings:
                 raise ModelError("a model of groups needs the column that tells them apart.")
             bounds = self.bounds_of(self.value)
             return common | {"kind": "gaussian" if bounds else "binary", "bounds": bounds}
-        common |= {"order_by": self.order_by}
+        common |= {"order_by": self.order_by, "time_format": self.time_format}
         if self.kind == "chain":
             return common | {"states": self.domains.get(self.value)}
         if self.bounds_of(self.value) is None:

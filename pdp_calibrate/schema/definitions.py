@@ -79,6 +79,7 @@ _CALIBRATED: dict[str, Schema] = {
     "model": ref("Model"),
     "leakage": ref("Bracket"),
 }
+_LAW: Schema = {"assuming": described("Which law of the values the numbers assume.", TEXT)}
 _ANSWER = described(
     "A noisy answer; for a histogram, or a release row by row, a list.",
     {"type": ["number", "array"]},
@@ -192,6 +193,8 @@ def json_schema() -> dict[str, Any]:
             budget=record(epsilon=POSITIVE, spent=NUMBER, remaining=NUMBER, draw=TEXT),
         ),
     }
+    for name in ("Calibration", "JointCalibration", "Leakage", "Audit"):
+        objects[name]["properties"] |= _LAW
     parts = {
         "Adversaries": _ADVERSARIES,
         "Query": _QUERY,

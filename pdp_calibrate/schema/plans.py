@@ -42,6 +42,10 @@ PLAN: Schema = _strict(
                 "database": described("The DuckDB database that the query is for.", TEXT),
                 "groups": described("The column that tells groups apart.", TEXT),
                 "order_by": described("The column that orders the rows of a group.", TEXT),
+                "time_format": described(
+                    "How that column is written where it is text, such as %d/%m/%Y; ISO 8601 else.",
+                    TEXT,
+                ),
             },
         ),
         "model": _strict(
@@ -59,6 +63,10 @@ PLAN: Schema = _strict(
                 ),
                 "correlation": described(
                     "Assumed: one common correlation, or a range of it.", anything_of(NUMBER, RANGE)
+                ),
+                "assume": described(
+                    "That a correlation of whole numbers is about jointly Gaussian values.",
+                    one_of("gaussian"),
                 ),
                 "domains": described(
                     "Possible values, by column.",

@@ -32,6 +32,7 @@ from pdp_calibrate.estimators.statistics.grouped import (
     read_groups as read_groups,
 )
 from pdp_calibrate.estimators.statistics.order import (
+    check_series as check_series,
     clamped_sums_by_rank as clamped_sums_by_rank,
     contingency_by_rank as contingency_by_rank,
 )

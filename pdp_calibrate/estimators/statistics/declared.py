@@ -9,7 +9,7 @@ import narwhals as nw
 
 from pdp_calibrate.errors import QueryError
 from pdp_calibrate.estimators.statistics.counts import contingency
-from pdp_calibrate.estimators.statistics.frames import asks_the_engine, chosen
+from pdp_calibrate.estimators.statistics.frames import asks_the_engine, chosen, kind_name
 from pdp_calibrate.models.base import plain
 
 
@@ -48,7 +48,7 @@ def declared_values(
         elsewhere = " (--domain, or domains in a plan)" if option == "domain" else ""
         raise QueryError(
             f"state which values are possible in column {name} with {option}=[...]{elsewhere}:"
-            f" those that occur are secret, and the type {kind} does not list them."
+            f" those that occur are secret, and the type {kind_name(kind)} does not list them."
         )
     if stated is None:
         raise QueryError(

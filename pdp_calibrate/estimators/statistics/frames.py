@@ -152,7 +152,12 @@ def is_number(kind: nw.dtypes.DType) -> bool:
 def refuse_words(name: str, kind: nw.dtypes.DType) -> None:
     """Raise unless the column holds numbers."""
     if not is_number(kind):
-        raise ModelError(f"column {name} must hold numbers, got {kind}.")
+        raise ModelError(f"column {name} must hold numbers, got {kind_name(kind)}.")
+
+
+def kind_name(kind: nw.dtypes.DType) -> str:
+    """Name a type without its details: those of categories are values of the column."""
+    return type(kind).__name__
 
 
 def is_missing(name: str, kind: nw.dtypes.DType) -> nw.Expr:

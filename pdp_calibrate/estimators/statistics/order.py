@@ -27,22 +27,32 @@ from pdp_calibrate.estimators.statistics.frames import (
     collected,
     in_memory,
     is_missing,
+    one_row,
     refuse_changed,
 )
+from pdp_calibrate.estimators.statistics.times import with_times
 
 GROUP, ORDER, VALUE = "__group__", "__order__", "__value__"
 
 
 def ordered(
-    frame: Any, value: Hashable, *, by: Hashable | None, order_by: Hashable | None
+    frame: Any,
+    value: Hashable,
+    *,
+    by: Hashable | None,
+    order_by: Hashable | None,
+    time_format: str | None = None,
 ) -> tuple[nw.LazyFrame[Any], dict[str, nw.dtypes.DType], int]:
     """Return the columns ``__value__``, ``__group__`` and ``__order__``, their types, and N.
 
     Without `by` all rows are one group. Without `order_by` rows stand in their order, which only a
-    frame in memory has.
+    frame in memory has. Text that orders is read as times, by `time_format` or ISO 8601.
     """
     check_roles(value, by=by, order_by=order_by)
+    called = order_by
     if order_by is None:
+        if time_format is not None:
+            raise ModelError("time_format says how the column of order_by= is read: name it.")
         held = in_memory(frame)
         if held is None:
             raise FrameError(
@@ -60,7 +70,11 @@ def ordered(
     rows = check_complete(table, names, schema)
     renamed = [nw.col(name).alias(new) for new, name in zip(columns, names, strict=True)]
     table = table.select(*renamed, *([nw.lit(0).alias(GROUP)] if by is None else []))
-    return table, {new: schema[name] for new, name in zip(columns, names, strict=True)}, rows
+    kinds = {new: schema[name] for new, name in zip(columns, names, strict=True)}
+    table, kinds[ORDER] = with_times(
+        table, ORDER, kinds[ORDER], called=called, time_format=time_format
+    )
+    return table, kinds, rows
 
 
 def before(column: str, steps: int) -> nw.Expr:
@@ -103,10 +117,15 @@ def _sizes(counted: nw.DataFrame[Any], order_by: Hashable, *, rows: int) -> Coun
 
 @asks_the_engine
 def contingency_by_rank(
-    frame: Any, value: Hashable, *, by: Hashable | None, order_by: Hashable
+    frame: Any,
+    value: Hashable,
+    *,
+    by: Hashable | None,
+    order_by: Hashable,
+    time_format: str | None = None,
 ) -> tuple[Counter[tuple[int, int, Hashable]], Counter[int]]:
     """Count (size of the group, place in it from 0, value), and groups by size: in one query."""
-    table, kinds, rows = ordered(frame, value, by=by, order_by=order_by)
+    table, kinds, rows = ordered(frame, value, by=by, order_by=order_by, time_format=time_format)
     names = ["__size__", "__rank__", VALUE]
     counted = _counted(_ranked(table, kinds), names, [])
     sizes = _sizes(counted, order_by, rows=rows)
@@ -129,12 +148,13 @@ def clamped_sums_by_rank(
     by: Hashable | None,
     order_by: Hashable,
     clamp: bool,
+    time_format: str | None = None,
 ) -> tuple[dict[tuple[int, int], ClampedSum], Counter[int]]:
     """Add up the values of each (size of the group, place in it from 0), inside their bounds.
 
     Returns the sums, and how many groups there are of each size, from one query.
     """
-    table, kinds, rows = ordered(frame, value, by=by, order_by=order_by)
+    table, kinds, rows = ordered(frame, value, by=by, order_by=order_by, time_format=time_format)
     cells = grid_cells(VALUE, kinds[VALUE], bounds, rows=rows, place=0)
     keys = ["__size__", "__rank__"]
     ranked = _ranked(table, kinds).select(*keys, "__again__", "__gap__", *cells)
@@ -158,3 +178,63 @@ def _counted(
     numbers = [*(key for key in keys if key != VALUE), "__count__", *names]
     kept = [key for key in keys if key == VALUE]
     return collected(counted.select(*kept, *(nw.col(one).cast(nw.Int64) for one in numbers)))
+
+
+def check_times(table: nw.LazyFrame[Any], order_by: Hashable, kind: nw.dtypes.DType) -> None:
+    """Raise for repeated times and for gaps; the message neither counts nor shows them."""
+    again = (nw.col(ORDER) == before(ORDER, 1)).fill_null(value=False)
+    sums = [nw.col("again").sum()]
+    columns = [again.cast(nw.Int64).alias("again")]
+    if kind.is_numeric() or kind.is_temporal():
+        table = table.with_columns(_as_number(kind).alias("__time__"))
+        columns.append((nw.col("__time__") - before("__time__", 1)).alias("step"))
+        sums += [nw.col("step").median().alias("usual"), nw.col("step").max().alias("longest")]
+    steps = table.select(*columns)
+    found = one_row(steps.select(*sums))
+    if found["again"]:
+        raise ModelError(
+            f"column {order_by} has two equal times within a series; keep one row for each."
+        )
+    usual, longest = found.get("usual"), found.get("longest")
+    if usual is not None and longest is not None and longest > 1.5 * usual:
+        raise ModelError(
+            f"column {order_by} has gaps (steps longer than 1.5 times the usual one), across which"
+            " the next value is not one step away. Fill them, or split the series."
+        )
+
+
+@asks_the_engine
+def check_series(
+    frame: Any,
+    value: Hashable,
+    *,
+    by: Hashable | None,
+    order_by: Hashable,
+    time_format: str | None = None,
+) -> None:
+    """Refuse times that no series of a model has: repeated ones, gaps, text in no known form."""
+    table, kinds, _ = ordered(frame, value, by=by, order_by=order_by, time_format=time_format)
+    check_times(table, order_by, kinds[ORDER])
+
+
+def _as_number(kind: nw.dtypes.DType) -> nw.Expr:
+    """Return times as numbers; engines agree on calendar fields, on little else."""
+    time = nw.col(ORDER)
+    if kind.is_integer() and kind not in (nw.UInt64, nw.Int128, nw.UInt128):
+        return time.cast(nw.Int64)  # microseconds of our era are no floats
+    if kind.is_numeric():
+        return time.cast(nw.Float64)
+    if kind == nw.Duration:
+        return time.dt.total_microseconds().cast(nw.Int64)
+    if isinstance(kind, nw.Datetime) and kind.time_zone is not None:
+        time = time.dt.convert_time_zone("UTC")
+    seconds = nw.lit(0)
+    if kind != nw.Time:
+        last = time.dt.year().cast(nw.Int64) - 1
+        leaps = last // 4 - last // 100 + last // 400
+        seconds = (365 * last + leaps + time.dt.ordinal_day().cast(nw.Int64)) * 86400
+    if kind == nw.Date:
+        return seconds
+    clock = time.dt.hour().cast(nw.Int64) * 3600 + time.dt.minute().cast(nw.Int64) * 60
+    seconds = seconds + clock + time.dt.second().cast(nw.Int64)
+    return seconds * 1_000_000 + time.dt.microsecond().cast(nw.Int64)
