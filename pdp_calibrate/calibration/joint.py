@@ -247,7 +247,9 @@ class JointRelease:
     def _repr_html_(self) -> str:
         answers = list(zip(self.calibration.queries, self.values, strict=True))
         law = stated_law(self.calibration.model).items()
-        return card("JointRelease", [*answers, ("ε", f"{self.calibration.total_epsilon:.6g}"), *law])
+        return card(
+            "JointRelease", [*answers, ("ε", f"{self.calibration.total_epsilon:.6g}"), *law]
+        )
 
 
 def calibrate_jointly(

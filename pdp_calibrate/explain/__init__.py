@@ -106,9 +106,10 @@ def promise(calibration: Calibration | JointCalibration) -> str:
     total = calibration.total_epsilon
     return (
         f"{how} {then} nobody can shift their odds between two values of anyone's entry by more"
-        f" than a factor e^{total:.4g} (ε = {total:.4g}{costs.parts_of_total(calibration)}), whatever"
-        f" comes out. This holds against {anyone(calibration.adversaries)}; the worst of them gets"
-        f" {certainty} {calibration.leakage.value:.4g}{costs.from_the_answer(calibration)}."
+        f" than a factor e^{total:.4g} (ε = {total:.4g}{costs.parts_of_total(calibration)}),"
+        f" whatever comes out. This holds against {anyone(calibration.adversaries)}; the worst of"
+        f" them gets {certainty} {calibration.leakage.value:.4g}"
+        f"{costs.from_the_answer(calibration)}."
     )
 
 
