@@ -258,5 +258,5 @@ def diameter(points: FloatArray) -> float:
         moved = points - points.min(axis=0)
         signs = itertools.product([1.0], *[[1.0, -1.0]] * (width - 1))
         widest = max(float(np.ptp(moved @ np.array(pattern))) for pattern in signs)
-        return widest * (1 + 4 * width**2 * _UNIT_ROUNDOFF)
+        return float(widest * (1 + 4 * width**2 * _UNIT_ROUNDOFF))
     return float(max(np.abs(points - point).sum(axis=-1).max() for point in points))

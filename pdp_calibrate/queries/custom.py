@@ -29,6 +29,9 @@ from pdp_calibrate.queries.base import OverTuples, Query, refuse_continuous, sel
 class Custom(OverTuples):
     """Any real function of the tuples, on a joint table: maximum, median, a threshold.
 
+    Chains, trees and groups are written out as tables. Sets of distributions that are described by
+    bounds (MixingChain, ConditionalBall, SampledTable, Unknown) refuse it, as do Blocks.
+
     Examples
     --------
     >>> Custom(function=max).over is None
