@@ -487,6 +487,8 @@ def judged_apart(seeds: range) -> Iterator[tuple[int, str, str, str, float]]:
             start = seed + 1
         worker.wait()
         reader.join()
+        assert worker.stdout is not None
+        worker.stdout.close()
         if fault:
             yield start, list(FAMILIES)[start % len(FAMILIES)], "", fault, 0.0
             start += 1
