@@ -124,14 +124,12 @@ def private_mechanisms(
     over the unknown tuples its likelihood is e^{−ε₀·d(u, S)}, d the Hamming distance to a set S of
     those that the first secret makes likely, for every threshold of "likely".
     """
-    logs = _logs(law, sizes)
     outputs: list[tuple[Fraction, ...]] = [()]
     if answers is not None:
         levels = _levels(answers)
         outputs = list(itertools.product(*((one[0], one[-1]) for one in levels)))
     best = 0.0
     for target, known, unknown in adversaries(len(sizes), admits):
-        believed = logs if unknown else np.zeros(tuple(sizes))
         others = list(itertools.product(*(range(sizes[j]) for j in unknown)))
         apart = np.array([[sum(a != b for a, b in zip(u, v, strict=True)) for v in others]
                           for u in others])  # fmt: skip
@@ -139,23 +137,33 @@ def private_mechanisms(
             for output in outputs:
                 rows = []
                 for secret in range(sizes[target]):
-                    masses, fars = np.empty(len(others)), np.zeros(len(others))
-                    for place, values in enumerate(others):
-                        cell = _cell(len(sizes), known, held, target, secret, unknown, values)
-                        masses[place] = believed[cell]
-                        if answers is not None:
-                            fars[place] = sum(
-                                float(abs(r - a)) / s
-                                for r, a, s in zip(output, answers[cell], scales, strict=True)
-                            )
-                    total = float(_log_sums(masses))
-                    if total > -math.inf:
-                        rows.append((masses - total, fars))
+                    cells = [
+                        _cell(len(sizes), known, held, target, secret, unknown, values)
+                        for values in others
+                    ]
+                    # Conditional probabilities as fractions: logarithms of rare cells lose digits.
+                    masses = [
+                        law.get(cell, Fraction(0)) if unknown else Fraction(1) for cell in cells
+                    ]
+                    total = sum(masses)
+                    if total:
+                        logs = [log_of(mass / total) if mass else -math.inf for mass in masses]
+                        far = [_far(output, answers, cell, scales) for cell in cells]
+                        rows.append((np.array(logs), np.array(far)))
                 for (p, p_far), (q, q_far) in itertools.permutations(rows, 2):
                     best = max(
                         best, dp_epsilon + _most_told(p - p_far, q - q_far, apart, dp_epsilon)
                     )
     return best
+
+
+def _far(
+    output: tuple[Fraction, ...], answers: Answers | None, cell: Cell, scales: Sequence[float]
+) -> float:
+    """How far the answer of a cell is from the output, in units of the noise."""
+    if answers is None:
+        return 0.0
+    return sum(float(abs(r - a)) / s for r, a, s in zip(output, answers[cell], scales, strict=True))
 
 
 def _most_told(p: Array, q: Array, apart: npt.NDArray[Any], dp_epsilon: float) -> float:

@@ -71,8 +71,9 @@ def leakage(
     Leakage
         `value` is never below the supremum, over adversaries A(i, K), over Θ, over every x_K of
         positive probability, every pair of secrets and every output r, of
-        log p(r | x_i, x_K) / p(r | x_i', x_K). It speaks of this one release: two releases of the
-        same data leak together, and not simply the sum.
+        log p(r | x_i, x_K) / p(r | x_i', x_K), of weight·value/divisor as exact numbers: where
+        rounding them to floats could change it, the bracket is that much wider. It speaks of this
+        one release: two releases of the same data leak together, and not simply the sum.
 
     Warns
     -----

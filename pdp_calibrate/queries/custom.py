@@ -40,6 +40,9 @@ class Custom(OverTuples):
     A calibration writes the function out as a table of its values, once: that table is what is
     proved, released and stored, whatever the function returns later. A table given here is copied.
 
+    Chains, trees and groups are written out as tables. Sets of distributions that are described by
+    bounds (MixingChain, ConditionalBall, SampledTable, Unknown) refuse it, as do Blocks.
+
     Examples
     --------
     >>> Custom(function=max).over is None

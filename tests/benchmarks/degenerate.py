@@ -35,6 +35,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import mpmath  # type: ignore[import-untyped]
 import numpy as np
 
 import pdp_calibrate as pdp
@@ -143,6 +144,9 @@ class Truth:
     again: Callable[[], Any] | None = None
     """The same in 60 digits; None if `value` is right to `tolerance` only."""
     tolerance: float = 0.0
+    """Of the value, what rounding of the oracle may have done to it."""
+    noise: float = 1e-40
+    """The same where the truth is zero: 60 digits leave no more."""
 
 
 def truth_of(
@@ -182,7 +186,7 @@ def _gaussian_truth(
 ) -> Truth:
     model, size = drawn.model, len(drawn.model.names)
     widths = np.array([float(high) - float(low) for low, high in model.domains])
-    extra, complete = 0.0, True
+    extra = 0.0
     if drawn.family == "LoewnerBall":
         covariances = [model.center.covariance]
         extra = model.radius / math.sqrt(1 - model.radius**2)
@@ -200,7 +204,7 @@ def _gaussian_truth(
     def keep(target: int, known: tuple[int, ...]) -> bool:
         return admits(target, frozenset(known))
 
-    if extra or len(asked) > 1:
+    if extra:
         found = [
             leak
             for covariance in covariances
@@ -209,13 +213,20 @@ def _gaussian_truth(
             ).items()
             if keep(target, known)
         ]
-        return Truth(max(found), complete, tolerance=1e-5)
-    value = max(
-        gaussian_oracle.worst_leakage_mpmath(covariance, rows[0], widths, units[0], keep)
-        for covariance in covariances
-    )
+        return Truth(max(found), tolerance=1e-5, noise=1e-9)
+    with mpmath.workdps(60):
+        value = max(
+            mpmath.mpf(widths[target])
+            * sum(
+                abs(gaussian_oracle.coefficient_mpmath(covariance, row, target, known))
+                / mpmath.mpf(unit)
+                for row, unit in zip(rows, units, strict=True)
+            )
+            for covariance in covariances
+            for target, known in gaussian_oracle.adversaries(size, keep)
+        )
     # The covariance of a group or a series is rounded here, which near-singularity magnifies.
-    return Truth(float(value), complete, tolerance=1e-12 if drawn.family == "Gaussian" else 1e-9)
+    return Truth(float(value), tolerance=1e-12 if drawn.family == "Gaussian" else 1e-9, noise=1e-40)
 
 
 def _unknown_truth(
@@ -278,7 +289,7 @@ def verdict_of(found: float, lower: float, truth: Truth, *, exact: bool) -> tupl
     margin = truth.tolerance * truth.value
     if math.isnan(found) or found < truth.value - margin:
         again = truth.again() if truth.again is not None else truth.value - margin
-        if math.isnan(found) or found < again:
+        if math.isnan(found) or found < again - truth.noise:
             return f"UNSOUND: {found!r} for {float(again)!r}", 0.0
     if truth.complete and lower > truth.value * (1 + 1e-9 + truth.tolerance) + 1e-9:
         return f"UNSOUND: lower end {lower!r} for {truth.value!r}", 0.0
@@ -385,14 +396,14 @@ def _mechanisms(drawn: Drawn, budget: float, admits: Admits, **more: Any) -> flo
 def _black_box(rng: Rng, drawn: Drawn, adversaries: Any, admits: Admits) -> tuple[str, float]:
     budget = float(10 ** rng.uniform(-1.5, 1))
     bound = pdp.black_box_leakage(drawn.model, epsilon=budget, adversaries=adversaries)
-    truth = Truth(_mechanisms(drawn, budget, admits), complete=False, tolerance=1e-12)
+    truth = Truth(_mechanisms(drawn, budget, admits), complete=False, tolerance=1e-12, noise=1e-13)
     return verdict_of(bound.value, 0.0, truth, exact=False)
 
 
 def _budget(rng: Rng, drawn: Drawn, adversaries: Any, admits: Admits) -> tuple[str, float]:
     epsilon = float(10 ** rng.uniform(-1.5, 1))
     budget = pdp.dp_budget(drawn.model, epsilon=epsilon, adversaries=adversaries)
-    truth = Truth(_mechanisms(drawn, budget, admits), complete=False, tolerance=1e-12)
+    truth = Truth(_mechanisms(drawn, budget, admits), complete=False, tolerance=1e-12, noise=1e-13)
     return verdict_of(epsilon, 0.0, truth, exact=False)
 
 
@@ -427,7 +438,9 @@ def _ledger(rng: Rng, drawn: Drawn, adversaries: Any, admits: Admits) -> tuple[s
     if drawn.laws:
         answers, units = _joined([one.answers(drawn) for one in asked], scales)
         told = _mechanisms(drawn, budget, admits, answers=answers, scales=units)
-    return verdict_of(ledger.spent, 0.0, Truth(told, False, tolerance=1e-12), exact=False)
+    return verdict_of(
+        ledger.spent, 0.0, Truth(told, complete=False, tolerance=1e-12, noise=1e-12), exact=False
+    )
 
 
 _CHECKS: dict[str, Callable[[Rng, Drawn, Any, Admits], tuple[str, float]]] = {
@@ -474,6 +487,8 @@ def judged_apart(seeds: range) -> Iterator[tuple[int, str, str, str, float]]:
             start = seed + 1
         worker.wait()
         reader.join()
+        assert worker.stdout is not None
+        worker.stdout.close()
         if fault:
             yield start, list(FAMILIES)[start % len(FAMILIES)], "", fault, 0.0
             start += 1
