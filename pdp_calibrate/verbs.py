@@ -283,6 +283,7 @@ def _declared(frame: Any, request: Request) -> Request:
 
 def _check_correlated(frame: Any, request: Request) -> None:
     """Refuse a correlation for values of discrete type, and times that no series has."""
+    _assumed_group(request, 1)  # refuses wrong options before anything is read
     along_time = request.order_by is not None
     check_assumed(
         frame,

@@ -90,8 +90,8 @@ def test_the_budget_goes_with_the_model(kind):
 
 def test_learning_twice_draws_new_noise():
     frame, _ = neighbours("table", np.random.default_rng(1))
-    fits = [estimators(0.1)["table"].fit(frame).model_ for _ in range(3)]
-    assert len(set(fits)) == 3
+    fits = [estimators(0.1)["table"].fit(frame).model_ for _ in range(20)]
+    assert len(set(fits)) > 3  # with so few rows, much noise often leaves one cell of twelve
 
 
 @settings(max_examples=500, deadline=None)
@@ -329,7 +329,7 @@ def test_frames_of_another_library_give_the_same_sums(kind, handed):
         ("gaussian", {"y": np.nan}, "column y has missing"),
         ("gaussian", {"y": np.inf}, "column y must be finite"),
         ("group", {"load": "much"}, "column load must hold numbers"),
-        ("group", {"load": np.nan}, "column load has .* missing"),
+        ("group", {"load": np.nan}, "column load has missing"),
         ("chain", {"state": 7}, "column state holds a value outside its stated states"),
         ("series", {"load": np.inf}, "column load must be finite"),
     ],
