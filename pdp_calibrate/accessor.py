@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 if TYPE_CHECKING:
-    from pdp_calibrate.adversaries import Adversaries
-    from pdp_calibrate.calibration import Calibration, Release
-    from pdp_calibrate.engines import Leakage
-    from pdp_calibrate.models import Model
-    from pdp_calibrate.queries import Query
+    from pdp_calibrate.calibration.result import Calibration, Release
+    from pdp_calibrate.core.adversary import Adversaries
+    from pdp_calibrate.core.bracket import Leakage
+    from pdp_calibrate.core.model import Model
+    from pdp_calibrate.core.query import Query
 
 
 @pd.api.extensions.register_dataframe_accessor("pdp")
@@ -124,8 +124,8 @@ class PdpAccessor:
         time_limit: float | None = None,
     ) -> Calibration:
         """Find the scale for one answer over all rows of a wide frame."""
-        from pdp_calibrate.calibration import calibrate
-        from pdp_calibrate.estimators.statistics import rows_in
+        from pdp_calibrate.calibration.calibrate import calibrate
+        from pdp_calibrate.frames.open import rows_in
 
         return calibrate(
             model,
@@ -150,8 +150,8 @@ class PdpAccessor:
         time_limit: float | None = None,
     ) -> Leakage:
         """Return what one answer over all rows would leak with noise of this scale."""
-        from pdp_calibrate.engines import leakage
-        from pdp_calibrate.estimators.statistics import rows_in
+        from pdp_calibrate.core.leakage import leakage
+        from pdp_calibrate.frames.open import rows_in
 
         return leakage(
             model,
@@ -163,6 +163,6 @@ class PdpAccessor:
         )
 
     def _release(self, kind: Any, columns: Any, **options: Any) -> Any:
-        from pdp_calibrate.verbs import Request, release
+        from pdp_calibrate.jobs.verbs import Request, release
 
         return release(self._frame, Request(kind=kind, columns=columns, **options))

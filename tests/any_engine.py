@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 import pdp_calibrate as pdp
-from pdp_calibrate.calibration.releasing import LongFrame, exact_answer
+from pdp_calibrate.calibration.release import LongFrame, exact_answer
 
 _rng = np.random.default_rng(9)
 _SIZES = _rng.integers(1, 5, 60)

@@ -7,7 +7,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from pdp_calibrate.cli import app
+from pdp_calibrate.cli.main import app
 
 
 @dataclass(frozen=True)

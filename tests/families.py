@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 import pdp_calibrate as pdp
-from pdp_calibrate.models import Model
-from pdp_calibrate.models.base import FloatArray
-from pdp_calibrate.models.groups import compositions
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.model import Model
+from pdp_calibrate.families.exchangeable.model import compositions
 from tests import gaussian_oracle, oracle
 from tests.random_models import random_table
 from tests.random_time import cells_of_tree, random_chain, random_group, random_tree

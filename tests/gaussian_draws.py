@@ -5,13 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdp_calibrate.adversaries import Adversaries
-from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.engines import gaussian
-from pdp_calibrate.engines.problem import Problem
-from pdp_calibrate.engines.result import Found
-from pdp_calibrate.models import Gaussian, Model
-from pdp_calibrate.queries import Linear, Query, lower
+from pdp_calibrate.core.adversary import Adversaries
+from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.query import Linear, Query, lower
+from pdp_calibrate.families.gaussian import search as gaussian
+from pdp_calibrate.families.gaussian.model import Gaussian
 
 
 class Draw(NamedTuple):

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from pdp_calibrate.ledger import files, systems
+from pdp_calibrate.ledger import files, platform as systems
 
 
 class Msvcrt(types.ModuleType):

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pdp_calibrate.adversaries import Witness
-from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF, log_densities
-from pdp_calibrate.engines.problem import Problem
-from pdp_calibrate.engines.result import Found
-from pdp_calibrate.models.base import FloatArray
-from pdp_calibrate.models.table import JointTable
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.adversary import Witness
+from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF, log_densities
+from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.table import JointTable
 
 _CHUNK = 2**20  # numbers held at once while densities are evaluated
 _ROUND_UP = 1 + 8 * UNIT_ROUNDOFF  # covers a difference and a quotient of floats

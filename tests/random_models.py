@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 import pdp_calibrate as pdp
-from pdp_calibrate.models.base import FloatArray
-from pdp_calibrate.queries import Query
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.query import Query
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ import math
 import numpy as np
 
 import pdp_calibrate as pdp
-from pdp_calibrate.adversaries import Adversaries
-from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.engines.problem import Problem, split
-from pdp_calibrate.models import JointTable
-from pdp_calibrate.models.base import FloatArray
-from pdp_calibrate.queries import Query, lower
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.adversary import Adversaries
+from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.problem import Problem, split
+from pdp_calibrate.core.query import Query, lower
+from pdp_calibrate.core.table import JointTable
 
 
 def random_problem(seed: int) -> tuple[Problem, float]:

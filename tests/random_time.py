@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import pdp_calibrate as pdp
-from pdp_calibrate.models.base import FloatArray
-from pdp_calibrate.models.groups import compositions
-from pdp_calibrate.queries import Query
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.query import Query
+from pdp_calibrate.families.exchangeable.model import compositions
 
 
 def random_law(rng: np.random.Generator, size: int) -> FloatArray:

@@ -15,13 +15,13 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 import pdp_calibrate as pdp
-from pdp_calibrate import noise
-from pdp_calibrate.calibration.releasing import check_grid, rounding_error
-from pdp_calibrate.estimators.moments import moments_of
-from pdp_calibrate.estimators.statistics import clamped_sums
-from pdp_calibrate.estimators.statistics.frames import asks_the_engine
-from pdp_calibrate.estimators.statistics.products import centred_products
-from pdp_calibrate.queries import lower
+from pdp_calibrate.calibration.release import check_grid, rounding_error
+from pdp_calibrate.core import noise
+from pdp_calibrate.core.query import lower
+from pdp_calibrate.frames.open import asks_the_engine
+from pdp_calibrate.frames.products import centred_products
+from pdp_calibrate.frames.sums import clamped_sums
+from pdp_calibrate.learning.moments import moments_of
 from tests.any_engine import (
     ANSWERS,
     HOMES,

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import binom
 
 import pdp_calibrate as pdp
-from pdp_calibrate.explain.assumptions import assumptions
+from pdp_calibrate.show.words import assumptions
 from tests.cli_runs import fine, refused
 
 SAID = "assuming jointly Gaussian values"
@@ -56,7 +56,7 @@ DISCRETE = {
 
 @pytest.mark.parametrize("kind", DISCRETE)
 def test_discrete_types_are_refused_with_the_way_out(kind):
-    from pdp_calibrate.verbs import Request, release
+    from pdp_calibrate.jobs.verbs import Request, release
 
     frame = DISCRETE[kind]
     for assume in (None, "gaussian"):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.calibration import JointCalibration
+from pdp_calibrate.calibration.joint import JointCalibration
 
 pytestmark = pytest.mark.xdist_group("audits")  # the audits of the fixture are made once
 DRAWS = 16_000
@@ -114,7 +114,7 @@ def test_the_attack_reaches_most_of_what_its_event_can_show(audits):
 
 
 def chance_of_event(cal, audit, secret, rng):
-    from pdp_calibrate.auditing.subject import Subject
+    from pdp_calibrate.audit.subject import Subject
 
     outputs = Subject.calibrated(cal, None).imagined(secret, 300_000, rng)
     return float(audit.event.contains(outputs).mean())

@@ -8,8 +8,9 @@ import polars as pl
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate import noise
-from pdp_calibrate.estimators.statistics import group_sizes, rows_in
+from pdp_calibrate.core import noise
+from pdp_calibrate.frames.counts import group_sizes
+from pdp_calibrate.frames.open import rows_in
 
 HOMES = pd.DataFrame({"home": [1.0, 1.0, None, 2.0], "x": [0.25, 1.5, 2.0, 3.0]})
 ENGINES = {
@@ -166,7 +167,7 @@ def test_a_dropped_connection_releases_and_charges_nothing(tmp_path):
 def test_a_frame_that_changes_while_it_is_read_is_refused(monkeypatch):
     model = pdp.Gaussian(covariance=[[1]], bounds=(0, 9), names=["x"])
     cal = pdp.calibrate(model, pdp.Sum(clamp=True), epsilon=0.5)
-    from pdp_calibrate.estimators.statistics import exact_sums
+    from pdp_calibrate.frames import sums as exact_sums
 
     monkeypatch.setattr(exact_sums, "rows_in", lambda _: 5)
     with pytest.raises(pdp.FrameError, match="changed while it was read"):

@@ -10,14 +10,13 @@ import pytest
 import scipy.optimize
 
 import pdp_calibrate as pdp
-from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.engines import lipschitz
-from pdp_calibrate.engines.dual import dual_bound
-from pdp_calibrate.engines.lipschitz_line import line_bounds
-from pdp_calibrate.engines.lipschitz_spread import spread_bounds
-from pdp_calibrate.engines.peeling import peeled_bounds
-from pdp_calibrate.engines.problem import split
-from pdp_calibrate.queries import lower
+from pdp_calibrate.composition.recursive_bound import peeled_bounds
+from pdp_calibrate.composition.table_dual import dual_bound
+from pdp_calibrate.core import lipschitz
+from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.lipschitz import line_bounds, spread_bounds
+from pdp_calibrate.core.problem import split
+from pdp_calibrate.core.query import lower
 from tests.random_models import random_table
 from tests.vector_oracle import worst_vector_leakage
 

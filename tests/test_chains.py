@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.engines.chains.mixing import birkhoff_bounds, contracted, diameters
-from pdp_calibrate.engines.monotone import smallest_scale
-from pdp_calibrate.models import Model
+from pdp_calibrate.calibration.solve import smallest_scale
+from pdp_calibrate.core.contraction import birkhoff_bounds, contracted, diameters
+from pdp_calibrate.core.model import Model
 from tests import oracle
 from tests.marks import bounds_checked
 from tests.random_models import adversary_kinds
@@ -18,9 +18,9 @@ from tests.random_time import random_chain, random_query
 from tests.test_groups import bracket_holds
 
 ALL, WEAKEST = pdp.Adversaries.all(), pdp.Adversaries.weakest()
-search = importlib.import_module("pdp_calibrate.engines.chains.search")
-setup = importlib.import_module("pdp_calibrate.engines.chains.setup")
-windows = importlib.import_module("pdp_calibrate.engines.chains.windows")
+search = importlib.import_module("pdp_calibrate.families.chain.search")
+setup = importlib.import_module("pdp_calibrate.families.chain.setup")
+windows = importlib.import_module("pdp_calibrate.families.chain.windows")
 
 
 def binary(up, stay, length, **changes):

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.cli import app
+from pdp_calibrate.cli.main import app
 from tests.cli_runs import fine, refused, run
 
 VALIDATOR = jsonschema.Draft202012Validator(pdp.json_schema())
@@ -222,7 +222,7 @@ def test_adversaries_rows_and_time_can_be_limited():
 
 def test_help_has_examples_and_loads_no_heavy_library():
     code = (
-        "import sys; from pdp_calibrate.cli import app\n"
+        "import sys; from pdp_calibrate.cli.main import app\n"
         "try: app(sys.argv[1:])\n"
         "except SystemExit: pass\n"
         "heavy = {'opendp', 'numba', 'sklearn', 'scipy', 'matplotlib', 'duckdb', 'jinja2'}\n"

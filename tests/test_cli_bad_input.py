@@ -187,7 +187,7 @@ def test_options_that_do_not_fit():
 def test_no_traceback_in_a_process_of_its_own(folder):
     """The same through a real process, where nothing catches what the command lets out."""
     (folder / "data.csv").write_text("")
-    code = "from pdp_calibrate.cli import main; main()"
+    code = "from pdp_calibrate.cli.main import main; main()"
     ran = subprocess.run(  # noqa: S603
         [sys.executable, "-c", code, "calibrate", "data.csv", "-q", "sum()", "--kind", "table"],
         capture_output=True,

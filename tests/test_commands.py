@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import pdp_calibrate as pdp
-from pdp_calibrate.cli import app
+from pdp_calibrate.cli.main import app
 from pdp_calibrate.cli.ohio import COUNTS, wheeze
 from tests.cli_runs import fine
 

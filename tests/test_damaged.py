@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
+from pdp_calibrate.core.model import Model
 from pdp_calibrate.errors import PlanError
-from pdp_calibrate.ledger.storage import FileStore, _checksum
-from pdp_calibrate.models.base import Model
-from pdp_calibrate.plan import read_plan
-from pdp_calibrate.queries.grammar import QuerySyntaxError, parse_query, parse_values
+from pdp_calibrate.jobs.grammar import QuerySyntaxError, parse_query, parse_values
+from pdp_calibrate.jobs.plan import read_plan
+from pdp_calibrate.ledger.store import FileStore, _checksum
 from tests.families import FAMILIES
 
 ODD = [None, True, -1, 0.5, 10**400, float("nan"), "x", [], [0], {}, {"type": []}, [[None]]]

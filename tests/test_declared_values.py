@@ -10,9 +10,9 @@ import pytest
 
 import pdp_calibrate as pdp
 import pdp_calibrate_integrations.polars  # noqa: F401 - registers the namespace
-from pdp_calibrate import noise
-from pdp_calibrate.estimators.statistics import declared_values
-from pdp_calibrate.verbs import Request, release
+from pdp_calibrate.core import noise
+from pdp_calibrate.frames.columns import declared_values
+from pdp_calibrate.jobs.verbs import Request, release
 
 DIAGNOSES = ["none", "flu", "HIV"]
 WITH = pd.DataFrame({"home": [1, 1, 2, 3], "dx": ["none", "flu", "HIV", "none"]})

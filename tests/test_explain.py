@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.explain.costs import clamping_bias
-from pdp_calibrate.explain.phrases import anyone, asked, entry, knowledge
+from pdp_calibrate.show.words import anyone, asked, clamping_bias, entry, knowledge
 from tests import oracle
 
 PAIR = pdp.JointTable(

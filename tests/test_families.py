@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import pdp_calibrate as pdp
-from pdp_calibrate.models import Model
+from pdp_calibrate.core.model import Model
 from tests.families import FAMILIES
 
 PROFILE = settings(max_examples=15, deadline=None)

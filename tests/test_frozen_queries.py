@@ -11,11 +11,11 @@ import pytest
 from scipy.special import logsumexp
 
 import pdp_calibrate as pdp
-from pdp_calibrate.answers import instance_answer
 from pdp_calibrate.calibration.parts import release_parts
+from pdp_calibrate.core.query import FrozenMapping, TableOfValues
 from pdp_calibrate.errors import QueryError
-from pdp_calibrate.long_frames import read_for
-from pdp_calibrate.queries.frozen import FrozenMapping, TableOfValues
+from pdp_calibrate.frames.answers import instance_answer
+from pdp_calibrate.frames.long_answers import read_for
 from pdp_calibrate_integrations.handover import laplace_parameters
 
 PAIR = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)

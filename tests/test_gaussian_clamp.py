@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.queries import Query
+from pdp_calibrate.core.query import Query
 from tests import gaussian_oracle as oracle
 from tests.gaussian_draws import draw, joint_search
 from tests.marks import bounds_checked
@@ -189,7 +189,7 @@ def test_clamp_is_stored(query):
     assert Query.from_dict(query.to_dict()) == query
     assert query.to_dict()["clamp"] is True
     model = pdp.Gaussian(covariance=np.eye(2), bounds=(0, 1))
-    from pdp_calibrate.queries import lower
+    from pdp_calibrate.core.query import lower
 
     assert lower(query, model).clamped
     assert lower(query, model).select([0]).clamped

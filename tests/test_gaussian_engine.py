@@ -210,7 +210,7 @@ def test_the_deadline_gives_a_certified_bracket():
 
 @pytest.mark.compiled
 def test_a_large_search_ends_by_itself(monkeypatch):
-    from pdp_calibrate.engines.gaussian import branching
+    from pdp_calibrate.families.gaussian import branch_and_bound as branching
 
     monkeypatch.setattr(branching, "VISITED_AT_MOST", 500)
     found = pdp.leakage(hard(), pdp.Sum())
@@ -220,7 +220,7 @@ def test_a_large_search_ends_by_itself(monkeypatch):
 
 @pytest.mark.compiled
 def test_memory_is_bounded(monkeypatch):
-    from pdp_calibrate.engines.gaussian import branching
+    from pdp_calibrate.families.gaussian import branch_and_bound as branching
 
     full = pdp.leakage(hard(), pdp.Sum())
     monkeypatch.setattr(branching, "_MEMORY", 0)
@@ -230,10 +230,10 @@ def test_memory_is_bounded(monkeypatch):
 
 @pytest.mark.compiled
 def test_an_incumbent_spares_the_search():
-    from pdp_calibrate.adversaries import Adversaries
-    from pdp_calibrate.engines import gaussian
-    from pdp_calibrate.engines.problem import split
-    from pdp_calibrate.queries import lower
+    from pdp_calibrate.core.adversary import Adversaries
+    from pdp_calibrate.core.problem import split
+    from pdp_calibrate.core.query import lower
+    from pdp_calibrate.families.gaussian import search as gaussian
 
     model = hard()
     (problem,) = split(model, lower(pdp.Sum(), model), Adversaries.all())

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.covariance import ledoit_wolf, oas
 
 import pdp_calibrate as pdp
-from pdp_calibrate.estimators.moments import moments_of
+from pdp_calibrate.learning.moments import moments_of
 
 COVARIANCE = np.array([[1.0, 0.6, 0.2], [0.6, 2.0, -0.3], [0.2, -0.3, 0.5]])
 BOUNDS = {"a": (-4.0, 4.0), "b": (-6.0, 6.0), "c": (-3.0, 3.0)}

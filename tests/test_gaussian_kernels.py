@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from pdp_calibrate.engines.gaussian.climbing import climb, sweep
-from pdp_calibrate.engines.gaussian.frontier import pop, push
-from pdp_calibrate.engines.gaussian.kernels import (
+from pdp_calibrate.families.gaussian.kernels import (
     KNOWN,
     OPEN,
     UNKNOWN,
+    climb,
+    pop,
+    push,
     schur_rows,
     sphere_bound,
     steady_bound,
+    sweep,
 )
 from tests import gaussian_oracle as oracle
 from tests.gaussian_draws import draw

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.models import Model
+from pdp_calibrate.core.model import Model
 
 PAIR = [[1.0, 0.5], [0.5, 1.0]]
 

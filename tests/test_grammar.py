@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import pdp_calibrate as pdp
-from pdp_calibrate.queries.grammar import Asked, QuerySyntaxError, parse_query
+from pdp_calibrate.jobs.grammar import Asked, QuerySyntaxError, parse_query
 
 ASKED = {
     "sum(a,b)": Asked(kind="sum", columns=("a", "b")),

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 import pdp_calibrate as pdp
-from pdp_calibrate.estimators.intraclass import intraclass
+from pdp_calibrate.learning.intraclass import intraclass
 
 
 def households(rng, sizes, rho, offset=0.0):

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import pdp_calibrate as pdp
-from pdp_calibrate.models import Model
+from pdp_calibrate.core.model import Model
 from tests import oracle
 from tests.marks import bounds_checked
 from tests.random_models import adversary_kinds

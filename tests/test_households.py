@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate import noise
+from pdp_calibrate.core import noise
 
 PEOPLE = pd.DataFrame(
     {

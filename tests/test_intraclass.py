@@ -8,9 +8,8 @@ import pytest
 from scipy import stats
 
 import pdp_calibrate as pdp
-from pdp_calibrate.estimators.intraclass import intraclass_of
-from pdp_calibrate.estimators.statistics import GroupMoments
-from pdp_calibrate.estimators.variance_ratio import ratio_probability
+from pdp_calibrate.frames.products import GroupMoments
+from pdp_calibrate.learning.intraclass import intraclass_of, ratio_probability
 
 FEW_LARGE = [2] * 20 + [40] * 2
 MANY_SINGLES = [1] * 40 + [2] * 30 + [8] * 5

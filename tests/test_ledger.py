@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.engines.spending import Spending, spent
-from pdp_calibrate.queries import lower
+from pdp_calibrate.composition.joint import spent
+from pdp_calibrate.composition.spending import Spending
+from pdp_calibrate.core.query import lower
 from tests import gaussian_oracle
 from tests.vector_oracle import worst_vector_leakage
 
@@ -250,7 +251,7 @@ def test_a_release_is_refused_before_noise_is_drawn(monkeypatch):
     ledger = pdp.Ledger(COUPLE, epsilon=1.0)
     assert isinstance(ledger.release(pdp.Sum(), HERE, epsilon=0.6), pdp.Release)
     assert ledger.spent == pytest.approx(0.6, rel=1e-9)
-    monkeypatch.setattr("pdp_calibrate.noise.add_laplace_to_integers", None)
+    monkeypatch.setattr("pdp_calibrate.core.noise.add_laplace_to_integers", None)
     with pytest.raises(pdp.BudgetExceededError, match=r"0\.6 is spent, 0\.4 is left"):
         ledger.release(pdp.Sum(), HERE, epsilon=0.6)
     assert len(ledger.history) == 1

@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.ledger.storage import FileStore
+from pdp_calibrate.ledger.store import FileStore
 from tests import ledger_workers
 from tests.cli_runs import fine, refused, run
 
@@ -42,7 +42,7 @@ def no_noise(monkeypatch):
         raise AssertionError("noise was drawn")
 
     def start():
-        monkeypatch.setattr("pdp_calibrate.noise.add_laplace_to_integers", refuse)
+        monkeypatch.setattr("pdp_calibrate.core.noise.add_laplace_to_integers", refuse)
 
     return start
 

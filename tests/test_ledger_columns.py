@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.calibration.releasing import LongFrame
-from pdp_calibrate.ledger.storage import FileStore
+from pdp_calibrate.calibration.release import LongFrame
+from pdp_calibrate.ledger.store import FileStore
 from tests.cli_runs import fine, refused
 
 CREW = pdp.BinaryGroup(count_probabilities=[0.3, 0.2, 0.2, 0.3])
@@ -35,7 +35,7 @@ def no_noise(monkeypatch):
         raise AssertionError("noise was drawn")
 
     for kind in ("integers", "floats"):
-        monkeypatch.setattr(f"pdp_calibrate.noise.add_laplace_to_{kind}", refuse)
+        monkeypatch.setattr(f"pdp_calibrate.core.noise.add_laplace_to_{kind}", refuse)
 
 
 def ways(ledger, value):

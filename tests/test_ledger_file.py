@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.ledger.storage import FileStore
+from pdp_calibrate.ledger.store import FileStore
 from tests import ledger_workers
 
 COUPLE = pdp.JointTable(
@@ -32,7 +32,7 @@ def no_noise(monkeypatch):
         raise AssertionError("noise was drawn")
 
     def start():
-        monkeypatch.setattr("pdp_calibrate.noise.add_laplace_to_integers", refuse)
+        monkeypatch.setattr("pdp_calibrate.core.noise.add_laplace_to_integers", refuse)
 
     return start
 
@@ -87,7 +87,7 @@ def test_the_entry_is_on_disk_before_noise_is_drawn(path, monkeypatch):
         seen.append(len(pdp.Ledger.open(path).history))
         return list(answers)
 
-    monkeypatch.setattr("pdp_calibrate.noise.add_laplace_to_integers", draw)
+    monkeypatch.setattr("pdp_calibrate.core.noise.add_laplace_to_integers", draw)
     ledger.release(pdp.Sum(), HERE, epsilon=0.5)
     ledger.release(pdp.Sum(), HERE, epsilon=0.5)
     assert seen == [1, 2]
@@ -304,7 +304,7 @@ def test_nothing_is_released_that_is_not_in_the_ledger_when_killed(path):
 @pytest.fixture
 def many(path, monkeypatch):
     """A ledger of more answers than are kept one by one."""
-    monkeypatch.setattr("pdp_calibrate.engines.spending.total._LARGEST_KEPT", 40)
+    monkeypatch.setattr("pdp_calibrate.composition.spending._LARGEST_KEPT", 40)
     chain = pdp.MarkovChain(transition=[[0.7, 0.3], [0.4, 0.6]], length=15)
     ledger = pdp.Ledger(chain, epsilon=5.0, path=path)
     ledger.charge(0.01)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.ledger.storage import FileStore
+from pdp_calibrate.ledger.store import FileStore
 from tests.cli_runs import fine, refused
 
 COUPLE = pdp.JointTable(
@@ -34,7 +34,7 @@ def no_noise(monkeypatch):
 
     def start():
         for kind in ("integers", "floats"):
-            monkeypatch.setattr(f"pdp_calibrate.noise.add_laplace_to_{kind}", refuse)
+            monkeypatch.setattr(f"pdp_calibrate.core.noise.add_laplace_to_{kind}", refuse)
 
     return start
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.ledger.storage import FileStore
+from pdp_calibrate.ledger.store import FileStore
 
 if sys.platform != "linux":
     pytest.skip("stand-ins are for Linux", allow_module_level=True)
@@ -98,7 +98,9 @@ def test_windows_gives_up_on_a_file_that_stays_open(path, windows, monkeypatch):
     sharing = Sharing(monkeypatch)
     monkeypatch.setattr(windows, "PATIENCE", 0.05)
     drawn = []
-    monkeypatch.setattr("pdp_calibrate.noise.add_laplace_to_integers", lambda *_: drawn.append(1))
+    monkeypatch.setattr(
+        "pdp_calibrate.core.noise.add_laplace_to_integers", lambda *_: drawn.append(1)
+    )
     with (
         sharing.holding(path),
         pytest.raises(pdp.LedgerError, match=r"Access is denied.*Nothing was released"),

@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from pdp_calibrate.engines.laplace import log_densities
-from pdp_calibrate.engines.lipschitz import lipschitz_bound, wasserstein_infinity
-from pdp_calibrate.models.base import FloatArray
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.lipschitz import lipschitz_bound, wasserstein_infinity
+from pdp_calibrate.core.mixtures import log_densities
 from tests import oracle
 
 

@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate import noise
-from pdp_calibrate.calibration.releasing import LongFrame, exact_answer
-from pdp_calibrate.verbs import Request, release
+from pdp_calibrate.calibration.release import LongFrame, exact_answer
+from pdp_calibrate.core import noise
+from pdp_calibrate.jobs.verbs import Request, release
 
 COUPLE = pdp.Unknown(size=2, bounds=(0.0, 5.0))
 ILL = pdp.Unknown(size=2, domain=[0, 1])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.models import Model
+from pdp_calibrate.core.model import Model
 
 CELLS = [[0.4, 0.1], [0.1, 0.4]]
 BINARY = [[0, 1], [0, 1]]

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from pdp_calibrate.engines.monotone import smallest_scale
+from pdp_calibrate.calibration.solve import smallest_scale
 from pdp_calibrate.errors import CalibrationError
 
 

@@ -10,16 +10,17 @@ import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.adversaries import Knowledge
-from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.engines.dual import dual_bound
-from pdp_calibrate.engines.laplace import UNIT_ROUNDOFF
-from pdp_calibrate.engines.problem import split
-from pdp_calibrate.engines.slopes import group_slope
-from pdp_calibrate.engines.spending import Spending, spent
-from pdp_calibrate.engines.spending.families import group_of_two_values
-from pdp_calibrate.engines.tables.setting import setting_of
-from pdp_calibrate.queries import lower
+from pdp_calibrate.composition.bounds import group_of_two_values
+from pdp_calibrate.composition.joint import spent
+from pdp_calibrate.composition.spending import Spending
+from pdp_calibrate.composition.table_dual import dual_bound
+from pdp_calibrate.core.adversary import Knowledge
+from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
+from pdp_calibrate.core.problem import split
+from pdp_calibrate.core.query import lower
+from pdp_calibrate.families.gaussian.alike_search import group_slope
+from pdp_calibrate.families.table.setting import setting_of
 
 PAIR = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
 HERE = {"x1": 1, "x2": 0}

@@ -11,15 +11,15 @@ import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.engines import tables, trees
-from pdp_calibrate.engines.problem import split
-from pdp_calibrate.engines.tables.branch import branches_of, filled
-from pdp_calibrate.engines.tables.branches import prepared, search_branches
-from pdp_calibrate.engines.tables.grid import grid_of
-from pdp_calibrate.engines.tables.nodes import add_slices
-from pdp_calibrate.engines.tables.setting import setting_of
-from pdp_calibrate.engines.tables.workers import Clock
-from pdp_calibrate.queries import lower
+from pdp_calibrate.core.problem import split
+from pdp_calibrate.core.query import lower
+from pdp_calibrate.core.workers import Clock
+from pdp_calibrate.families.network import tree_search as trees
+from pdp_calibrate.families.table import search as tables
+from pdp_calibrate.families.table.grid import grid_of
+from pdp_calibrate.families.table.setting import setting_of
+from pdp_calibrate.families.table.tree_kernels import add_slices
+from pdp_calibrate.families.table.tree_search import branches_of, filled, prepared, search_branches
 from tests import oracle
 from tests.random_models import adversary_kinds
 from tests.table_set_oracle import worst_over_balls

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.plan import check_plan
+from pdp_calibrate.jobs.run import check_plan
 from tests.cli_runs import fine, refused
 
 VALIDATOR = jsonschema.Draft202012Validator(pdp.json_schema())
@@ -121,7 +121,9 @@ def test_data_that_fail_a_later_query_spend_nothing(
         pdp.Ledger(table, epsilon=2.0, path=book, draw="yesterday")
     before = book.read_bytes() if ledger_exists else None
     drawn = []
-    monkeypatch.setattr("pdp_calibrate.noise.add_laplace_to_integers", lambda *_: drawn.append(1))
+    monkeypatch.setattr(
+        "pdp_calibrate.core.noise.add_laplace_to_integers", lambda *_: drawn.append(1)
+    )
     assert message in refused(f"plan {folder}/wide.toml")
     if "never" in query:
         assert message in refused(f"plan {folder}/wide.toml --check")
@@ -138,7 +140,7 @@ def test_all_answers_of_a_plan_are_in_the_ledger_before_the_first_noise(folder, 
         seen.append(len(pdp.Ledger.open(folder / "budget.json").history))
         return list(answers)
 
-    monkeypatch.setattr("pdp_calibrate.noise.add_laplace_to_floats", draw)
+    monkeypatch.setattr("pdp_calibrate.core.noise.add_laplace_to_floats", draw)
     fine(f"plan {folder}/plan.toml")
     assert seen == [2, 2]
 

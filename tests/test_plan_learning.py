@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.plan import check_plan
-from pdp_calibrate.plan.settings import ModelSettings
+from pdp_calibrate.jobs.run import check_plan
+from pdp_calibrate.jobs.settings import ModelSettings
 from tests.cli_runs import fine, refused
 
 PLAN = """

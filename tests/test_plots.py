@@ -12,9 +12,9 @@ import pytest
 from PIL import Image
 
 import pdp_calibrate as pdp
-from pdp_calibrate.explain import views
-from pdp_calibrate.explain.correlations import correlations
-from pdp_calibrate.report.drawing.canvas import THEMES, as_svg
+from pdp_calibrate.show import views
+from pdp_calibrate.show.correlations import correlations
+from pdp_calibrate.show.drawing.canvas import THEMES, as_svg
 from tests import oracle
 
 CELLS = np.array([[[0.2, 0.1], [0.05, 0.1]], [[0.1, 0.05], [0.1, 0.3]]])

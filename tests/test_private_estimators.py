@@ -10,9 +10,9 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 import pdp_calibrate as pdp
-from pdp_calibrate import noise
-from pdp_calibrate.estimators.private import nearest_with_sum
-from pdp_calibrate.estimators.private_moments import private_moments, sensitivity_of
+from pdp_calibrate.core import noise
+from pdp_calibrate.families.gaussian.private_moments import private_moments, sensitivity_of
+from pdp_calibrate.learning.private_sums import nearest_with_sum
 from tests.private_fits import LARGEST, LONGEST, estimators, neighbours
 
 KINDS = tuple(estimators(1.0))

@@ -9,16 +9,16 @@ import pytest
 from scipy import stats
 
 import pdp_calibrate as pdp
-from pdp_calibrate import noise
-from pdp_calibrate.engines.spending import Spending
-from pdp_calibrate.estimators import (
-    gaussian,
-    gaussian_series,
-    group,
-    markov,
-    private_groups,
-    table,
+from pdp_calibrate.composition.spending import Spending
+from pdp_calibrate.core import noise
+from pdp_calibrate.families import group_estimator as group
+from pdp_calibrate.families.chain import estimator as markov
+from pdp_calibrate.families.gaussian import (
+    estimator as gaussian,
+    series_estimator as gaussian_series,
 )
+from pdp_calibrate.families.table import estimator as table
+from pdp_calibrate.learning import private_groups
 from tests.private_fits import estimators
 
 FITS = 1000

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.queries import Query, lower
+from pdp_calibrate.core.query import Query, lower
 
 TABLE = pdp.JointTable(
     probabilities=np.full((2, 3), 1 / 6), domains=[[0, 1], ["low", "mid", "high"]], names=["a", "b"]

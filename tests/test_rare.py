@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.adversaries import Witness
-from pdp_calibrate.auditing.worlds import World
-from pdp_calibrate.baselines import quantile_distance
-from pdp_calibrate.engines import lipschitz
-from pdp_calibrate.engines.groups.categories import _laws_of_sums
-from pdp_calibrate.models.base import Model
-from pdp_calibrate.models.groups import compositions
+from pdp_calibrate.audit.worlds import World
+from pdp_calibrate.calibration.baselines import quantile_distance
+from pdp_calibrate.core import lipschitz
+from pdp_calibrate.core.adversary import Witness
+from pdp_calibrate.core.model import Model
+from pdp_calibrate.families.exchangeable.model import compositions
+from pdp_calibrate.families.exchangeable.search import _laws_of_sums
 from tests import rare_oracle
 
 E = 1e-200

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.engines.chains.lines import widest
-from pdp_calibrate.engines.chains.mixing import birkhoff_bounds, diameters
-from pdp_calibrate.engines.chains.repeats import repeated_bound
-from pdp_calibrate.engines.dual import dual_bound
-from pdp_calibrate.engines.problem import split
-from pdp_calibrate.engines.spending import Spending, spent
-from pdp_calibrate.queries import lower
+from pdp_calibrate.composition.joint import spent
+from pdp_calibrate.composition.spending import Spending
+from pdp_calibrate.composition.table_dual import dual_bound
+from pdp_calibrate.core.contraction import birkhoff_bounds, diameters
+from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.line_kernels import widest
+from pdp_calibrate.core.problem import split
+from pdp_calibrate.core.query import lower
+from pdp_calibrate.families.chain.search import repeated_bound
 from tests.marks import bounds_checked
 from tests.random_time import random_chain, random_query
 from tests.vector_oracle import worst_vector_leakage
@@ -178,7 +179,7 @@ def test_queries_released_together_are_counted_by_windows(seed, monkeypatch):
     query, _ = random_query(rng, chain)
     scale = float(rng.uniform(0.5, 4.0))
     truth = pdp.leakage(chain, [query] * 2, scale=[scale] * 2)
-    chain_search = sys.modules["pdp_calibrate.engines.chains.search"]
+    chain_search = sys.modules["pdp_calibrate.families.chain.search"]
     monkeypatch.setattr(chain_search, "_fits_a_table", lambda _chain: False)
     bound = pdp.leakage(chain, [query] * 2, scale=[scale] * 2).value
     assert bound >= truth.lower

@@ -11,7 +11,7 @@ from PIL import Image
 
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.ohio import wheeze
-from pdp_calibrate.explain.summary import summarise
+from pdp_calibrate.show.summary import summarise
 from tests.browser import Browser, chromium
 
 HOSTILE = "<script>alert('1')</script>"

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.contributions import Contributions, diameter
-from pdp_calibrate.queries import lower
+from pdp_calibrate.core.contributions import Contributions, diameter
+from pdp_calibrate.core.query import lower
 from tests import exact_oracle
 
 PAIR = [[0.3, 0.2], [0.2, 0.3]]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.models.sampling import noise_reach, sampling_radius
+from pdp_calibrate.families.table.sampling_radius import noise_reach, sampling_radius
 
 RARE = [[0.994, 0.001], [0.001, 0.004]]  # marginals .995/.005
 FAMILY = np.einsum("a,ab,ac->abc", [0.8, 0.2], [[0.9, 0.1], [0.3, 0.7]], [[0.8, 0.2], [0.4, 0.6]])
@@ -77,9 +77,8 @@ def test_believing_the_sample_itself_does_not_cover():
 @pytest.mark.parametrize("noise_scale", [0.0, 3.0])
 def test_every_conditional_law_lies_in_its_ball(noise_scale):
     """The promise behind the coverage, looked at directly, for the sum of three columns."""
-    from pdp_calibrate.engines.table_sets.balls import balls_of
-    from pdp_calibrate.engines.table_sets.reachable import Reachable
-    from pdp_calibrate.queries import lower
+    from pdp_calibrate.core.query import lower
+    from pdp_calibrate.families.table.set_laws import Reachable, balls_of
 
     rng = np.random.default_rng(1)
     failures, narrow = 0, 1.0

@@ -10,10 +10,9 @@ import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.models.base import Model
-from pdp_calibrate.schema.checking import first_problem
-from pdp_calibrate.schema.families import FAMILIES
-from pdp_calibrate.schema.plans import PLAN
+from pdp_calibrate.core.model import Model
+from pdp_calibrate.jobs.plan_schema import PLAN, first_problem
+from pdp_calibrate.show.json_schema import FAMILIES
 
 VALIDATOR = jsonschema.Draft202012Validator(pdp.json_schema())
 

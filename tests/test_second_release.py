@@ -34,7 +34,7 @@ def test_a_second_release_without_a_ledger_warns_before_noise_is_drawn(first, se
     with pytest.warns(pdp.SecondReleaseWarning, match="no ledger counts both") as caught:
         second(cal)
     assert len(caught) == 1
-    monkeypatch.setattr("pdp_calibrate.noise.add_laplace_to_integers", None)
+    monkeypatch.setattr("pdp_calibrate.core.noise.add_laplace_to_integers", None)
     with pytest.raises(pdp.SecondReleaseWarning):  # so nothing was drawn
         second(cal)
 

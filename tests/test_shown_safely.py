@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.cards import card, printable
+from pdp_calibrate.core.cards import card, printable
 from tests.cli_runs import fine, run
 
 NASTY = ["[/x]", "[bold]y[/bold]", "\x1b[31mred", "\u202eabc", ":smile:", "a\nb", "\u2066c\x07"]

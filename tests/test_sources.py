@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pdp_calibrate.sources import Source
+from pdp_calibrate.frames.files import Source
 from tests.cli_runs import fine
 
 
@@ -85,7 +85,7 @@ def test_rows_stay_in_the_engine(folder):
 
 def test_a_csv_file_needs_no_engine(folder):
     code = (
-        "import sys; from pathlib import Path; from pdp_calibrate.sources import Source\n"
+        "import sys; from pathlib import Path; from pdp_calibrate.frames.files import Source\n"
         f"Source(file=Path({str(folder / 'people.csv')!r})).read()\n"
         "print('duckdb' in sys.modules)"
     )

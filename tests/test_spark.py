@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate import noise
+from pdp_calibrate.core import noise
 from tests.any_engine import ANSWERS, MODELS, SERIES, answer, assert_same_model, watching_collects
 
 HAS_JAVA = shutil.which("java") is not None or "JAVA_HOME" in os.environ

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.sources import Source
+from pdp_calibrate.frames.files import Source
 from tests.cli_runs import fine, refused
 
 FITS = "--kind table --columns a --public"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.queries import lower
+from pdp_calibrate.core.query import lower
 from tests.marks import bounds_checked
 from tests.random_models import adversary_kinds
 from tests.table_set_oracle import worst_of_pair, worst_over_balls

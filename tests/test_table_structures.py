@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 import pdp_calibrate as pdp
-from pdp_calibrate.estimators import structure
-from pdp_calibrate.estimators.structure import mutual_information, strongest_tree
+from pdp_calibrate.families.table import structure
+from pdp_calibrate.families.table.structure import mutual_information, strongest_tree
 
 
 def chained(rng, rows, keep=0.8):

@@ -13,19 +13,17 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.adversaries import Adversaries
-from pdp_calibrate.engines.problem import Problem, split
-from pdp_calibrate.engines.result import Found
-from pdp_calibrate.engines.tables import search
-from pdp_calibrate.engines.tables.branches import search_branches
-from pdp_calibrate.engines.tables.events import conditional_laws
-from pdp_calibrate.engines.tables.grid import grid_of
-from pdp_calibrate.engines.tables.lines import search_lines
-from pdp_calibrate.engines.tables.logspace import search_logspace
-from pdp_calibrate.engines.tables.onepass import target_bound
-from pdp_calibrate.engines.tables.setting import setting_of
-from pdp_calibrate.engines.tables.workers import Clock
-from pdp_calibrate.queries import lower
+from pdp_calibrate.core.adversary import Adversaries
+from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.problem import Problem, split
+from pdp_calibrate.core.query import lower
+from pdp_calibrate.core.workers import Clock
+from pdp_calibrate.families.table.grid import grid_of
+from pdp_calibrate.families.table.logspace import search_logspace
+from pdp_calibrate.families.table.search import search
+from pdp_calibrate.families.table.setting import conditional_laws, setting_of
+from pdp_calibrate.families.table.sorted_mixtures import search_lines
+from pdp_calibrate.families.table.tree_search import search_branches, target_bound
 from tests import oracle, plain_engine
 from tests.marks import bounds_checked
 from tests.random_tables import additive_problem, binary_cells, random_problem

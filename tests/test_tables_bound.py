@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from pdp_calibrate.engines.tables.bound import branch_bound, workspace
-from pdp_calibrate.models.base import FloatArray
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.families.table.two_cell_bound import branch_bound, workspace
 
 OUTPUTS = 4
 

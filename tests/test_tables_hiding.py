@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.adversaries import Adversaries
-from pdp_calibrate.engines.problem import Problem, split
-from pdp_calibrate.engines.tables import hiding, search
-from pdp_calibrate.engines.tables.hiding_bound import first_intervals, hide_in_intervals
-from pdp_calibrate.models.base import FloatArray
-from pdp_calibrate.queries import lower
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.adversary import Adversaries
+from pdp_calibrate.core.problem import Problem, split
+from pdp_calibrate.core.query import lower
+from pdp_calibrate.families.table import hidden_sets as hiding
+from pdp_calibrate.families.table.hidden_set_kernels import first_intervals, hide_in_intervals
+from pdp_calibrate.families.table.search import search
 from tests import oracle, plain_engine
 from tests.marks import bounds_checked
 
@@ -52,10 +53,10 @@ def random_problem(seed: int) -> tuple[Problem, pdp.JointTable, pdp.Linear, floa
 def always_hidden(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Search small tables by hidden sets too; the list returned grows with every such search."""
     monkeypatch.setattr(hiding, "_FEWEST_TUPLES", 2)
-    monkeypatch.setattr("pdp_calibrate.engines.tables._line_work", lambda _: math.inf)
+    monkeypatch.setattr("pdp_calibrate.families.table.search._line_work", lambda _: math.inf)
     used: list[int] = []
     monkeypatch.setattr(
-        "pdp_calibrate.engines.tables.search_hidden",
+        "pdp_calibrate.families.table.hidden_sets.search_hidden",
         lambda *arguments: used.append(1) or hiding.search_hidden(*arguments),
     )
     return used

@@ -6,14 +6,12 @@ import time
 import numpy as np
 import pytest
 
-from pdp_calibrate.engines.problem import Problem
-from pdp_calibrate.engines.tables import search
-from pdp_calibrate.engines.tables.outcome import Outcome
-from pdp_calibrate.engines.tables.setting import setting_of
-from pdp_calibrate.engines.tables.strongest import search_strongest
-from pdp_calibrate.engines.tables.vectors import search_vectors
-from pdp_calibrate.engines.tables.workers import Clock
-from pdp_calibrate.models.base import FloatArray
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.workers import Clock
+from pdp_calibrate.families.table.joint_outputs import search_vectors
+from pdp_calibrate.families.table.search import search, search_strongest
+from pdp_calibrate.families.table.setting import Outcome, setting_of
 from tests.marks import bounds_checked
 from tests.random_tables import additive_problem
 

@@ -8,8 +8,8 @@ from scipy import stats
 from sklearn.base import clone
 
 import pdp_calibrate as pdp
-from pdp_calibrate.estimators.group import exchangeability_test
-from pdp_calibrate.estimators.markov import order_test
+from pdp_calibrate.families.chain.estimator import order_test
+from pdp_calibrate.families.group_estimator import exchangeability_test
 
 HOMES = pd.DataFrame({"home": [1, 1, 2, 2, 3, 3, 4], "ill": [0, 0, 1, 1, 0, 1, 1]})
 SERIES = pd.DataFrame(

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.estimators.statistics import check_series
+from pdp_calibrate.frames.order import check_series
 from tests.cli_runs import fine, refused
 
 MONTHS = 120

@@ -11,7 +11,7 @@ import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate.calibration.proof import total_of
-from pdp_calibrate.explain.summary import summarise
+from pdp_calibrate.show.summary import summarise
 from tests.cli_runs import fine, refused
 
 PAIR = pdp.JointTable(

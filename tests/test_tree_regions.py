@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.engines.chains.repeats import repeated_bound
-from pdp_calibrate.engines.dual import dual_bound
-from pdp_calibrate.engines.problem import split
-from pdp_calibrate.engines.spending import Spending, spent
-from pdp_calibrate.engines.trees import regions
-from pdp_calibrate.engines.trees.contraction import tree_bounds
-from pdp_calibrate.engines.trees.regions import region_bounds
-from pdp_calibrate.queries import lower
+from pdp_calibrate.composition.joint import spent
+from pdp_calibrate.composition.spending import Spending
+from pdp_calibrate.composition.table_dual import dual_bound
+from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.problem import split
+from pdp_calibrate.core.query import lower
+from pdp_calibrate.families.chain.search import repeated_bound
+from pdp_calibrate.families.network import regions
+from pdp_calibrate.families.network.contraction import tree_bounds
+from pdp_calibrate.families.network.regions import region_bounds
 from tests.marks import bounds_checked
 from tests.random_time import cells_of_tree, random_tree
 from tests.vector_oracle import worst_vector_leakage
@@ -116,7 +117,7 @@ def test_a_horizon_without_a_price_would_be_unsound(monkeypatch):
     monkeypatch.setattr(regions, "_FURTHEST", 2)
     truth = dual_bound(problem_of(tree.to_table(), pdp.Sum(), 0.3), dp_epsilon=0.0)
     priced = bound_of(problem)
-    monkeypatch.setattr("pdp_calibrate.engines.trees.branches.contracted", lambda _d, _a: 0.0)
+    monkeypatch.setattr("pdp_calibrate.core.contraction.contracted", lambda _d, _a: 0.0)
     regions._regions.cache_clear()
     assert bound_of(problem) < truth <= priced
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.engines import trees
-from pdp_calibrate.engines.chains.mixing import birkhoff_bounds, diameters
-from pdp_calibrate.engines.trees.contraction import tree_bounds
+from pdp_calibrate.core.contraction import birkhoff_bounds, diameters
+from pdp_calibrate.families.network import tree_search as trees
+from pdp_calibrate.families.network.contraction import tree_bounds
 from tests.marks import bounds_checked
 from tests.oracle import log_density_ratio, worst_leakage
 from tests.random_time import cells_of_tree, random_tree

@@ -11,7 +11,7 @@ import pandas as pd
 from scipy import stats
 
 import pdp_calibrate as pdp
-from pdp_calibrate.engines.paper.graph import is_edge
+from pdp_calibrate.paper.graph import is_edge
 
 AVERAGES = (0.2, 0.5, 0.8)
 SPREADS = (2.0, 10.0, 2000.0)

@@ -17,7 +17,7 @@ import warnings
 from typing import Any
 
 from pdp_calibrate import Calibration, Ledger, PdpError, UnsupportedQueryError
-from pdp_calibrate.models import Model
+from pdp_calibrate.core.model import Model
 from pdp_calibrate_integrations.handover import Neighbours, laplace_parameters
 from pdp_calibrate_integrations.requiring import require
 from pdp_calibrate_integrations.wrapping import Wrapped, wrap

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from pdp_calibrate import Calibration, JointCalibration, UnsupportedQueryError
-from pdp_calibrate.contributions import Contributions
+from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate_integrations.handover import Neighbours, counted_as
 from pdp_calibrate_integrations.requiring import require
 

@@ -23,7 +23,7 @@ from pdp_calibrate import (
     dp_budget,
     verify,
 )
-from pdp_calibrate.models import Model
+from pdp_calibrate.core.model import Model
 
 Neighbours = Literal["substitution", "add-remove", "unknown"]
 """What a plain-DP ε is about: replacing one tuple's value, or adding and removing a tuple.

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pdp_calibrate import Calibration, Ledger
-from pdp_calibrate.models import Model
+from pdp_calibrate.core.model import Model
 from pdp_calibrate_integrations.handover import (
     GRID_ROUNDING,
     budget,

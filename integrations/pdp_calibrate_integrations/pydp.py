@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from pdp_calibrate import Calibration, Ledger
-from pdp_calibrate.models import Model
+from pdp_calibrate.core.model import Model
 from pdp_calibrate_integrations.handover import (
     GRID_ROUNDING,
     contribution_range,

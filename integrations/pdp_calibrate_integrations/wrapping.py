@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar, overload
 
 from pdp_calibrate import Ledger, PdpError
-from pdp_calibrate.models import Model
+from pdp_calibrate.core.model import Model
 from pdp_calibrate_integrations.handover import (
     Neighbours,
     budget,

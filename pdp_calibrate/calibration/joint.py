@@ -8,8 +8,6 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pdp_calibrate import noise
-from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.calibration.proof import (
     PROVING_SECONDS,
     certified_leakage,
@@ -24,7 +22,7 @@ from pdp_calibrate.calibration.proof import (
     total_of,
     whole_number_in,
 )
-from pdp_calibrate.calibration.releasing import (
+from pdp_calibrate.calibration.release import (
     Account,
     add_noise,
     checked_answer,
@@ -34,17 +32,18 @@ from pdp_calibrate.calibration.releasing import (
     note_release,
     unlabelled,
 )
-from pdp_calibrate.cards import card
-from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.engines import Leakage, checked_scales
-from pdp_calibrate.engines.problem import split
-from pdp_calibrate.engines.solve import certified_scale
+from pdp_calibrate.calibration.solve import certified_scale
+from pdp_calibrate.core import noise
+from pdp_calibrate.core.adversary import Adversaries
+from pdp_calibrate.core.bracket import Leakage
+from pdp_calibrate.core.cards import card
+from pdp_calibrate.core.checks import check_number, checked_share
+from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.leakage import checked_scales
+from pdp_calibrate.core.model import SCHEMA, Model, field_of
+from pdp_calibrate.core.problem import split
+from pdp_calibrate.core.query import Query, frozen, lower
 from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, damage_refused
-from pdp_calibrate.models import Model
-from pdp_calibrate.models.base import SCHEMA, field_of
-from pdp_calibrate.models.numbers import check_number, checked_share
-from pdp_calibrate.queries import Query, lower
-from pdp_calibrate.queries.custom import frozen
 
 _MAXIMAL_STEPS = 60
 

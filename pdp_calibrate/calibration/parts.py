@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 
-from pdp_calibrate.calibration.releasing import (
+from pdp_calibrate.calibration.release import (
     add_noise,
     check_grid,
     check_long,
@@ -13,10 +13,13 @@ from pdp_calibrate.calibration.releasing import (
     note_release,
 )
 from pdp_calibrate.calibration.result import Calibration, Release
+from pdp_calibrate.core.composite import Blocks
+from pdp_calibrate.core.model import Model
 from pdp_calibrate.errors import UnsupportedQueryError
-from pdp_calibrate.estimators.statistics import Part
-from pdp_calibrate.long_frames import part_answer, part_total
-from pdp_calibrate.models import Blocks, GaussianGroup, GaussianSeries, Model, Unknown
+from pdp_calibrate.families.any_dependence import Unknown
+from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
+from pdp_calibrate.frames.grouped import Part
+from pdp_calibrate.frames.long_answers import part_answer, part_total
 
 
 def release_parts(

@@ -9,23 +9,16 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from pdp_calibrate.adversaries import Adversaries
-from pdp_calibrate.calibration.releasing import rounding_error
-from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.engines import (
-    Leakage,
-    as_joint_leakage,
-    as_leakage,
-    checked_scale,
-    deadline_after,
-)
-from pdp_calibrate.engines.problem import split
-from pdp_calibrate.engines.solve import leakage_with_rounding
+from pdp_calibrate.calibration.release import rounding_error
+from pdp_calibrate.calibration.solve import leakage_with_rounding
+from pdp_calibrate.core.adversary import Adversaries
+from pdp_calibrate.core.bracket import Leakage
+from pdp_calibrate.core.checks import checked_positive
+from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.leakage import as_joint_leakage, as_leakage, checked_scale, deadline_after
+from pdp_calibrate.core.model import PRIVATE_MODEL, SCHEMA, Model, field_of
+from pdp_calibrate.core.problem import split
 from pdp_calibrate.errors import CalibrationError, PdpError
-from pdp_calibrate.models import Model
-from pdp_calibrate.models.base import SCHEMA, field_of
-from pdp_calibrate.models.numbers import checked_positive
-from pdp_calibrate.models.provenance import PRIVATE_MODEL
 
 PROVING_SECONDS = 60.0
 """How long a stored calibration may take to be proved again, unless told otherwise."""

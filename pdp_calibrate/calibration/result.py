@@ -10,10 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from pdp_calibrate import noise
-from pdp_calibrate.adversaries import Adversaries
-from pdp_calibrate.answers import Sizes, row_answers, wide_sizes
-from pdp_calibrate.baselines import scales
+from pdp_calibrate.calibration.baselines import scales
 from pdp_calibrate.calibration.proof import (
     PROVING_SECONDS,
     checked_epsilon,
@@ -26,7 +23,7 @@ from pdp_calibrate.calibration.proof import (
     total_of,
     whole_number_in,
 )
-from pdp_calibrate.calibration.releasing import (
+from pdp_calibrate.calibration.release import (
     Account,
     Layout,
     add_noise,
@@ -39,16 +36,17 @@ from pdp_calibrate.calibration.releasing import (
     note_release,
     unlabelled,
 )
-from pdp_calibrate.cards import card
-from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.engines import Leakage
-from pdp_calibrate.engines.problem import split
+from pdp_calibrate.core import noise
+from pdp_calibrate.core.adversary import Adversaries
+from pdp_calibrate.core.bracket import Leakage
+from pdp_calibrate.core.cards import card
+from pdp_calibrate.core.checks import checked_share
+from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.model import SCHEMA, Model, field_of
+from pdp_calibrate.core.problem import split
+from pdp_calibrate.core.query import Histogram, Query, frozen, lower
 from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, damage_refused
-from pdp_calibrate.models import Model
-from pdp_calibrate.models.base import SCHEMA, field_of
-from pdp_calibrate.models.numbers import checked_share
-from pdp_calibrate.queries import Histogram, Query, lower
-from pdp_calibrate.queries.custom import frozen
+from pdp_calibrate.frames.answers import Sizes, row_answers, wide_sizes
 
 _NOT_LOWERED = Contributions(values=())
 

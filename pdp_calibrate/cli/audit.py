@@ -35,7 +35,7 @@ def audit(
 
     A lower bound above ε would prove the promise broken (exit code 1).
     """
-    from pdp_calibrate.schema import explainable
+    from pdp_calibrate.jobs.load import explainable
 
     subject = explainable(file, time_limit=time_limit)
     if isinstance(subject, pdp.Ledger):

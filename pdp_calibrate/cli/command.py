@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 import pdp_calibrate as pdp
-from pdp_calibrate.cards import printable
+from pdp_calibrate.core.cards import printable
 
 BAD_INPUT, BUDGET_EXCEEDED = 2, 3
 

@@ -15,6 +15,7 @@ from pdp_calibrate.cli.output import print_json
 if TYPE_CHECKING:
     from rich.table import Table
 
+
 EPSILON = 1.0
 
 
@@ -115,7 +116,7 @@ def _adversary(witness: pdp.Witness | None) -> str:
 def _comparison(model: pdp.JointTable, calibration: pdp.Calibration) -> Table:
     from rich.table import Table
 
-    from pdp_calibrate.noise import half_width
+    from pdp_calibrate.core.noise import half_width
 
     query, baselines = calibration.query, calibration.baselines
     with warnings.catch_warnings():

@@ -26,7 +26,7 @@ def explain(
     json: AsJson = False,
 ) -> None:
     """Say in plain words what was calibrated, against whom, and at what cost."""
-    from pdp_calibrate.schema import explainable
+    from pdp_calibrate.jobs.load import explainable
 
     words = pdp.explain(explainable(file, anchor=anchor, time_limit=time_limit))
     if json:

@@ -9,14 +9,7 @@ import typer
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import AsJson, Force, ModelOptions, Out, RowOptions
-from pdp_calibrate.cli.output import (
-    check_outputs,
-    law_of,
-    print_facts,
-    print_json,
-    say,
-    write_json,
-)
+from pdp_calibrate.cli.output import check_outputs, law_of, print_facts, print_json, say, write_json
 
 _HOW_TO_WRITE = (
     "a model learned from private rows is itself secret, so it is not written to a file. Say"
@@ -49,7 +42,7 @@ def fit(
 
     Private rows need --epsilon: a model learned from them is itself secret.
     """
-    from pdp_calibrate.plan.asking import assumed_model
+    from pdp_calibrate.jobs.asking import assumed_model
 
     settings = model.settings(epsilon=epsilon, value=value)
     if settings.file is not None:

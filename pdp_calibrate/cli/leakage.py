@@ -16,13 +16,7 @@ from pdp_calibrate.cli.options import (
     SearchOptions,
     prepare,
 )
-from pdp_calibrate.cli.output import (
-    described_leakage,
-    in_words,
-    law_of,
-    print_facts,
-    print_json,
-)
+from pdp_calibrate.cli.output import described_leakage, in_words, law_of, print_facts, print_json
 
 
 @command(

@@ -17,6 +17,8 @@ ledger_app = typer.Typer(
     " draw. Use it with `release --ledger`.",
     no_args_is_help=True,
 )
+
+
 Book = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.")]
 
 
@@ -52,7 +54,7 @@ def create(
     for instance, must agree with it from then on: an old copy of the ledger, or one begun anew, is
     refused. Without it neither can be noticed.
     """
-    from pdp_calibrate.plan.settings import read_model
+    from pdp_calibrate.jobs.settings import read_model
 
     book = pdp.Ledger(
         read_model(model),
@@ -140,7 +142,7 @@ def draw(
 
 def _what(entry: pdp.Entry) -> str:
     """Name the queries and, where it is known, the one column that they are about."""
-    from pdp_calibrate.explain import of_column
+    from pdp_calibrate.show.explain import of_column
 
     about = ", ".join(type(query).__name__ for query in entry.queries) or entry.kind
     return about + of_column(entry)

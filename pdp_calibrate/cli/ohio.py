@@ -13,6 +13,8 @@ from itertools import product
 import pandas as pd
 
 AGES = ("age 7", "age 8", "age 9", "age 10")
+
+
 COUNTS = (355, 16, 23, 6, 27, 3, 13, 7, 31, 6, 6, 3, 10, 4, 9, 18)
 """Children with each pattern of answers, from no-no-no-no to yes-yes-yes-yes."""
 

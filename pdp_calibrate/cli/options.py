@@ -12,31 +12,49 @@ import typer
 import pdp_calibrate as pdp
 
 if TYPE_CHECKING:
-    from pdp_calibrate.models import Model
-    from pdp_calibrate.plan.settings import ModelSettings
-    from pdp_calibrate.queries.grammar import Asked
-    from pdp_calibrate.sources import Source
-    from pdp_calibrate.verbs import Resolved
+    from pdp_calibrate.core.model import Model
+    from pdp_calibrate.frames.files import Source
+    from pdp_calibrate.jobs.grammar import Asked
+    from pdp_calibrate.jobs.settings import ModelSettings
+    from pdp_calibrate.jobs.verbs import Resolved
+
 
 _ROWS, _MODEL, _SEARCH = "Rows", "How the values hang together", "Search"
 
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, to stdout.")]
+
+
 Out = Annotated[Path | None, typer.Option("--output", "-o", help="Write the result, as JSON.")]
+
+
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist already.")]
+
+
 TimeLimit = Annotated[
     float, typer.Option(help="Seconds in which the file's claim must be proved again.")
 ]
+
+
 Report = Annotated[Path | None, typer.Option("--report", help="Write an HTML report too.")]
+
+
 LedgerFile = Annotated[
     Path | None, typer.Option("--ledger", help="A ledger: its budget is checked and charged.")
 ]
+
+
 AnchorFile = Annotated[
     Path | None,
     typer.Option("--anchor", help="The second file, elsewhere, that must agree with the ledger."),
 ]
+
+
 Epsilon = Annotated[
     float, typer.Option("--epsilon", "-e", help="Nobody's log-odds may move by more than this.")
 ]
+
+
 Queries = Annotated[
     list[str],
     typer.Option(
@@ -79,7 +97,7 @@ class RowOptions:
     @property
     def source(self) -> Source:
         """Where to read rows from."""
-        from pdp_calibrate.sources import Source
+        from pdp_calibrate.frames.files import Source
 
         if self.file is None and self.sql is None:
             raise pdp.PdpError("name a FILE with rows, or give --sql.")
@@ -210,7 +228,7 @@ class ModelOptions:
 
     def settings(self, *, epsilon: float | None = None, value: str | None = None) -> ModelSettings:
         """Return what the options say; `epsilon` is the budget of learning, if it has one."""
-        from pdp_calibrate.plan.settings import ModelSettings
+        from pdp_calibrate.jobs.settings import ModelSettings
 
         options = dict(_named_value(one) for one in self.option) | {
             "smoothing": self.smoothing,
@@ -267,7 +285,7 @@ class SearchOptions:
     @property
     def chosen(self) -> pdp.Adversaries | None:
         """Who may attack; None if not said."""
-        from pdp_calibrate.plan.settings import adversaries_from
+        from pdp_calibrate.jobs.settings import adversaries_from
 
         return None if self.adversaries is None else adversaries_from(self.adversaries)
 
@@ -310,10 +328,10 @@ def prepare(
     ledger: pdp.Ledger | None = None,
 ) -> Prepared:
     """Read the queries, then the rows, and find the model."""
-    from pdp_calibrate.plan.asking import prepared, query_about
-    from pdp_calibrate.plan.settings import read_model
-    from pdp_calibrate.queries.grammar import parse_query
-    from pdp_calibrate.verbs import Resolved
+    from pdp_calibrate.jobs.asking import prepared, query_about
+    from pdp_calibrate.jobs.grammar import parse_query
+    from pdp_calibrate.jobs.settings import read_model
+    from pdp_calibrate.jobs.verbs import Resolved
 
     asked = [parse_query(text) for text in queries]
     settings = model.settings()
@@ -362,7 +380,7 @@ def _named_value(text: str) -> tuple[str, Any]:
 def _named_values(
     text: str, *, what: str = "a domain is written COLUMN=VALUE,VALUE"
 ) -> tuple[str, tuple[Any, ...]]:
-    from pdp_calibrate.queries.grammar import parse_values
+    from pdp_calibrate.jobs.grammar import parse_values
 
     name, equals, values = text.partition("=")
     if not equals or not values.strip():

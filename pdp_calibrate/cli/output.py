@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 import pdp_calibrate as pdp
-from pdp_calibrate.cards import printable
+from pdp_calibrate.core.cards import printable
 
 if TYPE_CHECKING:
-    from pdp_calibrate.models import Model
+    from pdp_calibrate.core.model import Model
 
 
 def print_json(described: Any) -> None:
@@ -36,7 +36,7 @@ def check_outputs(*paths: Path | None, force: bool, reports: Iterable[Path | Non
         if not os.access(path if path.exists() else folder, os.W_OK):
             raise pdp.PdpError(f"{path} cannot be written: permission denied.")
     if pages:
-        from pdp_calibrate.report.page import libraries
+        from pdp_calibrate.show.page import libraries
 
         libraries()
 
@@ -49,7 +49,7 @@ def write_json(path: Path, described: Any, *, force: bool) -> None:
 
 def write_report(obj: Any, path: Path, *, ledger: Any = None, quiet: bool) -> None:
     """Write an HTML report, and say so."""
-    from pdp_calibrate.report import report
+    from pdp_calibrate.show.page import report
 
     report(obj, path, ledger=ledger)
     say(f"Report written to {path}.", quiet=quiet)
@@ -101,7 +101,7 @@ def in_words(leakage: pdp.Leakage, model: Model) -> str:
     witness = leakage.witness
     if witness is None or model.provenance == "private":
         return amount
-    from pdp_calibrate.explain.phrases import entry, knowledge
+    from pdp_calibrate.show.words import entry, knowledge
 
     target = entry(witness.target, model)
     return f"{amount}, to someone who attacks {target} and {knowledge(witness.known, model)}"
@@ -109,7 +109,7 @@ def in_words(leakage: pdp.Leakage, model: Model) -> str:
 
 def total_in_words(found: pdp.Calibration | pdp.JointCalibration) -> str:
     """Say what nobody learns more than, and what it is made of."""
-    from pdp_calibrate.explain.costs import parts_of_total
+    from pdp_calibrate.show.words import parts_of_total
 
     return f"{found.total_epsilon:.4g}{parts_of_total(found)}"
 

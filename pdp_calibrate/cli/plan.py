@@ -21,8 +21,8 @@ from pdp_calibrate.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from pdp_calibrate.models import Model
-    from pdp_calibrate.plan import PlannedCheck
+    from pdp_calibrate.core.model import Model
+    from pdp_calibrate.jobs.run import PlannedCheck
 
 
 @command(
@@ -70,7 +70,8 @@ def plan(
     there. A check learns nothing from the rows: where the model has to be learned from them, the
     scale is known when the plan is run.
     """
-    from pdp_calibrate.plan import check_plan, read_plan, run_plan
+    from pdp_calibrate.jobs.plan import read_plan
+    from pdp_calibrate.jobs.run import check_plan, run_plan
 
     planned = read_plan(file)
     releases, page = output or planned.releases, report or planned.report

@@ -88,7 +88,7 @@ def release(
     budget holds for all of them, and what would pass it is refused (exit code 3). A ledger is
     about one column of a table with a row per value.
     """
-    from pdp_calibrate.plan.running import released, released_rest
+    from pdp_calibrate.jobs.run import released, released_rest
 
     if rows.stored_model is not None:
         raise pdp.PdpError("a release needs rows, not a model: name a data file.")
@@ -145,7 +145,7 @@ def release(
 
 
 def _stored(path: Path, time_limit: float | None) -> pdp.Calibration | pdp.JointCalibration:
-    from pdp_calibrate.schema import load
+    from pdp_calibrate.jobs.load import load
 
     found = load(path) if time_limit is None else load(path, time_limit=time_limit)
     if not isinstance(found, pdp.Calibration | pdp.JointCalibration):

@@ -36,7 +36,7 @@ def report(
 
     One file, no network; never a true answer or a raw record.
     """
-    from pdp_calibrate.schema import explainable
+    from pdp_calibrate.jobs.load import explainable
 
     check_outputs(force=force, reports=[output])
     found = explainable(file, anchor=anchor, time_limit=time_limit)

@@ -10,7 +10,7 @@ from pdp_calibrate.cli.output import print_json
 @command()
 def schema(*, json: AsJson = True) -> None:
     """Print the JSON Schema (draft 2020-12) of models, calibrations, releases, ledgers, plans."""
-    from pdp_calibrate.schema import json_schema
+    from pdp_calibrate.show.json_schema import json_schema
 
     del json  # a schema is JSON anyway
     print_json(json_schema())

@@ -1,4 +1,7 @@
-"""What the entries of a ledger amount to, and what still fits."""
+"""What the entries of a ledger amount to, and what still fits.
+
+Write down what is about to be released: all of it fits the budget, or nothing is written.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,34 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
-from pdp_calibrate.adversaries import Adversaries
-from pdp_calibrate.calibration import Calibration, JointCalibration, calibrate
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.calibration.calibrate import calibrate
+from pdp_calibrate.calibration.joint import JointCalibration
 from pdp_calibrate.calibration.proof import certified_leakage
-from pdp_calibrate.calibration.releasing import rounding_error
-from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.engines import deadline_after
-from pdp_calibrate.engines.result import Bound
-from pdp_calibrate.engines.spending import Spending, spent
+from pdp_calibrate.calibration.release import Layout, rounding_error
+from pdp_calibrate.calibration.result import Calibration
+from pdp_calibrate.composition.joint import spent
+from pdp_calibrate.composition.spending import Spending
+from pdp_calibrate.core.adversary import Adversaries
+from pdp_calibrate.core.bracket import Bound
+from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.leakage import deadline_after
+from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.query import Query, lower
 from pdp_calibrate.errors import BudgetExceededError, LedgerError
-from pdp_calibrate.ledger.entries import Entry
-from pdp_calibrate.models import Model
-from pdp_calibrate.models.base import FloatArray
-from pdp_calibrate.queries import Query, lower
+from pdp_calibrate.frames.answers import Sizes
+from pdp_calibrate.ledger.entries import (
+    Entry,
+    check_same_sizes,
+    check_same_tuples,
+    last_spent,
+    stored_layout,
+)
+from pdp_calibrate.ledger.store import Pages
 
 _CLOSE = 1e-6  # how near to the whole budget the largest release comes
 
@@ -169,3 +185,94 @@ def _nearly_smallest(joint: Callable[[float], float], budget: float, low: float)
         middle = math.sqrt(low * high)
         low, high = (middle, high) if joint(middle) > budget else (low, middle)
     return high
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One line to write, and how it adds to what was spent before."""
+
+    add: Callable[[Spending], Spending]
+    """Returns the spending after it."""
+    described: dict[str, Any]
+    """The line, but for when and what everything amounts to."""
+    layout: Layout | None = None
+    """Which values of a frame it is about, where that is known."""
+    sizes: Sizes | None = None
+    """How many groups of each size the frame has, where that is known."""
+
+
+def charge_step(dp_epsilon: float, note: str) -> Step:
+    """Return the line of an outside mechanism with this budget for substituting one tuple."""
+    return Step(
+        add=lambda before: before.plus_mechanism(dp_epsilon),
+        described={"kind": "charge", "dp_epsilon": dp_epsilon, "note": note},
+    )
+
+
+def release_step(
+    accounts: Accounts,
+    calibration: Calibration | JointCalibration,
+    layout: Layout | None,
+    sizes: Sizes | None,
+) -> Step:
+    """Return the line of a release."""
+    queries, scales, _ = answers_of(calibration)
+    described = {
+        "kind": "release",
+        "queries": [query.to_dict() for query in queries],
+        "scales": list(scales),
+        "rows": calibration.rows,
+        "epsilon": calibration.epsilon,
+        "note": "",
+    }
+    if layout is not None:
+        described["layout"] = stored_layout(layout)
+    if sizes is not None:
+        described["sizes"] = [list(pair) for pair in sizes]
+    return Step(
+        add=lambda before: accounts.after(before, calibration),
+        described=described,
+        layout=layout,
+        sizes=sizes,
+    )
+
+
+def record(
+    steps: Sequence[Step], pages: Pages, accounts: Accounts, *, draw: str, budget: float
+) -> float:
+    """Check and write down, while nobody else can, and return what is spent then.
+
+    Everything is durable when it returns; if it raises, nothing was written.
+    """
+    with pages.changing() as state:
+        entries = state["entries"]
+        before = last_spent(entries, draw)
+        after = accounts.total(state, draw)
+        for step in steps:
+            check_same_tuples(entries, draw, step.layout)
+            check_same_sizes(entries, draw, step.sizes)
+            after = step.add(after)
+            bound = accounts.bound(after)
+            line = {
+                "draw": draw,
+                "at": datetime.now(UTC).isoformat(timespec="microseconds"),
+                "spent": bound.value,
+                "method": bound.method,
+            }
+            entries.append(step.described | line)
+        if not bound.value <= budget:
+            raise _exceeded(draw, bound, before=before, budget=budget, several=len(steps) > 1)
+        accounts.keep(state, draw, after)
+    return bound.value
+
+
+def _exceeded(
+    draw: str, bound: Bound, *, before: float, budget: float, several: bool
+) -> BudgetExceededError:
+    what = "all of these together" if several else "this"
+    hint = "" if several else " epsilon=None (--rest) releases the most that fits."
+    return BudgetExceededError(
+        f"{what} would bring the joint leakage of draw {draw!r} to {bound.value:.6g} (bound:"
+        f" {bound.method}), above the budget {budget:.6g}; {before:.6g} is spent,"
+        f" {budget - before:.6g} is left. Nothing was released.{hint}"
+    )

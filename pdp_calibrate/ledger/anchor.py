@@ -13,9 +13,9 @@ import json
 import os
 from pathlib import Path
 
+from pdp_calibrate.core.model import SCHEMA
 from pdp_calibrate.errors import LedgerError, damage_refused
 from pdp_calibrate.ledger.files import SafeFile
-from pdp_calibrate.models.base import SCHEMA
 
 _KIND = "LedgerAnchor"
 

@@ -18,9 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdp_calibrate.errors import LedgerError
-from pdp_calibrate.ledger import systems
+from pdp_calibrate.ledger import platform as systems
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has none; links are looked for there too
+
+
 _BYTES = getattr(os, "O_BINARY", 0)  # of Windows
 
 

@@ -6,14 +6,13 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from pdp_calibrate.adversaries import Adversaries
 from pdp_calibrate.calibration.proof import checked_epsilon
+from pdp_calibrate.core.adversary import Adversaries
+from pdp_calibrate.core.model import Model
 from pdp_calibrate.errors import LedgerError
-from pdp_calibrate.ledger.book import Ledger, heading_of
 from pdp_calibrate.ledger.entries import estimation_entries
-from pdp_calibrate.ledger.pages import Pages
-from pdp_calibrate.ledger.storage import FileStore
-from pdp_calibrate.models import Model
+from pdp_calibrate.ledger.ledger import Ledger, heading_of
+from pdp_calibrate.ledger.store import FileStore, Pages
 
 
 def has_model(

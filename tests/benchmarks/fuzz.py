@@ -40,11 +40,11 @@ with atheris.instrument_imports(include=["pdp_calibrate"], exclude=ENGINES):
     import numpy as np
 
     import pdp_calibrate as pdp
-    import pdp_calibrate.schema.stored  # what the lazy table would load later, uninstrumented
-    from pdp_calibrate.ledger.storage import FileStore, _checksum
-    from pdp_calibrate.models.base import Model
-    from pdp_calibrate.plan import read_plan
-    from pdp_calibrate.queries.grammar import parse_query, parse_values
+    import pdp_calibrate.jobs.load  # what the lazy table would load later, uninstrumented
+    from pdp_calibrate.core.model import Model
+    from pdp_calibrate.jobs.grammar import parse_query, parse_values
+    from pdp_calibrate.jobs.plan import read_plan
+    from pdp_calibrate.ledger.store import FileStore, _checksum
 from tests.families import FAMILIES  # noqa: E402 - after what is instrumented
 
 PATIENCE = 10  # seconds

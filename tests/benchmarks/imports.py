@@ -17,7 +17,7 @@ CASES = {
     "import pandas": ["import pandas"],
     "import pdp_calibrate": ["import pdp_calibrate"],
     "import pandas, typer": ["import pandas, typer"],
-    "pdp-calibrate --help": ["from pdp_calibrate.cli import main; main()", "--help"],
+    "pdp-calibrate --help": ["from pdp_calibrate.cli.main import main; main()", "--help"],
 }
 RATIOS = [
     ("import pdp_calibrate", "import pandas"),

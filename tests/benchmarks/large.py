@@ -115,8 +115,8 @@ ENGINES = {"duckdb": duckdb_jobs, "polars": polars_jobs, "spark": spark_jobs}
 
 def measured(engine: str, folder: str, what: str, rows: int, who: str) -> dict[str, float]:
     """Time the bare query, ours, or both in turn; in this process."""
-    from pdp_calibrate.estimators.statistics import contingency
-    from pdp_calibrate.estimators.statistics.products import centred_products
+    from pdp_calibrate.frames.counts import contingency
+    from pdp_calibrate.frames.products import centred_products
 
     read, *bare = ENGINES[engine]()
     clock = time.perf_counter if engine == "spark" else time.process_time

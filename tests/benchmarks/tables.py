@@ -19,13 +19,13 @@ import numba
 import numpy as np
 import scipy
 
-from pdp_calibrate.adversaries import Adversaries
-from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.engines.problem import Problem, split
-from pdp_calibrate.engines.result import Found
-from pdp_calibrate.engines.tables import search
-from pdp_calibrate.models import JointTable
-from pdp_calibrate.models.base import FloatArray
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.adversary import Adversaries
+from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.problem import Problem, split
+from pdp_calibrate.core.table import JointTable
+from pdp_calibrate.families.table.search import search
 
 
 def yardstick() -> float:

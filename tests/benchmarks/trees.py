@@ -19,14 +19,14 @@ from pathlib import Path
 import numpy as np
 
 import pdp_calibrate as pdp
-from pdp_calibrate.contributions import Contributions
-from pdp_calibrate.engines.dual import dual_bound
-from pdp_calibrate.engines.monotone import smallest_scale
-from pdp_calibrate.engines.problem import Problem, split
-from pdp_calibrate.engines.trees import regions
-from pdp_calibrate.engines.trees.contraction import tree_bounds
-from pdp_calibrate.models import Model
-from pdp_calibrate.queries import Query, lower
+from pdp_calibrate.calibration.solve import smallest_scale
+from pdp_calibrate.composition.table_dual import dual_bound
+from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.problem import Problem, split
+from pdp_calibrate.core.query import Query, lower
+from pdp_calibrate.families.network import regions
+from pdp_calibrate.families.network.contraction import tree_bounds
 from tests.benchmarks.time import cpu_seconds, yardstick
 from tests.random_time import random_tree
 

@@ -8,7 +8,7 @@ import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate import paper
-from pdp_calibrate.engines.paper.graph import is_edge
+from pdp_calibrate.paper.graph import is_edge
 
 SUM = pdp.Sum()
 

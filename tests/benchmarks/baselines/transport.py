@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pdp_calibrate.baselines import quantile_distance
+from pdp_calibrate.calibration.baselines import quantile_distance
 from tests.benchmarks.baselines.quilts import FloatArray, stationary_law
 
 

@@ -1,0 +1,217 @@
+"""Attack a release that really runs, and say what can be proved of its leakage.
+
+The adversary is the witness of the leakage: target, known values, two secrets. Databases are drawn
+from θ under either secret, and each goes through the mechanism. If some event E of the output has
+probabilities p and q under the two, the mechanism leaks at least log p/q; Clopper–Pearson intervals
+turn counts into a bound that holds with the wanted confidence. The event is chosen on other draws,
+as a threshold on the adversary's log-likelihood ratio (by Neyman and Pearson none is better)
+or on a single output; or as a kind of output: NaN, another number of numbers, a text, an exception.
+What neither tells apart, such as the last bits of a number, is not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.audit.events import Event, best_event, log_ratio_at_least, proved_by
+from pdp_calibrate.audit.observing import Encoding, Mechanism
+from pdp_calibrate.audit.subject import Subject, most_visible
+from pdp_calibrate.calibration.joint import JointCalibration
+from pdp_calibrate.calibration.result import Calibration
+from pdp_calibrate.core.adversary import Adversaries, Witness
+from pdp_calibrate.core.cards import card
+from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.query import Query
+from pdp_calibrate.errors import PdpError
+
+_IMAGINED = 60_000  # outputs per secret on which the event is chosen, if their law is known
+
+
+_TRAINING = 0.25  # else so much of the draws chooses it, and the rest tests it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    """What an attack on a mechanism proved."""
+
+    lower_bound: float
+    """The mechanism leaks at least this, with the confidence."""
+    epsilon: float | None
+    """What it was claimed to leak at most."""
+    confidence: float
+    """Probability that the lower bound holds."""
+    event: Event
+    """The outputs that give the secret away."""
+    adversary: Adversaries = field(repr=False)
+    """Who attacked."""
+    secrets: tuple[Hashable, Hashable]
+    """The value that the event speaks for, and the one it speaks against."""
+    hits: tuple[int, int]
+    """How often the event happened under either."""
+    tested: tuple[int, int]
+    """Out of how many draws."""
+    visible: float | None
+    """About how much any event of probability at least 1 % could show; None if unknown.
+
+    The supremum may lie further out: for Gaussian data it always does.
+    """
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the attack proved that the claim is false."""
+        return self.epsilon is not None and self.lower_bound > self.epsilon
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, object]] = [
+            ("leaks at least", f"{self.lower_bound:.4g}"),
+            ("confidence", f"{self.confidence:.4g}"),
+            ("claimed at most", "–" if self.epsilon is None else f"{self.epsilon:.4g}"),
+            ("claim is", "false" if self.is_broken else "not contradicted"),
+        ]
+        return card("Audit", rows)
+
+
+def audit(
+    release: Calibration | JointCalibration | Mechanism,
+    *,
+    draws: int = 100_000,
+    confidence: float = 0.99,
+    witness: Witness | None = None,
+    model: Model | None = None,
+    query: Query | Sequence[Query] | None = None,
+    scale: float | Sequence[float] | None = None,
+    epsilon: float | None = None,
+    seed: int | None = None,
+) -> Audit:
+    """Attack a calibrated release, or any mechanism, with the worst adversary known.
+
+    Parameters
+    ----------
+    release
+        A calibration, whose real noise is drawn; or any function that takes one database
+        ``{name: value}`` and returns a number or several. Whatever else it does is seen too: NaN,
+        lists of another length, complex numbers, texts, exceptions.
+    draws
+        How often it is run, half of them under each secret.
+    confidence
+        Probability with which the lower bound holds.
+    witness
+        Who attacks, with which two secrets; the calibration's own witness by default.
+    model
+        For a function, the tuples of its databases; the witness's model by default.
+    query, scale
+        For a function, what it is believed to release, to sharpen the attack.
+    epsilon
+        What is claimed; the calibration's ε by default.
+    seed
+        Of the databases; the noise of a calibrated release has none.
+
+    Returns
+    -------
+    Audit
+        `lower_bound` above the claim proves the mechanism wrong; below, it proves nothing, but
+        `visible` says how much could have been seen at all.
+
+    Examples
+    --------
+    >>> import pdp_calibrate as pdp
+    >>> pair = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
+    >>> cal = pdp.calibrate(pair, pdp.Sum(), epsilon=1.0)
+    >>> found = pdp.audit(cal, draws=20_000, seed=1)
+    >>> 0.7 < found.lower_bound < 1.0, found.is_broken
+    (True, False)
+    """
+    if not hasattr(draws, "__index__") or int(draws) < 1000:
+        raise PdpError(f"draws must be a whole number of at least 1000, got {draws!r}.")
+    if not 0 < confidence < 1:
+        raise PdpError(f"confidence must lie between 0 and 1, got {confidence}.")
+    rng = np.random.default_rng(seed)
+    claim = epsilon
+    if isinstance(release, Calibration | JointCalibration):
+        attacked = Subject.calibrated(release, witness)
+        claim = release.epsilon if epsilon is None else epsilon
+    else:
+        attacked = Subject.function(release, witness, model, query, scale)
+    failure = (1 - confidence) / 2
+    secrets = attacked.witness.secrets
+    number, mechanism = int(draws) // 2, attacked.mechanism
+    if mechanism is None:
+        (event, turned), tests, visible = _attack_release(attacked, number, failure, rng)
+    else:
+        (event, turned), tests, visible = _attack_function(
+            attacked, mechanism, number, failure, rng
+        )
+    if turned:
+        secrets, tests = (secrets[1], secrets[0]), tests[::-1]
+    hits = [int(event.contains(one).sum()) for one in tests]
+    return Audit(
+        lower_bound=max(0.0, log_ratio_at_least(hits, [len(one) for one in tests], failure)),
+        epsilon=claim,
+        confidence=confidence,
+        event=event,
+        adversary=attacked.witness.adversary,
+        secrets=secrets,
+        hits=(hits[0], hits[1]),
+        tested=(len(tests[0]), len(tests[1])),
+        visible=visible,
+    )
+
+
+Chosen = tuple[Event, bool]
+"""An event, and whether it speaks for the second of the two secrets."""
+
+
+def _attack_release(
+    attacked: Subject, number: int, failure: float, rng: np.random.Generator
+) -> tuple[Chosen, list[FloatArray], float | None]:
+    """Return an event chosen on simulated outputs, real ones to test it, and `visible`."""
+    tests = [attacked.outputs(secret, number, rng) for secret in attacked.witness.secrets]
+    chosen, visible = _expected(attacked, failure, rng, draws=number)
+    return chosen, tests, visible
+
+
+def _attack_function(
+    attacked: Subject,
+    mechanism: Mechanism,
+    number: int,
+    failure: float,
+    rng: np.random.Generator,
+) -> tuple[Chosen, list[FloatArray], float | None]:
+    """Return an event chosen on some real outputs, others to test it, and `visible`.
+
+    Where it is said what the function releases, simulated outputs choose a threshold, and the real
+    ones only whether something that should not be there, such as NaN, tells more.
+    """
+    secrets = attacked.witness.secrets
+    seen = [attacked.observations(mechanism, secret, number, rng) for secret in secrets]
+    cut = int(number * _TRAINING)
+    first = [one for some in seen for one in some[:cut]]
+    encoding = Encoding.of(first)
+    training = [encoding.rows(some[:cut]) for some in seen]
+    tests = [encoding.rows(some[cut:]) for some in seen]
+    kinds = encoding.category_scores()
+    if not attacked.parts:
+        scores = [*encoding.number_scores(), *kinds]
+        return best_event(scores, training, failure, draws=number - cut), tests, None
+    attacked.check_shape(first)
+    chosen, visible = _expected(attacked, failure, rng, draws=number - cut)
+    unforeseen = [*encoding.number_scores()[attacked.width :], *kinds]
+    if unforeseen:
+        other = best_event(unforeseen, training, failure, draws=number - cut)
+        if proved_by(other, training, failure) > proved_by(chosen, training, failure):
+            chosen = other
+    return chosen, tests, visible
+
+
+def _expected(
+    attacked: Subject, failure: float, rng: np.random.Generator, *, draws: int
+) -> tuple[Chosen, float]:
+    """Choose an event by how outputs should be distributed; and what any event could show."""
+    scores = attacked.scores(rng)
+    imagined = [attacked.imagined(one, _IMAGINED, rng) for one in attacked.witness.secrets]
+    visible = most_visible(*(scores[0][1](one) for one in imagined))
+    return best_event(scores, imagined, failure, draws=draws), visible

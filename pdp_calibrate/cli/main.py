@@ -1,0 +1,54 @@
+"""``pdp-calibrate``: the command line. One file per command, no mathematics.
+
+Commands import what they need when they run, so that ``--help`` is quick.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from pdp_calibrate.cli.audit import audit
+from pdp_calibrate.cli.calibrate import calibrate
+from pdp_calibrate.cli.command import help_text
+from pdp_calibrate.cli.demo import demo
+from pdp_calibrate.cli.explain import explain
+from pdp_calibrate.cli.fit import fit
+from pdp_calibrate.cli.leakage import leakage
+from pdp_calibrate.cli.ledger import ledger_app
+from pdp_calibrate.cli.plan import plan
+from pdp_calibrate.cli.release import release
+from pdp_calibrate.cli.report import report
+from pdp_calibrate.cli.schema import schema
+
+app = typer.Typer(
+    name="pdp-calibrate",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+
+
+for _one in (demo, fit, leakage, calibrate, release, audit, explain, report, plan, schema):
+    app.command()(_one)
+
+
+app.add_typer(ledger_app, name="ledger")
+
+
+@app.callback(
+    help=help_text(
+        "Calibrate differential-privacy noise for correlated data.\n\n"
+        "Exit codes: 0 fine, 2 bad input, 3 the budget would be exceeded.",
+        "pdp-calibrate demo                                   see it work",
+        'pdp-calibrate release people.csv -q "mean(income)" -e 1 --groups household \\',
+        "    --bounds income=0:100000 --correlation 0:0.4 --assume gaussian   a private mean",
+        "pdp-calibrate release --help                         every option",
+    )
+)
+def _main() -> None: ...
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

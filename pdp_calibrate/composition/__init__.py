@@ -1,0 +1,1 @@
+"""What several releases leak together."""

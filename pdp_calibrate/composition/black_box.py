@@ -1,0 +1,169 @@
+"""Mechanisms of which only a plain-DP budget is known, such as another library's.
+
+A mechanism that is ε₀-DP for substituting one tuple may tell more about a tuple that others hang
+together with. How much more depends on the model alone: the worst ε₀-DP mechanism is a likelihood
+that changes by at most e^{ε₀} with each tuple, and the largest ratio of two averages of such
+likelihoods is a linear program. The answer is exact on tables as far as the programs reach, exact
+for exchangeable yes/no groups, Birkhoff's contraction on chains, and the group bound elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, get_args
+
+from pdp_calibrate.composition.joint import spent
+from pdp_calibrate.composition.spending import Spending
+from pdp_calibrate.core.adversary import Adversaries
+from pdp_calibrate.core.bracket import Bound
+from pdp_calibrate.core.checks import checked_positive
+from pdp_calibrate.core.leakage import deadline_after
+from pdp_calibrate.core.model import Model, warn_if_private
+from pdp_calibrate.errors import CalibrationError, PdpError
+
+Neighbours = Literal["substitution", "add-remove"]
+
+
+_STEPS = 60
+
+
+_LARGEST_BUDGET = 1e250  # budgets of many tuples add up, and must stay floats
+
+
+_CLOSE = 1e-6  # of the budget
+
+
+def black_box_leakage(
+    model: Model,
+    *,
+    epsilon: float,
+    neighbours: Neighbours = "substitution",
+    adversaries: Adversaries | None = None,
+    time_limit: float | None = None,
+) -> Bound:
+    """Bound what any ε-DP mechanism can leak about correlated tuples.
+
+    Parameters
+    ----------
+    model
+        How the tuples are correlated.
+    epsilon
+        The pure-DP budget of the mechanism (δ = 0), or the sum of the budgets of several.
+    neighbours
+        What the budget is about: ``substitution`` of one tuple's value, or adding and removing a
+        tuple (``add-remove``), of which a substitution takes two.
+    adversaries
+        Who may attack; everyone by default.
+    time_limit
+        Seconds after which a larger, still certified bound is returned.
+
+    Returns
+    -------
+    Bound
+        `value` is at least what the worst mechanism leaks; `method` says how it was found.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        If the model was learned from private rows, on which the bound then depends.
+
+    Examples
+    --------
+    >>> from pdp_calibrate import JointTable
+    >>> pair = JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
+    >>> round(black_box_leakage(pair, epsilon=1.0).value, 4)
+    1.5694
+    """
+    budget = substitution_budget(epsilon, neighbours)
+    warn_if_private(model, "bound")
+    everyone = Adversaries.all() if adversaries is None else adversaries
+    spending = Spending(dp_epsilon=budget)
+    return spent(model, spending, everyone, deadline=deadline_after(time_limit))
+
+
+def dp_budget(
+    model: Model,
+    *,
+    epsilon: float,
+    neighbours: Neighbours = "substitution",
+    adversaries: Adversaries | None = None,
+    time_limit: float | None = None,
+) -> float:
+    """Return the plain-DP budget to hand to a library so that nobody learns more than ε.
+
+    Parameters
+    ----------
+    model, neighbours, adversaries, time_limit
+        As in `black_box_leakage`.
+    epsilon
+        The leakage that nobody may exceed.
+
+    Returns
+    -------
+    float
+        The largest budget that could be certified, within a millionth, rounded down: at exactly
+        this budget the certified leakage is at most ε.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        If the model was learned from private rows, on which the budget then depends.
+
+    Examples
+    --------
+    >>> from pdp_calibrate import JointTable
+    >>> pair = JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
+    >>> round(dp_budget(pair, epsilon=1.0), 4)
+    0.6299
+    """
+    substitution_budget(epsilon, neighbours)
+    warn_if_private(model, "budget")
+    deadline = deadline_after(time_limit)
+
+    def leaks(budget: float) -> float:
+        everyone = Adversaries.all() if adversaries is None else adversaries
+        dp_epsilon = substitution_budget(budget, neighbours)
+        spending = Spending(dp_epsilon=dp_epsilon)
+        return spent(model, spending, everyone, deadline=deadline).value
+
+    # Whoever attacks x_i learns ε₀ from randomised response about x_i, so more than ε is too much.
+    high = float(epsilon) / (1 if neighbours == "substitution" else 2)
+    return _largest(leaks, float(epsilon), high)
+
+
+def substitution_budget(epsilon: float, neighbours: str) -> float:
+    """Return the budget for substituting one tuple, checked."""
+    budget = checked_positive(epsilon, "epsilon", error=PdpError)
+    if budget > _LARGEST_BUDGET:
+        raise PdpError(f"epsilon must be at most {_LARGEST_BUDGET:.3g}, got {budget:.3g}.")
+    if neighbours not in get_args(Neighbours):
+        raise PdpError(f"neighbours must be one of {get_args(Neighbours)}, got {neighbours!r}.")
+    return budget * (1 if neighbours == "substitution" else 2)
+
+
+def _largest(leaks: Callable[[float], float], epsilon: float, high: float) -> float:
+    """Return a budget with leaks(budget) ≤ ε, within a millionth of the largest one.
+
+    The curve starts at 0 and is close to a line, so its chord is cut with ε. Whatever shape it
+    has, the budget returned was evaluated and found good.
+    """
+    above = leaks(high)
+    if above <= epsilon:
+        return high
+    low = below = 0.0
+    for step in range(_STEPS):
+        aim = epsilon * (1 - _CLOSE / 2)
+        chord = low + (high - low) * (aim - below) / (above - below)
+        budget = low / 2 + high / 2 if step % 8 == 7 else chord
+        if not low < budget < high:
+            break
+        value = leaks(budget)
+        if value <= epsilon:
+            low, below = budget, value
+            if value >= epsilon * (1 - _CLOSE) or high - low <= _CLOSE * low:
+                break
+        else:
+            high, above = budget, value
+    if low == 0:
+        raise CalibrationError(f"no budget could be certified for epsilon = {epsilon}.")
+    return low

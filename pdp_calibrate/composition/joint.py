@@ -1,0 +1,160 @@
+"""What several releases leak together: the smallest of all bounds that are sound.
+
+Leakages of correlated data do not add up, so every release so far counts at once. Sound are
+
+- the exact search of the joint answer, for tables whose grid of outputs is not too large, and for
+  Gaussian tuples always (there the leakages of one adversary do add up);
+- the dual program, on tables: costs |f − f'|/λ of all answers and ε₀ of all other mechanisms;
+- windows, on Markov chains and trees whose releases all are of one query (or multiples of it);
+- Birkhoff's contraction, on Markov chains and trees: plain-DP budgets per tuple, added up;
+- the group bound: all tuples that depend on each other move at once.
+
+**Learning the model.** A mechanism that is ε-DP for substituting the whole draw adds just ε: its
+output θ̂ has a likelihood p(θ̂|x) between m and e^ε·m for every draw x, m the smallest. So, however
+the tuples of the draw hang together, Σ_u P(u|x_i,x_K)·p(θ̂|x)·p(r|x) lies between m and e^ε·m times
+what it is without p(θ̂|x), for either secret; and so it does draw by draw where the output depends
+on other, independent draws as well.
+
+**Adaptive releases.** Let queries and scales be chosen from what came out before. On each course r
+of outputs the choices are fixed, so the density of r is the product of the Laplace densities of the
+queries and scales *on that course*, and its ratio under two secrets is at most the joint leakage of
+exactly those. So if no course is continued past the budget, whatever the course, nobody learns more
+than the budget. It must not be continued for other reasons that depend on the data.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from pdp_calibrate.composition.bounds import Leaf, is_searchable, leaf_bound
+from pdp_calibrate.composition.spending import ROUND_UP, Spending, nothing_about
+from pdp_calibrate.core.adversary import Adversaries
+from pdp_calibrate.core.bracket import Bound
+from pdp_calibrate.core.composite import Blocks, ModelSet
+from pdp_calibrate.core.leakage import worst
+from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.problem import split
+from pdp_calibrate.errors import PdpError, UnsupportedQueryError
+
+_MOST_SEARCHED = 8  # releases whose joint outputs a search may look through
+
+
+def spent(
+    model: Model,
+    spending: Spending,
+    adversaries: Adversaries,
+    *,
+    threshold: float | None = None,
+    deadline: float = math.inf,
+) -> Bound:
+    """Return the smallest sound bound on what everything together leaks.
+
+    Parameters
+    ----------
+    model
+        How the tuples are correlated.
+    spending
+        What was released.
+    adversaries
+        Against whom.
+    threshold
+        If given, only whether the bound exceeds this matters, which is found out sooner.
+    deadline
+        Value of `time.monotonic()` after which searches stop with what they have.
+
+    Examples
+    --------
+    >>> from pdp_calibrate import Adversaries, JointTable, Sum
+    >>> from pdp_calibrate.core.query import lower
+    >>> pair = JointTable(probabilities=[[0.3, 0.2], [0.2, 0.3]], domains=[[0, 1]] * 2)
+    >>> twice = Spending(parts=(lower(Sum(), pair),) * 2, scales=(2.0, 2.0))
+    >>> bound = spent(pair, twice, Adversaries.all())
+    >>> round(bound.value, 4), bound.method
+    (1.1854, 'exact')
+    """
+    on_top = spending.rounding + spending.draw_epsilon
+    left = None if threshold is None else threshold - on_top
+    if not spending.parts and not spending.only_budgets and spending.dp_epsilon == 0:
+        found = Bound(value=0.0, method="whole" if spending.draw_epsilon else "nothing")
+    elif len(spending.parts) == 1 and spending.dp_epsilon == 0:
+        found = _single(model, spending, adversaries, deadline)
+    elif _mixes_clamping(model, spending):
+        found = _added(model, spending, adversaries, deadline)
+    else:
+        found = _together(model, spending, adversaries, left, deadline)
+    value = found.value
+    if on_top:
+        is_sum = value > 0 or spending.rounding > 0
+        value = (value + on_top) * ROUND_UP if is_sum else spending.draw_epsilon
+    if math.isnan(value):
+        raise PdpError("the leakage is not a number: nothing can be certified.")
+    return Bound(value=value, method=found.method)
+
+
+def _single(model: Model, spending: Spending, adversaries: Adversaries, deadline: float) -> Bound:
+    """Search one answer just as its calibration did."""
+    (part,), (scale,) = spending.parts, spending.scales
+    found, _ = worst(split(model, part, adversaries), scale, deadline=deadline)
+    return Bound(value=found.value, method="exact")
+
+
+def _together(
+    model: Model,
+    spending: Spending,
+    adversaries: Adversaries,
+    threshold: float | None,
+    deadline: float,
+) -> Bound:
+    """Return the largest, over independent blocks, of the smallest bound on each."""
+    merged, apart_by = spending.merged()
+    small = merged.is_small(model)
+    joined = merged.joined(model) if small else nothing_about(model)
+    leaves = split(model, joined, adversaries, expand=False)
+    if not leaves:
+        raise UnsupportedQueryError("no adversary of the set attacks any tuple of the model.")
+    alone = small and 0 < len(spending.parts) <= _MOST_SEARCHED and not spending.dp_epsilon
+    apart = split(model, spending.joined(model), adversaries, expand=False) if alone else leaves
+    budgets = dict(zip(model.names, spending.tuple_budgets(model), strict=True))
+    found = Bound(value=0.0, method="nothing")
+    for problem, separate in zip(leaves, apart, strict=True):
+        leaf = Leaf(
+            problem=problem,
+            separate=separate if alone else None,
+            budgets=None if small else np.array([budgets[name] for name in problem.names]),
+            dp_epsilon=spending.dp_epsilon,
+            threshold=threshold,
+        )
+        found = found.or_worse(leaf_bound(leaf, deadline))
+    if alone and any(problem.hidden_noise for problem in leaves):
+        whole = split(model, spending.joined(model), adversaries)
+        if all(is_searchable(problem) for problem in whole):
+            searched, _ = worst(whole, 1.0, deadline=deadline)
+            found = found.or_better(Bound(value=searched.value, method="exact"))
+    if apart_by:
+        found = dataclasses.replace(found, value=(found.value + apart_by) * ROUND_UP)
+    return found
+
+
+def _mixes_clamping(model: Model, spending: Spending) -> bool:
+    return model.is_continuous and len({part.clamped for part in spending.parts}) > 1
+
+
+def _added(model: Model, spending: Spending, adversaries: Adversaries, deadline: float) -> Bound:
+    """Clamped and unclamped answers about continuous tuples: one coupling, so costs add up."""
+    if isinstance(model, Blocks | ModelSet):
+        raise UnsupportedQueryError(
+            "on Blocks and ModelSet, queries of one ledger must all clamp, or none of them."
+        )
+    total = 0.0
+    for clamped in (False, True):
+        kept = [k for k, part in enumerate(spending.parts) if part.clamped == clamped]
+        some = Spending(
+            parts=tuple(spending.parts[k] for k in kept),
+            scales=tuple(spending.scales[k] for k in kept),
+            dp_epsilon=0.0 if clamped else spending.dp_epsilon,
+        )  # budgets are left out: they follow from the parts
+        total += spent(model, some, adversaries, deadline=deadline).value
+    return Bound(value=total * ROUND_UP, method="shift")

@@ -1,0 +1,1 @@
+"""The nouns, and what every search shares."""

@@ -1,0 +1,230 @@
+"""Who attacks: which targets, and which other tuples the attacker already knows."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+from pdp_calibrate.arrays import plain
+from pdp_calibrate.core.model import (
+    Model,
+    checked_model,
+    field_of,
+    from_json_value,
+    json_value,
+    position_of,
+    values_of,
+)
+from pdp_calibrate.errors import ModelError, PdpError, damage_refused
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adversaries:
+    """A set of adversaries A(i, K): each attacks tuple i and knows x_K exactly.
+
+    Use the constructors: `all`, `weakest`, `strongest`, `knowing`, `exactly`. Only sets that
+    admit the strongest adversary (K = everyone else) also imply plain differential privacy.
+
+    Examples
+    --------
+    >>> Adversaries.knowing(at_least=1, at_most=3)
+    Adversaries.knowing(at_least=1, at_most=3)
+    """
+
+    at_least: int | None = 0
+    """Fewest tuples known; None for everyone but the target."""
+    at_most: int | None = None
+    """Most tuples known; None for everyone but the target."""
+    target: Hashable | None = None
+    """The one tuple attacked, for `exactly`."""
+    known: tuple[Hashable, ...] | None = None
+    """Exactly the tuples known, for `exactly`."""
+
+    def __post_init__(self) -> None:
+        limits = []
+        for name in ("at_least", "at_most"):
+            limit = getattr(self, name)
+            if limit is None:
+                continue
+            if not hasattr(limit, "__index__") or int(limit) < 0:
+                raise PdpError("at_least and at_most must be whole numbers, zero or more.")
+            object.__setattr__(self, name, int(limit))
+            limits.append(int(limit))
+        if limits and limits[0] > limits[-1]:
+            raise PdpError(f"at_least must not exceed at_most, got {limits[0]} > {limits[-1]}.")
+
+    @classmethod
+    def all(cls) -> Adversaries:
+        """Every target, every set of known tuples."""
+        return cls()
+
+    @classmethod
+    def weakest(cls) -> Adversaries:
+        """Every target, nothing known."""
+        return cls(at_most=0)
+
+    @classmethod
+    def strongest(cls) -> Adversaries:
+        """Every target, everyone else known."""
+        return cls(at_least=None)
+
+    @classmethod
+    def knowing(cls, *, at_least: int = 0, at_most: int | None = None) -> Adversaries:
+        """Every target, at least and at most so many of the other tuples known.
+
+        Tuples are counted in one instance of the model: in the target's own row of a wide frame, in
+        its own group of a long one; over all groups for `Blocks`, which stand for all of them.
+        Whatever is known of other rows changes nothing, for they are independent.
+        """
+        if at_least is None:  # that would be everyone but the target
+            raise PdpError("at_least must be a whole number, zero or more.")
+        return cls(at_least=at_least, at_most=at_most)
+
+    @classmethod
+    def exactly(cls, target: Hashable, *, known: Iterable[Hashable] = ()) -> Adversaries:
+        """Name one adversary: the target attacked and the tuples known."""
+        names = tuple(plain(name) for name in known)
+        if target in names or len(set(names)) != len(names):
+            raise PdpError("known must not repeat a tuple or contain the target.")
+        return cls(target=plain(target), known=names)
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether it matters to them how many other, independent groups there are.
+
+        Groups that nobody in the set knows all of are noise to them, and what they know of one
+        group depends on how many people there are outside it. Only in sets that admit every
+        knowledge of the other groups, `all` and `strongest`, the worst adversary knows them.
+        """
+        return self.known is not None or self.at_most is not None or bool(self.at_least)
+
+    def resolve(self, model: Model) -> Knowledge:
+        """Translate names and limits into positions in this model."""
+        total = sum(checked_model(model).copies)
+        if self.known is not None:
+            target = position_of(self.target, model.names)
+            known = frozenset(position_of(name, model.names) for name in self.known)
+            return Knowledge(
+                total=total, targets=(target,), fewest=len(known), most=len(known), known=known
+            )
+        fewest = total - 1 if self.at_least is None else self.at_least
+        most = total - 1 if self.at_most is None else min(self.at_most, total - 1)
+        if fewest > most:
+            raise ModelError(
+                f"nobody can know {fewest} other tuples: the model has {total} in all."
+            )
+        targets = tuple(range(len(model.names)))
+        return Knowledge(total=total, targets=targets, fewest=fewest, most=most)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the set for JSON."""
+        if self.known is None:
+            return {"at_least": self.at_least, "at_most": self.at_most}
+        return {"target": json_value(self.target), "known": list(map(json_value, self.known))}
+
+    @classmethod
+    @damage_refused("the description of the adversaries")
+    def from_dict(cls, described: dict[str, Any]) -> Adversaries:
+        """Undo `to_dict`."""
+        if "target" not in described:
+            return cls(
+                at_least=field_of(described, "at_least"), at_most=field_of(described, "at_most")
+            )
+        target = from_json_value(described["target"])
+        return cls.exactly(target, known=values_of(described, "known"))
+
+    def __repr__(self) -> str:
+        if self.known is not None:
+            return f"Adversaries.exactly({self.target!r}, known={list(self.known)!r})"
+        if self.at_least is None:
+            return "Adversaries.strongest()"
+        if self.at_most == 0:
+            return "Adversaries.weakest()"
+        if (self.at_least, self.at_most) == (0, None):
+            return "Adversaries.all()"
+        return f"Adversaries.knowing(at_least={self.at_least}, at_most={self.at_most})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Knowledge:
+    """A set of adversaries in the positions of one model: what engines enumerate."""
+
+    total: int
+    """Number of tuples, copies included."""
+    targets: tuple[int, ...]
+    """Positions that may be attacked."""
+    fewest: int
+    """Fewest positions known."""
+    most: int
+    """Most positions known."""
+    known: frozenset[int] | None = None
+    """The exact positions known, where one adversary was named."""
+    incomplete: bool = False
+    """Whether nobody knows every other tuple of the model, of which these are only a part."""
+
+    @property
+    def admits_strongest(self) -> bool:
+        """Whether someone in the set knows everyone but the target."""
+        return self.most == self.total - 1 and not self.incomplete
+
+    def unknown_sets(self, target: int) -> Iterator[tuple[int, ...]]:
+        """Yield every admitted set of unknown tuples, neither target nor known, largest first."""
+        others = [position for position in range(self.total) if position != target]
+        if self.known is not None:
+            yield tuple(position for position in others if position not in self.known)
+            return
+        for size in range(self.total - 1 - self.fewest, self.total - 2 - self.most, -1):
+            yield from combinations(others, size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Witness:
+    """The adversary, secrets and output that attain a leakage.
+
+    Contains no data: it follows from the model and the query alone.
+    """
+
+    target: Hashable
+    """The tuple attacked."""
+    known: dict[Hashable, Hashable]
+    """The tuples known and the values they hold in the worst case."""
+    secrets: tuple[Hashable, Hashable]
+    """The value of the target that the output speaks for, and the one it speaks against."""
+    output: float | tuple[float, ...]
+    """The released answer at which the ratio is largest; ±inf for a limit, a tuple for vectors."""
+    model: Model = field(repr=False)
+    """The θ under which it happens."""
+    index: int | None = None
+    """Its position in the ModelSet, if there is one."""
+
+    @property
+    def adversary(self) -> Adversaries:
+        """The set that contains just this adversary."""
+        return Adversaries.exactly(self.target, known=self.known)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether it follows from a model that must not be shown: values known may be its means."""
+        return self.model.provenance == "private"
+
+    def __repr__(self) -> str:
+        if self.is_private:
+            return "Witness(withheld: it follows from a private model)"
+        return (
+            f"Witness(target={self.target!r}, known={self.known!r}, secrets={self.secrets!r},"
+            f" output={self.output!r}, index={self.index!r})"
+        )
+
+    def to_dict(self) -> dict[str, Any] | None:
+        """Describe the witness for JSON, the model is stored beside it; None if that is private."""
+        if self.is_private:
+            return None
+        return {
+            "target": json_value(self.target),
+            "known": [[json_value(name), json_value(v)] for name, v in self.known.items()],
+            "secrets": [json_value(secret) for secret in self.secrets],
+            "output": str(self.output),  # JSON has no infinity
+            "index": self.index,
+        }

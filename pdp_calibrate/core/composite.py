@@ -1,0 +1,287 @@
+"""Independent blocks of correlated tuples.
+
+Finite sets Θ of models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pdp_calibrate.core.model import (
+    Domain,
+    Model,
+    Provenance,
+    checked_names,
+    checked_provenance,
+    field_of,
+    models_of,
+    most_secret,
+    names_of,
+)
+from pdp_calibrate.errors import ModelError
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, init=False)
+class Blocks(Model):
+    """Blocks that are independent of each other: households, plots, patients.
+
+    Parameters
+    ----------
+    models
+        The model of each block. A block may itself be a set Θ.
+    counts
+        How many independent copies of each block the database holds, one by default. Copies
+        share names: a query weighs them alike and an adversary attacks any one of them.
+    names
+        One name per tuple of all blocks. By default named blocks keep their names (duplicates
+        raise) and tuples of unnamed blocks are called ``(block, position)``.
+    provenance
+        The most secret of the blocks' by default.
+
+    Examples
+    --------
+    >>> from pdp_calibrate.core.table import JointTable
+    >>> couple = JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
+    >>> Blocks(models=[couple], counts=[250]).names
+    ((0, 0), (0, 1))
+    """
+
+    models: tuple[Model, ...]
+    """The model of each kind of block."""
+    counts: tuple[int, ...]
+    """How many copies there are of each."""
+    names: tuple[Hashable, ...]
+    """The names of all tuples, block after block."""
+    provenance: Provenance
+    """Where the numbers come from."""
+
+    def __init__(
+        self,
+        *,
+        models: Iterable[Model],
+        counts: Iterable[int] | None = None,
+        names: Iterable[Hashable] | None = None,
+        provenance: str | None = None,
+    ) -> None:
+        blocks = tuple(models)
+        if not blocks or not all(isinstance(block, Model) for block in blocks):
+            raise ModelError("Blocks needs at least one model.")
+        if any(isinstance(block, Blocks) for block in blocks):
+            raise ModelError("Blocks do not nest: list the inner blocks side by side.")
+        numbers = (1,) * len(blocks) if counts is None else tuple(counts)
+        if len(numbers) != len(blocks) or not all(_is_count(number) for number in numbers):
+            raise ModelError(
+                f"counts must be one positive whole number per block ({len(blocks)}),"
+                f" got {numbers}."
+            )
+        default = _joined_names(blocks) if names is None else names
+        size = sum(len(block.names) for block in blocks)
+        object.__setattr__(self, "models", blocks)
+        object.__setattr__(self, "counts", tuple(int(number) for number in numbers))
+        object.__setattr__(self, "names", checked_names(default, size))
+        secret = most_secret(blocks) if provenance is None else checked_provenance(provenance)
+        object.__setattr__(self, "provenance", secret)
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The values of every tuple, block after block."""
+        return tuple(domain for block in self.models for domain in block.domains)
+
+    @property
+    def inner_models(self) -> tuple[Model, ...]:
+        """The blocks."""
+        return self.models
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether any block is continuous."""
+        return any(block.is_continuous for block in self.models)
+
+    @property
+    def continuous_tuples(self) -> tuple[bool, ...]:
+        """Whether each tuple is continuous, block after block."""
+        return tuple(one for block in self.models for one in block.continuous_tuples)
+
+    @property
+    def gaussian_tuples(self) -> tuple[bool, ...]:
+        """Whether each tuple is assumed to be Gaussian, block after block."""
+        return tuple(one for block in self.models for one in block.gaussian_tuples)
+
+    @property
+    def copies(self) -> tuple[int, ...]:
+        """How often each named tuple occurs in the database."""
+        return tuple(
+            count
+            for block, count in zip(self.models, self.counts, strict=True)
+            for _ in block.names
+        )
+
+    @property
+    def instances(self) -> int:
+        """How many blocks there are, copies included."""
+        return sum(self.counts)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the blocks and their counts."""
+        return {
+            "models": [block.to_dict() for block in self.models],
+            "counts": list(self.counts),
+        }
+
+    @classmethod
+    def from_parameters(cls, described: Mapping[str, Any]) -> Blocks | None:
+        """Rebuild the blocks; None if one withholds its parameters."""
+        models = models_of(described)
+        if models is None:
+            return None
+        return cls(
+            models=models,
+            counts=field_of(described, "counts"),
+            names=names_of(described),
+            provenance=field_of(described, "provenance"),
+        )
+
+    def content(self) -> tuple[object, ...]:
+        """Return the blocks and their counts."""
+        return *(block.digest for block in self.models), self.counts
+
+
+def _is_count(number: object) -> bool:
+    is_whole = hasattr(number, "__index__") and not isinstance(number, bool)
+    return is_whole and 1 <= int(number) < 2**62  # type: ignore[call-overload]
+
+
+def _joined_names(blocks: tuple[Model, ...]) -> list[Hashable]:
+    names: list[Hashable] = []
+    for position, block in enumerate(blocks):
+        size = len(block.names)
+        names += [(position, k) for k in range(size)] if block.is_anonymous else block.names
+    return names
+
+
+NO_COVERAGE = "resampled: no coverage guarantee"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
+class ModelSet(Model):
+    """A finite Θ: the guarantee holds for each member.
+
+    It carries no claim that the truth is among the members; a bootstrap set, for one, has no
+    coverage guarantee.
+
+    Parameters
+    ----------
+    models
+        Members with the same names and domains.
+    provenance
+        The most secret of the members' by default.
+    resampled
+        Whether the members come from resampling rows (a bootstrap). They show how much the scale
+        hangs on chance, and carry no coverage guarantee, which JSON and words then say.
+
+    Examples
+    --------
+    >>> from pdp_calibrate.families.exchangeable.model import BinaryGroup
+    >>> laws = [[0.5, 0.1, 0.4], [0.4, 0.3, 0.3]]
+    >>> ModelSet(models=[BinaryGroup(count_probabilities=law) for law in laws])
+    ModelSet(2 models, assumed)
+    """
+
+    models: tuple[Model, ...]
+    """The members, in the order given; a witness names one by its position."""
+    names: tuple[Hashable, ...]
+    """The names that all members share."""
+    provenance: Provenance
+    """Where the numbers come from."""
+    resampled: bool
+    """Whether the members come from a bootstrap."""
+
+    def __init__(
+        self,
+        *,
+        models: Iterable[Model],
+        provenance: str | None = None,
+        resampled: bool = False,
+    ) -> None:
+        members = tuple(models)
+        if not members or not all(isinstance(member, Model) for member in members):
+            raise ModelError("ModelSet needs at least one model.")
+        first = members[0]
+        for member in members[1:]:
+            if member.names != first.names or member.copies != first.copies:
+                raise ModelError("all members of a ModelSet must have the same tuples.")
+            if member.domains != first.domains:
+                raise ModelError("all members of a ModelSet must have the same domains.")
+        object.__setattr__(self, "models", members)
+        object.__setattr__(self, "names", first.names)
+        secret = most_secret(members) if provenance is None else checked_provenance(provenance)
+        object.__setattr__(self, "provenance", secret)
+        object.__setattr__(self, "resampled", bool(resampled))
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The domains that all members share."""
+        return self.models[0].domains
+
+    @property
+    def inner_models(self) -> tuple[Model, ...]:
+        """The members."""
+        return self.models
+
+    @property
+    def certainty(self) -> str | None:
+        """Nothing at all for resampled members."""
+        if not self.resampled:
+            return super().certainty
+        return (
+            "The models come from resampled data. They show how much the scale hangs on chance and"
+            " carry no coverage guarantee: nothing says that the truth is among them."
+        )
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether the members are continuous."""
+        return any(member.is_continuous for member in self.models)
+
+    @property
+    def copies(self) -> tuple[int, ...]:
+        """How often each named tuple occurs in the database."""
+        return self.models[0].copies
+
+    @property
+    def continuous_tuples(self) -> tuple[bool, ...]:
+        """Whether each tuple is continuous."""
+        return self.models[0].continuous_tuples
+
+    @property
+    def instances(self) -> int:
+        """How many independent groups of tuples the database holds, at most."""
+        return max(member.instances for member in self.models)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the members, and that they promise nothing if they were resampled."""
+        members = {"models": [member.to_dict() for member in self.models]}
+        return members | ({"resampled": True, "note": NO_COVERAGE} if self.resampled else {})
+
+    @classmethod
+    def from_parameters(cls, described: Mapping[str, Any]) -> ModelSet | None:
+        """Rebuild the set; None if a member withholds its parameters."""
+        models = models_of(described)
+        if models is None:
+            return None
+        return cls(
+            models=models,
+            provenance=field_of(described, "provenance"),
+            resampled=described.get("resampled", False),
+        )
+
+    def content(self) -> tuple[object, ...]:
+        """Return the members, and whether they were resampled."""
+        members = tuple(member.digest for member in self.models)
+        return (*members, NO_COVERAGE) if self.resampled else members
+
+    def __repr__(self) -> str:
+        note = f"; {NO_COVERAGE}" if self.resampled else ""
+        return f"ModelSet({len(self.models)} models, {self.provenance}{note})"

@@ -1,0 +1,266 @@
+"""What a query adds up: the only thing engines know of it."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pdp_calibrate.arrays import FloatArray, read_only
+from pdp_calibrate.errors import QueryError
+
+LARGEST_INTEGER = 2.0**53  # up to here every whole number is a float
+
+
+_UNIT_ROUNDOFF = 2.0**-53
+
+
+_MANY_POINTS = 4096  # from here on the L1 diameter is found coordinate sign by sign
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contributions:
+    """A lowered query: what each value of each tuple adds to the answer.
+
+    An additive query holds one array per tuple, of shape (domain size, coordinates); a tuple on an
+    interval has two rows, for its ends. Any other function holds its value in every cell of the
+    joint table and no array per tuple.
+    """
+
+    values: tuple[FloatArray, ...]
+    """`values[j][v]`: what tuple j adds when it holds its v-th value. Empty if not additive."""
+    weights: tuple[FloatArray, ...] | None = None
+    """`weights[j]`: the factor of tuple j per coordinate, where the query is linear in values."""
+    table: FloatArray | None = None
+    """The answer in every cell, shape (domain sizes …, coordinates); None if additive."""
+    real: bool = False
+    """Whether some tuple takes any value between the two ends that `values` holds."""
+    clamped: bool = False
+    """Whether values outside the domain are moved to its nearest end before they are added."""
+    roundings: tuple[float, ...] = ()
+    """`roundings[j]`: how far `values[j]`, being floats, may be from the difference of what two
+    values of tuple j add exactly; one number for a table. Empty where nothing was rounded."""
+
+    @classmethod
+    def additive(
+        cls,
+        values: Sequence[FloatArray],
+        *,
+        weights: Sequence[float] | None = None,
+        real: bool = False,
+        clamped: bool = False,
+        roundings: Sequence[float] = (),
+    ) -> Contributions:
+        """Wrap one array per tuple: one number per value, or a row of numbers."""
+        factors = None if weights is None else tuple(np.array([weight]) for weight in weights)
+        # Tuples alike share one array, so that thousands of them cost little.
+        columns = {
+            key: _column(array) if array.ndim == 1 else read_only(array)
+            for key, array in {id(array): array for array in values}.items()
+        }
+        return cls(
+            values=tuple(columns[id(array)] for array in values),
+            weights=factors,
+            real=real,
+            clamped=clamped,
+            roundings=tuple(roundings) if any(roundings) else (),
+        )
+
+    @classmethod
+    def tabulated(cls, table: FloatArray) -> Contributions:
+        """Wrap the one-coordinate answer of every cell."""
+        return cls(values=(), table=_column(table))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Contributions], units: Sequence[float]) -> Contributions:
+        """Stack several answers about the same tuples, each divided by its unit."""
+        if len({part.clamped for part in parts}) > 1:
+            raise QueryError("queries released together must all clamp, or none of them.")
+        if any(part.table is not None for part in parts):
+            tables = [part.in_every_cell() for part in parts]
+            errors = [
+                (part.rounding + part.addition_error) / unit
+                for part, unit in zip(parts, units, strict=True)
+            ]
+            error = _up(sum(errors) + _division_error(tables, units))
+            return cls(values=(), table=_stacked(tables, units), roundings=(error,))
+        values = list(zip(*(part.values for part in parts), strict=True))
+        weights = None
+        if all(part.weights is not None for part in parts):
+            columns = zip(*(part.weights or () for part in parts), strict=True)
+            weights = tuple(_stacked(column, units) for column in columns)
+        stacked = tuple(_stacked(column, units) for column in values)
+        charged = [(p.roundings, unit) for p, unit in zip(parts, units, strict=True) if p.roundings]
+        roundings = tuple(
+            _up(sum(own[j] / unit for own, unit in charged) + _division_error(column, units))
+            for j, column in enumerate(values)
+        )
+        return cls(
+            values=stacked,
+            weights=weights,
+            real=any(part.real for part in parts),
+            clamped=parts[0].clamped,
+            roundings=roundings,
+        )
+
+    def in_every_cell(self) -> FloatArray:
+        """Write the answer out for every cell of the joint table."""
+        if self.table is not None:
+            return self.table
+        total = np.zeros((*self.sizes, self.coordinates))
+        for axis, array in enumerate(self.values):
+            shape = [1] * len(self.values)
+            shape[axis] = len(array)
+            total = total + array.reshape(*shape, -1)
+        return total
+
+    @property
+    def addition_error(self) -> float:
+        """What rounding the sums of `in_every_cell` may do to the difference of two cells."""
+        if self.table is not None or self.is_integer:
+            return 0.0
+        return 2 * len(self.values) * self.coordinates * _UNIT_ROUNDOFF * self.magnitude
+
+    @functools.cached_property
+    def moves(self) -> FloatArray | None:
+        """How the answer moves from the first value of each tuple on, tuple after tuple.
+
+        None unless the answer is one number that adds up over discrete tuples.
+        """
+        if self.table is not None or self.real or self.coordinates != 1:
+            return None
+        return read_only(np.concatenate([array[:, 0] - array[0, 0] for array in self.values]))
+
+    @property
+    def coordinates(self) -> int:
+        """How many numbers make up the answer."""
+        return int((self.values[0] if self.table is None else self.table).shape[-1])
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The domain size of each tuple."""
+        if self.table is not None:
+            return self.table.shape[:-1]
+        return tuple(len(array) for array in self.values)
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether every contribution is a whole number, exactly representable."""
+        if self.real:
+            return False
+        arrays = self._different if self.table is None else (self.table,)
+        return all(
+            np.all(array == np.floor(array)) and np.all(np.abs(array) < LARGEST_INTEGER)
+            for array in arrays
+        )
+
+    @property
+    def _different(self) -> list[FloatArray]:
+        """The arrays of `values`, each once."""
+        return list({id(array): array for array in self.values}.values())
+
+    @property
+    def magnitude(self) -> float:
+        """A bound on the absolute answer for one instance, in any coordinate."""
+        if self.table is not None:
+            return float(np.abs(self.table).max())
+        largest = {id(array): float(np.abs(array).max()) for array in self._different}
+        return sum(largest[id(array)] for array in self.values)
+
+    def select(self, positions: Sequence[int]) -> Contributions:
+        """Keep only the tuples of one independent block; only additive queries split."""
+        if self.table is not None:
+            raise QueryError("only an additive query splits over independent blocks.")
+        weights = self.weights and tuple(self.weights[position] for position in positions)
+        values = tuple(self.values[position] for position in positions)
+        roundings = tuple(self.roundings[position] for position in positions if self.roundings)
+        return replace(self, values=values, weights=weights, roundings=roundings)
+
+    @functools.cached_property
+    def rounding(self) -> float:
+        """How far the difference of two answers may be from that of exact contributions.
+
+        Answers moved by as much leak at most rounding/λ more: half of it for either secret.
+        """
+        return _up(math.fsum(self.roundings)) if self.roundings else 0.0
+
+    def tuple_ranges(self) -> FloatArray:
+        """Largest L1 change of the answer when tuple j alone changes (LS_j), for each j."""
+        return self._ranges
+
+    def exact_ranges(self) -> FloatArray:
+        """Return bounds on LS_j of exact contributions, before they were rounded to floats."""
+        if not self.roundings:
+            return self._ranges
+        return np.asarray((self._ranges + np.array(self.roundings)) * (1 + 4 * _UNIT_ROUNDOFF))
+
+    @functools.cached_property
+    def _ranges(self) -> FloatArray:
+        if self.table is None:
+            ranges = {id(array): diameter(array) for array in self._different}
+            return read_only(np.array([ranges[id(array)] for array in self.values]))
+        table = self.table
+        return read_only(
+            np.array([_widest(np.moveaxis(table, axis, -2)) for axis in range(len(self.sizes))])
+        )
+
+    def total_range(self) -> float:
+        """Largest L1 change of the answer when every tuple changes: the group sensitivity."""
+        return self._whole_range
+
+    @functools.cached_property
+    def _whole_range(self) -> float:
+        if self.table is None:
+            finite = math.isfinite(self._ranges.sum())
+            return math.fsum(self._ranges) if finite else math.inf
+        return diameter(self.table.reshape(-1, self.table.shape[-1]))
+
+
+def _column(array: FloatArray) -> FloatArray:
+    return read_only(np.array(array, dtype=np.float64)[..., np.newaxis] + 0.0)  # no negative zeros
+
+
+def _stacked(columns: Sequence[FloatArray], units: Sequence[float]) -> FloatArray:
+    divided = [column / unit for column, unit in zip(columns, units, strict=True)]
+    return read_only(np.concatenate(divided, axis=-1))
+
+
+def _division_error(columns: Sequence[FloatArray], units: Sequence[float]) -> float:
+    """Bound what rounded quotients do to differences; powers of two divide exactly."""
+    return sum(
+        2 * _UNIT_ROUNDOFF * float(np.abs(column).max(axis=tuple(range(column.ndim - 1))).sum()) / u
+        for column, u in zip(columns, units, strict=True)
+        if math.frexp(u)[0] != 0.5
+    )
+
+
+def _up(bound: float) -> float:
+    """Round a sum of a few bounds up; nothing stays nothing."""
+    return math.nextafter(bound * (1 + 16 * _UNIT_ROUNDOFF), math.inf) if bound else 0.0
+
+
+def _widest(lines: FloatArray) -> float:
+    """Largest L1 distance within any of the lines, shape (…, points, coordinates)."""
+    if lines.shape[-1] == 1:
+        return float((lines.max(axis=-2) - lines.min(axis=-2)).max())
+    return max(
+        float(np.abs(lines - lines[..., place : place + 1, :]).sum(axis=-1).max())
+        for place in range(lines.shape[-2])
+    )
+
+
+def diameter(points: FloatArray) -> float:
+    """Largest L1 distance between two rows; of many rows, rounded up."""
+    width = points.shape[-1]
+    if width == 1:
+        return float(points.max() - points.min())
+    if len(points) > max(_MANY_POINTS, 2**width):
+        moved = points - points.min(axis=0)
+        signs = itertools.product([1.0], *[[1.0, -1.0]] * (width - 1))
+        widest = max(float(np.ptp(moved @ np.array(pattern))) for pattern in signs)
+        return float(widest * (1 + 4 * width**2 * _UNIT_ROUNDOFF))
+    return float(max(np.abs(points - point).sum(axis=-1).max() for point in points))

@@ -1,0 +1,461 @@
+"""What every model has: named tuples, a provenance, equality by value.
+
+Probability laws given as arrays: what they must satisfy, and names that are numbers.
+
+What to say of a model that was learned from private rows, and what may be kept of it.
+
+Jointly Gaussian tuples with public ranges.
+"""
+
+from __future__ import annotations
+
+import abc
+import copy
+import functools
+import itertools
+import json
+import math
+import warnings
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, ClassVar, Literal, Self, cast, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from pdp_calibrate.arrays import FloatArray, digest_of, frozen_array, plain
+from pdp_calibrate.core.checks import checked_positive
+from pdp_calibrate.errors import ModelError, PrivacyLeakWarning, damage_refused
+
+Domain = tuple[Hashable, ...]
+"""The values that a tuple can take; for a continuous tuple the two ends of its public range."""
+
+
+Provenance = Literal["assumed", "public", "dp", "private"]
+
+
+SCHEMA = "pdp-calibrate/1"
+
+
+_PROVENANCES: tuple[Provenance, ...] = get_args(Provenance)  # from harmless to secret
+
+
+class Model(abc.ABC):
+    """A distribution θ of the tuples, or a set Θ of them. Frozen data; no search lives here.
+
+    Attributes
+    ----------
+    names : tuple
+        One name per tuple.
+    provenance : str
+        Where the numbers come from: ``assumed``, ``public``, ``dp`` (learned under differential
+        privacy) or ``private`` (learned from secret rows without it).
+    """
+
+    names: tuple[Hashable, ...]
+    provenance: Provenance
+    _estimation_epsilon: float | None = None
+
+    _families: ClassVar[dict[str, type[Model]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        Model._families[cls.__name__] = cls
+
+    @property
+    @abc.abstractmethod
+    def domains(self) -> tuple[Domain, ...]:
+        """The values that each tuple can take, in the order of `names`."""
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether the tuples are real numbers; `domains` then holds the ends of their ranges."""
+        return False
+
+    @property
+    def continuous_tuples(self) -> tuple[bool, ...]:
+        """Whether each tuple is continuous."""
+        return (self.is_continuous,) * len(self.names)
+
+    @property
+    def gaussian_tuples(self) -> tuple[bool, ...]:
+        """Whether each tuple is assumed to be Gaussian."""
+        if not self.inner_models:
+            return (False,) * len(self.names)
+        flags = (inner.gaussian_tuples for inner in self.inner_models)
+        return tuple(any(one) for one in zip(*flags, strict=True))
+
+    @property
+    def assuming(self) -> str | None:
+        """Which law the guarantee assumes of the values, in words; None if the model is the law."""
+        return "jointly Gaussian values" if any(self.gaussian_tuples) else None
+
+    @property
+    def copies(self) -> tuple[int, ...]:
+        """How many independent copies of each named tuple the database holds."""
+        return (1,) * len(self.names)
+
+    @property
+    def instances(self) -> int:
+        """How many independent groups of tuples the database holds."""
+        return 1
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether the tuples carry only default names: x1 … xn, or their positions."""
+        size = len(self.names)
+        return self.names in (default_names(size), tuple(range(size)))
+
+    @property
+    def certainty(self) -> str | None:
+        """How sure it is that the truth is in the set, as a sentence; None if nothing is said."""
+        said = {inner.digest: inner.certainty for inner in self.inner_models if inner.certainty}
+        together = ["The probabilities of several samples add up."] if len(said) > 1 else []
+        return " ".join([*dict.fromkeys(filter(None, said.values())), *together]) or None
+
+    @property
+    def inner_models(self) -> tuple[Model, ...]:
+        """The models that this one is made of."""
+        return ()
+
+    @property
+    def estimation_epsilon(self) -> float | None:
+        """The differential-privacy budget spent on learning the numbers; None if there is none.
+
+        It protects whole draws (a row, a household, a series), so it is also the most that the
+        numbers tell about any single tuple, however the tuples of a draw hang together. A model
+        made of others spends what they spent together, unless it was learned as a whole.
+        """
+        if self._estimation_epsilon is not None:
+            return self._estimation_epsilon
+        # By identity: two fits that happen to be equal were still two releases.
+        learned = {id(model): model for model in self.inner_models if model.provenance == "dp"}
+        budgets = [model.estimation_epsilon for model in learned.values()]
+        if None in budgets:
+            return None  # not even one of them is known to be all
+        if len(budgets) < 2:
+            return budgets[0] if budgets else None
+        return math.nextafter(math.fsum(filter(None, budgets)), math.inf)
+
+    def learned_with(self, epsilon: float) -> Self:
+        """Return the same model, marked as learned by an ε-DP mechanism in whole draws.
+
+        Estimators with ``epsilon=`` do this. Do it by hand for a model that another library
+        learned, if its mechanism is ε-DP (pure, δ = 0) for substituting a whole draw.
+
+        Examples
+        --------
+        >>> from pdp_calibrate.core.table import JointTable
+        >>> table = JointTable(probabilities=[[0.3, 0.2], [0.2, 0.3]], domains=[[0, 1], [0, 1]])
+        >>> table.learned_with(0.5).provenance, table.learned_with(0.5).estimation_epsilon
+        ('dp', 0.5)
+        """
+        budget = checked_positive(epsilon, "epsilon")
+        if self.provenance == "private":
+            raise ModelError("a model learned from private rows without noise has no epsilon.")
+        twin = copy.copy(self)
+        twin.__dict__.pop("digest", None)
+        object.__setattr__(twin, "_estimation_epsilon", budget)
+        object.__setattr__(twin, "provenance", "dp")
+        return twin
+
+    def marked_like(self, source: Model) -> Self:
+        """Return the same model with the budget that was spent on learning another one."""
+        spent = source.estimation_epsilon
+        return self if spent is None else self.learned_with(spent)
+
+    @abc.abstractmethod
+    def content(self) -> tuple[object, ...]:
+        """Return what defines the model beside names and provenance, for equality."""
+
+    @abc.abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """Return the numbers that define the model, ready for JSON."""
+
+    @classmethod
+    @abc.abstractmethod
+    def from_parameters(cls, described: Mapping[str, Any]) -> Model | None:
+        """Undo `to_dict`; None where the JSON withholds the parameters."""
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """SHA-256 of everything that defines the model."""
+        stated = self._estimation_epsilon
+        learned = () if stated is None else (("estimation_epsilon", stated),)
+        return digest_of(
+            type(self).__name__, self.names, self.provenance, *self.content(), *learned
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the model for JSON; a private model keeps its parameters to itself."""
+        described: dict[str, Any] = {
+            "schema": SCHEMA,
+            "type": type(self).__name__,
+            "names": json_value(self.names),
+            "provenance": self.provenance,
+        }
+        if self.provenance == "private":
+            return described
+        if self._estimation_epsilon is not None:
+            described["estimation_epsilon"] = self._estimation_epsilon
+        return described | self.parameters()
+
+    @staticmethod
+    @damage_refused("the description of a model", kind=ModelError)
+    def from_dict(described: Mapping[str, Any]) -> Model | None:
+        """Rebuild a model from its JSON description; None where it withholds the parameters."""
+        kind = field_of(described, "type")
+        homes: dict[str, str] = import_module("pdp_calibrate.families").MODELS
+        if kind in homes:
+            import_module(homes[kind])
+        if kind not in Model._families:
+            raise ModelError(f"unknown type of model {kind!r}.")
+        if field_of(described, "provenance") == "private":
+            return None
+        model = Model._families[kind].from_parameters(described)
+        epsilon = described.get("estimation_epsilon")
+        return model if model is None or epsilon is None else model.learned_with(epsilon)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Model):
+            return NotImplemented
+        return self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+
+def default_names(size: int) -> tuple[str, ...]:
+    """Return ("x1", …, "xn")."""
+    return tuple(f"x{position}" for position in range(1, size + 1))
+
+
+def checked_names(names: Iterable[Hashable] | None, size: int) -> tuple[Hashable, ...]:
+    """Return the names, or the default ones; refuse duplicates and wrong lengths."""
+    if names is None:
+        return default_names(size)
+    found = tuple(plain(name) for name in names)
+    if len(found) != size:
+        raise ModelError(f"names must be one per tuple ({size}), got {len(found)}.")
+    if len(set(found)) != size:
+        twice = sorted({str(name) for name in found if found.count(name) > 1})
+        raise ModelError(f"names must differ from each other, got {', '.join(twice)} twice.")
+    return found
+
+
+def checked_provenance(provenance: str) -> Provenance:
+    """Return a known provenance or raise."""
+    if provenance not in _PROVENANCES:
+        raise ModelError(f"provenance must be one of {_PROVENANCES}, got {provenance!r}.")
+    return provenance
+
+
+def most_secret(models: Iterable[Model]) -> Provenance:
+    """Return the provenance that asks for the most care among the models."""
+    return max((model.provenance for model in models), key=_PROVENANCES.index)
+
+
+def checked_domain(values: Iterable[Hashable], name: Hashable) -> Domain:
+    """Return the values as plain Python objects; refuse none at all, duplicates and NaN."""
+    try:
+        domain = tuple(plain(value) for value in values)
+        distinct = len(set(domain))
+    except TypeError as error:
+        raise ModelError(f"the domain of {name} must be a list of hashable values.") from error
+    if not domain:
+        raise ModelError(f"the domain of {name} must have at least one value, got none.")
+    if any(isinstance(value, float) and not np.isfinite(value) for value in domain):
+        raise ModelError(f"the domain of {name} must not contain NaN or infinity.")
+    if distinct != len(domain):
+        raise ModelError(f"the domain of {name} must not repeat a value.")
+    return domain
+
+
+def named_domains(
+    domains: Iterable[Iterable[Hashable]], names: Iterable[Hashable] | None
+) -> tuple[tuple[Hashable, ...], tuple[Domain, ...]]:
+    """Return the names and the domains, one of each per tuple, all checked."""
+    given = tuple(domains)
+    found = checked_names(names, len(given))
+    return found, tuple(map(checked_domain, given, found))
+
+
+def json_value(value: Hashable) -> Any:
+    """Return a name or domain value as JSON can hold it; tuples become lists."""
+    if isinstance(value, tuple):
+        return [json_value(part) for part in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise ModelError(
+        f"JSON holds only text, numbers, booleans and None, got {type(value).__name__}."
+        " Rename the tuple or recode the domain."
+    )
+
+
+def from_json_value(value: Any) -> Hashable:
+    """Undo `json_value`."""
+    if isinstance(value, list):
+        return tuple(from_json_value(part) for part in value)
+    return cast("Hashable", value)
+
+
+def values_of(described: Mapping[str, Any], key: str) -> list[Any]:
+    """Read a list of names, values or domains of a JSON object."""
+    return [from_json_value(value) for value in field_of(described, key)]
+
+
+def names_of(described: Mapping[str, Any]) -> list[Hashable]:
+    """Read the names of a JSON object."""
+    return values_of(described, "names")
+
+
+def models_of(described: Mapping[str, Any]) -> list[Model] | None:
+    """Read the inner models of a JSON object; None if one withholds its parameters."""
+    models = [Model.from_dict(inner) for inner in field_of(described, "models")]
+    known = [model for model in models if model is not None]
+    return known if len(known) == len(models) else None
+
+
+def field_of(described: Mapping[str, Any], key: str) -> Any:
+    """Read a field of a JSON object, or say that it is missing."""
+    if key not in described:
+        raise ModelError(f"the JSON object lacks {json.dumps(key)}.")
+    return described[key]
+
+
+def checked_model(model: object) -> Model:
+    """Return the model, or say what was given instead; an estimator must hand out its own."""
+    if isinstance(model, Model):
+        return model
+    if hasattr(type(model), "fit"):
+        _ = model.model_  # type: ignore[attr-defined]  # one that was never fitted says so itself
+        raise ModelError(f"a model is needed, got {type(model).__name__}: pass its model_.")
+    raise ModelError(f"a model is needed, got {type(model).__name__}.")
+
+
+def position_of(name: Hashable, names: Sequence[Hashable]) -> int:
+    """Return where a name stands, or raise with the names there are."""
+    if name not in names:
+        raise ModelError(f"unknown tuple {name!r}; the model has {', '.join(map(str, names))}.")
+    return names.index(name)
+
+
+_SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
+
+
+_MOST_TUPLES = 10**9  # every tuple has a name in memory
+
+
+def checked_laws(values: npt.ArrayLike, what: str) -> FloatArray:
+    """Return a read-only array whose last axis is a probability law, or raise."""
+    laws = frozen_array(values, what)
+    check_probabilities(laws, what)
+    if laws.ndim == 0 or laws.shape[-1] == 0:
+        raise ModelError(f"{what} must be a list of probabilities, got a single number or none.")
+    totals = np.atleast_1d(laws.sum(axis=-1))
+    furthest = totals.flat[np.abs(totals - 1).argmax()]
+    if abs(furthest - 1) > 1e-9:
+        rows = "each row of " if laws.ndim > 1 else ""
+        raise ModelError(f"{rows}{what} must sum to 1, got {furthest}.")
+    return laws
+
+
+def check_probabilities(values: FloatArray, what: str) -> None:
+    """Raise for numbers that are negative, or too small to be told from zero."""
+    if np.any(values < 0):
+        raise ModelError(f"{what} must not be negative, got {values.min()}.")
+    if np.any((values > 0) & (values < _SMALLEST_NORMAL)):
+        # Below the normal range a float keeps too few digits to certify a ratio.
+        raise ModelError(f"{what} must be 0 or at least {_SMALLEST_NORMAL:.2g}.")
+
+
+def checked_size(size: object, what: str) -> int:
+    """Return a positive whole number, or raise."""
+    if isinstance(size, bool) or not hasattr(size, "__index__") or int(size) < 1:
+        raise ModelError(f"{what} must be a positive whole number, got {size!r}.")
+    if int(size) > _MOST_TUPLES:
+        raise ModelError(f"{what} must be at most {_MOST_TUPLES:,}.")
+    return int(size)
+
+
+def numbered_names(names: Iterable[Hashable] | None, size: int) -> tuple[Hashable, ...]:
+    """Return the names, by default the positions 0 … size − 1."""
+    return tuple(range(size)) if names is None else checked_names(names, size)
+
+
+_WORDS = (
+    "the model was learned from private rows without differential privacy, and the {what} depends"
+    " on it: publishing the {what}, or a release made with it, may reveal something about those"
+    " rows. Learn the model from public or earlier data, or state it as an assumption."
+)
+
+
+PRIVATE_MODEL = _WORDS.format(what="scale")
+
+
+def warn_if_private(model: Model, what: str) -> None:
+    """Warn once that what is about to be worked out depends on private rows.
+
+    Parameters
+    ----------
+    model
+        What it is worked out from; anything but a model is refused.
+    what
+        The number that the caller, to whose own caller the warning points, returns: a scale, a
+        budget, a bound.
+    """
+    if checked_model(model).provenance == "private":
+        warnings.warn(_WORDS.format(what=what), PrivacyLeakWarning, stacklevel=3)
+
+
+def public_structure(model: Model) -> dict[str, Any]:
+    """Return what may be kept of a private model, to tell it from models of another shape.
+
+    Its family, how many values each tuple can take, and how many copies of each tuple there are:
+    all of that counts as public. Nothing that was learned from the values enters, nor a digest of
+    it: whoever guesses the parameters of a small model could confirm the guess with a digest.
+
+    Examples
+    --------
+    >>> from pdp_calibrate.families.chain.model import MarkovChain
+    >>> chain = MarkovChain(transition=[[0.7, 0.3], [0.4, 0.6]], length=365, provenance="private")
+    >>> public_structure(chain)
+    {'family': 'MarkovChain', 'domain_sizes': [[2, 365]], 'real': [[False, 365]], \
+'copies': [[1, 365]]}
+    """
+    return {
+        "family": type(model).__name__,
+        "domain_sizes": _runs(len(domain) for domain in model.domains),
+        "real": _runs(model.continuous_tuples),
+        "copies": _runs(model.copies),
+    }
+
+
+def _runs(values: Iterable[int]) -> list[list[int]]:
+    """Write equal values that follow each other as [value, how many]."""
+    return [[value, len(list(run))] for value, run in itertools.groupby(values)]
+
+
+Bounds = tuple[float, float] | Sequence[tuple[float, float]]
+"""One public range for every tuple, or one per tuple."""
+
+
+def checked_bounds(bounds: Bounds, size: int) -> tuple[tuple[float, float], ...]:
+    """Return one finite, increasing range per tuple, or raise."""
+    try:
+        array = np.array(bounds, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ModelError("bounds must be (lo, hi) or one such pair per tuple.") from error
+    if array.shape == (2,):
+        array = np.broadcast_to(array, (size, 2))
+    if array.shape != (size, 2):
+        raise ModelError(
+            f"bounds must be (lo, hi) or one such pair per tuple ({size}), got shape {array.shape}."
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        widths = array[:, 1] - array[:, 0]
+    if not np.all(np.isfinite(array)) or not np.all(np.isfinite(widths)):
+        raise ModelError("bounds must be finite; a secret without a range cannot be protected.")
+    if np.any(widths <= 0):
+        lo, hi = array[int(np.argmin(widths))]
+        raise ModelError(f"bounds must have lo < hi, got ({lo}, {hi}).")
+    return tuple((float(lo), float(hi)) for lo, hi in array)

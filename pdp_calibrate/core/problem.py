@@ -1,0 +1,258 @@
+"""From a model with structure to problems an engine can search one by one.
+
+Members of a set are searched one after the other. Independent blocks are too, by the following
+fact: if x_{U2} is independent of x_i given x_K, then p(r|x_i,x_K) averages p(r|x_i,x_K,u) with
+weights free of x_i, so l(i,K) ≤ max over u of l(i, K ∪ U2). Unknown tuples that say nothing about
+the target only add noise; for an additive query the worst adversary knows every other block, and
+the whole database leaks what its worst block leaks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from pdp_calibrate.core.adversary import Adversaries, Knowledge
+from pdp_calibrate.core.composite import Blocks, ModelSet
+from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
+from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.table import MAXIMAL_CELLS, JointTable
+from pdp_calibrate.errors import ModelError
+from pdp_calibrate.families.chain.model import MarkovChain
+from pdp_calibrate.families.exchangeable.model import BinaryGroup, CategoryGroup
+from pdp_calibrate.families.network.tree import MarkovTree
+
+_EXPANDED_TUPLES = 12
+
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One model without inner structure, what its tuples add, and who attacks them."""
+
+    model: Model
+    """A model that an engine searches as a whole."""
+    contributions: Contributions
+    """What each value of each tuple adds to the answer."""
+    knowledge: Knowledge
+    """The adversaries, in positions of this model."""
+    names: tuple[Hashable, ...]
+    """What the user calls the tuples."""
+    hidden_noise: bool = False
+    """Whether independent tuples outside stay unknown and blur the answer further.
+
+    They are dropped, which is the sound direction: the upper end stays an upper end. In the tails
+    r → ±∞ their factor cancels from every ratio, so the tails give the lower end.
+    """
+    index: int | None = None
+    """Position of the model in its ModelSet."""
+
+    def group_bound(self, scale: float) -> float:
+        """Return how far the answer can move at all, in units of the noise, rounded up.
+
+        It holds whatever the law of discrete tuples is; an unclamped Gaussian can leak more.
+        """
+        if self.model.is_continuous:
+            return math.inf
+        return self.contributions.total_range() / scale * (1 + 8 * UNIT_ROUNDOFF)
+
+    def extremes(self) -> list[Problem]:
+        """Return the same problem against those who know nothing, and who know everyone else."""
+        knowledge = self.knowledge
+        if knowledge.known is not None or knowledge.fewest == knowledge.most:
+            return [self]
+        sizes = {0, knowledge.total - 1} & {knowledge.fewest, knowledge.most}
+        return [
+            dataclasses.replace(
+                self, knowledge=dataclasses.replace(knowledge, fewest=size, most=size)
+            )
+            for size in sorted(sizes)
+        ]
+
+    def restricted(self, target: int, unknown: Sequence[int]) -> Problem:
+        """Return the same problem against one adversary only."""
+        everyone = range(self.knowledge.total)
+        known = frozenset(everyone) - {target} - set(unknown)
+        return dataclasses.replace(
+            self,
+            knowledge=Knowledge(
+                total=self.knowledge.total,
+                targets=(target,),
+                fewest=len(known),
+                most=len(known),
+                known=known,
+            ),
+        )
+
+
+def split(
+    model: Model, contributions: Contributions, adversaries: Adversaries, *, expand: bool = True
+) -> list[Problem]:
+    """Return problems whose largest leakage is the leakage of the whole.
+
+    Without `expand`, independent blocks are never written out as one table: unknown tuples outside
+    a block are dropped, which leaves an upper bound.
+    """
+    whole = Problem(
+        model=model,
+        contributions=contributions,
+        knowledge=adversaries.resolve(model),
+        names=model.names,
+    )
+    return _split(whole, expand=expand)
+
+
+def _split(problem: Problem, *, expand: bool) -> list[Problem]:
+    model = problem.model
+    if isinstance(model, ModelSet):
+        return [
+            part
+            for index, member in enumerate(model.models)
+            for part in _split(
+                dataclasses.replace(problem, model=member, index=index), expand=expand
+            )
+        ]
+    return _split_blocks(problem, model, expand=expand) if isinstance(model, Blocks) else [problem]
+
+
+def _split_blocks(problem: Problem, blocks: Blocks, *, expand: bool) -> list[Problem]:
+    parts: list[Problem] = []
+    start = 0
+    for block in blocks.models:
+        positions = range(start, start + len(block.names))
+        start = positions.stop
+        parts += _block_problems(problem, block, positions)
+    if expand and any(part.hidden_noise for part in parts):
+        written = _written_out(blocks)
+        if _fits_one_table(written):
+            return [_expanded(problem, written)]
+    return [leaf for part in parts for leaf in _split(part, expand=expand)]
+
+
+def _block_problems(problem: Problem, block: Model, positions: range) -> list[Problem]:
+    """One block alone: adversaries who can know all the rest, then those who cannot."""
+    knowledge = problem.knowledge
+    rest = knowledge.total - len(positions)
+
+    def part(inner: Knowledge, *, hidden_noise: bool) -> Problem:
+        return Problem(
+            model=block,
+            contributions=problem.contributions.select(positions),
+            knowledge=inner,
+            names=tuple(problem.names[position] for position in positions),
+            hidden_noise=problem.hidden_noise or hidden_noise,
+            index=problem.index,
+        )
+
+    if knowledge.known is not None:
+        (target,) = knowledge.targets
+        if target not in positions:
+            return []
+        inside = frozenset(p - positions.start for p in knowledge.known if p in positions)
+        inner = Knowledge(
+            total=len(positions),
+            targets=(target - positions.start,),
+            fewest=len(inside),
+            most=len(inside),
+            known=inside,
+        )
+        return [part(inner, hidden_noise=len(knowledge.known) - len(inside) < rest)]
+
+    fewest = max(0, knowledge.fewest - rest)
+    most = min(len(positions) - 1, knowledge.most)
+    most_knowing_rest = min(most, knowledge.most - rest)
+    sizes = [
+        (fewest, most_knowing_rest, False),
+        (max(fewest, most_knowing_rest + 1), most, True),
+    ]
+    targets = tuple(range(len(positions)))
+    return [
+        part(
+            Knowledge(total=len(positions), targets=targets, fewest=low, most=high),
+            hidden_noise=hidden,
+        )
+        for low, high, hidden in sizes
+        if low <= high
+    ]
+
+
+def _written_out(blocks: Blocks) -> Blocks:
+    """Write chains and groups out as tables, where the whole is small enough for one."""
+    if sum(blocks.copies) > _EXPANDED_TUPLES:
+        return blocks
+    try:
+        models = [
+            block.to_table()
+            if isinstance(block, MarkovChain | MarkovTree | BinaryGroup | CategoryGroup)
+            else block
+            for block in blocks.models
+        ]
+    except ModelError:  # too many cells, or too rare ones
+        return blocks
+    return Blocks(
+        models=models, counts=blocks.counts, names=blocks.names, provenance=blocks.provenance
+    )
+
+
+def _fits_one_table(blocks: Blocks) -> bool:
+    tables = [block for block in blocks.models if isinstance(block, JointTable)]
+    if len(tables) < len(blocks.models) or sum(blocks.copies) > _EXPANDED_TUPLES:
+        return False
+    # A product of rare cells must not underflow: "rare" would become "impossible".
+    rarest = sum(
+        count * math.log(table.probabilities[table.probabilities > 0].min())
+        for table, count in zip(tables, blocks.counts, strict=True)
+    )
+    cells = math.prod(map(len, _repeated(blocks, blocks.domains)))
+    return cells <= MAXIMAL_CELLS and rarest > math.log(np.finfo(np.float64).tiny) + 1
+
+
+def _repeated(blocks: Blocks, items: Sequence[_T]) -> list[_T]:
+    """List one item per tuple of the database: the first copies, then the further ones."""
+    copies = blocks.copies
+    return [
+        item
+        for copy in range(max(copies))
+        for item, number in zip(items, copies, strict=True)
+        if copy < number
+    ]
+
+
+def _expanded(problem: Problem, blocks: Blocks) -> Problem:
+    """Write independent blocks out as one joint table, further copies behind the first."""
+    shared = _repeated(blocks, problem.names)
+    names = [
+        name if place < len(problem.names) else (name, shared[:place].count(name))
+        for place, name in enumerate(shared)
+    ]
+    values = _repeated(blocks, problem.contributions.values)
+    roundings = problem.contributions.roundings
+    tables = [
+        block.probabilities
+        for copy in range(max(blocks.counts))
+        for block, count in zip(blocks.models, blocks.counts, strict=True)
+        if copy < count and isinstance(block, JointTable)
+    ]
+    joint = functools.reduce(np.multiply.outer, tables)
+    return dataclasses.replace(
+        problem,
+        model=JointTable(
+            probabilities=joint / joint.sum(),
+            domains=_repeated(blocks, blocks.domains),
+            provenance=blocks.provenance,
+        ),
+        contributions=Contributions(
+            values=tuple(values),
+            roundings=tuple(_repeated(blocks, roundings)) if roundings else (),
+        ),
+        names=tuple(names),
+    )

@@ -1,0 +1,351 @@
+"""From marginal laws and conditional tables to one joint law.
+
+A joint distribution of discrete tuples, written out cell by cell.
+"""
+
+from __future__ import annotations
+
+import functools
+import graphlib
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pdp_calibrate.arrays import FloatArray, frozen_array
+from pdp_calibrate.core.model import (
+    Domain,
+    Model,
+    Provenance,
+    check_probabilities,
+    checked_domain,
+    checked_provenance,
+    field_of,
+    json_value,
+    named_domains,
+    names_of,
+    position_of,
+    values_of,
+)
+from pdp_calibrate.errors import ModelError
+
+Law = Mapping[Hashable, float]
+"""A law of one tuple: value → probability."""
+
+
+def joint_law(
+    marginals: Mapping[Hashable, Law],
+    conditionals: Mapping[Hashable, tuple[Sequence[Hashable], Mapping[Any, Law]]],
+    check_sizes: Callable[[Sequence[int]], None],
+) -> tuple[tuple[Hashable, ...], tuple[Domain, ...], FloatArray]:
+    """Multiply the factors; return names (marginals first), domains and the joint array."""
+    both = set(marginals) & set(conditionals)
+    if both:
+        raise ModelError(f"{min(map(str, both))} has both a marginal and a conditional law.")
+    names = (*marginals, *conditionals)
+    domains = {name: checked_domain(law, name) for name, law in marginals.items()}
+    domains |= {name: child_domain(name, table) for name, (_, table) in conditionals.items()}
+    _check_parents(names, conditionals)
+    check_sizes([len(domains[name]) for name in names])
+    roots = [_factor(name, (), {(): law}, names, domains) for name, law in marginals.items()]
+    factors = roots + [
+        _factor(name, parents, table, names, domains)
+        for name, (parents, table) in conditionals.items()
+    ]
+    joint = functools.reduce(np.multiply, factors, np.ones(()))
+    possible = functools.reduce(np.logical_and, [factor > 0 for factor in factors])
+    if np.any(joint < np.finfo(np.float64).tiny, where=possible):
+        # A product that underflows would turn "rare" into "impossible", which is unsound.
+        raise ModelError("a cell of the joint table is positive but below 2.2e-308.")
+    return names, tuple(domains[name] for name in names), joint
+
+
+def child_domain(name: Hashable, table: Mapping[Any, Law]) -> Domain:
+    """Return all values that the laws of a conditional table name, in their order."""
+    values: dict[Hashable, None] = {}
+    for law in table.values():
+        values |= dict.fromkeys(law)
+    return checked_domain(values, name)
+
+
+def _check_parents(
+    names: Sequence[Hashable],
+    conditionals: Mapping[Hashable, tuple[Sequence[Hashable], Mapping[Any, Law]]],
+) -> None:
+    for name, (parents, _) in conditionals.items():
+        unknown = [str(parent) for parent in parents if parent not in names]
+        if unknown:
+            raise ModelError(f"{name} has parents without a law of their own: {unknown}.")
+        if not parents or len(set(parents)) != len(parents):
+            raise ModelError(f"the parents of {name} must be at least one and differ.")
+    try:
+        graph = {name: parents for name, (parents, _) in conditionals.items()}
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        raise ModelError("conditional tables must not depend on each other in a circle.") from error
+
+
+def _factor(
+    name: Hashable,
+    parents: Sequence[Hashable],
+    table: Mapping[Any, Law],
+    names: Sequence[Hashable],
+    domains: Mapping[Hashable, Domain],
+) -> FloatArray:
+    """Write P(name | parents) as an array that broadcasts over all axes."""
+    family = [*parents, name]
+    array = family_array(name, parents, table, domains)
+    order = sorted(range(len(family)), key=lambda axis: names.index(family[axis]))
+    shape = [len(domains[member]) if member in family else 1 for member in names]
+    return array.transpose(order).reshape(shape)
+
+
+def family_array(
+    name: Hashable,
+    parents: Sequence[Hashable],
+    table: Mapping[Any, Law],
+    domains: Mapping[Hashable, Domain],
+) -> FloatArray:
+    """Write P(name | parents) as an array with an axis per parent and a last one of its own."""
+    family = [*parents, name]
+    array = np.full([len(domains[member]) for member in family], np.nan)
+    for key, law in table.items():
+        values = key if len(parents) != 1 else (key,)
+        try:
+            place = tuple(
+                domains[parent].index(value) for parent, value in zip(parents, values, strict=True)
+            )
+        except (TypeError, ValueError) as error:
+            raise ModelError(f"a key of the table of {name} is no value of its parents.") from error
+        array[place] = [law.get(value, 0.0) for value in domains[name]]
+    if np.any(np.isnan(array)):
+        raise ModelError(f"the table of {name} must have a law for every value of its parents.")
+    if np.any(array < 0) or np.any(np.abs(array.sum(axis=-1) - 1) > 1e-9):
+        raise ModelError(f"the laws of {name} must be non-negative and sum to 1.")
+    return np.asarray(array / array.sum(axis=-1, keepdims=True))
+
+
+MAXIMAL_CELLS = 2**22
+
+
+MAXIMAL_TUPLES = 63  # an array has at most 64 axes, and answers need one for their coordinates
+
+
+STORED_CELLS = 10**4  # larger tables go into JSON as a digest only
+
+
+LOG_SMALLEST = math.log(np.finfo(np.float64).tiny) + 1  # rarer cells might underflow
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
+class JointTable(Model):
+    """Any joint distribution θ of discrete tuples.
+
+    Parameters
+    ----------
+    probabilities
+        Array with one axis per tuple; entries are non-negative and sum to 1 (within 1e-9).
+        A zero is an assumption: adversaries never condition on an event of probability zero.
+    domains
+        The values along each axis. Any hashable values; numbers where a sum is asked for.
+    names
+        One name per tuple, x1 … xn by default.
+    provenance
+        ``assumed``, ``public``, ``dp`` or ``private``.
+
+    Examples
+    --------
+    >>> table = JointTable(probabilities=[[0.3, 0.2], [0.2, 0.3]], domains=[[0, 1], [0, 1]])
+    >>> round(table.correlation("x1", "x2"), 12)
+    0.2
+    """
+
+    probabilities: FloatArray
+    """The cells, read-only."""
+    names: tuple[Hashable, ...]
+    """One name per tuple."""
+    provenance: Provenance
+    """Where the numbers come from."""
+    _domains: tuple[Domain, ...]
+
+    def __init__(
+        self,
+        *,
+        probabilities: npt.ArrayLike,
+        domains: Iterable[Iterable[Hashable]],
+        names: Iterable[Hashable] | None = None,
+        provenance: str = "assumed",
+    ) -> None:
+        found_names, found_domains = named_domains(domains, names)
+        array = checked_cells(probabilities, "probabilities", found_domains)
+        check_probabilities(array, "probabilities")
+        total = math.fsum(array.ravel())
+        if abs(total - 1) > 1e-9:
+            raise ModelError(f"probabilities must sum to 1, got {total}.")
+        object.__setattr__(self, "probabilities", array)
+        object.__setattr__(self, "_domains", found_domains)
+        object.__setattr__(self, "names", found_names)
+        object.__setattr__(self, "provenance", checked_provenance(provenance))
+
+    @classmethod
+    def from_conditionals(
+        cls,
+        marginals: Mapping[Hashable, Law],
+        conditionals: Mapping[Hashable, tuple[Sequence[Hashable], Mapping[Any, Law]]],
+        *,
+        provenance: str = "assumed",
+    ) -> JointTable:
+        """Multiply marginal laws and conditional tables into the joint table.
+
+        Parameters
+        ----------
+        marginals
+            For each tuple without parents, its law ``{value: probability}``.
+        conditionals
+            For each other tuple ``(parents, {parent value: law})``; with several parents the key
+            is the tuple of their values, in the order of ``parents``.
+        provenance
+            Where the numbers come from.
+
+        Examples
+        --------
+        >>> family = JointTable.from_conditionals(
+        ...     {"parent": {0: 0.9, 1: 0.1}},
+        ...     {"child": (["parent"], {0: {0: 0.95, 1: 0.05}, 1: {0: 0.5, 1: 0.5}})},
+        ... )
+        >>> family.names
+        ('parent', 'child')
+        >>> round(float(family.probabilities[1, 1]), 12)
+        0.05
+        """
+        names, domains, probabilities = joint_law(marginals, conditionals, refuse_too_many_cells)
+        return cls(probabilities=probabilities, domains=domains, names=names, provenance=provenance)
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The values along each axis."""
+        return self._domains
+
+    def correlation(
+        self, i: Hashable, j: Hashable, *, given: Mapping[Hashable, Hashable] | None = None
+    ) -> float:
+        """Return Pearson's ρ of two tuples, given exact values of others (paper: ρ_{ij,K}).
+
+        Raises `ModelError` where it does not exist: text values, an impossible condition, or a
+        tuple that does not vary under it.
+        """
+        first, second = position_of(i, self.names), position_of(j, self.names)
+        if first == second:
+            return 1.0
+        fixed = {position_of(name, self.names): value for name, value in (given or {}).items()}
+        if first in fixed or second in fixed:
+            raise ModelError("a correlation cannot be given the value of one of its own tuples.")
+        index: list[Any] = [slice(None)] * len(self.names)
+        for axis, value in fixed.items():
+            if value not in self.domains[axis]:
+                raise ModelError(f"the value given for {self.names[axis]} is not in its domain.")
+            index[axis] = slice(*(self.domains[axis].index(value) + step for step in (0, 1)))
+        others = tuple(axis for axis in range(len(self.names)) if axis not in (first, second))
+        pair = self.probabilities[tuple(index)].sum(axis=others, keepdims=True)
+        pair = np.moveaxis(pair, (first, second), (0, 1)).reshape(pair.shape[first], -1)
+        if pair.sum() == 0:
+            raise ModelError("the condition given has probability zero.")
+        return _pearson(pair / pair.sum(), self._numbers(first), self._numbers(second))
+
+    def _numbers(self, axis: int) -> FloatArray:
+        return numeric_domain(self.domains[axis], self.names[axis])
+
+    def parameters(self) -> dict[str, Any]:
+        """Return domains and probabilities; a digest instead for tables over 10⁴ cells."""
+        domains = json_value(self.domains)
+        if self.probabilities.size > STORED_CELLS:
+            return {"domains": domains, "digest": self.digest}
+        return {"domains": domains, "probabilities": self.probabilities.tolist()}
+
+    @classmethod
+    def from_parameters(cls, described: Mapping[str, Any]) -> JointTable | None:
+        """Rebuild a table; None if only its digest was stored."""
+        if "probabilities" not in described:
+            return None
+        return cls(
+            probabilities=described["probabilities"],
+            domains=values_of(described, "domains"),
+            names=names_of(described),
+            provenance=field_of(described, "provenance"),
+        )
+
+    def content(self) -> tuple[object, ...]:
+        """Return domains and cells."""
+        return self.domains, self.probabilities
+
+    def __repr__(self) -> str:
+        sizes = "×".join(map(str, self.probabilities.shape))
+        names = ", ".join(map(str, self.names))
+        return f"JointTable({names}; {sizes} cells, {self.provenance})"
+
+
+def refuse_too_many_cells(sizes: Sequence[int]) -> None:
+    """Raise before a table of more than 2²² cells, or of more than 63 tuples, is built."""
+    if len(sizes) > MAXIMAL_TUPLES and min(sizes) == 1:
+        raise ModelError(
+            f"a joint table may have at most {MAXIMAL_TUPLES} tuples, got {len(sizes)}. Leave out"
+            " those that can hold one value only."
+        )
+    cells = math.prod(sizes)
+    if cells > MAXIMAL_CELLS:
+        raise ModelError(
+            f"a joint table may have at most 2^22 = {MAXIMAL_CELLS} cells, got {cells}."
+            " Split independent columns into Blocks, or merge rare values."
+        )
+
+
+def checked_cells(values: npt.ArrayLike, what: str, domains: Sequence[Domain]) -> FloatArray:
+    """Return a read-only array with an axis per tuple and an entry per domain value, or raise."""
+    sizes = tuple(map(len, domains))
+    refuse_too_many_cells(sizes)
+    cells = frozen_array(values, what)
+    if not sizes or cells.shape != sizes:
+        raise ModelError(
+            f"{what} must have one axis per tuple and one entry per domain value,"
+            f" shape {sizes}, got shape {cells.shape}."
+        )
+    return cells
+
+
+def refuse_underflow(*, underflows: bool) -> None:
+    """Raise before a product that underflows turns "rare" into "impossible": that is unsound."""
+    if underflows:
+        raise ModelError("a cell of the joint table would be positive but below 2.2e-308.")
+
+
+def written_out(model: Model, probabilities: FloatArray) -> JointTable:
+    """Return the model as a joint table with these cells."""
+    table = JointTable(
+        probabilities=probabilities,
+        domains=model.domains,
+        names=model.names,
+        provenance=model.provenance,
+    )
+    return table.marked_like(model)
+
+
+def numeric_domain(domain: Domain, name: Hashable) -> FloatArray:
+    """Return the domain as floats, or raise if it is not made of numbers."""
+    if not all(isinstance(value, bool | int | float) for value in domain):
+        raise ModelError(f"the values of {name} are not all numbers.")
+    try:
+        return np.array(domain, dtype=np.float64)
+    except OverflowError as error:
+        raise ModelError(f"a value of {name} is too large for a floating-point number.") from error
+
+
+def _pearson(joint: FloatArray, rows: FloatArray, columns: FloatArray) -> float:
+    by_row, by_column = joint.sum(axis=1), joint.sum(axis=0)
+    rows, columns = rows - by_row @ rows, columns - by_column @ columns
+    variance = (by_row @ rows**2) * (by_column @ columns**2)
+    if variance == 0:
+        raise ModelError("a tuple that does not vary has no correlation.")
+    return float(rows @ joint @ columns / math.sqrt(variance))

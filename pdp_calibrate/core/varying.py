@@ -1,0 +1,177 @@
+"""Tuples that can hold one value only are left out of every search over tables.
+
+They move no answer, hide nothing and tell nothing, and nobody has two secrets about them. Whoever
+knows k of all the tuples knows between k − c and k of the others, if c tuples are left out. Knowing
+everyone else takes them along: whoever knows all others but not all of them is still bound by what
+θ allows, and leaks no more than plain differential privacy says.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pdp_calibrate.core.adversary import Knowledge
+from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.table import JointTable, written_out
+from pdp_calibrate.families.table.sets import ConditionalBall, SampledTable
+
+
+def search_varying(problem: Problem, search: Callable[[Problem], Found]) -> Found:
+    """Search the tuples of two or more values, and say what was found about all of them."""
+    if min(_sizes(problem)) > 1:
+        return search(problem)
+    varying = Varying.of(problem)
+    if varying is None:
+        target = problem.knowledge.targets[0]
+        unknown = next(iter(problem.knowledge.unknown_sets(target)))
+        return Found(value=0.0, lower=0.0, witness=None, target=target, unknown=unknown)
+    return varying.put_back(search(varying.problem))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Varying:
+    """A problem about a table, or a set of tables, without the tuples of one value."""
+
+    whole: Problem
+    """The problem as it was asked."""
+    problem: Problem
+    """The same about the other tuples."""
+    kept: tuple[int, ...]
+    """Their positions in the whole."""
+    left_out: tuple[int, ...]
+    """The positions of the tuples of one value."""
+
+    @classmethod
+    def of(cls, problem: Problem) -> Varying | None:
+        """Leave out what cannot vary; None if nobody in the problem has two secrets."""
+        sizes = _sizes(problem)
+        kept = tuple(place for place, size in enumerate(sizes) if size > 1)
+        left_out = tuple(place for place, size in enumerate(sizes) if size == 1)
+        knowledge = _knowledge(problem.knowledge, kept)
+        if not knowledge.targets:
+            return None
+        if left_out:
+            inner = dataclasses.replace(
+                problem,
+                model=_model(problem.model),
+                contributions=_contributions(problem.contributions, kept),
+                knowledge=knowledge,
+                names=tuple(problem.names[place] for place in kept),
+            )
+        else:
+            inner = problem
+        return cls(whole=problem, problem=inner, kept=kept, left_out=left_out)
+
+    def put_back(self, found: Found) -> Found:
+        """Translate what was found back to all tuples."""
+        unknown = tuple(self.kept[place] for place in found.unknown)
+        known = self._known(unknown)
+        witness = found.witness
+        if witness is not None:
+            domains, values = self.whole.model.domains, self.whole.contributions.values
+            output = np.atleast_1d(witness.output)
+            if self.whole.contributions.table is None:
+                output = output + sum(values[place][0] for place in self.left_out)
+            witness = dataclasses.replace(
+                witness,
+                known=witness.known
+                | {self.whole.names[place]: domains[place][0] for place in known},
+                output=float(output[0]) if len(output) == 1 else tuple(map(float, output)),
+                model=self._member(witness.model),
+            )
+        hidden = (place for place in self.left_out if place not in known)
+        return dataclasses.replace(
+            found,
+            witness=witness,
+            target=self.kept[found.target],
+            unknown=tuple(sorted((*unknown, *hidden))),
+        )
+
+    def _known(self, unknown: tuple[int, ...]) -> tuple[int, ...]:
+        """Return who of those left out is known: as few as the problem admits.
+
+        All of them are where everyone else is known, for then the value may not depend on θ.
+        """
+        knowledge = self.whole.knowledge
+        if knowledge.known is not None:
+            return tuple(place for place in self.left_out if place in knowledge.known)
+        if not unknown and knowledge.admits_strongest:
+            return self.left_out
+        missing = knowledge.fewest - (len(self.kept) - 1 - len(unknown))
+        return self.left_out[: max(0, missing)]
+
+    def _member(self, found: Model) -> Model:
+        """Return the table under which the witness attains its ratio, with all its tuples."""
+        model = self.whole.model
+        if isinstance(model, JointTable) or not isinstance(found, JointTable):
+            return model
+        return written_out(model, found.probabilities.reshape(_sizes(self.whole)))
+
+
+def _sizes(problem: Problem) -> tuple[int, ...]:
+    return tuple(map(len, problem.model.domains))
+
+
+def _knowledge(knowledge: Knowledge, kept: tuple[int, ...]) -> Knowledge:
+    """Return the same adversaries, in positions of the tuples that are kept."""
+    gone = knowledge.total - len(kept)
+    targets = tuple(place for place, whole in enumerate(kept) if whole in knowledge.targets)
+    known = knowledge.known
+    if known is not None:
+        known = frozenset(place for place, whole in enumerate(kept) if whole in known)
+    most = min(knowledge.most, len(kept) - 1) if known is None else len(known)
+    return Knowledge(
+        total=len(kept),
+        targets=targets,
+        fewest=max(0, knowledge.fewest - gone) if known is None else len(known),
+        most=most,
+        known=known,
+        incomplete=most == len(kept) - 1 and not knowledge.admits_strongest,
+    )
+
+
+def _contributions(contributions: Contributions, kept: tuple[int, ...]) -> Contributions:
+    table = contributions.table
+    if table is None:
+        return contributions.select(kept)
+    sizes = [table.shape[place] for place in kept]
+    return dataclasses.replace(contributions, table=table.reshape(*sizes, -1))
+
+
+@functools.lru_cache(maxsize=8)
+def _model(model: Model) -> Model:
+    """Leave the axes of one value out of a table, or of a set of tables."""
+    if isinstance(model, ConditionalBall):
+        center = _model(model.center)
+        if not isinstance(center, JointTable):
+            raise TypeError(f"the centre of a ball is a joint table, got {center!r}.")
+        return ConditionalBall(center=center, radius=model.radius, provenance=model.provenance)
+    kept = [place for place, domain in enumerate(model.domains) if len(domain) > 1]
+    domains = [model.domains[place] for place in kept]
+    names = [model.names[place] for place in kept]
+    sizes = tuple(map(len, domains))
+    if isinstance(model, SampledTable):
+        return SampledTable(
+            counts=model.counts.reshape(sizes),
+            domains=domains,
+            confidence=model.confidence,
+            names=names,
+            provenance=model.provenance,
+            noise_scale=model.noise_scale,
+        ).marked_like(model)
+    if not isinstance(model, JointTable):
+        raise TypeError(f"tuples are left out of joint tables, got {model!r}.")
+    return JointTable(
+        probabilities=model.probabilities.reshape(sizes),
+        domains=domains,
+        names=names,
+        provenance=model.provenance,
+    ).marked_like(model)

@@ -1,0 +1,122 @@
+"""Run compiled searches on both cores, stop them in time, and show how far they are.
+
+Show how far long work is, on a terminal only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+_REFRESH_SECONDS = 0.2
+
+
+_T = TypeVar("_T")
+
+
+_R = TypeVar("_R")
+
+
+@dataclass(frozen=True)
+class Clock:
+    """When to stop, and the flag that compiled code looks at."""
+
+    deadline: float
+    """Value of `time.monotonic()`."""
+    stop: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(1, dtype=np.bool_))
+    """stop[0] is set when time is up."""
+    enough: float = math.inf
+    """A leakage that, once found, makes further search needless."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether time is up; sets the flag if so."""
+        if not self.stop[0] and time.monotonic() > self.deadline:
+            self.stop[0] = True
+        return bool(self.stop[0])
+
+
+def run(
+    tasks: Sequence[_T], work: Callable[[_T], _R], clock: Clock, *, what: str, small: bool
+) -> list[_R | None]:
+    """Apply `work` to every task; None for tasks not begun in time.
+
+    `work` releases the interpreter lock, so that threads share memory and both cores. Small work
+    stays in this thread.
+    """
+    if small:
+        return [None if clock.is_over else work(task) for task in tasks]
+    return _in_threads(tasks, work, clock, what)
+
+
+def _in_threads(
+    tasks: Sequence[_T], work: Callable[[_T], _R], clock: Clock, what: str
+) -> list[_R | None]:
+    def unless_over(task: _T) -> _R | None:
+        return None if clock.stop[0] else work(task)
+
+    with ThreadPoolExecutor(max_workers=min(2, os.cpu_count() or 1)) as pool:
+        futures = [pool.submit(unless_over, task) for task in tasks]
+        try:
+            with progress(what, total=len(tasks)) as show:
+                _watch(futures, clock, show)
+        except BaseException:
+            clock.stop[0] = True  # let the threads end before the error goes on
+            raise
+        return [future.result() for future in futures]
+
+
+def _watch(futures: Sequence[Future[_R | None]], clock: Clock, show: Callable[[int], None]) -> None:
+    """Wait for all futures, setting the flag when time is up."""
+    pending = set(futures)
+    while pending:
+        remaining = max(0.0, clock.deadline - time.monotonic())
+        patience = _REFRESH_SECONDS if clock.stop[0] else min(_REFRESH_SECONDS, remaining)
+        _, pending = wait(pending, timeout=patience, return_when=FIRST_COMPLETED)
+        if pending and not clock.is_over:
+            show(len(futures) - len(pending))
+
+
+SILENT_SECONDS = 2.0  # shorter work shows nothing
+
+
+@contextlib.contextmanager
+def progress(what: str, *, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """Yield a function that shows the number done, once the work has taken a while.
+
+    Parameters
+    ----------
+    what
+        What is being done.
+    total
+        How much there is to do; None if nobody knows.
+    """
+    if not sys.stderr.isatty():
+        yield lambda _done: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    bar = Progress(console=Console(stderr=True), transient=True)
+    begun = time.monotonic()
+    task = bar.add_task(what, total=total)
+
+    def show(done: int) -> None:
+        if time.monotonic() - begun > SILENT_SECONDS:
+            bar.start()
+            bar.update(task, completed=done)
+
+    try:
+        yield show
+    finally:
+        bar.stop()

@@ -1,1 +1,0 @@
-"""From a frame to a model, scikit-learn style, and to correlations."""

@@ -1,0 +1,21 @@
+"""One folder per family of models, and this list of the models that JSON can name."""
+
+MODELS = {
+    "BinaryGroup": "pdp_calibrate.families.exchangeable.model",
+    "CategoryGroup": "pdp_calibrate.families.exchangeable.model",
+    "Blocks": "pdp_calibrate.core.composite",
+    "ModelSet": "pdp_calibrate.core.composite",
+    "JointTable": "pdp_calibrate.core.table",
+    "ConditionalBall": "pdp_calibrate.families.table.sets",
+    "SampledTable": "pdp_calibrate.families.table.sets",
+    "Gaussian": "pdp_calibrate.families.gaussian.model",
+    "LoewnerBall": "pdp_calibrate.families.gaussian.sets",
+    "SampledGaussian": "pdp_calibrate.families.gaussian.sets",
+    "GaussianGroup": "pdp_calibrate.families.gaussian.alike",
+    "GaussianSeries": "pdp_calibrate.families.gaussian.alike",
+    "MarkovChain": "pdp_calibrate.families.chain.model",
+    "MarkovTree": "pdp_calibrate.families.network.tree",
+    "MixingChain": "pdp_calibrate.families.network.mixing_chain",
+    "Unknown": "pdp_calibrate.families.any_dependence",
+}
+"""Where each model lives; loaded when a file names it."""

@@ -1,0 +1,177 @@
+"""A group whose members may depend on each other in any way at all.
+
+The engine for groups of which nothing is known: Θ holds every distribution.
+
+Whoever does not know the tuples U sees the answer move by at most Σ_{j ∈ U ∪ {i}} LS_j, and some θ
+attains it: let x_i decide whether all of them stand at their largest or at their smallest. Far
+out, r → ±∞, the log-ratio is then exactly Σ LS_j/λ, other independent noise or not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pdp_calibrate.arrays import frozen_array
+from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.model import (
+    Domain,
+    Model,
+    Provenance,
+    checked_domain,
+    checked_provenance,
+    checked_size,
+    field_of,
+    json_value,
+    names_of,
+    numbered_names,
+    values_of,
+)
+from pdp_calibrate.core.plain_dp import ROUND_DOWN, ROUND_UP, witness_at
+from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.errors import ModelError, UnsupportedQueryError
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
+class Unknown(Model):
+    """Every distribution of m tuples: what is protected is the group as a whole.
+
+    Parameters
+    ----------
+    size
+        The number m of tuples.
+    domain
+        The values that each of them can take.
+    bounds
+        Instead of a domain, the public range (lo, hi) of real numbers.
+    names
+        One name per tuple, 0 … m−1 by default.
+    provenance
+        ``assumed`` by default: nothing is learned from data here.
+
+    Examples
+    --------
+    >>> Unknown(size=4, domain=[0, 1])
+    Unknown(4 tuples, assumed)
+    """
+
+    size: int
+    """How many tuples there are."""
+    domain: Domain
+    """The values of each, or the two ends of their range."""
+    continuous: bool
+    """Whether the domain is a range."""
+    names: tuple[Hashable, ...]
+    """One name per tuple."""
+    provenance: Provenance
+    """Where the sizes and ranges come from."""
+
+    def __init__(
+        self,
+        *,
+        size: int,
+        domain: Iterable[Hashable] | None = None,
+        bounds: tuple[float, float] | None = None,
+        names: Iterable[Hashable] | None = None,
+        provenance: str = "assumed",
+    ) -> None:
+        number = checked_size(size, "size")
+        if (domain is None) == (bounds is None):
+            raise ModelError("Unknown needs either domain= or bounds=, and not both.")
+        values = _checked_bounds(bounds) if domain is None else checked_domain(domain, "each tuple")
+        object.__setattr__(self, "size", number)
+        object.__setattr__(self, "domain", values)
+        object.__setattr__(self, "continuous", domain is None)
+        object.__setattr__(self, "names", numbered_names(names, number))
+        object.__setattr__(self, "provenance", checked_provenance(provenance))
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The domain, once per tuple."""
+        return (self.domain,) * self.size
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether the tuples are real numbers in a range."""
+        return self.continuous
+
+    def parameters(self) -> dict[str, Any]:
+        """Return size and domain."""
+        kind = "bounds" if self.continuous else "domain"
+        return {"size": self.size, kind: json_value(self.domain)}
+
+    @classmethod
+    def from_parameters(cls, described: Mapping[str, Any]) -> Unknown:
+        """Rebuild the group."""
+        return cls(
+            size=field_of(described, "size"),
+            domain=None if described.get("domain") is None else values_of(described, "domain"),
+            bounds=described.get("bounds"),
+            names=names_of(described),
+            provenance=field_of(described, "provenance"),
+        )
+
+    def content(self) -> tuple[object, ...]:
+        """Return size and domain."""
+        return self.size, self.domain, self.continuous
+
+    def __repr__(self) -> str:
+        return f"Unknown({self.size} tuples, {self.provenance})"
+
+
+def _checked_bounds(bounds: object) -> Domain:
+    ends = frozen_array(bounds, "bounds")  # type: ignore[arg-type]
+    if ends.shape != (2,) or not ends[0] < ends[1]:
+        raise ModelError("bounds must be two numbers (lo, hi) with lo < hi.")
+    return tuple(ends.tolist())
+
+
+def search(
+    problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
+) -> Found:
+    """Return the group bound of the adversary who knows least; see `engines.tables.search`."""
+    del incumbent, deadline
+    contributions = problem.contributions
+    if contributions.table is not None:
+        raise UnsupportedQueryError(
+            "Custom needs a JointTable; on Unknown use Sum, Mean, Count or Linear."
+        )
+    ranges = contributions.tuple_ranges()
+    target, unknown = _least_knowing(problem, ranges)
+    moving = [target, *unknown]
+    leak = math.fsum(ranges[moving]) / scale
+    # Several coordinates add up only if all tuples can move the same way.
+    several = contributions.values[0].shape[-1] > 1
+    alike = all(
+        np.array_equal(contributions.values[p], contributions.values[target]) for p in moving
+    )
+    lower = leak if not several or alike else max(ranges[moving]) / scale
+    answers = contributions.values[target][:, 0]
+    known = {p: 0 for p in range(problem.knowledge.total) if p not in set(moving)}
+    secrets = int(answers.argmax()), int(answers.argmin())
+    if secrets[0] == secrets[1]:
+        secrets = (0, len(answers) - 1)
+    return Found(
+        value=leak * ROUND_UP,
+        lower=lower * ROUND_DOWN,
+        witness=witness_at(problem, target, known, secrets, math.inf),
+        target=target,
+        unknown=unknown,
+    )
+
+
+def _least_knowing(problem: Problem, ranges: np.ndarray) -> tuple[int, tuple[int, ...]]:
+    """Name the adversary for whom most of the answer stays open."""
+    knowledge = problem.knowledge
+    positions = range(knowledge.total)
+    if knowledge.known is not None:
+        (target,) = knowledge.targets
+        known = knowledge.known
+        return target, tuple(p for p in positions if p != target and p not in known)
+    order = np.argsort(ranges, kind="stable")
+    target, *unknown = order[knowledge.fewest :][::-1]
+    return int(target), tuple(sorted(int(p) for p in unknown))

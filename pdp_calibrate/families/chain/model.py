@@ -1,0 +1,246 @@
+"""A Markov chain along time: yesterday predicts today."""
+
+from __future__ import annotations
+
+import decimal
+import functools
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pdp_calibrate.arrays import FloatArray, read_only
+from pdp_calibrate.core.model import (
+    Domain,
+    Model,
+    Provenance,
+    checked_domain,
+    checked_laws,
+    checked_provenance,
+    checked_size,
+    field_of,
+    json_value,
+    names_of,
+    numbered_names,
+    values_of,
+)
+from pdp_calibrate.core.table import (
+    LOG_SMALLEST,
+    JointTable,
+    refuse_too_many_cells,
+    refuse_underflow,
+    written_out,
+)
+from pdp_calibrate.errors import ModelError
+
+_SMALLEST = 1e-280  # probabilities below this may have lost digits to underflow
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
+class MarkovChain(Model):
+    """States x_0 … x_{T−1}, each drawn from the transition law of the one before.
+
+    Parameters
+    ----------
+    transition
+        Square array; row v is the law of the next state after state v. A zero is an assumption:
+        adversaries never condition on an event of probability zero.
+    length
+        The number T of tuples.
+    states
+        The values of the states, in the order of the rows; numbers where a sum is asked for.
+    initial
+        The law of x_0. None for the stationary law, which only an irreducible chain has.
+    names
+        One name per tuple, 0 … T−1 by default.
+    provenance
+        ``assumed``, ``public``, ``dp`` or ``private``.
+
+    Examples
+    --------
+    >>> chain = MarkovChain(transition=[[0.9, 0.1], [0.2, 0.8]], length=365)
+    >>> chain
+    MarkovChain(2 states, length 365, assumed)
+    >>> chain.start.round(4).tolist()
+    [0.6667, 0.3333]
+    """
+
+    transition: FloatArray
+    """P(next state | state), read-only."""
+    length: int
+    """How many tuples there are."""
+    states: Domain
+    """The values that every tuple can take."""
+    initial: FloatArray | None
+    """The law of the first tuple; None for the stationary one."""
+    names: tuple[Hashable, ...]
+    """One name per tuple."""
+    provenance: Provenance
+    """Where the numbers come from."""
+
+    def __init__(
+        self,
+        *,
+        transition: npt.ArrayLike,
+        length: int,
+        states: Iterable[Hashable] = (0, 1),
+        initial: npt.ArrayLike | None = None,
+        names: Iterable[Hashable] | None = None,
+        provenance: str = "assumed",
+    ) -> None:
+        values = checked_domain(states, "the states")
+        matrix = checked_laws(transition, "transition")
+        if matrix.shape != (len(values), len(values)):
+            raise ModelError(
+                f"transition must have a row and a column per state, shape"
+                f" {(len(values), len(values))}, got shape {matrix.shape}."
+            )
+        first = None if initial is None else checked_laws(initial, "initial")
+        if first is None and not _is_irreducible(matrix):
+            raise ModelError(
+                "a stationary start needs an irreducible chain: here some states are never"
+                " reached from others. Pass the law of the first state as initial=."
+            )
+        if first is not None and first.shape != (len(values),):
+            raise ModelError(
+                f"initial must have one probability per state ({len(values)}),"
+                f" got shape {first.shape}."
+            )
+        size = checked_size(length, "length")
+        object.__setattr__(self, "transition", matrix)
+        object.__setattr__(self, "length", size)
+        object.__setattr__(self, "states", values)
+        object.__setattr__(self, "initial", first)
+        object.__setattr__(self, "names", numbered_names(names, size))
+        object.__setattr__(self, "provenance", checked_provenance(provenance))
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The states, once per tuple."""
+        return (self.states,) * self.length
+
+    @functools.cached_property
+    def kernel(self) -> FloatArray:
+        """The transition laws with rows that sum to 1 up to rounding."""
+        return read_only(self.transition / self.transition.sum(axis=1, keepdims=True))
+
+    @property
+    def start(self) -> FloatArray:
+        """The law of the first tuple, each entry accurate relative to itself.
+
+        A stationary probability may be too small for a float and is 0 here; `log_start` tells it
+        from an impossible one.
+        """
+        return self._start[0]
+
+    @property
+    def log_start(self) -> FloatArray:
+        """The logarithm of the law of the first tuple; −inf just where a state is impossible."""
+        return self._start[1]
+
+    @functools.cached_property
+    def _start(self) -> tuple[FloatArray, FloatArray]:
+        if self.initial is None:
+            law, logs = _stationary_law(self.kernel)
+        else:
+            law = self.initial / self.initial.sum()
+            with np.errstate(divide="ignore"):
+                logs = np.log(law)
+        return read_only(law), read_only(logs)
+
+    def to_table(self) -> JointTable:
+        """Write the chain out as a joint table, if that has at most 2²² cells.
+
+        Examples
+        --------
+        >>> chain = MarkovChain(transition=[[0.9, 0.1], [0.2, 0.8]], length=2, initial=[1, 0])
+        >>> chain.to_table().probabilities.tolist()
+        [[0.9, 0.1], [0.0, 0.0]]
+        """
+        refuse_too_many_cells([len(self.states)] * self.length)
+        refuse_underflow(underflows=self.log_rarest() < LOG_SMALLEST)
+        joint = self.start
+        for _ in range(self.length - 1):
+            joint = joint[..., np.newaxis] * self.kernel
+        return written_out(self, joint / joint.sum())
+
+    def log_rarest(self) -> float:
+        """Return a lower bound on the log-probability of any possible course of the chain."""
+        rarest = np.log(self.kernel[self.kernel > 0].min())
+        start = self.log_start[np.isfinite(self.log_start)].min()
+        return float(start + (self.length - 1) * rarest)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return transition laws, length, states and start."""
+        return {
+            "transition": self.transition.tolist(),
+            "length": self.length,
+            "states": json_value(self.states),
+            "initial": None if self.initial is None else self.initial.tolist(),
+        }
+
+    @classmethod
+    def from_parameters(cls, described: Mapping[str, Any]) -> MarkovChain:
+        """Rebuild a chain."""
+        return cls(
+            transition=field_of(described, "transition"),
+            length=field_of(described, "length"),
+            states=values_of(described, "states"),
+            initial=field_of(described, "initial"),
+            names=names_of(described),
+            provenance=field_of(described, "provenance"),
+        )
+
+    def content(self) -> tuple[object, ...]:
+        """Return states, length and laws."""
+        start = "stationary" if self.initial is None else self.initial
+        return self.states, self.length, self.transition, start
+
+    def __repr__(self) -> str:
+        return f"MarkovChain({len(self.states)} states, length {self.length}, {self.provenance})"
+
+
+def _is_irreducible(transition: FloatArray) -> bool:
+    """Whether every state is reached from every other."""
+    reached = (transition > 0) | np.eye(len(transition), dtype=np.bool_)
+    for _ in range(len(transition).bit_length()):
+        reached = (reached.astype(np.float64) @ reached.astype(np.float64)) > 0
+    return bool(reached.all())
+
+
+def _stationary_law(kernel: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the stationary law of an irreducible chain, and its logarithms.
+
+    Where numbers leave the range of floats on the way, they are decimal numbers of 40 digits,
+    whose exponents know no such range.
+    """
+    try:
+        with np.errstate(under="raise", over="raise", divide="raise", invalid="raise"):
+            law = _stationary(np.array(kernel))
+            if law.min() >= _SMALLEST:
+                return law, np.log(law)
+    except FloatingPointError:
+        pass
+    wide = decimal.Context(prec=40, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
+    with decimal.localcontext(wide):
+        decimals = _stationary(np.vectorize(decimal.Decimal, otypes=[object])(kernel))
+        logs = np.array([float(probability.ln()) for probability in decimals])
+    return np.array([float(probability) for probability in decimals]), logs
+
+
+def _stationary(rates: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the stationary law by elimination without subtractions (Grassmann, Taksar, Heyman).
+
+    Only sums, products and quotients of non-negative numbers occur, so that every entry, however
+    small, is accurate relative to itself. Overwrites the rates.
+    """
+    last = len(rates) - 1
+    for state in range(last, 0, -1):
+        rates[:state, state] /= rates[state, :state].sum()
+        rates[:state, :state] += np.outer(rates[:state, state], rates[state, :state])
+    law = np.ones_like(rates[0])
+    for state in range(1, last + 1):
+        law[state] = (law[:state] * rates[:state, state]).sum()
+    return np.asarray(law / law.sum())

@@ -1,0 +1,545 @@
+"""All windows around one target, or around every target of a chain that looks alike everywhere.
+
+One adversary along a chain: one window, and the limits r → ±∞ where it is long.
+
+One query about a chain, released again and again.
+
+The likelihood of M outputs of one query is Π_m e^{−|r_m − s|/λ_m}, a function of the answer s whose
+logarithm changes by at most Σ_m 1/λ_m per unit. So in a window of the chain no two secrets can be
+told apart further than by the worst likelihood that changes so slowly along the line of answers,
+however many releases share the sum Σ_m 1/λ_m. That is a recursion along the law of the window's
+sum, and windows are walked as for a single release. Where the worst likelihood climbs or falls all
+the way, as for states that follow each other, it is also the limit r → ±∞ of one release with all
+of the budget, and nothing is lost.
+
+The worst adversary of a Markov chain.
+
+Given what is known, only the nearest known tuple on each side of the target matters, so the 2^{T−1}
+known sets come down to windows. Chains of equal contributions look alike everywhere: their windows
+are told by two lengths, whatever the target.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.contraction import birkhoff_bounds, diameters
+from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
+from pdp_calibrate.core.plain_dp import ROUND_UP, as_one, nobody, plain_dp, search_table
+from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.table import LOG_SMALLEST, MAXIMAL_CELLS
+from pdp_calibrate.families.chain.kernels import NOT, TAILS, WHOLE, tilted_walk
+from pdp_calibrate.families.chain.model import MarkovChain
+from pdp_calibrate.families.chain.setup import Setup, setup_of
+from pdp_calibrate.families.chain.walk import Walk
+from pdp_calibrate.families.chain.windows import Ends, Rules, Side
+from pdp_calibrate.families.chain.witness import Place, likely_course, witness_in
+
+_NOWHERE = Side("none", 0)
+
+
+@dataclass(kw_only=True)
+class Outcome:
+    """What the windows walked so far say, before rounding."""
+
+    upper: float = -np.inf
+    """No window that was walked, or stands out of reach, leaks more."""
+    upper_sides: tuple[Side, Side] = (_NOWHERE, _NOWHERE)
+    """The window behind it."""
+    lower: float = -np.inf
+    """Some window leaks at least this."""
+    lower_sides: tuple[Side, Side] = (_NOWHERE, _NOWHERE)
+    """That window."""
+    pruned: float = -np.inf
+    """No window that was left out leaks more; never above what it was compared with."""
+    finished: bool = True
+    """Whether time sufficed."""
+
+
+def walk_around(walk: Walk, rules: Rules, threshold: float, deadline: float) -> Outcome:
+    """Compare the secrets in every window that the rules admit.
+
+    Windows that cannot leak more than the threshold, or than the worst so far, are left out.
+    """
+    outcome = Outcome()
+    diameters = walk.setup.diameters
+
+    def visit(left: Side, rows: FloatArray, masses: FloatArray, size: int) -> float:
+        ends = rules.ends(left)
+        if not ends.used:
+            return -np.inf
+        costs = np.full(len(ends.known_up), np.inf)
+        if rules.may_prune:
+            ahead = np.flatnonzero(ends.known_up > -np.inf)
+            costs[ahead] = diameters[ahead]
+            if np.any(ends.left_far) or np.any(ends.left_far_none):
+                costs[ahead] += diameters[left.distance]
+        (upper, at, known), (lower, low_at, low_known, end), bound = walk.right_ends(
+            rows, masses, size, left.inside, ends, costs, max(threshold, outcome.upper)
+        )
+        if upper > outcome.upper:
+            far_left = bool(ends.left_far[at] if known else ends.left_far_none[at])
+            far_right = bool(known and ends.right_far[at])
+            outcome.upper = upper
+            outcome.upper_sides = (
+                left._replace(kind="far") if far_left else left,
+                Side("far" if far_right else "known" if known else "none", at),
+            )
+        if lower > outcome.lower:
+            outcome.lower = lower
+            outcome.lower_sides = left, Side("known" if low_known else "none", low_at, end)
+        if bound > upper:
+            outcome.pruned = max(outcome.pruned, bound)
+        return bound
+
+    if rules.none_left(0):
+        visit(_NOWHERE, *walk.at_start())
+    for distance, here, masses, size in walk.lefts(rules.most_left):
+        if time.monotonic() > deadline:
+            outcome.finished = False
+            break
+        bound = -np.inf
+        for state in rules.possible(distance):
+            left = Side("known", distance, state)
+            bound = max(bound, visit(left, here[:, state], masses[:, state], size))
+        if rules.none_left(distance):
+            visit(Side("none", distance), *walk.from_start(distance, here, masses, size))
+        if rules.may_prune and diameters[distance] < np.inf:
+            rest = bound + diameters[distance]
+            if rest <= max(threshold, outcome.upper):
+                outcome.pruned = max(outcome.pruned, rest)
+                break
+    return outcome
+
+
+class Tail(NamedTuple):
+    """The limit of a log-ratio far out, and who attains it."""
+
+    gain: float
+    known: tuple[int, int]
+    secrets: tuple[int, int]
+    sign: int
+
+
+def search_one(problem: Problem, setup: Setup, scale: float) -> Found:
+    """Evaluate the only adversary of a problem."""
+    knowledge = problem.knowledge
+    (target,), known = knowledge.targets, knowledge.known or frozenset()
+    place = Place.nearest(setup.length, target, known)
+    unknown = tuple(p for p in range(setup.length) if p != target and p not in known)
+    if not unknown and not problem.hidden_noise:
+        return plain_dp(problem, target, scale, likely_course(setup))
+    hidden = problem.hidden_noise or len(unknown) > place.inside
+    reach = setup.reach(scale)
+    left, right = place.sides(setup.length, reach)
+    walk = Walk(
+        setup, setup.lattice(reach), scale, target=target, left=left.distance, right=right.distance
+    )
+    outcome = one_window(walk, place, left, right, code=TAILS if hidden else WHOLE)
+    value = max(0.0, outcome.upper + walk.error)
+    found = Found(value=value, lower=0.0, witness=None, target=target, unknown=unknown)
+    if "far" in (left.kind, right.kind):
+        value = min(value, float(setup.bounds(scale)[target]))
+        return with_tail(problem, setup, scale, place, dataclasses.replace(found, value=value))
+    if outcome.lower == -np.inf:
+        return found
+    lower = max(0.0, outcome.lower - walk.error)
+    witness = witness_in(problem, walk, place, outcome.lower_sides, unknown, hidden=hidden)
+    return dataclasses.replace(found, lower=lower, witness=witness)
+
+
+def one_window(walk: Walk, place: Place, left: Side, right: Side, code: int) -> Outcome:
+    """Compare the secrets in one window, for all values of its ends."""
+    setup, outcome = walk.setup, Outcome()
+    cost = sum(setup.diameters[side.distance] for side in (left, right) if side.kind == "far")
+    steps = right.distance + 1 + (right.kind == "none")
+    up, low = np.full(steps, -np.inf), np.full(steps, NOT)
+    nothing = np.zeros(steps, dtype=np.bool_)
+    up[right.distance], low[right.distance] = cost, code
+    none = right.kind == "none"
+    blank_up, blank_low = np.full(steps, -np.inf), np.full(steps, NOT)
+    ends = Ends(
+        known_up=blank_up if none else up,
+        known_low=blank_low if none else low,
+        none_up=up if none else blank_up,
+        none_low=low if none else blank_low,
+        left_far=nothing,
+        left_far_none=nothing,
+        right_far=nothing,
+    )
+
+    def visit(side: Side, rows: FloatArray, masses: FloatArray, size: int) -> None:
+        (upper, _, _), (lower, _, _, end), _ = walk.right_ends(
+            rows, masses, size, side.inside, ends, np.full(steps, np.inf), np.inf
+        )
+        outcome.upper = max(outcome.upper, upper)
+        if lower > outcome.lower:
+            outcome.lower, outcome.lower_sides = lower, (side, right._replace(value=end))
+
+    if left == Side("none", 0):
+        visit(left, *walk.at_start())
+        return outcome
+    for distance, here, masses, size in walk.lefts(left.distance):
+        if distance < left.distance:
+            continue
+        if left.kind == "none":
+            visit(left, *walk.from_start(distance, here, masses, size))
+            continue
+        for state in np.flatnonzero(setup.support[place.target - distance]):
+            side = left._replace(value=int(state))
+            visit(side, here[:, state], masses[:, state], size)
+    return outcome
+
+
+def with_tail(problem: Problem, setup: Setup, scale: float, place: Place, found: Found) -> Found:
+    """Take the limit r → ±∞ as lower end, which costs one pass along any window."""
+    tail = _tail(setup, scale, place)
+    if tail is None:
+        return found
+    per_step = setup.states + 12 + 4 * (setup.largest_log + float(setup.ranges.max()) / scale)
+    error = 8 * UNIT_ROUNDOFF * (place.inside + 4) * per_step + 8 * UNIT_ROUNDOFF * abs(tail.gain)
+    lower = max(0.0, tail.gain - error)
+    if lower <= found.lower:
+        return found
+    witness = place.witness(
+        problem, setup, tail.known, tail.secrets, tail.sign * math.inf, found.unknown
+    )
+    return dataclasses.replace(found, lower=lower, witness=witness)
+
+
+def _tail(setup: Setup, scale: float, place: Place) -> Tail | None:
+    """Return the larger of the limits r → +∞ and r → −∞.
+
+    There the density is E[e^{±f/λ} | x_i, x_K], in which left and right side are factors.
+    """
+    best: Tail | None = None
+    flat = [_factors(setup, place, None, left=side) for side in (True, False)]
+    for sign in (1, -1):
+        tilts = sign * setup.added / scale
+        total = tilts[place.target][:, np.newaxis] - tilts[place.target]
+        choices = []
+        for side, weights in zip((True, False), flat, strict=True):
+            with np.errstate(invalid="ignore"):  # −inf − −inf marks what cannot happen
+                gains = _factors(setup, place, tilts, left=side) - weights
+                apart = gains[:, :, np.newaxis] - gains[:, np.newaxis, :]
+            apart = np.where(np.isnan(apart), -np.inf, apart)
+            total = total + apart.max(axis=0)
+            choices.append(apart.argmax(axis=0))
+        first, second = np.unravel_index(int(total.argmax()), total.shape)
+        gain = float(total[first, second])
+        if gain > -np.inf and (best is None or gain > best.gain):
+            ends = int(choices[0][first, second]), int(choices[1][first, second])
+            best = Tail(gain, ends, (int(first), int(second)), sign)
+    return best
+
+
+def _factors(setup: Setup, place: Place, tilts: FloatArray | None, *, left: bool) -> FloatArray:
+    """Return the log-weight of one side for each value of its end and each secret."""
+    rows = slice(place.low + 1, place.target) if left else slice(place.target + 1, place.high)
+    inner = np.zeros_like(setup.added[rows]) if tilts is None else tilts[rows]
+    inner = np.ascontiguousarray(inner if left else inner[::-1])
+    kernel = setup.log_kernel
+    if left and place.low < 0:
+        starts = [setup.log_start]
+    elif left:
+        impossible = np.full(len(kernel), -np.inf)
+        starts = [
+            row if here else impossible
+            for row, here in zip(kernel, setup.support[place.low], strict=True)
+        ]
+    else:
+        starts = [np.zeros(len(kernel))] if place.high == setup.length else list(kernel.T)
+    return np.array([tilted_walk(np.array(start), inner, left, kernel) for start in starts])
+
+
+_WORK = 3e8  # elementary steps: about a second
+
+
+_PASSES = 4  # recursions per comparison
+
+
+_SHORTEST = 4  # windows worth walking
+
+
+def repeated_bound(
+    problem: Problem, *, incumbent: float = 0.0, deadline: float = math.inf
+) -> float | None:
+    """Bound what all releases of one query about a chain leak together.
+
+    Parameters
+    ----------
+    problem
+        A chain and the query, in the unit 1/Σ_m 1/λ_m.
+    incumbent
+        Windows that leak no more than this need not be told apart.
+    deadline
+        Value of `time.monotonic()` after which no further window is walked.
+
+    Returns
+    -------
+    float or None
+        None where windows are out of reach: several coordinates, or numbers too far apart.
+    """
+    chain, contributions = problem.model, problem.contributions
+    additive = contributions.table is None and contributions.coordinates == 1
+    if not isinstance(chain, MarkovChain) or not additive:
+        return None
+    setup = setup_of(chain, contributions)
+    knowledge, bounds = problem.knowledge, setup.bounds(1.0)
+    worst = 0.0
+    if knowledge.admits_strongest and not problem.hidden_noise:
+        worst = float(setup.ranges.max()) * ROUND_UP
+    if knowledge.known is not None:
+        found = _one_adversary(problem, setup)
+        return None if found is None else min(found, float(bounds[knowledge.targets[0]]))
+    targets: list[int | None] = [None]
+    if not setup.homogeneous:
+        targets = sorted(range(setup.length), key=lambda position: -float(bounds[position]))
+    reach = _reach(setup, len(targets))
+    if reach < setup.length - 1 and setup.diameters[reach] >= bounds.max():
+        return float(bounds.max())  # what lies out of reach alone could be worse
+    seen: set[object] = set()
+    for target in targets:
+        bound = float(bounds.max() if target is None else bounds[target])
+        if bound <= max(incumbent, worst) or time.monotonic() > deadline:
+            return max(worst, bound)  # bounds fall from target to target
+        view = None if target is None else setup.view(target, reach)
+        if view is None or view not in seen:
+            seen.add(view)
+            found = _around(problem, setup, target, reach, max(incumbent, worst), deadline)
+            if found is None:
+                return None
+            worst = max(worst, min(bound, found))
+    return worst
+
+
+def _around(
+    problem: Problem,
+    setup: Setup,
+    target: int | None,
+    reach: int,
+    incumbent: float,
+    deadline: float,
+) -> float | None:
+    """Bound the windows around one target; None for all of them at once."""
+    knowledge = problem.knowledge
+    rules = Rules(setup, knowledge, hidden=problem.hidden_noise, target=target, reach=reach)
+    walk = Walk(
+        setup, setup.lattice(reach), 1.0, target=target,
+        left=rules.most_left, right=rules.most_right, laws=True,
+    )  # fmt: skip
+    if walk.is_deep:
+        return None
+    outcome = walk_around(walk, rules, incumbent, deadline)
+    found = max(0.0, outcome.upper, outcome.pruned) * ROUND_UP
+    return found if outcome.finished else math.inf
+
+
+def _one_adversary(problem: Problem, setup: Setup) -> float | None:
+    knowledge = problem.knowledge
+    (target,), known = knowledge.targets, knowledge.known or frozenset()
+    place = Place.nearest(setup.length, target, known)
+    if place.inside == 0:
+        return float(setup.ranges[target]) * ROUND_UP
+    left, right = place.sides(setup.length, _reach(setup, 1))
+    walk = Walk(
+        setup, setup.lattice(_reach(setup, 1)), 1.0, target=target,
+        left=left.distance, right=right.distance, laws=True,
+    )  # fmt: skip
+    if walk.is_deep:
+        return None
+    return max(0.0, one_window(walk, place, left, right, code=NOT).upper) * ROUND_UP
+
+
+def _reach(setup: Setup, targets: int) -> int:
+    """Return how far windows are walked: as far as the work allowed goes."""
+    reach = setup.reach(1.0)
+    ends = setup.states * (setup.states + 1) * setup.states**2
+    while reach > _SHORTEST:
+        lattice = setup.lattice(reach)
+        tops = np.sort(lattice.points.max(axis=1))[-2 * reach - 1 :]
+        if targets * reach**2 * ends * _PASSES * float(tops.sum() + 1) <= _WORK:
+            break
+        reach = max(_SHORTEST, reach * 7 // 8)
+    return reach
+
+
+_WRITTEN_OUT = 12  # tuples up to which a chain may be searched as a joint table
+
+
+_QUICK_LAWS = 500_000  # up to here a table beats a lattice onto which contributions are rounded
+
+
+def search(
+    problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
+) -> Found:
+    """Find the worst adversary of a Markov chain; see `engines.tables.search`.
+
+    Exact for chains of up to 200 tuples whose contributions lie on a lattice. Otherwise a bracket:
+    windows are cut where the chain has forgotten, and contributions rounded.
+    """
+    chain, contributions = problem.model, problem.contributions
+    if not isinstance(chain, MarkovChain):
+        raise TypeError(f"this engine searches Markov chains, got {chain!r}.")
+    if len(chain.states) == 1:
+        return nobody(problem)
+    several = contributions.table is not None or contributions.values[0].shape[-1] > 1
+    if several or (_separated(problem) and chain.length <= _WRITTEN_OUT):
+        if contributions.table is not None or _fits_a_table(chain):
+            joint = chain.to_table()
+            return search_table(problem, joint, scale, incumbent=incumbent, deadline=deadline)
+        if several:
+            return _bound_only(problem, chain, scale, incumbent, deadline)
+    setup = setup_of(chain, contributions)
+    if _is_small(chain) and setup.lattice(setup.reach(scale)).errors.any():
+        joint = chain.to_table()
+        return search_table(problem, joint, scale, incumbent=incumbent, deadline=deadline)
+    if problem.knowledge.known is not None:
+        return search_one(problem, setup, scale)
+    return _search_all(problem, setup, scale, incumbent, deadline)
+
+
+def _separated(problem: Problem) -> bool:
+    """Whether unknown tuples beyond a known one may blur the answer."""
+    knowledge, length = problem.knowledge, problem.knowledge.total
+    if knowledge.known is None:
+        return 0 < knowledge.most < length - 1
+    (target,) = knowledge.targets
+    place = Place.nearest(length, target, knowledge.known)
+    return length - 1 - len(knowledge.known) > place.inside
+
+
+def _fits_a_table(chain: MarkovChain) -> bool:
+    cells = len(chain.states) ** min(chain.length, 64)
+    return cells <= MAXIMAL_CELLS and chain.log_rarest() > LOG_SMALLEST
+
+
+def _is_small(chain: MarkovChain) -> bool:
+    """Whether all conditional laws of the joint table are quickly listed."""
+    laws = chain.length * (2 * len(chain.states)) ** min(chain.length, 64)
+    return laws <= _QUICK_LAWS and _fits_a_table(chain)
+
+
+def _bound_only(
+    problem: Problem, chain: MarkovChain, scale: float, incumbent: float, deadline: float
+) -> Found:
+    """Answers of several numbers: Birkhoff's bound or, for repeats of one, windows; below, none."""
+    ranges = problem.contributions.tuple_ranges() / scale
+    bounds = birkhoff_bounds(ranges, float(diameters(chain.kernel, 1)[0][1]))
+    target = max(problem.knowledge.targets, key=lambda position: bounds[position])
+    known = problem.knowledge.known or frozenset()
+    unknown = tuple(p for p in range(chain.length) if p != target and p not in known)
+    value = float(bounds[target])
+    together = as_one(problem.contributions, scale)
+    if together is not None:
+        once, rounding = together
+        repeated = dataclasses.replace(problem, contributions=once)
+        windows = repeated_bound(repeated, incumbent=incumbent, deadline=deadline)
+        value = value if windows is None else min(value, (windows + rounding) * ROUND_UP)
+    return dataclasses.replace(nobody(problem), value=value, target=target, unknown=unknown)
+
+
+def _search_all(
+    problem: Problem, setup: Setup, scale: float, incumbent: float, deadline: float
+) -> Found:
+    knowledge = problem.knowledge
+    best = nobody(problem)
+    if knowledge.admits_strongest and not problem.hidden_noise:
+        target = int(setup.ranges.argmax())
+        best = plain_dp(problem, target, scale, likely_course(setup))
+        if knowledge.fewest == setup.length - 1:
+            return best
+    bounds = setup.bounds(scale)
+    if setup.homogeneous:
+        highest = float(bounds.max())
+        if highest <= max(incumbent, best.value) or time.monotonic() > deadline:
+            return _at_least(best, highest, int(bounds.argmax()), setup)
+        return best.or_worse(
+            _search_around(
+                problem, setup, scale, None, highest, max(incumbent, best.value), deadline
+            )
+        )
+    seen: set[object] = set()
+    reach = setup.reach(scale)
+    for target in sorted(range(setup.length), key=lambda position: -bounds[position]):
+        bound = float(bounds[target])
+        if bound <= max(incumbent, best.value) or time.monotonic() > deadline:
+            # Bounds fall from target to target, so this one covers all that follow.
+            return _at_least(best, bound, target, setup)
+        view = setup.view(target, reach)
+        if view not in seen:
+            seen.add(view)
+            best = best.or_worse(
+                _search_around(
+                    problem, setup, scale, target, bound, max(incumbent, best.value), deadline
+                )
+            )
+    return best
+
+
+def _at_least(best: Found, bound: float, target: int, setup: Setup) -> Found:
+    """Raise the upper end to a bound; if it stands above, the bound's target is behind it."""
+    if bound <= best.value:
+        return best
+    unknown = tuple(position for position in range(setup.length) if position != target)
+    return dataclasses.replace(best, value=bound, target=target, unknown=unknown)
+
+
+def _search_around(
+    problem: Problem,
+    setup: Setup,
+    scale: float,
+    target: int | None,
+    bound: float,
+    incumbent: float,
+    deadline: float,
+) -> Found:
+    """Search the windows around one target; None for all of them at once."""
+    reach = setup.reach(scale)
+    knowledge = problem.knowledge
+    rules = Rules(setup, knowledge, hidden=problem.hidden_noise, target=target, reach=reach)
+    walk = Walk(
+        setup,
+        setup.lattice(reach),
+        scale,
+        target=target,
+        left=rules.most_left,
+        right=rules.most_right,
+    )
+    outcome = walk_around(walk, rules, incumbent - walk.error, deadline)
+    place = Place.of(setup, knowledge, target, *outcome.upper_sides)
+    value = max(outcome.upper, outcome.pruned) + walk.error
+    value = min(bound, max(0.0, value) * ROUND_UP) if outcome.finished else bound
+    found = Found(
+        value=value,
+        lower=0.0,
+        witness=None,
+        target=place.target,
+        unknown=place.unknown(setup.length, knowledge.most),
+    )
+    if outcome.lower > -np.inf:
+        found = found.or_worse(_attained(problem, setup, walk, target, outcome))
+    if any(side.kind == "far" for side in outcome.upper_sides):
+        found = with_tail(problem, setup, scale, place, found)
+    return found
+
+
+def _attained(
+    problem: Problem, setup: Setup, walk: Walk, target: int | None, outcome: Outcome
+) -> Found:
+    """Name the window behind the lower end."""
+    knowledge = problem.knowledge
+    place = Place.of(setup, knowledge, target, *outcome.lower_sides)
+    unknown = place.unknown(setup.length, knowledge.most)
+    hidden = problem.hidden_noise or len(unknown) > place.inside
+    witness = witness_in(problem, walk, place, outcome.lower_sides, unknown, hidden=hidden)
+    lower = max(0.0, outcome.lower - walk.error)
+    return Found(value=0.0, lower=lower, witness=witness, target=place.target, unknown=unknown)

@@ -1,0 +1,279 @@
+"""Exchangeable groups: members who are alike, told apart by name only.
+
+The law of such a group is the law of how many members hold each value; given those counts, every
+assignment of values to members is equally likely.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.model import (
+    Domain,
+    Model,
+    Provenance,
+    checked_domain,
+    checked_laws,
+    checked_provenance,
+    checked_size,
+    field_of,
+    json_value,
+    names_of,
+    numbered_names,
+    values_of,
+)
+from pdp_calibrate.core.table import (
+    LOG_SMALLEST,
+    MAXIMAL_CELLS,
+    JointTable,
+    refuse_too_many_cells,
+    refuse_underflow,
+    written_out,
+)
+from pdp_calibrate.errors import ModelError
+
+Counts = tuple[int, ...]
+"""How many members hold each category."""
+
+
+class _Exchangeable(Model):
+    """What groups have in common: one domain for all members, names that are positions."""
+
+    count_probabilities: FloatArray
+
+    @property
+    def size(self) -> int:
+        """How many members there are."""
+        return len(self.names)
+
+    def _expanded(self, law: FloatArray) -> JointTable:
+        """Share out the law of the counts, listed as compositions are, among their cells."""
+        size, domain = self.size, self.domains[0]
+        refuse_too_many_cells([len(domain)] * size)
+        ways = [math.exp(log_ways(counts)) for counts in compositions(size, len(domain))]
+        per_cell = law / np.array(ways)
+        refuse_underflow(underflows=bool(np.any(per_cell[law > 0] < math.exp(LOG_SMALLEST))))
+        codes = np.zeros([len(domain)] * size, dtype=np.int64)
+        radix = (size + 1) ** np.arange(len(domain) - 1, -1, -1, dtype=np.int64)
+        for axis in range(size):
+            codes += radix.reshape([-1 if other == axis else 1 for other in range(size)])
+        listed = np.array(list(compositions(size, len(domain))), dtype=np.int64) @ radix
+        cells = per_cell[np.searchsorted(listed, codes)]
+        return written_out(self, cells / math.fsum(cells.ravel()))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
+class BinaryGroup(_Exchangeable):
+    """Members with a yes/no value (0 or 1), of whom nobody can be told apart from another.
+
+    Parameters
+    ----------
+    count_probabilities
+        The probability of 0, 1, …, m ones among the m members.
+    names
+        One name per member, 0 … m−1 by default.
+    provenance
+        ``assumed``, ``public``, ``dp`` or ``private``.
+
+    Examples
+    --------
+    >>> BinaryGroup(count_probabilities=[0.5, 0.1, 0.1, 0.3])
+    BinaryGroup(3 members, assumed)
+    """
+
+    count_probabilities: FloatArray
+    """P(c members hold 1) for c = 0 … m, read-only."""
+    names: tuple[Hashable, ...]
+    """One name per member."""
+    provenance: Provenance
+    """Where the numbers come from."""
+
+    def __init__(
+        self,
+        *,
+        count_probabilities: npt.ArrayLike,
+        names: Iterable[Hashable] | None = None,
+        provenance: str = "assumed",
+    ) -> None:
+        law = checked_laws(count_probabilities, "count_probabilities")
+        if law.ndim != 1 or len(law) < 2:
+            raise ModelError(
+                "count_probabilities must be a list of m + 1 numbers for m ≥ 1 members,"
+                f" got shape {law.shape}."
+            )
+        object.__setattr__(self, "count_probabilities", law)
+        object.__setattr__(self, "names", numbered_names(names, len(law) - 1))
+        object.__setattr__(self, "provenance", checked_provenance(provenance))
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """0 and 1, once per member."""
+        return ((0, 1),) * self.size
+
+    def to_table(self) -> JointTable:
+        """Write the group out as a joint table, if that has at most 2²² cells."""
+        # Compositions are listed as (zeros, ones) with zeros ascending.
+        return self._expanded(self.count_probabilities[::-1])
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the law of the count."""
+        return {"count_probabilities": self.count_probabilities.tolist()}
+
+    @classmethod
+    def from_parameters(cls, described: Mapping[str, Any]) -> BinaryGroup:
+        """Rebuild a group."""
+        return cls(
+            count_probabilities=field_of(described, "count_probabilities"),
+            names=names_of(described),
+            provenance=field_of(described, "provenance"),
+        )
+
+    def content(self) -> tuple[object, ...]:
+        """Return the law of the count."""
+        return (self.count_probabilities,)
+
+    def __repr__(self) -> str:
+        return f"BinaryGroup({self.size} members, {self.provenance})"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
+class CategoryGroup(_Exchangeable):
+    """Members with one of several values, of whom nobody can be told apart from another.
+
+    Parameters
+    ----------
+    size
+        The number m of members.
+    categories
+        The values they can take; numbers where a sum is asked for.
+    count_probabilities
+        ``{counts: probability}``, the counts saying how many members hold each category; counts
+        left out are impossible. Or one probability per composition, in the order of
+        `compositions`.
+    names
+        One name per member, 0 … m−1 by default.
+    provenance
+        ``assumed``, ``public``, ``dp`` or ``private``.
+
+    Examples
+    --------
+    >>> CategoryGroup(
+    ...     size=2, categories=[0, 1, 5], count_probabilities={(2, 0, 0): 0.6, (0, 1, 1): 0.4}
+    ... )
+    CategoryGroup(2 members, 3 categories, assumed)
+    """
+
+    categories: Domain
+    """The values that every member can take."""
+    count_probabilities: FloatArray
+    """One probability per composition of the size, in the order of `compositions`."""
+    names: tuple[Hashable, ...]
+    """One name per member."""
+    provenance: Provenance
+    """Where the numbers come from."""
+
+    def __init__(
+        self,
+        *,
+        size: int,
+        categories: Iterable[Hashable],
+        count_probabilities: Mapping[Counts, float] | npt.ArrayLike,
+        names: Iterable[Hashable] | None = None,
+        provenance: str = "assumed",
+    ) -> None:
+        members = checked_size(size, "size")
+        values = checked_domain(categories, "the categories")
+        number = math.comb(members + len(values) - 1, members)
+        if number > MAXIMAL_CELLS:
+            raise ModelError(
+                f"a group may have at most 2^22 = {MAXIMAL_CELLS} counts, got {number}."
+                " Merge rare categories."
+            )
+        given = count_probabilities
+        listed = _in_order(given, members, len(values)) if isinstance(given, Mapping) else given
+        law = checked_laws(listed, "count_probabilities")
+        if law.shape != (number,):
+            raise ModelError(
+                f"count_probabilities must have one entry per composition ({number}),"
+                f" got shape {law.shape}."
+            )
+        object.__setattr__(self, "categories", values)
+        object.__setattr__(self, "count_probabilities", law)
+        object.__setattr__(self, "names", numbered_names(names, members))
+        object.__setattr__(self, "provenance", checked_provenance(provenance))
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The categories, once per member."""
+        return (self.categories,) * self.size
+
+    def to_table(self) -> JointTable:
+        """Write the group out as a joint table, if that has at most 2²² cells."""
+        return self._expanded(self.count_probabilities)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return size, categories and the law of the counts."""
+        return {
+            "categories": json_value(self.categories),
+            "count_probabilities": self.count_probabilities.tolist(),
+        }
+
+    @classmethod
+    def from_parameters(cls, described: Mapping[str, Any]) -> CategoryGroup:
+        """Rebuild a group."""
+        names = names_of(described)
+        return cls(
+            size=len(names),
+            categories=values_of(described, "categories"),
+            count_probabilities=field_of(described, "count_probabilities"),
+            names=names,
+            provenance=field_of(described, "provenance"),
+        )
+
+    def content(self) -> tuple[object, ...]:
+        """Return categories and the law of the counts."""
+        return self.categories, self.count_probabilities
+
+    def __repr__(self) -> str:
+        number = len(self.categories)
+        return f"CategoryGroup({self.size} members, {number} categories, {self.provenance})"
+
+
+def compositions(size: int, categories: int) -> Iterator[Counts]:
+    """Yield every way to share out `size` members among the categories, first ones ascending.
+
+    Examples
+    --------
+    >>> list(compositions(2, 2))
+    [(0, 2), (1, 1), (2, 0)]
+    """
+    for bars in itertools.combinations(range(size + categories - 1), categories - 1):
+        ends = (-1, *bars, size + categories - 1)
+        yield tuple(after - before - 1 for before, after in itertools.pairwise(ends))
+
+
+def log_ways(counts: Counts) -> float:
+    """Return the log of the number of ways to assign so many members to each category."""
+    ways, left = 1, sum(counts)
+    for count in counts:
+        ways *= math.comb(left, count)
+        left -= count
+    return math.log(ways)
+
+
+def _in_order(given: Mapping[Counts, float], size: int, categories: int) -> list[float]:
+    law = {tuple(counts): float(probability) for counts, probability in given.items()}
+    listed = list(compositions(size, categories))
+    if set(law) - set(listed):
+        raise ModelError(
+            f"every key of count_probabilities must be {categories} counts that sum to {size}."
+        )
+    return [law.get(counts, 0.0) for counts in listed]

@@ -1,0 +1,370 @@
+"""The walk through the adversaries of an exchangeable group.
+
+Members are alike, so an adversary is told by a few numbers: is the target inside the query, and how
+many unknown members are inside and outside of it.
+
+The exact engine for exchangeable yes/no groups.
+
+What the known members hold is told by how many of them hold a one. That makes O(m²) mixtures where
+a table of the same group has 2^m cells.
+
+The exact engine for exchangeable groups with several categories.
+
+What the known members hold is told by the counts t of the categories among them. Then
+P(counts s of the unknown | v, t) ∝ w(t + s + e_v)·(number of assignments with counts s), where w
+is the probability of one assignment.
+
+Engines for exchangeable groups: who is known and unknown matters only by number.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF, log_densities
+from pdp_calibrate.core.plain_dp import ROUND_UP, nobody, plain_dp, search_table, witness_at
+from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.table import MAXIMAL_CELLS
+from pdp_calibrate.errors import UnsupportedQueryError
+from pdp_calibrate.families.exchangeable.kernels import (
+    DEFICITS,
+    DENSITIES,
+    LOGS,
+    without_members,
+    worst_event,
+)
+from pdp_calibrate.families.exchangeable.model import (
+    BinaryGroup,
+    CategoryGroup,
+    compositions,
+    log_ways,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """Adversaries who differ only in which members they name."""
+
+    own: int
+    """Whether the target is inside the query (1) or outside (0)."""
+    inside: int
+    """How many unknown members are inside."""
+    outside: int
+    """How many unknown members are outside."""
+
+
+def equal_values(problem: Problem) -> FloatArray | None:
+    """Return what the values add for each member, from zero; None if weights differ."""
+    contributions = problem.contributions
+    if contributions.table is not None or contributions.values[0].shape[-1] != 1:
+        return None
+    values = np.array(contributions.values)[:, :, 0]
+    added = values - values.min(axis=1, keepdims=True)
+    inside = added[np.any(added > 0, axis=1)]
+    return None if len(inside) and np.any(inside != inside[0]) else added
+
+
+class GroupSearch(abc.ABC):
+    """One search: what it looks through, and how one case of it is judged."""
+
+    def __init__(self, problem: Problem, added: FloatArray, scale: float) -> None:
+        self.problem, self.scale, self.size = problem, scale, len(added)
+        reach = added.max(axis=1)
+        self.members_in = [int(p) for p in np.flatnonzero(reach)]
+        self.members_out = [int(p) for p in np.flatnonzero(reach == 0)]
+        self.added: FloatArray = added[self.members_in[0] if self.members_in else 0]
+
+    @abc.abstractmethod
+    def evaluated(self, case: Case, target: int, unknown: tuple[int, ...]) -> Found:
+        """Find the worst of a case, somebody being unknown or hidden in noise."""
+
+    def run(self, incumbent: float, deadline: float) -> Found:
+        """Go through all cases, those who see the answer move furthest first."""
+        best = nobody(self.problem)
+        for case in sorted(self._cases(), key=lambda case: -(case.own + case.inside)):
+            reach = (case.own + case.inside) * float(self.added.max())
+            bound = reach / self.scale * ROUND_UP
+            if bound <= max(incumbent, best.value) or time.monotonic() > deadline:
+                # Bounds fall from case to case, so this one covers all that follow.
+                return dataclasses.replace(best, value=max(best.value, bound))
+            target, unknown = self._members(case)
+            if unknown or self.problem.hidden_noise:
+                found = self.evaluated(case, target, unknown)
+            else:
+                others = dict.fromkeys(range(self.size), 0)
+                found = plain_dp(self.problem, target, self.scale, others)
+            best = best.or_worse(found)
+        return best
+
+    def _cases(self) -> Iterator[Case]:
+        knowledge = self.problem.knowledge
+        if knowledge.known is not None:
+            target, unknown = self._named(knowledge.known)
+            inside = len(set(unknown) & set(self.members_in))
+            own = int(target in self.members_in)
+            yield Case(own=own, inside=inside, outside=len(unknown) - inside)
+            return
+        for own in (0, 1):
+            if not (self.members_in if own else self.members_out):
+                continue
+            for inside in range(len(self.members_in) - own + 1):
+                for outside in range(len(self.members_out) - (1 - own) + 1):
+                    if knowledge.fewest <= self.size - 1 - inside - outside <= knowledge.most:
+                        yield Case(own=own, inside=inside, outside=outside)
+
+    def _named(self, known: frozenset[int]) -> tuple[int, tuple[int, ...]]:
+        (target,) = self.problem.knowledge.targets
+        return target, tuple(p for p in range(self.size) if p != target and p not in known)
+
+    def _members(self, case: Case) -> tuple[int, tuple[int, ...]]:
+        """Name a target and unknown members that fit the case."""
+        if self.problem.knowledge.known is not None:
+            return self._named(self.problem.knowledge.known)
+        target = (self.members_in if case.own else self.members_out)[0]
+        inside = [p for p in self.members_in if p != target][: case.inside]
+        outside = [p for p in self.members_out if p != target][: case.outside]
+        return target, tuple(sorted(inside + outside))
+
+
+_WIDEST = 600.0  # e^-600 and its products with probabilities are far from underflow
+
+
+class BinaryGroupSearch(GroupSearch):
+    """The search through a yes/no group."""
+
+    def __init__(
+        self, problem: Problem, group: BinaryGroup, added: FloatArray, scale: float
+    ) -> None:
+        super().__init__(problem, added, scale)
+        self.step = float(self.added[1] - self.added[0])
+        with np.errstate(divide="ignore"):
+            log_law = np.log(group.count_probabilities)
+        ways = [math.log(math.comb(self.size, ones)) for ones in range(self.size + 1)]
+        self.log_weights = without_members(log_law - np.array(ways), len(self.members_out))
+        finite = self.log_weights[np.isfinite(self.log_weights)]
+        self.log_ways = [
+            np.array([math.log(math.comb(inside, ones)) for ones in range(inside + 1)])
+            for inside in range(len(self.members_in) + 1)
+        ]
+        self.largest_log = float(np.abs(finite).max(initial=0.0)) + ways[self.size // 2]
+
+    def evaluated(self, case: Case, target: int, unknown: tuple[int, ...]) -> Found:
+        """Go through all values that the known members may hold, by their number of ones."""
+        step = abs(self.step) / self.scale
+        width = (case.own + case.inside) * step
+        known_number = self.size - 1 - case.inside - case.outside
+        weights, ways = self.log_weights[case.outside], self.log_ways[case.inside]
+        weights, ways = weights - weights.max(), ways - ways.max()
+        deepest = -float(weights[np.isfinite(weights)].min() + ways.min())
+        form = DEFICITS if width <= 1 else DENSITIES
+        if max(width, deepest) > _WIDEST:
+            form = LOGS
+        else:
+            weights, ways = np.exp(weights), np.exp(ways)
+        whole, tails = worst_event(weights, ways, case.own, known_number, step, form)
+        error = self._error(case, width, form)
+        value = max(0.0, whole[0] + error)
+        gain, ones, point, secret = tails if self.problem.hidden_noise else whole
+        found = Found(value=value, lower=0.0, witness=None, target=target, unknown=unknown)
+        if gain == -math.inf:
+            return found
+        known = [p for p in range(self.size) if p != target and p not in unknown]
+        values = {position: int(place < ones) for place, position in enumerate(known)}
+        moved = self._moved(target, unknown, point)
+        witness = witness_at(self.problem, target, values, (secret, 1 - secret), moved)
+        return dataclasses.replace(found, lower=max(0.0, gain - error), witness=witness)
+
+    def _moved(self, target: int, unknown: tuple[int, ...], point: int) -> float:
+        """Return what the target and the unknown members add at a point of the lattice."""
+        if self.problem.hidden_noise:
+            return math.inf if (point > 0) == (self.step > 0) else -math.inf
+        values = self.problem.contributions.values
+        return math.fsum(values[p][0, 0] for p in (target, *unknown)) + point * self.step
+
+    def _error(self, case: Case, width: float, form: int) -> float:
+        """Bound the rounding error of a log-ratio.
+
+        A probability goes through `outside` additions of logs and one normalisation, a density
+        through one sweep each way; every rounding is relative to the size of what is rounded.
+        """
+        law = (4 + 2 * case.outside) * (2 + self.largest_log) + 2 * case.inside
+        if form == DEFICITS:
+            return 12 * UNIT_ROUNDOFF * width * (law + 8 * case.inside + 24)
+        if form == DENSITIES:
+            return 4 * UNIT_ROUNDOFF * (law + 8 * case.inside + 4 * width + 24)
+        return 4 * UNIT_ROUNDOFF * (law + 6 * (case.inside + 2) * (2 + width + self.largest_log))
+
+
+_CHUNK = 2**20  # numbers held at once while densities are evaluated
+
+
+_DEEPEST = -600.0  # logarithms from here on are far from underflow
+
+
+class _Weights:
+    """log w of a group of some size, looked up by counts."""
+
+    def __init__(self, size: int, categories: int, logs: FloatArray) -> None:
+        self.size = size
+        self.counts = np.array(list(compositions(size, categories)), dtype=np.int64)
+        self._radix = (size + 1) ** np.arange(categories - 1, -1, -1, dtype=np.int64)
+        self._codes = self.counts @ self._radix
+        self.logs = logs
+
+    def __getitem__(self, counts: np.ndarray) -> FloatArray:
+        return np.asarray(self.logs[np.searchsorted(self._codes, counts @ self._radix)])
+
+    def without_one(self) -> _Weights:
+        """Sum one member out: add up the ways to fill it."""
+        categories = self.counts.shape[1]
+        smaller = np.array(list(compositions(self.size - 1, categories)), dtype=np.int64)
+        filled = smaller[:, np.newaxis] + np.eye(categories, dtype=np.int64)
+        return _Weights(self.size - 1, categories, np.logaddexp.reduce(self[filled], axis=1))
+
+
+class CategoryGroupSearch(GroupSearch):
+    """The search through a group with categories."""
+
+    def __init__(
+        self, problem: Problem, group: CategoryGroup, added: FloatArray, scale: float
+    ) -> None:
+        super().__init__(problem, added, scale)
+        self.categories = len(group.categories)
+        ways = [log_ways(counts) for counts in compositions(group.size, self.categories)]
+        with np.errstate(divide="ignore"):
+            logs = np.log(group.count_probabilities) - np.array(ways)
+        self.weights = [_Weights(group.size, self.categories, logs)]
+        for _ in range(min(len(self.members_out), group.size - 1)):
+            self.weights.append(self.weights[-1].without_one())
+        self.largest_log = float(np.abs(logs[np.isfinite(logs)]).max()) + max(ways)
+
+    def evaluated(self, case: Case, target: int, unknown: tuple[int, ...]) -> Found:
+        """Go through all values that the known members may hold, by their counts."""
+        own, inside, outside = case.own, case.inside, case.outside
+        ways = np.array([log_ways(counts) for counts in compositions(inside, self.categories)])
+        counts = np.array(list(compositions(inside, self.categories)), dtype=np.int64)
+        sums, inverse = np.unique(counts @ self.added, return_inverse=True)
+        atoms = (own * self.added[:, np.newaxis] + sums)[np.newaxis, :, :, np.newaxis]
+        outputs = np.unique(atoms)
+        weights = self.weights[outside]
+        known_counts = np.array(
+            list(compositions(weights.size - 1 - inside, self.categories)), dtype=np.int64
+        )
+        places = counts + np.eye(self.categories, dtype=np.int64)[:, np.newaxis]
+        chunk = max(1, _CHUNK // (self.categories * max(len(counts), len(sums) * len(outputs))))
+        found = Found(value=0.0, lower=0.0, witness=None, target=target, unknown=unknown)
+        for first in range(0, len(known_counts), chunk):
+            events = known_counts[first : first + chunk]
+            logs = weights[places + events[:, np.newaxis, np.newaxis]] + ways
+            peaks = logs.max(axis=2)
+            possible = peaks > -np.inf
+            logs = logs - np.where(possible, peaks, 0.0)[..., np.newaxis]
+            laws, log_laws = _laws_of_sums(logs, inverse.ravel(), len(sums))
+            log_density, error = log_densities(
+                laws,
+                atoms / self.scale,
+                outputs[np.newaxis, :, np.newaxis] / self.scale,
+                additions=len(counts) + math.ceil((6 + 2 * outside) * (2 + self.largest_log)),
+                log_laws=log_laws,
+            )
+            here = self._compared(found, events, possible, log_density, error, outputs)
+            found = found.or_worse(here)
+        return found
+
+    def _compared(
+        self,
+        found: Found,
+        events: np.ndarray,
+        possible: np.ndarray,
+        log_density: FloatArray,
+        error: float,
+        outputs: FloatArray,
+    ) -> Found:
+        """Take the worst pair of secrets, over all events and outputs."""
+        highest = np.where(possible[..., np.newaxis], log_density, -np.inf)
+        lowest = np.where(possible[..., np.newaxis], log_density, np.inf)
+        gain = highest.max(axis=1) - lowest.min(axis=1)
+        gain[possible.sum(axis=1) < 2] = -np.inf  # one secret only: nothing to tell apart
+        value = max(0.0, float(gain.max()) + error)
+        if self.problem.hidden_noise:
+            gain[:, 1:-1] = -np.inf
+        event, place = np.unravel_index(int(np.argmax(gain)), gain.shape)
+        if gain[event, place] == -np.inf:
+            return dataclasses.replace(found, value=value, lower=0.0, witness=None)
+        secrets = int(highest[event, :, place].argmax()), int(lowest[event, :, place].argmin())
+        held = [category for category, n in enumerate(events[event]) for _ in range(n)]
+        hidden = {found.target, *found.unknown}
+        known = [position for position in range(self.size) if position not in hidden]
+        moved = float(outputs[place])
+        if self.problem.hidden_noise:
+            moved = math.inf if place else -math.inf
+        values = self.problem.contributions.values
+        start = math.fsum(values[position][:, 0].min() for position in hidden)
+        witness = witness_at(
+            self.problem,
+            found.target,
+            dict(zip(known, held, strict=True)),
+            secrets,
+            start + moved,
+        )
+        lower = max(0.0, float(gain[event, place]) - error)
+        return dataclasses.replace(found, value=value, lower=lower, witness=witness)
+
+
+def _laws_of_sums(
+    logs: FloatArray, of_counts: np.ndarray, number: int
+) -> tuple[FloatArray, FloatArray | None]:
+    """Add up the shares of counts with the same sum, and divide by their total.
+
+    `logs` holds the logarithms of the shares, at most 0. Where some are too small for a float, the
+    logarithms of the laws come as well.
+    """
+    laws = np.zeros((*logs.shape[:2], number))
+    shares = np.exp(logs)
+    for place, column in enumerate(of_counts):
+        laws[..., column] += shares[..., place]
+    totals = laws.sum(axis=2, keepdims=True)
+    possible = totals > 0
+    laws = np.divide(laws, totals, out=np.full_like(laws, 1 / number), where=possible)
+    if np.min(logs, where=np.isfinite(logs), initial=0.0) >= _DEEPEST:
+        return laws, None
+    log_laws = np.full_like(laws, -np.inf)
+    for place, column in enumerate(of_counts):
+        log_laws[..., column] = np.logaddexp(log_laws[..., column], logs[..., place])
+    log_laws -= np.log(np.where(possible, totals, 1.0))
+    return laws, np.where(possible, log_laws, -math.log(number))
+
+
+def search(
+    problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
+) -> Found:
+    """Find the worst adversary of an exchangeable group; see `engines.tables.search`."""
+    group = problem.model
+    if not isinstance(group, BinaryGroup | CategoryGroup):
+        raise TypeError(f"this engine searches exchangeable groups, got {group!r}.")
+    if len(group.domains[0]) == 1:
+        return nobody(problem)
+    added = equal_values(problem)
+    if added is None:
+        if len(group.domains[0]) ** group.size > MAXIMAL_CELLS:
+            raise UnsupportedQueryError(
+                "members of a group too large for a joint table must all weigh the same, or"
+                " nothing, and be asked one number. Use Sum, Mean or Count, with over= for a part."
+            )
+        joint = group.to_table()
+        return search_table(problem, joint, scale, incumbent=incumbent, deadline=deadline)
+    walk: GroupSearch
+    if isinstance(group, BinaryGroup):
+        walk = BinaryGroupSearch(problem, group, added, scale)
+    else:
+        walk = CategoryGroupSearch(problem, group, added, scale)
+    return walk.run(incumbent, deadline)

@@ -1,0 +1,1 @@
+"""Gaussian tuples, sets of them, groups and series."""

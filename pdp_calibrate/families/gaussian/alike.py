@@ -1,0 +1,224 @@
+"""Gaussian groups and series: one number says how the tuples are correlated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pdp_calibrate.core.checks import checked_positive
+from pdp_calibrate.core.model import (
+    Domain,
+    Model,
+    Provenance,
+    checked_bounds,
+    checked_provenance,
+    checked_size,
+    field_of,
+    json_value,
+    names_of,
+    numbered_names,
+)
+from pdp_calibrate.errors import ModelError
+
+
+class _Homogeneous(Model):
+    """Equal variances, one public range, members called 0 … n−1 by default."""
+
+    correlation: float | tuple[float, float]
+    bounds: tuple[float, float]
+    variance: float
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The ends of the public range, for every tuple."""
+        return (self.bounds,) * len(self.names)
+
+    @property
+    def is_continuous(self) -> bool:
+        """Real-valued tuples."""
+        return True
+
+    @property
+    def gaussian_tuples(self) -> tuple[bool, ...]:
+        """All of them."""
+        return (True,) * len(self.names)
+
+    def content(self) -> tuple[object, ...]:
+        """Return what defines the model."""
+        return self.correlation, self.bounds, self.variance
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the numbers that define the model."""
+        return {
+            "correlation": json_value(self.correlation),
+            "bounds": json_value(self.bounds),
+            "variance": self.variance,
+        }
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.names)} tuples, {self.provenance})"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
+class GaussianGroup(_Homogeneous):
+    """Jointly Gaussian members of a group, every pair with the same correlation.
+
+    Parameters
+    ----------
+    size
+        Number of members m.
+    correlation
+        The common correlation ρ, or a range (lo, hi): then the guarantee holds for every *common*
+        correlation in it, which is less than every matrix with entries in it. Above −1/(m−1) and
+        below 1.
+    bounds
+        The public range of each value.
+    variance
+        The common variance; leakage does not depend on it.
+    names
+        One name per member, 0 … m−1 by default.
+    provenance
+        Where the numbers come from.
+
+    Examples
+    --------
+    >>> GaussianGroup(size=4, correlation=(0, 0.4), bounds=(0, 100_000))
+    GaussianGroup(4 tuples, assumed)
+    """
+
+    correlation: tuple[float, float]
+    """The range of the common correlation."""
+    bounds: tuple[float, float]
+    """The public range of each value."""
+    variance: float
+    """The common variance."""
+    names: tuple[Hashable, ...]
+    """The members."""
+    provenance: Provenance
+    """Where the numbers come from."""
+
+    def __init__(
+        self,
+        *,
+        size: int,
+        correlation: float | tuple[float, float],
+        bounds: tuple[float, float],
+        variance: float = 1.0,
+        names: Iterable[Hashable] | None = None,
+        provenance: str = "assumed",
+    ) -> None:
+        members = checked_size(size, "size")
+        low, high = _checked_range(correlation)
+        least = -1 / (members - 1) if members > 1 else -math.inf
+        if not least < low <= high < 1:
+            raise ModelError(
+                f"the correlation of {members} members must lie above {least:.4g} and below 1,"
+                f" got {(low, high)}."
+            )
+        object.__setattr__(self, "correlation", (low, high))
+        _settle(self, members, bounds, variance, names, provenance)
+
+    @classmethod
+    def from_parameters(cls, described: Mapping[str, Any]) -> GaussianGroup:
+        """Rebuild a group."""
+        low, high = field_of(described, "correlation")
+        return cls(correlation=(low, high), size=len(names_of(described)), **_stored(described))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
+class GaussianSeries(_Homogeneous):
+    """A stationary Gaussian series in which each value depends on the one before (AR(1)).
+
+    Parameters
+    ----------
+    length
+        Number of points in time T.
+    correlation
+        The correlation φ of neighbours, between −1 and 1; at distance d it is φ^d.
+    bounds
+        The public range of each value.
+    variance
+        The common variance; leakage does not depend on it.
+    names
+        One name per point, 0 … T−1 by default.
+    provenance
+        Where the numbers come from.
+
+    Examples
+    --------
+    >>> GaussianSeries(length=48, correlation=0.9, bounds=(0, 10))
+    GaussianSeries(48 tuples, assumed)
+    """
+
+    correlation: float
+    """The correlation of neighbours."""
+    bounds: tuple[float, float]
+    """The public range of each value."""
+    variance: float
+    """The common variance."""
+    names: tuple[Hashable, ...]
+    """The points in time."""
+    provenance: Provenance
+    """Where the numbers come from."""
+
+    def __init__(
+        self,
+        *,
+        length: int,
+        correlation: float,
+        bounds: tuple[float, float],
+        variance: float = 1.0,
+        names: Iterable[Hashable] | None = None,
+        provenance: str = "assumed",
+    ) -> None:
+        points = checked_size(length, "length")
+        phi, _ = _checked_range(correlation)
+        if not -1 < phi < 1:
+            raise ModelError(f"correlation must lie between -1 and 1, got {phi}.")
+        object.__setattr__(self, "correlation", phi)
+        _settle(self, points, bounds, variance, names, provenance)
+
+    @classmethod
+    def from_parameters(cls, described: Mapping[str, Any]) -> GaussianSeries:
+        """Rebuild a series."""
+        correlation = field_of(described, "correlation")
+        return cls(correlation=correlation, length=len(names_of(described)), **_stored(described))
+
+
+def _settle(
+    model: _Homogeneous,
+    size: int,
+    bounds: tuple[float, float],
+    variance: float,
+    names: Iterable[Hashable] | None,
+    provenance: str,
+) -> None:
+    """Check and set what groups and series share."""
+    spread = checked_positive(variance, "variance")
+    object.__setattr__(model, "bounds", checked_bounds(bounds, 1)[0])
+    object.__setattr__(model, "variance", spread)
+    object.__setattr__(model, "names", numbered_names(names, size))
+    object.__setattr__(model, "provenance", checked_provenance(provenance))
+
+
+def _stored(described: Mapping[str, Any]) -> dict[str, Any]:
+    low, high = field_of(described, "bounds")
+    return {
+        "bounds": (low, high),
+        "variance": field_of(described, "variance"),
+        "names": names_of(described),
+        "provenance": field_of(described, "provenance"),
+    }
+
+
+def _checked_range(correlation: float | tuple[float, float]) -> tuple[float, float]:
+    try:
+        ends = (correlation, correlation) if not hasattr(correlation, "__len__") else correlation
+        low, high = (float(end) for end in ends)  # type: ignore[union-attr]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ModelError("correlation must be a number, or a range (lo, hi).") from error
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise ModelError("correlation must be finite.")
+    return low, high

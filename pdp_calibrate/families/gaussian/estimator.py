@@ -1,0 +1,292 @@
+"""Fit a Gaussian model, or a set of them, to a frame with one column per tuple."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.model import Bounds, checked_bounds
+from pdp_calibrate.errors import ModelError, ModelFitWarning
+from pdp_calibrate.families.gaussian.model import Gaussian
+from pdp_calibrate.families.gaussian.private_moments import ball_radius, private_moments
+from pdp_calibrate.families.gaussian.sets import LoewnerBall, SampledGaussian
+from pdp_calibrate.learning.base import (
+    FrameEstimator,
+    Source,
+    checked_budget,
+    checked_confidence,
+    checked_source,
+)
+from pdp_calibrate.learning.gaussianity import Normality, normality
+from pdp_calibrate.learning.moments import Moments, moments_of
+from pdp_calibrate.learning.private_sums import numbers_of, refuse_outside
+
+Method = Literal["auto", "empirical", "ledoit-wolf", "oas", "graphical-lasso"]
+
+
+_METHODS: tuple[str, ...] = get_args(Method)
+
+
+class GaussianEstimator(FrameEstimator):
+    """Estimate a multivariate normal law from independent rows.
+
+    Parameters
+    ----------
+    covariance
+        ``"empirical"`` (the sample covariance), ``"ledoit-wolf"``, ``"oas"`` or
+        ``"graphical-lasso"`` (cross-validated, which needs the rows in memory), all on standardised
+        columns. ``"auto"`` is
+        ``"ledoit-wolf"``, and the sample covariance where a confidence is asked for.
+    bounds
+        Public range of each column: one pair for all, one per column, or ``{column: pair}``. Never
+        take them from the data.
+    confidence
+        None fits one law and claims nothing about its error. A number such as 0.95 fits a set of
+        laws that fails to cover the truth with probability at most 1 − confidence, over the
+        sample, if the rows are Gaussian.
+    epsilon
+        Learn under ε-differential privacy for substituting one row; the number of rows is public.
+        Values are clipped to their bounds, noise goes on means of values and of products, and the
+        covariance is repaired to be positive definite; its relative error grows with the square
+        of the number of columns. With `confidence` the set is a Loewner ball that holds the
+        noise too, values outside the bounds raise instead of being clipped, and a noise that
+        would rule nothing out raises. Sample covariance only.
+    source
+        ``"private"`` if the rows are secret (then the noise scale itself leaks), ``"public"`` if
+        they are public or historical.
+
+    Attributes
+    ----------
+    model_ : Gaussian, SampledGaussian or LoewnerBall
+        The fitted law, or set of laws.
+    diagnostics_ : Normality or None
+        How Gaussian the rows look; None with too few rows to say, and with `epsilon`.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> rows = np.random.default_rng(0).normal(size=(200, 2)) @ [[1, 0.5], [0, 1]]
+    >>> frame = pd.DataFrame(rows, columns=["father", "son"])
+    >>> GaussianEstimator(bounds=(-4, 4), source="public").fit(frame).model_
+    Gaussian(father, son; public)
+    """
+
+    def __init__(
+        self,
+        *,
+        covariance: Method = "auto",
+        bounds: Bounds | Mapping[Hashable, tuple[float, float]] | None = None,
+        confidence: float | None = None,
+        epsilon: float | None = None,
+        source: Source = "private",
+    ) -> None:
+        self.covariance = covariance
+        self.bounds = bounds
+        self.confidence = confidence
+        self.epsilon = epsilon
+        self.source = source
+
+    def fit(self, frame: Any, y: object = None) -> GaussianEstimator:
+        """Fit the model to a frame with one column per tuple and one row per instance."""
+        del y  # scikit-learn's signature
+        checked_source(self.source)
+        checked_confidence(self.confidence)
+        if self.covariance not in _METHODS:
+            raise ModelError(f"covariance must be one of {_METHODS}, got {self.covariance!r}.")
+        if self.confidence is not None and self.covariance not in {"auto", "empirical"}:
+            raise ModelError(
+                f"confidence needs the sample covariance, got covariance={self.covariance!r}:"
+                " confidence bands hold around the sample covariance only, a shrunk one can lie"
+                " outside its own bands. Use covariance='empirical', or leave confidence out."
+            )
+        epsilon = checked_budget(self.epsilon)
+        if epsilon is not None:
+            self.model_ = self._fit_privately(frame, epsilon)
+            self.diagnostics_ = None
+            return self
+        moments = moments_of(frame)
+        self.model_ = fitted_model(
+            moments,
+            covariance=self.covariance,
+            bounds=bounds_for(self.bounds, moments.names),
+            confidence=self.confidence,
+            provenance=self.source,
+        )
+        self.diagnostics_ = normality(moments)
+        if self.diagnostics_ is not None and self.diagnostics_.is_plainly_wrong:
+            warnings.warn(_in_words(self.diagnostics_), ModelFitWarning, stacklevel=2)
+        return self
+
+    def _fit_privately(self, frame: Any, epsilon: float) -> Gaussian | LoewnerBall:
+        if self.covariance not in {"auto", "empirical"}:
+            raise ModelError(
+                f"epsilon needs the sample covariance, got covariance={self.covariance!r}: how far"
+                " to shrink would be read off the rows."
+            )
+        names, matrix = numbers_of(frame)
+        bounds = checked_bounds(bounds_for(self.bounds, names), len(names))
+        if len(matrix) < 2:
+            raise ModelError(f"at least 2 rows are needed, got {len(matrix)}.")
+        return privately_fitted(names, matrix, bounds, epsilon=epsilon, confidence=self.confidence)
+
+
+def fitted_model(
+    moments: Moments,
+    *,
+    covariance: str,
+    bounds: Bounds,
+    confidence: float | None,
+    provenance: str,
+) -> Gaussian | SampledGaussian:
+    """Return the law, or with a confidence the set of laws, that fits the moments."""
+    size = len(moments.names)
+    shrinks = covariance != "empirical" and confidence is None
+    need = 3 if shrinks else size + 2
+    if moments.rows < need:
+        remedy = "" if shrinks else " Collect more rows, or use covariance='ledoit-wolf'."
+        raise ModelError(f"{size} columns need at least {need} rows, got {moments.rows}.{remedy}")
+    method = "ledoit-wolf" if covariance == "auto" else covariance
+    matrix = _SHRINKERS[method](moments) if shrinks else moments.covariance
+    ranges = checked_bounds(bounds, size)
+    try:
+        center = Gaussian(
+            mean=moments.mean,
+            covariance=matrix,
+            bounds=ranges,
+            names=moments.names,
+            provenance=provenance,
+        )
+    except ModelError:  # its message holds an eigenvalue of rows that may be secret
+        raise ModelError(
+            "the covariance of the columns is not positive definite: some column is (nearly) a"
+            " combination of others. Leave it out, or use covariance='ledoit-wolf'."
+        ) from None
+    if confidence is None:
+        return center
+    return SampledGaussian(center=center, rows=moments.rows, confidence=confidence)
+
+
+def privately_fitted(
+    names: tuple[Hashable, ...],
+    matrix: FloatArray,
+    bounds: tuple[tuple[float, float], ...],
+    *,
+    epsilon: float,
+    confidence: float | None,
+) -> Gaussian | LoewnerBall:
+    """Return the law, or with a confidence the ball of laws, learned under ε-DP from the rows."""
+    if confidence is not None:
+        refuse_outside(matrix, bounds, names)
+    found = private_moments(matrix, bounds, epsilon=epsilon)
+    radius = None if confidence is None else ball_radius(found, confidence=confidence)
+    covariance, changed = found.repaired() if radius is None else (found.covariance, False)
+    if changed:
+        warnings.warn(
+            "the noise of the estimation is as large as what it hides: correlations below it were"
+            " lost. More rows, a larger epsilon or narrower bounds help.",
+            ModelFitWarning,
+            stacklevel=4,
+        )
+    lows, highs = np.array(bounds).T
+    half = highs / 2 - lows / 2
+    center = Gaussian(
+        mean=np.clip(found.mean * half + (lows / 2 + highs / 2), lows, highs),
+        covariance=covariance * np.outer(half, half),
+        bounds=bounds,
+        names=names,
+        provenance="dp",
+    ).learned_with(epsilon)
+    return center if radius is None else LoewnerBall(center=center, radius=radius)
+
+
+def bounds_for(
+    bounds: Bounds | Mapping[Hashable, tuple[float, float]] | None, names: tuple[Hashable, ...]
+) -> Bounds:
+    """Bring the bounds into the order of the columns."""
+    if bounds is None:
+        raise ModelError(
+            "bounds must be given: the public range of each column, not the range of the data."
+        )
+    if not isinstance(bounds, Mapping):
+        return bounds
+    absent = [str(name) for name in names if name not in bounds]
+    unknown = [str(name) for name in bounds if name not in names]
+    if absent or unknown:
+        raise ModelError(
+            f"bounds must name every column once; missing: {absent}, not in the frame: {unknown}."
+        )
+    return [bounds[name] for name in names]
+
+
+def _in_words(found: Normality) -> str:
+    return (
+        "the rows are plainly not Gaussian"
+        f" (most skewed column: {found.skewest}; least normal tails: {found.heaviest})."
+        " The leakage reported is exact for a Gaussian with this covariance; for the true law it is"
+        " an approximation, and the privacy guarantee is not proven. Transform the columns, or"
+        " discretise them and use a JointTable."
+    )
+
+
+def _ledoit_wolf(moments: Moments) -> FloatArray:
+    """Shrink towards a multiple of the identity (Ledoit and Wolf, J. Multivar. Anal. 88, 2004).
+
+    With S the covariance of p standardised columns z and μ = tr S/p, the weight of μ·I is
+    min(β, δ)/δ for δ = |S − μI|² and β = (Σ_k |z_k|⁴/N − |S|²)/N: only sums over rows.
+    """
+    sample = _standardised_covariance(moments)
+    level = float(np.trace(sample)) / len(sample)
+    spread = float(np.sum((sample - level * np.eye(len(sample))) ** 2))
+    error = (moments.shape.lengths / moments.rows - float(np.sum(sample**2))) / moments.rows
+    shrinks = error > 0 and spread > 0
+    return _towards_identity(moments, sample, min(error, spread) / spread if shrinks else 0.0)
+
+
+def _oas(moments: Moments) -> FloatArray:
+    """Shrink by the oracle approximation (Chen, Wiesel, Eldar, Hero, IEEE TSP 58, 2010)."""
+    sample = _standardised_covariance(moments)
+    size = len(sample)
+    mean_square, level = float(np.mean(sample**2)), float(np.trace(sample)) / size
+    spread = (moments.rows + 1) * (mean_square - level**2 / size)
+    weight = 1.0 if spread == 0 else min((mean_square + level**2) / spread, 1.0)
+    return _towards_identity(moments, sample, weight)
+
+
+def _standardised_covariance(moments: Moments) -> FloatArray:
+    return moments.correlation * ((moments.rows - 1) / moments.rows)
+
+
+def _towards_identity(moments: Moments, sample: FloatArray, weight: float) -> FloatArray:
+    target = np.eye(len(sample)) * (np.trace(sample) / len(sample))
+    return _rescaled(moments, (1 - weight) * sample + weight * target)
+
+
+def _graphical_lasso(moments: Moments) -> FloatArray:
+    from sklearn.covariance import GraphicalLassoCV
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        try:
+            fitted = GraphicalLassoCV(assume_centered=True).fit(moments.standardised())
+        except (ConvergenceWarning, FloatingPointError) as error:
+            raise ModelError(
+                "the graphical lasso did not converge; use covariance='ledoit-wolf'."
+            ) from error
+    return _rescaled(moments, fitted.covariance_)
+
+
+def _rescaled(moments: Moments, matrix: FloatArray) -> FloatArray:
+    """Undo the divisor N, and the units."""
+    return moments.in_units(np.asarray(matrix) * (moments.rows / (moments.rows - 1)))
+
+
+_SHRINKERS: dict[str, Callable[[Moments], FloatArray]] = {
+    "ledoit-wolf": _ledoit_wolf,
+    "oas": _oas,
+    "graphical-lasso": _graphical_lasso,
+}

@@ -1,0 +1,215 @@
+"""Jointly Gaussian tuples with public ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pdp_calibrate.arrays import FloatArray, frozen_array, read_only
+from pdp_calibrate.core.model import (
+    Bounds,
+    Domain,
+    Model,
+    Provenance,
+    checked_bounds,
+    checked_names,
+    checked_provenance,
+    field_of,
+    names_of,
+)
+from pdp_calibrate.errors import ModelError
+
+_ASYMMETRY = 1e-9  # relative to the standard deviations; the rounding of a computed covariance
+
+
+_ROUNDOFF = 2.0**-52
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
+class Gaussian(Model):
+    """Continuous tuples with a multivariate normal law θ.
+
+    The leakage of a linear query depends on the covariance and on the widths of the ranges. The
+    mean shifts every answer alike and cancels: it only says where a witness places the values
+    known.
+
+    Parameters
+    ----------
+    covariance
+        Symmetric positive definite matrix, one row per tuple.
+    bounds
+        Public range of each tuple, ``(lo, hi)`` for all or a list with one pair per tuple. Two
+        secret values differ by at most the width hi − lo.
+    mean
+        One mean per tuple; the middle of each range by default.
+    names
+        One name per tuple, x1 … xn by default.
+    provenance
+        ``assumed``, ``public``, ``dp`` or ``private``.
+
+    Examples
+    --------
+    >>> Gaussian(covariance=[[1.0, 0.5], [0.5, 1.0]], bounds=(0, 10), names=["father", "son"])
+    Gaussian(father, son; assumed)
+    """
+
+    mean: FloatArray
+    """One mean per tuple, read-only."""
+    covariance: FloatArray
+    """The covariance matrix, exactly symmetric, read-only."""
+    bounds: tuple[tuple[float, float], ...]
+    """The public range of each tuple."""
+    names: tuple[Hashable, ...]
+    """One name per tuple."""
+    provenance: Provenance
+    """Where the numbers come from."""
+
+    def __init__(
+        self,
+        *,
+        covariance: npt.ArrayLike,
+        bounds: Bounds,
+        mean: npt.ArrayLike | None = None,
+        names: Iterable[Hashable] | None = None,
+        provenance: str = "assumed",
+    ) -> None:
+        matrix = checked_covariance(covariance)
+        size = len(matrix)
+        ranges = checked_bounds(bounds, size)
+        middle = [lo / 2 + hi / 2 for lo, hi in ranges]
+        centre = frozen_array(middle if mean is None else mean, "mean")
+        if centre.shape != (size,):
+            raise ModelError(f"mean must be one number per tuple ({size}), got {centre.shape}.")
+        object.__setattr__(self, "mean", centre)
+        object.__setattr__(self, "covariance", matrix)
+        object.__setattr__(self, "bounds", ranges)
+        object.__setattr__(self, "names", checked_names(names, size))
+        object.__setattr__(self, "provenance", checked_provenance(provenance))
+
+    @classmethod
+    def from_correlation(
+        cls,
+        correlation: npt.ArrayLike,
+        *,
+        std: npt.ArrayLike = 1.0,
+        bounds: Bounds,
+        mean: npt.ArrayLike | None = None,
+        names: Iterable[Hashable] | None = None,
+        provenance: str = "assumed",
+    ) -> Gaussian:
+        """Build the model from a Pearson matrix, such as a published one.
+
+        Parameters
+        ----------
+        correlation
+            Symmetric matrix with ones on its diagonal.
+        std
+            Standard deviation of each tuple, or one for all.
+        bounds, mean, names, provenance
+            As for the class.
+
+        Examples
+        --------
+        >>> model = Gaussian.from_correlation([[1, 0.5], [0.5, 1]], std=[2, 3], bounds=(0, 10))
+        >>> model.covariance.tolist()
+        [[4.0, 3.0], [3.0, 9.0]]
+        """
+        matrix = frozen_array(correlation, "correlation")
+        _check_square(matrix, "correlation")
+        if np.any(np.abs(np.diagonal(matrix) - 1) > _ASYMMETRY):
+            raise ModelError("correlation must have ones on its diagonal.")
+        if np.any(np.abs(matrix) > 1 + _ASYMMETRY):
+            raise ModelError(f"a correlation must lie in [-1, 1], got {np.abs(matrix).max()}.")
+        deviations = np.atleast_1d(frozen_array(std, "std"))
+        if deviations.shape not in {(1,), (len(matrix),)} or np.any(deviations <= 0):
+            raise ModelError(f"std must be positive, one for all or one per tuple ({len(matrix)}).")
+        spread = np.broadcast_to(deviations, len(matrix))
+        covariance = matrix * np.outer(spread, spread)
+        return cls(
+            covariance=covariance, bounds=bounds, mean=mean, names=names, provenance=provenance
+        )
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The two ends of each public range."""
+        return self.bounds
+
+    @property
+    def is_continuous(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def gaussian_tuples(self) -> tuple[bool, ...]:
+        """All of them."""
+        return (True,) * len(self.names)
+
+    @property
+    def widths(self) -> FloatArray:
+        """M_j, the largest distance of two secret values of tuple j."""
+        return np.array([hi - lo for lo, hi in self.bounds])
+
+    def parameters(self) -> dict[str, Any]:
+        """Return mean, covariance and bounds."""
+        return {
+            "mean": self.mean.tolist(),
+            "covariance": self.covariance.tolist(),
+            "bounds": [list(pair) for pair in self.bounds],
+        }
+
+    @classmethod
+    def from_parameters(cls, described: Mapping[str, Any]) -> Gaussian:
+        """Rebuild the model."""
+        return cls(
+            mean=field_of(described, "mean"),
+            covariance=field_of(described, "covariance"),
+            bounds=[(lo, hi) for lo, hi in field_of(described, "bounds")],
+            names=names_of(described),
+            provenance=field_of(described, "provenance"),
+        )
+
+    def content(self) -> tuple[object, ...]:
+        """Return mean, covariance and bounds."""
+        return self.mean, self.covariance, self.bounds
+
+    def __repr__(self) -> str:
+        return f"Gaussian({_listed(self.names)}; {self.provenance})"
+
+
+def checked_covariance(covariance: npt.ArrayLike) -> FloatArray:
+    """Return a read-only, exactly symmetric, positive definite matrix, or raise."""
+    matrix = frozen_array(covariance, "covariance")
+    _check_square(matrix, "covariance")
+    variances = np.diagonal(matrix)
+    if np.any(variances <= 0):
+        raise ModelError(
+            f"covariance must have positive variances, got {variances.min()} on its diagonal."
+            " Leave out a tuple that does not vary."
+        )
+    deviations = np.sqrt(variances)
+    correlation = matrix / deviations / deviations[:, np.newaxis]
+    if np.any(np.abs(correlation - correlation.T) > _ASYMMETRY):
+        raise ModelError("covariance must be symmetric: entry (i, j) equal to entry (j, i).")
+    smallest = float(np.linalg.eigvalsh(correlation / 2 + correlation.T / 2)[0])
+    if smallest <= len(matrix) ** 2 * _ROUNDOFF:
+        raise ModelError(
+            "covariance must be positive definite, but the smallest eigenvalue of its correlation"
+            f" matrix is {smallest:.2g}: some tuple is (nearly) a combination of others. Shrink the"
+            " matrix towards its diagonal, for example (1 - s)*C + s*diag(C) with s = 0.05, or"
+            " leave out the redundant tuple."
+        )
+    return read_only(matrix / 2 + matrix.T / 2)
+
+
+def _check_square(matrix: FloatArray, what: str) -> None:
+    if matrix.ndim != 2 or not matrix.size or matrix.shape[0] != matrix.shape[1]:
+        raise ModelError(f"{what} must be a square matrix, got shape {matrix.shape}.")
+
+
+def _listed(names: Sequence[Hashable]) -> str:
+    shown = ", ".join(map(str, names[:6]))
+    return shown if len(names) <= 6 else f"{shown}, … {len(names)} in all"

@@ -1,0 +1,250 @@
+"""The leakage of one adversary: a regression coefficient.
+
+Given x_K, the pair (x_i, f) is Gaussian and p(r | x_i, x_K) is one density shifted by β·x_i, with
+β the coefficient of x_i in the regression of f on (x_i, x_K). Laplace tails make log p fall by at
+most 1/λ per unit, a slope attained as r → ±∞, so l(i,K) = |β|·M_i/λ (Li, Ren, Yang, Yang,
+arXiv 1906.02606, Thm 6, there for a plain sum). Several answers with independent noise shift
+together: their leakages at one (i,K) add up.
+
+How much an uncertain covariance adds to a coefficient.
+
+Both kinds of Θ move a coefficient by at most m·√(Var(f|x_i,x_K)/Var(x_i|x_K)), taken at the centre.
+
+Loewner ball. Conditioning keeps the ball: (1−τ)Ĉ ⪯ C ⪯ (1+τ)Ĉ for conditional covariances too.
+In whitened coordinates of (x_i, residual of f) the coefficient moves by √(…)·E₁₂/(1+E₁₁) with
+‖E‖ ≤ τ, largest at τ/√(1−τ²). Exact, attained by a covariance inside the ball.
+
+Sample of N Gaussian rows. With k tuples known, (β̂−β) over its standard error is a Student t
+variable with ν = N−k−2 degrees of freedom, and the standard error is √(…)/√ν. Spending the failure
+probability as η = (1−confidence)/(n²·C(n−1,k)) on each of the n·C(n−1,k) adversaries who know k
+tuples, for each k, the bands hold all together.
+
+Who attains a leakage, in the user's names and units.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.adversary import Witness
+from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
+from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.errors import ModelError
+from pdp_calibrate.families.gaussian.instance import Instance
+from pdp_calibrate.families.gaussian.model import Gaussian
+from pdp_calibrate.families.gaussian.sets import LoewnerBall, SampledGaussian
+
+
+@dataclass(frozen=True, kw_only=True)
+class Regression:
+    """The leakage of one adversary and what it was computed from."""
+
+    value: float
+    """Upper end."""
+    lower: float
+    """Lower end."""
+    signs: FloatArray
+    """Sign of the coefficient in each coordinate, in the worst pattern."""
+
+
+def regression(instance: Instance, target: int, known: Sequence[int], *, tau: float) -> Regression:
+    """Evaluate one adversary of a block, with its rounding error.
+
+    One Cholesky factor L in the order K, i, U gives everything without cancellation: in the
+    orthonormal coordinates y = Lᵀa the coefficient is y_i/L_ii, and Var(f|x_i,x_K) = Σ_U y².
+    """
+    unknown = [k for k in range(instance.size) if k != target and k not in set(known)]
+    functions = instance.functions()
+    factor = float(instance.factors[target])
+    if not unknown:
+        # Knowing everyone else, f moves by its own weight whatever the covariance is.
+        slopes, ratios, margin = functions[:, target], np.zeros(len(functions)), 0.0
+    else:
+        order = [*known, target, *unknown]
+        lower = np.linalg.cholesky(instance.covariance[np.ix_(order, order)])
+        place = len(known)
+        answers = functions[:, order[place:]] @ lower[place:, place:]
+        slopes = answers[:, 0] / lower[place, place]
+        ratios = np.linalg.norm(answers[:, 1:], axis=1) / lower[place, place]
+        margin = 2 * tau
+    multiplier = instance.multipliers[len(known)]
+    values = np.abs(slopes) + multiplier * ratios
+    # Weights added up over answers err relative to the patterns in which nothing cancels.
+    size = np.hypot(slopes, ratios).max()
+    errors = margin * (1 + multiplier) * size + 16 * UNIT_ROUNDOFF * values.max()
+    worst = int(values.argmax())
+    coordinates = np.sign(slopes[worst]) or 1.0
+    signs = coordinates * instance.signs()[worst]
+    return Regression(
+        value=float(((values + errors) * factor).max()),
+        lower=max(0.0, float(((values - errors) * factor).max()) * (1 - 32 * UNIT_ROUNDOFF)),
+        signs=signs,
+    )
+
+
+def nobody_known(instance: Instance) -> tuple[FloatArray, FloatArray]:
+    """Return value and error for every target of an adversary who knows nothing: O(n²).
+
+    For a sum this is the paper's Cor. 2: |1 + Σ_{j≠i} Cov(x_i, x_j)/Var(x_i)|·M_i/λ. No matrix is
+    factored, so the error is that of one sum of n products.
+    """
+    covariance = instance.covariance
+    functions = instance.functions()
+    products = functions @ covariance
+    sizes = np.abs(instance.coordinates).sum(axis=0) @ np.abs(covariance)
+    variances = np.diagonal(covariance)
+    steps = 2 * (instance.size + len(instance.coordinates) + 4) * UNIT_ROUNDOFF
+    slopes, errors = np.abs(products) / variances, steps * sizes / variances
+    multiplier = instance.multipliers[0]
+    if multiplier:
+        totals = np.einsum("mj,mj->m", functions, products)[:, np.newaxis]
+        slack = 4 * steps * float(np.abs(instance.coordinates).sum(axis=0) @ sizes)
+        left = totals / variances - slopes**2
+        slack = slack / variances + 2 * slopes * errors + errors**2
+        ratios = np.sqrt(np.maximum(left, 0.0))
+        slopes = slopes + multiplier * ratios
+        errors = errors + multiplier * (np.sqrt(np.maximum(left, 0.0) + slack) - ratios)
+    values = slopes.max(axis=0) * instance.factors
+    return values, (slopes + errors).max(axis=0) * instance.factors - values
+
+
+def multipliers_of(model: Model, *, functions: int) -> FloatArray:
+    """Return m per number of tuples known; the strongest adversary needs no covariance.
+
+    So many linear functions are bounded together.
+    """
+    size = len(model.names)
+    found = np.zeros(size)
+    if isinstance(model, LoewnerBall):
+        found[:-1] = model.radius / math.sqrt((1 - model.radius) * (1 + model.radius))
+    if isinstance(model, SampledGaussian):
+        from scipy.stats import t as student  # slow to import, and rarely needed
+
+        known = np.arange(size - 1)
+        freedom = model.rows - known - 2
+        log_sets = gammaln(size) - gammaln(known + 1) - gammaln(size - known)
+        log_each = math.log((1 - model.confidence) / functions) - 2 * math.log(size) - log_sets
+        # Below the smallest float the quantile would be infinite: sound, but say nothing.
+        quantiles = student.isf(np.exp(log_each) / 2, freedom)
+        found[:-1] = quantiles / np.sqrt(freedom)
+    return np.asarray(found * (1 + 1e-10))  # covers the rounding of the quantile
+
+
+def center_of(model: Model) -> Gaussian:
+    """Return the Gaussian itself, or the one in the middle of a set."""
+    if isinstance(model, LoewnerBall | SampledGaussian):
+        return model.center
+    if not isinstance(model, Gaussian):
+        raise TypeError(f"the Gaussian engine searches Gaussian models, got {model!r}.")
+    return model
+
+
+def found_from(
+    problem: Problem,
+    weights: FloatArray,
+    block: Sequence[int],
+    target: int,
+    known: Sequence[int],
+    regression: Regression,
+    *,
+    upper: float,
+    attained: bool = True,
+) -> Found:
+    """Describe what a search of one block found there, in positions of the whole problem."""
+    target = block[target]
+    everyone = filled(problem, block, [block[place] for place in known])
+    return Found(
+        value=upper,
+        lower=min(regression.lower, upper),
+        witness=witness_of(problem, weights, target, everyone, regression) if attained else None,
+        target=target,
+        unknown=tuple(
+            k for k in range(problem.knowledge.total) if k != target and k not in everyone
+        ),
+    )
+
+
+def filled(problem: Problem, block: Sequence[int], known: Sequence[int]) -> set[int]:
+    """Add tuples of other blocks until as many are known as the adversaries must know.
+
+    They are independent of the block searched, so knowing them changes no ratio.
+    """
+    if problem.knowledge.known is not None:
+        return set(problem.knowledge.known)
+    everyone = set(known)
+    outside = [position for position in range(problem.knowledge.total) if position not in block]
+    everyone.update(outside[: max(0, problem.knowledge.fewest - len(everyone))])
+    return everyone
+
+
+def witness_of(
+    problem: Problem,
+    weights: FloatArray,
+    target: int,
+    known: set[int],
+    regression: Regression,
+) -> Witness:
+    """Name the adversary; the ratio is a limit, for outputs far below or far above.
+
+    A large positive coefficient makes small answers speak for the lower end of the range.
+    """
+    center = center_of(problem.model)
+    order = sorted(known)
+    return Witness(
+        target=problem.names[target],
+        known={problem.names[k]: float(center.mean[k]) for k in order},
+        secrets=center.bounds[target],
+        output=-math.inf if regression.signs[0] > 0 else math.inf,
+        model=_worst_member(problem.model, regression.signs, weights, target, order),
+        index=problem.index,
+    )
+
+
+def _worst_member(
+    model: Model, signs: FloatArray, weights: FloatArray, target: int, known: list[int]
+) -> Model:
+    """Return the Gaussian of a set under which this adversary learns most.
+
+    In whitened coordinates of e, the residual of x_i given x_K, and y, the residual of f given
+    both, add τ·[[−τ, ±√(1−τ²)], [±√(1−τ²), τ]] to the identity; nothing else changes.
+    """
+    if isinstance(model, Gaussian):
+        return model
+    center = center_of(model)
+    slope = multipliers_of(model, functions=2 ** (len(weights) - 1))[len(known)]
+    covariance = center.covariance
+    order = [*known, target, *(k for k in range(len(covariance)) if k != target and k not in known)]
+    lower = np.linalg.cholesky(covariance[np.ix_(order, order)])
+    place = len(known)
+    answers = lower.T @ (signs @ weights)[order]
+    spread = float(np.linalg.norm(answers[place + 1 :]))
+    if slope == 0 or spread == 0:
+        return center
+    tau = slope / math.hypot(1.0, slope)
+    sign = math.copysign(math.sqrt((1 - tau) * (1 + tau)), answers[place])
+    first = lower[:, place]
+    second = lower[:, place + 1 :] @ (answers[place + 1 :] / spread)
+    cross = np.outer(first, second)
+    change = (
+        -tau * np.outer(first, first) + sign * (cross + cross.T) + tau * np.outer(second, second)
+    )
+    moved = np.empty_like(covariance)
+    moved[np.ix_(order, order)] = covariance[np.ix_(order, order)] + tau * change
+    try:
+        return Gaussian(
+            covariance=moved,
+            bounds=center.bounds,
+            mean=center.mean,
+            names=center.names,
+            provenance=model.provenance,
+        )
+    except ModelError:  # a radius next to 1 makes the worst member singular
+        return center

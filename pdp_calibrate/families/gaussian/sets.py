@@ -1,0 +1,233 @@
+"""Sets Θ of Gaussian models around an estimate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pdp_calibrate.core.checks import check_number, checked_share
+from pdp_calibrate.core.model import Domain, Model, Provenance, checked_provenance, field_of
+from pdp_calibrate.errors import ModelError
+from pdp_calibrate.families.gaussian.model import Gaussian
+
+
+class _Around(Model):
+    """What the sets around a Gaussian centre share."""
+
+    center: Gaussian
+
+    def _settle(self, center: Gaussian, provenance: str | None) -> None:
+        if not isinstance(center, Gaussian):
+            raise ModelError(f"center must be a Gaussian, got {type(center).__name__}.")
+        secret = center.provenance if provenance is None else checked_provenance(provenance)
+        object.__setattr__(self, "center", center)
+        object.__setattr__(self, "names", center.names)
+        object.__setattr__(self, "provenance", secret)
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The two ends of each public range."""
+        return self.center.domains
+
+    @property
+    def is_continuous(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def inner_models(self) -> tuple[Model, ...]:
+        """The centre."""
+        return (self.center,)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
+class LoewnerBall(_Around):
+    """All Gaussians with (1−τ)·Σ̂ ⪯ Σ ⪯ (1+τ)·Σ̂: every variance within a factor 1 ± τ.
+
+    Parameters
+    ----------
+    center
+        The Gaussian with covariance Σ̂. A confidence ball is valid only around a sample
+        covariance, not around a shrunk one.
+    radius
+        τ, at least 0 and below 1.
+    provenance
+        The centre's by default.
+
+    Examples
+    --------
+    >>> pair = Gaussian(covariance=[[1.0, 0.5], [0.5, 1.0]], bounds=(0, 1))
+    >>> LoewnerBall(center=pair, radius=0.1)
+    LoewnerBall(Gaussian(x1, x2; assumed))
+    """
+
+    center: Gaussian
+    """The Gaussian in the middle."""
+    radius: float
+    """How far every variance may be off, as a fraction of it."""
+    names: tuple[Hashable, ...]
+    """The names of the centre."""
+    provenance: Provenance
+    """Where the numbers come from."""
+
+    def __init__(self, *, center: Gaussian, radius: float, provenance: str | None = None) -> None:
+        self._settle(center, provenance)
+        check_number(radius, "radius")
+        if not 0 <= radius < 1:
+            raise ModelError(f"radius must be at least 0 and below 1, got {radius}.")
+        object.__setattr__(self, "radius", float(radius))
+
+    @staticmethod
+    def radius_for(*, rows: int, tuples: int, confidence: float) -> float:
+        """Return the τ whose ball around a sample covariance leaks at least what the truth does.
+
+        With δ = (√n + √(2 ln(2/β)))/√(N−1) < 1, where N is the number of Gaussian rows, n of
+        tuples and 1−β the confidence, the ball of radius 2δ/(1+δ²) around the sample covariance
+        contains a multiple c·Σ of the true covariance with probability at least 1−β. It need not
+        contain Σ itself, but coefficients, and so leakages, do not change with c. The bands of
+        `SampledGaussian` are tighter; this one is for stating a ball.
+
+        >>> round(LoewnerBall.radius_for(rows=1000, tuples=5, confidence=0.95), 3)
+        0.306
+        """
+        _check_sample(rows, confidence)
+        failure = 1 - confidence
+        spread = (math.sqrt(tuples) + math.sqrt(2 * math.log(2 / failure))) / math.sqrt(rows - 1)
+        if spread >= 1:
+            need = math.ceil((math.sqrt(tuples) + math.sqrt(2 * math.log(2 / failure))) ** 2) + 2
+            raise ModelError(
+                f"a ball for {tuples} tuples at this confidence needs at least {need} rows,"
+                f" got {rows}."
+            )
+        return 2 * spread / (1 + spread**2)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return centre and radius."""
+        return {"center": self.center.to_dict(), "radius": self.radius}
+
+    @classmethod
+    def from_parameters(cls, described: Mapping[str, Any]) -> LoewnerBall | None:
+        """Rebuild the ball; None if the centre withholds its parameters."""
+        center = _stored_center(described)
+        if center is None:
+            return None
+        return cls(
+            center=center,
+            radius=field_of(described, "radius"),
+            provenance=field_of(described, "provenance"),
+        )
+
+    def content(self) -> tuple[object, ...]:
+        """Return centre and radius."""
+        return self.center.digest, self.radius
+
+    def __repr__(self) -> str:
+        return f"LoewnerBall({self.center!r})"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
+class SampledGaussian(_Around):
+    """Every Gaussian that a sample does not rule out, by t-bands on regression coefficients.
+
+    The leakage of an adversary is a regression coefficient. In a sample of Gaussian rows the error
+    of its estimate, over its standard error, is a Student t variable; bands that hold for all
+    targets and known sets together contain the truth with the wanted confidence. The answer then
+    fails with probability at most 1 − confidence over the sample, for the query asked (a list of
+    queries asked together counts as one); it assumes that the rows are independent and Gaussian.
+
+    Parameters
+    ----------
+    center
+        The Gaussian with the **sample** covariance (divisor N−1) of the rows.
+    rows
+        N, the number of rows it was estimated from; more than the number of tuples plus one.
+    confidence
+        Probability with which the bands hold, 0.95 by default.
+    provenance
+        The centre's by default.
+
+    Examples
+    --------
+    >>> pair = Gaussian(covariance=[[1.0, 0.5], [0.5, 1.0]], bounds=(0, 1))
+    >>> SampledGaussian(center=pair, rows=200)
+    SampledGaussian(Gaussian(x1, x2; assumed), 0.95 confidence)
+    """
+
+    center: Gaussian
+    """The Gaussian with the sample covariance."""
+    rows: int
+    """How many rows it was estimated from."""
+    confidence: float
+    """Probability that the bands hold."""
+    names: tuple[Hashable, ...]
+    """The names of the centre."""
+    provenance: Provenance
+    """Where the numbers come from."""
+
+    def __init__(
+        self,
+        *,
+        center: Gaussian,
+        rows: int,
+        confidence: float = 0.95,
+        provenance: str | None = None,
+    ) -> None:
+        self._settle(center, provenance)
+        _check_sample(rows, confidence)
+        need = len(center.names) + 2  # the largest regression needs one degree of freedom
+        if rows < need:
+            raise ModelError(
+                f"bands for {len(center.names)} tuples need at least {need} rows, got {rows}."
+            )
+        object.__setattr__(self, "rows", int(rows))
+        object.__setattr__(self, "confidence", float(confidence))
+
+    @property
+    def certainty(self) -> str:
+        """Over the sample, with at least the confidence, for Gaussian rows."""
+        return (
+            "The error of the sample is covered: over the rows seen, the promise fails with"
+            f" probability at most {1 - self.confidence:.2g}, for one query and independent"
+            " Gaussian rows."
+        )
+
+    def parameters(self) -> dict[str, Any]:
+        """Return centre, rows and confidence."""
+        return {
+            "center": self.center.to_dict(),
+            "rows": self.rows,
+            "confidence": self.confidence,
+        }
+
+    @classmethod
+    def from_parameters(cls, described: Mapping[str, Any]) -> SampledGaussian | None:
+        """Rebuild the set; None if the centre withholds its parameters."""
+        center = _stored_center(described)
+        if center is None:
+            return None
+        return cls(
+            center=center,
+            rows=field_of(described, "rows"),
+            confidence=field_of(described, "confidence"),
+            provenance=field_of(described, "provenance"),
+        )
+
+    def content(self) -> tuple[object, ...]:
+        """Return centre, rows and confidence."""
+        return self.center.digest, self.rows, self.confidence
+
+    def __repr__(self) -> str:
+        return f"SampledGaussian({self.center!r}, {self.confidence:.4g} confidence)"
+
+
+def _check_sample(rows: int, confidence: float) -> None:
+    if not hasattr(rows, "__index__") or int(rows) < 2:
+        raise ModelError(f"rows must be a whole number of at least 2, got {rows!r}.")
+    checked_share(confidence, "confidence")
+
+
+def _stored_center(described: Mapping[str, Any]) -> Gaussian | None:
+    center = Model.from_dict(field_of(described, "center"))
+    return center if isinstance(center, Gaussian) else None

@@ -1,0 +1,1 @@
+"""Trees, and chains of which only the contraction is known."""

@@ -1,0 +1,138 @@
+"""Every Markov chain that forgets at least so fast."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+from pdp_calibrate.core.checks import check_number
+from pdp_calibrate.core.contraction import hilbert_diameter
+from pdp_calibrate.core.model import (
+    Domain,
+    Model,
+    Provenance,
+    checked_domain,
+    checked_laws,
+    checked_provenance,
+    checked_size,
+    field_of,
+    json_value,
+    names_of,
+    numbered_names,
+    values_of,
+)
+from pdp_calibrate.errors import ModelError
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
+class MixingChain(Model):
+    """All Markov chains on these states whose steps forget fast enough, whatever their numbers.
+
+    A step with transition law P has the Hilbert diameter
+
+        max over v, v', w, w' of  log P[v,w]·P[v',w'] / (P[v,w']·P[v',w]),
+
+    0 if the next state does not depend on this one, infinite if some transition is impossible. The
+    set holds every chain, from any start, whose every step has a diameter of at most D; the steps
+    may differ from each other. The bound on its leakage uses D alone.
+
+    Parameters
+    ----------
+    length
+        The number T of tuples.
+    states
+        The values of the states; numbers where a sum is asked for.
+    diameter
+        D, zero or more. `diameter_of` gives that of a transition law.
+    names
+        One name per tuple, 0 … T−1 by default.
+    provenance
+        ``assumed``, ``public``, ``dp`` or ``private``.
+
+    Examples
+    --------
+    >>> MixingChain(length=365, states=[0, 1], diameter=2.5)
+    MixingChain(2 states, length 365, assumed)
+    """
+
+    length: int
+    """How many tuples there are."""
+    states: Domain
+    """The values that every tuple can take."""
+    diameter: float
+    """The largest Hilbert diameter of a step."""
+    names: tuple[Hashable, ...]
+    """One name per tuple."""
+    provenance: Provenance
+    """Where the numbers come from."""
+
+    def __init__(
+        self,
+        *,
+        length: int,
+        states: Iterable[Hashable] = (0, 1),
+        diameter: float,
+        names: Iterable[Hashable] | None = None,
+        provenance: str = "assumed",
+    ) -> None:
+        check_number(diameter, "diameter")
+        if not 0 <= diameter < math.inf:
+            raise ModelError(
+                f"diameter must be zero or more and finite, got {diameter}. Chains that may never"
+                " forget are a group of which nothing is known: use Unknown."
+            )
+        size = checked_size(length, "length")
+        object.__setattr__(self, "length", size)
+        object.__setattr__(self, "states", checked_domain(states, "the states"))
+        object.__setattr__(self, "diameter", float(diameter))
+        object.__setattr__(self, "names", numbered_names(names, size))
+        object.__setattr__(self, "provenance", checked_provenance(provenance))
+
+    @staticmethod
+    def diameter_of(transition: npt.ArrayLike) -> float:
+        """Return the Hilbert diameter of a transition law, rounded up; infinite with zeros.
+
+        Examples
+        --------
+        >>> round(MixingChain.diameter_of([[0.9, 0.1], [0.2, 0.8]]), 4)  # log(.9·.8/(.1·.2))
+        3.5835
+        """
+        kernel = checked_laws(transition, "transition")
+        if kernel.ndim != 2:
+            raise ModelError(f"transition must be a square array, got shape {kernel.shape}.")
+        return hilbert_diameter(kernel) * (1 + 1e-12)
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The states, once per tuple."""
+        return (self.states,) * self.length
+
+    def parameters(self) -> dict[str, Any]:
+        """Return length, states and diameter."""
+        return {
+            "length": self.length,
+            "states": json_value(self.states),
+            "diameter": self.diameter,
+        }
+
+    @classmethod
+    def from_parameters(cls, described: Mapping[str, Any]) -> MixingChain:
+        """Rebuild the set."""
+        return cls(
+            length=field_of(described, "length"),
+            states=values_of(described, "states"),
+            diameter=field_of(described, "diameter"),
+            names=names_of(described),
+            provenance=field_of(described, "provenance"),
+        )
+
+    def content(self) -> tuple[object, ...]:
+        """Return length, states and diameter."""
+        return self.length, self.states, self.diameter
+
+    def __repr__(self) -> str:
+        return f"MixingChain({len(self.states)} states, length {self.length}, {self.provenance})"

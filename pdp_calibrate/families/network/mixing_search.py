@@ -1,0 +1,93 @@
+"""The engine for all chains that forget fast enough: Birkhoff's contraction, one pass.
+
+A step of Hilbert diameter D turns two beliefs at log-distance a into beliefs at log-distance at
+most L(a) = 4·artanh(tanh(D/4)·tanh(a/4)), whatever the step is otherwise, forwards or backwards. If
+tuple j alone moves the likelihood of the output by ε_j, all tuples on one side of the target add at
+most L(ε + L(ε' + …)). So one pass bounds every chain of the set, every start and every adversary;
+known tuples cut the chain. One member, which alternates least, gives the lower end.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.contraction import birkhoff_bounds
+from pdp_calibrate.core.plain_dp import ROUND_UP, nobody, plain_dp
+from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.errors import UnsupportedQueryError
+from pdp_calibrate.families.chain.model import MarkovChain
+from pdp_calibrate.families.chain.search import search as search_chain
+from pdp_calibrate.families.network.mixing_chain import MixingChain
+
+_LONGEST_SEARCHED = 24  # tuples of a member that is searched for the lower end
+
+
+def search(
+    problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
+) -> Found:
+    """Bound the worst adversary of the worst chain; see `engines.tables.search`."""
+    model, contributions = problem.model, problem.contributions
+    if not isinstance(model, MixingChain):
+        raise TypeError(f"this engine bounds sets of Markov chains, got {model!r}.")
+    if contributions.table is not None:
+        raise UnsupportedQueryError(
+            "Custom has no bound on a set of chains; ask Sum, Mean, Linear, Count or Histogram."
+        )
+    value, target, unknown = _upper_end(problem, model, contributions.tuple_ranges() / scale)
+    found = dataclasses.replace(nobody(problem), value=value, target=target, unknown=unknown)
+    if contributions.coordinates > 1:
+        return found
+    knowledge = problem.knowledge
+    if knowledge.admits_strongest and not problem.hidden_noise:
+        attacked = max(knowledge.targets, key=lambda p: contributions.tuple_ranges()[p])
+        others = dict.fromkeys(range(model.length), 0)
+        found = found.with_lower(plain_dp(problem, attacked, scale, others))
+    if not unknown or value <= incumbent or model.length > _LONGEST_SEARCHED:
+        return found
+    member = _member(model, contributions.values)
+    attained = search_chain(dataclasses.replace(problem, model=member), scale, deadline=deadline)
+    return found.with_lower(attained)
+
+
+def _upper_end(
+    problem: Problem, model: MixingChain, budgets: FloatArray
+) -> tuple[float, int, tuple[int, ...]]:
+    """Return the bound, and the adversary it is about."""
+    knowledge, positions = problem.knowledge, range(model.length)
+    if knowledge.fewest == model.length - 1:
+        target = max(knowledge.targets, key=lambda p: budgets[p])
+        return float(budgets[target]) * ROUND_UP, target, ()
+    if knowledge.known is None:
+        bounds = birkhoff_bounds(budgets, model.diameter)
+        target = max(knowledge.targets, key=lambda p: bounds[p])
+        return float(bounds[target]), target, tuple(p for p in positions if p != target)
+    (target,) = knowledge.targets
+    low = max((p for p in knowledge.known if p < target), default=-1)
+    high = min((p for p in knowledge.known if p > target), default=model.length)
+    bounds = birkhoff_bounds(budgets[low + 1 : high], model.diameter)
+    unknown = tuple(p for p in positions if p != target and p not in knowledge.known)
+    return float(bounds[target - low - 1]), target, unknown
+
+
+def _member(model: MixingChain, values: tuple[FloatArray, ...]) -> MarkovChain:
+    """Return a chain of the set that likes to stay with the largest, or the smallest, value."""
+    spread = max(values, key=lambda part: float(np.ptp(part)))[:, 0]
+    top, bottom = int(spread.argmax()), int(spread.argmin())
+    weights = np.zeros((len(spread), len(spread)))
+    tilt = min(model.diameter * (1 - 1e-12) / 4, 100.0)  # four such weights: a cross-ratio of e^D
+    for row, sign in ((top, 1.0), (bottom, -1.0)):
+        weights[row, top], weights[row, bottom] = sign * tilt, -sign * tilt
+    kernel = np.exp(weights)
+    kernel /= kernel.sum(axis=1, keepdims=True)
+    return MarkovChain(
+        transition=kernel,
+        length=model.length,
+        states=model.states,
+        names=model.names,
+        provenance=model.provenance,
+    ).marked_like(model)

@@ -1,0 +1,484 @@
+"""Everything that one branch of a tree can look like from its inner end.
+
+Along a branch each tuple is known to hold some value, which cuts off all behind it, or unknown, and
+then every way its own branches can look is combined. A look at a branch is the joint probability
+of what is known in it and of the sum of what is not, given each value of the tuple it hangs on.
+
+Branches that repeat in a tree (equal kernels, contributions and branches behind) are one object, so
+that each is worked out once, and equal branches at one tuple count in any order.
+
+Beyond a horizon nobody looks. There the last tuple, b, is taken as known, whatever it holds, at a
+price. Let all outputs together tell at most a about any one tuple, whatever else is known. The law
+of x_b given the target averages what outputs say of each x_b, which differs by a factor of at most
+e^a; so it tells of the target no more than the contraction of a on the way from b. Prices of
+several such tuples add up where they meet, and are contracted from there on together. All that
+takes every x_b to be possible whatever else holds, as it is if b hangs on an edge without zeros;
+if not, b is exposed and has no price.
+
+The regions of a tree in which an adversary knows nobody, each around one target.
+
+Given what is known, only the unknown tuples in one piece with the target matter: the rest of the
+answer does not depend on the secret, and blurs it. All releases of one query with scales λ_m
+together have a likelihood g of the region's sum whose logarithm changes by at most Σ_m 1/λ_m per
+unit. So they leak at most what the worst such g tells (`chains.lines`), region by region. A single
+release with all of that budget has such a likelihood too.
+
+Regions reach as far from the target as the work allows; what lies beyond has its price
+(`branches`). Trees that look alike around many targets are looked at once.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.adversary import Knowledge
+from pdp_calibrate.core.contraction import contracted
+from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.lattice import Lattice, lattice_of
+from pdp_calibrate.core.line_kernels import widest_of
+from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
+from pdp_calibrate.core.plain_dp import ROUND_UP
+from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.families.network.contraction import links_of
+from pdp_calibrate.families.network.tree import MarkovTree
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Looks:
+    """All ways to look at a tuple and its branches."""
+
+    laws: FloatArray
+    """Probabilities [look, value of the tuple, sum]."""
+    joins: tuple[tuple[Branch, IntArray, IntArray], ...]
+    """Each branch in turn: the look so far, and the look at the branch, that make a new look."""
+
+    def prices(self, most: float) -> FloatArray:
+        """Return what lies beyond the horizon may add to each look that is not exposed, in nats."""
+        return self._added_up(lambda branch: branch.prices(most))
+
+    @functools.cached_property
+    def seen(self) -> FloatArray:
+        """How many tuples each look is about, the last known ones included."""
+        return 1 + self._added_up(lambda branch: branch.seen)
+
+    @functools.cached_property
+    def exposed(self) -> npt.NDArray[np.bool_]:
+        """Which looks have an exposed tuple at the horizon."""
+        return np.asarray(self._added_up(lambda branch: branch.exposed) > 0)
+
+    def _added_up(self, of_branch: Callable[[Branch], FloatArray]) -> FloatArray:
+        total = np.zeros(1)
+        for branch, before, added in self.joins:
+            total = total[before] + of_branch(branch)[added]
+        return total
+
+
+class Edge:
+    """A tuple as seen from the neighbour it hangs on, whatever lies behind it.
+
+    Parameters
+    ----------
+    kernel
+        P(tuple | neighbour).
+    points
+        What each value of the tuple adds to the sum, in steps from zero.
+    diameter
+        Of the kernel, in Hilbert's metric.
+    may_know, may_not
+        Whether adversaries may know the tuple, and whether they may not.
+    """
+
+    def __init__(
+        self,
+        kernel: FloatArray,
+        points: IntArray,
+        diameter: float,
+        *,
+        may_know: bool,
+        may_not: bool,
+    ) -> None:
+        self.kernel, self.points, self.diameter = kernel, points, diameter
+        self.may_know, self.may_not = may_know, may_not
+        self.highest = int(points.max())
+        self.log_rarest = math.log(float(kernel[kernel > 0].min()))
+        self.known: FloatArray = kernel[:, np.any(kernel > 0, axis=0)].T
+        """Probabilities of each value [value, value of the neighbour]."""
+        self.known_at_target: FloatArray = np.unique(self.known > 0, axis=0).astype(np.float64)
+        """The same where the neighbour is the target itself: to know the tuple then tells nothing,
+        and its values differ only in the secrets they rule out."""
+
+
+class Branch:
+    """A tuple and all that lies behind it, seen from the neighbour it hangs on.
+
+    Parameters
+    ----------
+    edge
+        The tuple and its neighbour.
+    behind
+        Further branches, equal ones side by side; None where nobody looks further.
+    at_target
+        Whether the neighbour is the target itself.
+    """
+
+    def __init__(
+        self, edge: Edge, behind: tuple[Branch, ...] | None, *, at_target: bool = False
+    ) -> None:
+        self.kernel, self.points, self.diameter = edge.kernel, edge.points, edge.diameter
+        self.may_not = edge.may_not and behind is not None
+        self.is_far = edge.may_not and behind is None
+        self.known = edge.known_at_target if at_target else edge.known
+        if not (edge.may_know or self.is_far):
+            self.known = self.known[:0]
+        self.behind: tuple[Branch, ...] = behind if behind and edge.may_not else ()
+        self.highest: int = edge.highest + sum(branch.highest for branch in self.behind)
+        self.log_rarest: float = edge.log_rarest + sum(other.log_rarest for other in self.behind)
+        self.highest_price: float = contracted(
+            edge.diameter,
+            math.inf if self.is_far else sum(other.highest_price for other in self.behind),
+        )
+        """No price of what lies beyond the horizon is higher, whatever is told of its tuples."""
+        self._priced: tuple[float, FloatArray] = (-1.0, np.zeros(0))
+
+    @functools.cached_property
+    def count(self) -> int:
+        """How many looks there are at most."""
+        return len(self.known) + (ways(self.behind) if self.may_not else 0)
+
+    @functools.cached_property
+    def numbers(self) -> float:
+        """How many probabilities the looks at it, and at what lies behind, have at most."""
+        own = float(self.count) * len(self.kernel) * (self.highest + 1)
+        return own + sum(branch.numbers for branch in set(self.behind))
+
+    @functools.cached_property
+    def inner(self) -> Looks | None:
+        """All looks at the tuple itself, where it may be unknown."""
+        return combined(self.points, self.behind) if self.may_not else None
+
+    @functools.cached_property
+    def laws(self) -> FloatArray:
+        """Probabilities [look, value of the neighbour, sum]; looks at the known tuple first."""
+        known = self.known[:, :, np.newaxis]
+        if self.inner is None:
+            return known
+        unknown = np.matmul(self.kernel, self.inner.laws)
+        known = np.pad(known, ((0, 0), (0, 0), (0, unknown.shape[2] - 1)))
+        return np.concatenate([known, unknown])
+
+    @functools.cached_property
+    def seen(self) -> FloatArray:
+        """How many tuples each look is about."""
+        inner = np.zeros(0) if self.inner is None else self.inner.seen
+        return np.concatenate([np.ones(len(self.known)), inner])
+
+    @functools.cached_property
+    def exposed(self) -> FloatArray:
+        """How many exposed tuples each look has at the horizon."""
+        inner = np.zeros(0) if self.inner is None else self.inner.exposed
+        here = float(self.is_far and math.isinf(self.diameter))
+        return np.concatenate([np.full(len(self.known), here), inner])
+
+    def prices(self, most: float) -> FloatArray:
+        """Return what lies beyond the horizon may add to each look; `most` is told of any tuple."""
+        if self._priced[0] != most:
+            inner = np.zeros(0) if self.inner is None else self.inner.prices(most)
+            distinct, which = np.unique(inner, return_inverse=True)
+            carried = np.array([contracted(self.diameter, float(price)) for price in distinct])
+            far = contracted(self.diameter, most) if self.is_far else 0.0
+            prices = np.concatenate([np.full(len(self.known), far), carried[which]])
+            self._priced = most, prices
+        return self._priced[1]
+
+
+def combined(points: IntArray, branches: Sequence[Branch]) -> Looks:
+    """Look at a tuple together with its branches, in all ways; equal branches side by side."""
+    laws = np.zeros((1, len(points), int(points.max()) + 1))
+    laws[0, np.arange(len(points)), points] = 1.0
+    last, joins = np.zeros(1, dtype=np.int64), []
+    for place, branch in enumerate(branches):
+        is_again = place > 0 and branch is branches[place - 1]
+        begins = last if is_again else np.zeros_like(last)
+        before = np.repeat(np.arange(len(laws)), len(branch.laws) - begins)
+        last = np.concatenate([np.arange(begin, len(branch.laws)) for begin in begins])
+        laws = _convolved(laws[before], branch.laws[last])
+        possible = np.any(laws > 0, axis=(1, 2))
+        laws, last = laws[possible], last[possible]
+        joins.append((branch, before[possible], last))
+    return Looks(laws, tuple(joins))
+
+
+def ways(branches: Iterable[Branch]) -> int:
+    """Count the ways to look at several branches: multisets of looks where branches are equal."""
+    number = 1
+    for branch, equal in itertools.groupby(branches):
+        times = sum(1 for _ in equal)
+        number *= math.comb(branch.count + times - 1, times)
+    return number
+
+
+def _convolved(one: FloatArray, other: FloatArray) -> FloatArray:
+    """Add independent sums, look by look and value by value."""
+    longer, shorter = (one, other) if one.shape[2] >= other.shape[2] else (other, one)
+    size = longer.shape[2]
+    found = np.zeros((*longer.shape[:2], size + shorter.shape[2] - 1))
+    for step in range(shorter.shape[2]):
+        found[:, :, step : step + size] += longer * shorter[:, :, step : step + 1]
+    return found
+
+
+_Ends = tuple[int, int]  # (outer tuple, its neighbour on the way to a target)
+
+
+_NUMBERS = 4e6  # probabilities that all looks together may have
+
+
+_EDGES = 1e6  # pairs of neighbouring edges that may be gone through
+
+
+_FURTHEST = 100  # steps from a target
+
+
+_LARGEST = 200  # tuples of a region for which a lattice is made
+
+
+_STEPS = 512  # of a sum whose contributions must be rounded to a lattice
+
+
+_DEEPEST = 600.0  # logarithms up to here are far from underflow, products included
+
+
+_NEGLIGIBLE = 1e-12  # nats for which nobody looks further
+
+
+_WORTHWHILE = 0.99  # of a bound: from here on another round
+
+
+def region_bounds(
+    problem: Problem,
+    highest: FloatArray,
+    scale: float,
+    *,
+    enough: float = 0.0,
+    deadline: float = math.inf,
+) -> FloatArray:
+    """Lower given bounds on the leakage about each tuple to those of its regions.
+
+    Parameters
+    ----------
+    problem
+        A tree and a query of one number.
+    highest
+        What is known to bound the leakage about each tuple.
+    scale
+        The scale λ, or 1/Σ_m 1/λ_m for repeats.
+    enough
+        Bounds below this need not be lowered.
+    deadline
+        Value of `time.monotonic()` after which no further target is looked at.
+    """
+    tree, knowledge = problem.model, problem.knowledge
+    if not isinstance(tree, MarkovTree):
+        raise TypeError(f"only Markov trees have regions, got {tree!r}.")
+    lattice = _lattice(problem.contributions)
+    regions = _regions(tree, lattice.points.tobytes(), knowledge)
+    step, moved = lattice.step / scale, 2 * float(lattice.errors.max()) / scale
+    alone = np.zeros(len(highest))
+    if knowledge.admits_strongest and not problem.hidden_noise:
+        # Who knows everyone else compares all secrets, impossible ones too.
+        alone = problem.contributions.tuple_ranges() / scale * ROUND_UP
+
+    def lowered(bounds: FloatArray) -> FloatArray:
+        found, worst = np.array(bounds), enough
+        seen: dict[_Surroundings, float] = {}
+        for target in sorted(regions.around, key=lambda place: -bounds[place]):
+            if bounds[target] <= worst or time.monotonic() > deadline:
+                break  # bounds fall from target to target
+            surroundings = regions.around[target]
+            if surroundings not in seen:
+                told = regions.bound(target, step, moved, float(bounds.max()))
+                seen[surroundings] = told
+            found[target] = min(bounds[target], max(seen[surroundings], alone[target]))
+            worst = max(worst, float(found[target]))
+        return found
+
+    bounds, before = lowered(highest), highest
+    everyone = knowledge.admits_strongest and len(knowledge.targets) == knowledge.total
+    while everyone and enough < bounds.max() < _WORTHWHILE * before.max():
+        # Whatever lies beyond the horizon tells less, too, of any tuple.
+        bounds, before = lowered(bounds), bounds
+    return bounds
+
+
+def _lattice(contributions: Contributions) -> Lattice:
+    values = [array[:, 0] - array[:, 0].min() for array in contributions.values]
+    added = np.zeros((len(values), max(map(len, values))))
+    for row, value in zip(added, values, strict=True):
+        row[: len(value)] = value
+    return lattice_of(added, min(len(values), _LARGEST), _STEPS)
+
+
+@functools.lru_cache(maxsize=4)
+def _regions(tree: MarkovTree, points: bytes, knowledge: Knowledge) -> Regions:
+    numbers = np.frombuffer(points, dtype=np.int64)
+    return Regions(tree, numbers.reshape(len(tree.names), -1), knowledge)
+
+
+class _Surroundings(NamedTuple):
+    """What a target sees; targets that see the same leak the same."""
+
+    points: bytes
+    possible: bytes
+    branches: tuple[Branch, ...]
+
+
+class Regions:
+    """All regions of a tree, prepared for noise of any scale.
+
+    Parameters
+    ----------
+    tree
+        The model.
+    points
+        What each value of each tuple adds to the sum, in steps from zero; rows may be longer.
+    knowledge
+        The adversaries. How many they may know is not looked at, only whether they may know any.
+    """
+
+    def __init__(self, tree: MarkovTree, points: IntArray, knowledge: Knowledge) -> None:
+        self.tree, self.knowledge, self.links = tree, knowledge, links_of(tree)
+        self.points = [row[: len(domain)] for row, domain in zip(points, tree.domains, strict=True)]
+        self._states, self._highest_point = max(map(len, tree.domains)), int(points.max())
+        self._edges: dict[object, Edge] = {}
+        self._interned: dict[tuple[Edge, tuple[Branch, ...] | None, bool], Branch] = {}
+        self._serials: dict[Branch, int] = {}
+        self._looks: dict[_Surroundings, Looks] = {}
+        self.around: dict[int, _Surroundings] = self._as_far_as_affordable()
+
+    def bound(self, target: int, step: float, moved: float, most: float) -> float:
+        """Bound the leakage about one target; ∞ where there is no saying.
+
+        Parameters
+        ----------
+        target
+            Its position.
+        step
+            How many nats one step of the sum is worth.
+        moved
+            What it may cost in nats that a tuple's contributions were rounded to steps.
+        most
+            Bound on what is told of any tuple, whatever else is known.
+        """
+        tree, surroundings = self.tree, self.around[target]
+        branches = surroundings.branches
+        highest = int(self.points[target].max()) + sum(branch.highest for branch in branches)
+        deepest = -math.fsum(branch.log_rarest for branch in branches)
+        if not step * highest + deepest <= _DEEPEST:
+            return math.inf
+        if surroundings not in self._looks:
+            looks = combined(self.points[target], branches)
+            looks.laws[:, ~tree.supports[target]] = 0.0
+            self._looks[surroundings] = looks
+        looks = self._looks[surroundings]
+        seen, prices = looks.seen, looks.prices(most)
+        if looks.exposed.any() or math.isinf(prices.max()):
+            return math.inf
+        # All terms are positive, so every operation adds a unit. Each tuple is multiplied with an
+        # edge, which may be turned round, and added up; merging sums adds up the shorter one.
+        per_tuple = 5 * self._states + 8 + 2 * self.links.drift
+        merging = (2 + np.log2(seen)) * self._highest_point
+        units = 4 * UNIT_ROUNDOFF * seen * (per_tuple + merging)
+        # A price is a sum with a term per tuple at most; contraction does not enlarge its rounding.
+        prices = prices * (1 + 4 * UNIT_ROUNDOFF * seen) + moved * seen
+        tiny = 1e-310 * math.exp(deepest)
+        told = float(widest_of(looks.laws, looks.laws.sum(axis=2), prices, step, units, tiny))
+        return max(0.0, told) * ROUND_UP
+
+    def _as_far_as_affordable(self) -> dict[int, _Surroundings]:
+        """Look one step further from every target while the work allows."""
+        neighbours, targets = self.links.neighbours, self.knowledge.targets
+        pairs = sum(len(near) ** 2 for near in neighbours)
+        found: dict[int, _Surroundings] = {}
+        if pairs > _EDGES or not self.links.is_accurate:
+            return found
+        behind = {
+            (place, nearer): [(other, place) for other in neighbours[place] if other != nearer]
+            for nearer, near in enumerate(neighbours)
+            for place in near
+        }
+        edges = {ends: self._edge(*ends) for ends in behind}
+        beyond: dict[_Ends, Branch] | None = None
+
+        def branch(ends: _Ends, *, at_target: bool) -> Branch:
+            further: tuple[Branch, ...] | None = None
+            if beyond is not None:
+                further = self._side_by_side([beyond[other] for other in behind[ends]])
+            elif not behind[ends]:
+                further = ()
+            return self._branch(edges[ends], further, at_target=at_target)
+
+        for _ in range(min(_FURTHEST, int(_EDGES // max(1, pairs)))):
+            around = {
+                target: _Surroundings(
+                    self.points[target].tobytes(),
+                    self.tree.supports[target].tobytes(),
+                    self._side_by_side(
+                        [branch((place, target), at_target=True) for place in neighbours[target]]
+                    ),
+                )
+                for target in targets
+            }
+            views = set(around.values())
+            if around == found or sum(map(self._numbers, views)) > _NUMBERS:
+                break
+            found = around
+            prices = (sum(branch.highest_price for branch in view.branches) for view in views)
+            if max(prices, default=0.0) <= _NEGLIGIBLE:
+                break
+            beyond = {ends: branch(ends, at_target=False) for ends in behind}
+        return found
+
+    def _edge(self, place: int, nearer: int) -> Edge:
+        """Return the edge from `nearer` to a tuple, one object for all that are equal."""
+        knowledge, known = self.knowledge, self.knowledge.known
+        kernel, points = self.links.kernel(place, nearer), self.points[place]
+        diameter = self.links.diameter(place, nearer)
+        may_know = knowledge.most > 0 if known is None else place in known
+        may_not = knowledge.fewest < knowledge.total - 1 if known is None else place not in known
+        key = kernel.tobytes(), points.tobytes(), diameter, may_know, may_not
+        if key not in self._edges:
+            self._edges[key] = Edge(kernel, points, diameter, may_know=may_know, may_not=may_not)
+        return self._edges[key]
+
+    def _branch(self, edge: Edge, behind: tuple[Branch, ...] | None, *, at_target: bool) -> Branch:
+        key = edge, behind, at_target
+        if key not in self._interned:
+            branch = Branch(edge, behind, at_target=at_target)
+            self._interned[key] = branch
+            self._serials[branch] = len(self._serials)
+        return self._interned[key]
+
+    def _side_by_side(self, branches: list[Branch]) -> tuple[Branch, ...]:
+        if len(branches) > 1:
+            branches.sort(key=self._serials.__getitem__)
+        return tuple(branches)
+
+    def _numbers(self, surroundings: _Surroundings) -> float:
+        """Count the probabilities needed to look around a target."""
+        branches = surroundings.branches
+        highest = int(np.frombuffer(surroundings.points, dtype=np.int64).max())
+        highest += sum(branch.highest for branch in branches)
+        own = ways(branches) * len(surroundings.possible) * (highest + 1)
+        return own + sum(branch.numbers for branch in set(branches))

@@ -1,0 +1,1 @@
+"""Joint tables and sets of tables."""

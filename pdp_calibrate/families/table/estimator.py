@@ -1,0 +1,274 @@
+"""A joint table learned from the rows of a frame."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.checks import checked_positive
+from pdp_calibrate.core.composite import Blocks
+from pdp_calibrate.core.model import Domain, Model, checked_domain
+from pdp_calibrate.core.table import JointTable
+from pdp_calibrate.errors import ModelError
+from pdp_calibrate.families.table.sets import SampledTable
+from pdp_calibrate.families.table.structure import (
+    Correction,
+    Pairs,
+    Test,
+    connected_blocks,
+    independence_tests,
+    strongest_tree,
+    tree_law,
+)
+from pdp_calibrate.frames.counts import contingency
+from pdp_calibrate.frames.open import columns_of
+from pdp_calibrate.learning.base import (
+    FrameEstimator,
+    Source,
+    checked_budget,
+    checked_confidence,
+    checked_source,
+)
+from pdp_calibrate.learning.binning import binned, checked_bins, representatives
+from pdp_calibrate.learning.private_sums import IntArray, nearest_with_sum, noisy_sums
+from pdp_calibrate.learning.smoothing import cell_counts, observed, smoothed_law
+
+_STRUCTURES = ("joint", "chow-liu", "blocks")
+
+
+_SENSITIVITY = 2  # replacing a row takes 1 from one cell and adds 1 to another
+
+
+class TableEstimator(FrameEstimator):
+    """Learn the joint distribution of discrete columns, each row being one independent draw.
+
+    Parameters
+    ----------
+    structure
+        ``joint``: one cell for every combination of values. ``chow-liu``: the tree of largest
+        mutual information, learned from pairs of columns and written out as a table; everything
+        that the tree leaves out is assumed away. ``blocks``: columns that test independent of
+        each other go into independent `Blocks`. That a test sees nothing proves nothing, pairs do
+        not show how three columns hang together, and no confidence covers either structure.
+    smoothing
+        Added to every count (of the table, of each pair for a tree, of each block), so that no
+        unseen combination counts as impossible: the posterior mean under a symmetric Dirichlet
+        prior, 0.5 being the Jeffreys prior. With `confidence` nothing is smoothed.
+    domains
+        The possible values of each column, ``{column: values}``. By default the values that
+        occur, which are then treated as public.
+    bins
+        Public edges of numeric columns, ``{column: edges}``. A bin holds its lower edge and not
+        its upper one, the last holds both; the middle of a bin stands for it, so a sum is off by
+        up to half a width for each value. `binned` puts the middles into a frame, which is
+        what to release about. Values outside raise.
+    confidence
+        None fits one law and claims nothing about its error. A number such as 0.95 gives a
+        `SampledTable`: all tables that the rows do not rule out. For ``joint`` only; domains or
+        bins must then be stated for every column, for a value that never occurred is possible too.
+    epsilon
+        Learn under ε-differential privacy for substituting one row; domains or bins must then be
+        stated for every column, and the number of rows is public. Discrete Laplace noise of scale
+        2/ε on every cell; then the nearest counts with the right sum. A tree is chosen from, and
+        made of, the same noisy pairs (scale n(n−1)/ε for n columns). Refused for ``blocks``: noise
+        changes what a test says. With `confidence` the noise is inside the set.
+    test, level, correction
+        For ``blocks``: ``g`` (likelihood ratio) or ``chi2``; the level at which independence of
+        any two columns is rejected; ``holm``, ``bonferroni`` or ``none`` for all pairs together.
+        A higher level joins more columns, which is the careful direction.
+    source
+        ``private`` if the rows are secret (calibrations will warn), ``public`` if not.
+
+    Attributes
+    ----------
+    model_ : JointTable, Blocks or SampledTable
+        The learned distribution, or set of them.
+    tree_ : tuple of pairs
+        For ``chow-liu``, (parent, child) along the tree.
+    tests_ : tuple of PairTest
+        For ``blocks``, the tests behind it. Of private rows they are private too.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"mother": [0, 0, 1, 1], "child": [0, 0, 1, 1]})
+    >>> TableEstimator(source="public").fit(frame).model_
+    JointTable(mother, child; 2×2 cells, public)
+    >>> stated = {"mother": [0, 1], "child": [0, 1]}
+    >>> TableEstimator(domains=stated, epsilon=1.0).fit(frame).model_.estimation_epsilon
+    1.0
+    """
+
+    def __init__(
+        self,
+        *,
+        structure: Literal["joint", "chow-liu", "blocks"] = "joint",
+        smoothing: float = 0.5,
+        domains: Mapping[Hashable, Iterable[Hashable]] | None = None,
+        bins: Mapping[Hashable, Sequence[float]] | None = None,
+        confidence: float | None = None,
+        epsilon: float | None = None,
+        test: Test = "g",
+        level: float = 0.05,
+        correction: Correction = "holm",
+        source: Source = "private",
+    ) -> None:
+        self.structure = structure
+        self.smoothing = smoothing
+        self.domains = domains
+        self.bins = bins
+        self.confidence = confidence
+        self.epsilon = epsilon
+        self.test = test
+        self.level = level
+        self.correction = correction
+        self.source = source
+
+    def fit(self, frame: Any, y: None = None) -> TableEstimator:
+        """Learn from every column of the frame."""
+        del y
+        self._check()
+        names = columns_of(frame)
+        if not names:
+            raise ModelError("the frame must have at least one column, got none.")
+        rows, stated = binned(frame, checked_bins(self.bins)), self._stated(names)
+        fits = {"joint": self._joint, "chow-liu": self._tree, "blocks": self._blocks}
+        learned = fits[self.structure](rows, names, stated)
+        epsilon = checked_budget(self.epsilon)
+        self.model_ = learned if epsilon is None else learned.learned_with(epsilon)
+        return self
+
+    def binned(self, frame: Any) -> Any:
+        """Put the middle of its bin in place of each value of a binned column."""
+        _ = self.model_
+        return binned(frame, checked_bins(self.bins))
+
+    def _check(self) -> None:
+        if self.structure not in _STRUCTURES:
+            raise ModelError(f"structure must be one of {_STRUCTURES}, got {self.structure!r}.")
+        checked_source(self.source)
+        checked_positive(self.smoothing, "smoothing")
+        if checked_confidence(self.confidence) is not None and self.structure != "joint":
+            raise ModelError(
+                f"confidence needs structure='joint', got {self.structure!r}: a structure learned"
+                " from the rows may be wrong, and no confidence covers that."
+            )
+        if checked_budget(self.epsilon) is not None and self.structure == "blocks":
+            raise ModelError(
+                "structure='blocks' cannot be learned with epsilon: the level of a test does not"
+                " hold for noisy counts. Use 'joint' or 'chow-liu', or state the blocks."
+            )
+
+    def _stated(self, names: Sequence[str]) -> dict[Hashable, Domain]:
+        """Return the public domain of each column that has one."""
+        bins = checked_bins(self.bins)
+        unknown = [str(name) for name in {**(self.domains or {}), **bins} if name not in names]
+        if unknown:
+            raise ModelError(f"the frame has no column {', '.join(unknown)}.")
+        stated = {name: checked_domain(given, name) for name, given in (self.domains or {}).items()}
+        both = [str(name) for name in bins if name in stated]
+        if both:
+            raise ModelError(f"column {', '.join(both)} has bins and a domain; give one of them.")
+        stated |= {name: representatives(edges) for name, edges in bins.items()}
+        absent = [str(name) for name in names if name not in stated]
+        if absent and self.epsilon is not None:
+            raise ModelError(
+                "with epsilon every column needs its public domains= or bins=; the values that"
+                f" occur are secret. Missing: {', '.join(absent)}."
+            )
+        if absent and self.confidence is not None:
+            raise ModelError(
+                "with confidence every column needs its public domains= or bins=; no confidence"
+                f" covers values that never occurred. Missing: {', '.join(absent)}."
+            )
+        return stated
+
+    def _joint(self, frame: Any, names: Sequence[str], stated: Mapping[Hashable, Domain]) -> Model:
+        counts = contingency(frame, names)
+        domains = [
+            stated.get(name) or observed(row[place] for row in counts)
+            for place, name in enumerate(names)
+        ]
+        cells, scale = cell_counts(counts, names, domains), 0.0
+        nearest: FloatArray | IntArray = cells
+        if self.epsilon is not None:
+            noisy = noisy_sums(cells.ravel(), sensitivity=_SENSITIVITY, epsilon=self.epsilon)
+            rows, scale = int(cells.sum()), noisy.scale
+            cells = noisy.values.reshape(cells.shape)
+            nearest = nearest_with_sum(cells, rows)
+        described: dict[str, Any] = {
+            "domains": domains,
+            "names": names,
+            "provenance": self._provenance,
+        }
+        if self.confidence is not None:
+            return SampledTable(
+                counts=cells, confidence=self.confidence, noise_scale=scale, **described
+            )
+        return JointTable(probabilities=smoothed_law(nearest, self.smoothing), **described)
+
+    def _pairs(
+        self, frame: Any, names: Sequence[str], stated: Mapping[Hashable, Domain]
+    ) -> tuple[Pairs, list[Domain]]:
+        """Count every two columns; noisy, and repaired, with epsilon."""
+        domains = [
+            stated.get(name) or observed(value for (value,) in contingency(frame, [name]))
+            for name in names
+        ]
+        found: dict[tuple[int, int], IntArray] = {}
+        for i, j in itertools.combinations(range(len(names)), 2):
+            two = [names[i], names[j]]
+            found[i, j] = cell_counts(contingency(frame, two), two, [domains[i], domains[j]])
+        if self.epsilon is None:
+            return {pair: cells.astype(np.float64) for pair, cells in found.items()}, domains
+        everything = np.concatenate([cells.ravel() for cells in found.values()])
+        # One row is in one cell of every pair.
+        noisy = noisy_sums(
+            everything, sensitivity=_SENSITIVITY * len(found), epsilon=self.epsilon
+        ).values
+        ends = np.cumsum([cells.size for cells in found.values()])
+        parts = np.split(noisy, ends[:-1])
+        repaired = {
+            pair: nearest_with_sum(part.reshape(cells.shape), int(cells.sum()))
+            for (pair, cells), part in zip(found.items(), parts, strict=True)
+        }
+        return repaired, domains
+
+    def _tree(self, frame: Any, names: Sequence[str], stated: Mapping[Hashable, Domain]) -> Model:
+        if len(names) == 1:
+            self.tree_: tuple[tuple[Hashable, Hashable], ...] = ()
+            return self._joint(frame, names, stated)
+        pairs, domains = self._pairs(frame, names, stated)
+        tree = strongest_tree(pairs, len(names))
+        self.tree_ = tuple((names[parent], names[child]) for parent, child in tree)
+        return JointTable(
+            probabilities=tree_law(tree, pairs, [len(one) for one in domains], self.smoothing),
+            domains=domains,
+            names=names,
+            provenance=self._provenance,
+        )
+
+    def _blocks(self, frame: Any, names: Sequence[str], stated: Mapping[Hashable, Domain]) -> Model:
+        pairs, domains = self._pairs(frame, names, stated)
+        self.tests_ = independence_tests(
+            pairs, names, test=self.test, level=self.level, correction=self.correction
+        )
+        tables, blocks = [], connected_blocks(self.tests_, names)
+        for block in blocks:
+            columns = [names[k] for k in block]
+            cells = cell_counts(contingency(frame, columns), columns, [domains[k] for k in block])
+            tables.append(
+                JointTable(
+                    probabilities=smoothed_law(cells, self.smoothing),
+                    domains=[domains[k] for k in block],
+                    names=columns,
+                    provenance=self._provenance,
+                )
+            )
+        if len(tables) == 1:
+            return tables[0]
+        return Blocks(models=tables, names=[names[k] for block in blocks for k in block])

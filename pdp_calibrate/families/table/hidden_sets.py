@@ -1,0 +1,189 @@
+"""Search all adversaries of a table of binary tuples whose answers are whole steps, set by set."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.workers import run
+from pdp_calibrate.families.table.hidden_set_kernels import explore_hidden, first_intervals
+from pdp_calibrate.families.table.setting import NOTHING, Attack, Outcome, Setting, bracket
+from pdp_calibrate.families.table.tree_search import BranchSearch, climb, known_limits, target_bound
+
+_FEWEST_TUPLES = 13  # the tree is as fast below
+
+
+_DIVISORS = (1, 2, 3, 4, 5, 6)  # of the smallest weight, tried as steps
+
+
+_SAME = 1e-13  # of the furthest distance: answers may be moved so far
+
+
+_MOST_STEPS = 64
+
+
+# Within these distances, in scales, no number in single precision underflows or overflows.
+_FURTHEST, _HEAVIEST = 40.0, 10.0
+
+
+_LEAST_RATIO = 1 + 1e-5  # single precision does not tell less from 1
+
+
+_MOST_PARTS = 6  # tuples that cut a long search into parts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steps:
+    """A table of binary tuples, each adding a whole number of steps or nothing."""
+
+    cells: FloatArray
+    """Flat; tuple j is bit j of the index, and bit 1 adds at least as much as bit 0."""
+    flipped: tuple[bool, ...]
+    """Per tuple, whether bit 1 is the first value."""
+    weights: npt.NDArray[np.int64]
+    """What each tuple adds, in steps."""
+    step: float
+    """In units of the scale."""
+    moved: float
+    """By how much an answer was moved at most."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What one part of the sets came to."""
+
+    ratio: float
+    found: npt.NDArray[np.int64]
+    complete: bool
+
+
+def steps_of(setting: Setting) -> Steps | None:
+    """Put the answers on steps; None if this search does not suit the table."""
+    number = len(setting.sizes)
+    if setting.table is not None or setting.coordinates > 1 or set(setting.sizes) != {2}:
+        return None
+    if setting.knowledge.known is not None or setting.counts_strongest or setting.tails_only:
+        return None
+    if number < _FEWEST_TUPLES or setting.is_near_one or setting.furthest > _FURTHEST:
+        return None
+    moves = np.array([part[1, 0] - part[0, 0] for part in setting.parts])
+    sizes = np.abs(moves)
+    if sizes.max() > _HEAVIEST:
+        return None
+    for divisor in _DIVISORS:
+        step = float(sizes[sizes > 0].min()) / divisor
+        weights = np.rint(sizes / step).astype(np.int64)
+        moved = float(np.abs(sizes - weights * step).sum())
+        if moved <= _SAME * setting.furthest:
+            break
+    else:
+        return None
+    if weights.sum() > _MOST_STEPS:
+        return None
+    flipped = tuple(bool(move < 0) for move in moves)
+    cells = np.flip(setting.probabilities, tuple(np.flatnonzero(flipped)))
+    return Steps(
+        cells=np.ascontiguousarray(cells.transpose(range(number)[::-1])).ravel(),
+        flipped=flipped,
+        weights=weights,
+        step=step,
+        moved=moved,
+    )
+
+
+def search_hidden(search: BranchSearch, steps: Steps, incumbent: float, error: float) -> Outcome:
+    """Return the worst of all adversaries but those who know everyone else."""
+    setting = search.setting
+    error += 2 * steps.moved
+    # Whoever asks for anybody above some leakage has a good start already.
+    outcome = climb(search, error) if search.clock.enough == math.inf else NOTHING
+    # Whoever is cut at the bar must stay below the incumbent, rounding included; nobody leaks more
+    # than the furthest distance, however much others leak.
+    least = min(incumbent, setting.furthest) - 2 * error
+    bar = max(least, math.log(_LEAST_RATIO), outcome.lower - error)
+    shared = np.array([math.exp(bar), math.exp(min(search.clock.enough, 700.0))])
+    parts = _run(search, steps, shared)
+    for part in parts:
+        if part is not None and part.ratio > 0:
+            attack = _attack(steps, part.found)
+            outcome = outcome.or_worse(bracket(math.log(part.ratio), 0.0, error, attack))
+    upper = max(outcome.upper, math.nextafter(math.log(shared[0]) + error, math.inf))
+    if shared[0] > shared[1]:
+        upper = max(upper, setting.furthest)
+    elif not all(part is not None and part.complete for part in parts):
+        for target in setting.knowledge.targets:
+            ceiling = target_bound(setting, search.grid, target) + error
+            upper = max(upper, min(setting.furthest, ceiling))
+    return Outcome(upper=upper, lower=outcome.lower, attack=outcome.attack)
+
+
+def _run(search: BranchSearch, steps: Steps, shared: FloatArray) -> list[_Part | None]:
+    """Visit all sets, in parts, on both cores."""
+    setting, number = search.setting, len(steps.weights)
+    least_known, most_known = known_limits(setting)
+    targets = np.array([place in setting.knowledge.targets for place in range(number)])
+    shapes = (number + 1, 2, number), (number + 1, 2, number, number)
+    positions = int(steps.weights.sum()) + 1
+    first = *(np.empty(shape) for shape in shapes), np.empty((*shapes[0], positions))
+    bounded = first_intervals(steps.cells, steps.weights, steps.step, *first)
+    rooms = threading.local()
+
+    def visit(chosen: int) -> _Part:
+        if not hasattr(rooms, "nodes"):
+            rooms.intervals = [array.copy() for array in first]
+            rooms.nodes = np.empty(_room_for(steps))
+            rooms.scaled = np.zeros(len(rooms.nodes) // 2 + 64, dtype=np.float32)
+        found = np.zeros(5, dtype=np.int64)
+        ratio, complete = explore_hidden(
+            steps.cells,
+            steps.weights,
+            steps.step,
+            prefix,
+            chosen,
+            targets,
+            number - 1 - most_known,
+            number - 1 - least_known,
+            shared,
+            search.clock.stop,
+            bounded,
+            *rooms.intervals,
+            rooms.nodes,
+            rooms.scaled,
+            found,
+        )
+        return _Part(ratio, found, complete)
+
+    small = number <= _FEWEST_TUPLES
+    prefix = 0 if small else min(_MOST_PARTS, number - _FEWEST_TUPLES + 1)
+    # The largest parts, those that hide least, come first.
+    parts = sorted(range(1 << prefix), key=lambda chosen: chosen.bit_count())
+    return run(parts, visit, search.clock, what="comparing adversaries", small=small)
+
+
+def _room_for(steps: Steps) -> int:
+    """Return how many numbers the nodes of any path take together."""
+    added = np.concatenate([[0], np.cumsum(np.sort(steps.weights)[::-1])])
+    number = len(steps.weights)
+    return sum((int(most) + 2) << (number - level) for level, most in enumerate(added))
+
+
+def _attack(steps: Steps, found: npt.NDArray[np.int64]) -> Attack:
+    """Translate the bits of a node back into values of the table."""
+    hidden, target, place, position, upwards = map(int, found)
+    places = itertools.count()
+    bits = {j: place >> next(places) & 1 for j in range(len(steps.weights)) if not hidden >> j & 1}
+    known = {j: bit for j, bit in bits.items() if j != target}
+    output = position + sum(int(steps.weights[j]) * bit for j, bit in known.items())
+    secrets = (1, 0) if upwards else (0, 1)
+    return Attack(
+        target=target,
+        known={j: bit ^ steps.flipped[j] for j, bit in known.items()},
+        secrets=(secrets[0] ^ steps.flipped[target], secrets[1] ^ steps.flipped[target]),
+        output=np.array([output * steps.step]),
+    )

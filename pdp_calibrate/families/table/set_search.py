@@ -1,0 +1,355 @@
+"""Who attains the bound: names, values, and a table in which the two worst laws hold.
+
+Judge one target and one set of unknown tuples after the other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.adversary import Witness
+from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
+from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.table import JointTable
+from pdp_calibrate.core.varying import search_varying
+from pdp_calibrate.core.workers import Clock, progress
+from pdp_calibrate.errors import ModelError, UnsupportedQueryError
+from pdp_calibrate.families.table.search import search_strongest
+from pdp_calibrate.families.table.set_kernels import LOST, moved_in, moved_out, worst_pair
+from pdp_calibrate.families.table.set_laws import (
+    ANY_LAW,
+    MOST_OUTPUTS,
+    Balls,
+    Indices,
+    Reachable,
+    balls_of,
+    by_distance,
+    center_of,
+    outputs_between,
+)
+from pdp_calibrate.families.table.setting import (
+    NOTHING,
+    Attack,
+    Outcome,
+    Setting,
+    group_bound,
+    setting_of,
+    unknown_sets,
+)
+
+_RARE = 1e-3  # probability given to an event that the centre does not have
+
+
+def found_by(
+    problem: Problem, setting: Setting, reachable: Reachable, scale: float, outcome: Outcome
+) -> Found:
+    """Translate positions into names and values, and the output into the user's units."""
+    attack = outcome.attack
+    if attack is None:
+        target = setting.knowledge.targets[0]
+        unknown = next(iter(setting.knowledge.unknown_sets(target)))
+        return Found(value=outcome.upper, lower=0.0, witness=None, target=target, unknown=unknown)
+    target, known = attack.target, attack.known
+    unknown = tuple(p for p in range(len(setting.sizes)) if p != target and p not in known)
+    values, domains, names = problem.contributions.values, problem.model.domains, problem.names
+    member = center_of(problem.model)
+    start = sum(part.min(axis=0) for part in values)
+    output = start + attack.output * scale
+    if unknown:  # the attack's output leaves out what the known tuples add
+        member = _member(problem, setting, reachable, scale, attack, unknown)
+        for place, value in known.items():
+            output = output + reachable.parts[place][value]
+    if problem.hidden_noise:
+        output = np.where(attack.output > 0, np.inf, -np.inf)
+    first, second = attack.secrets
+    witness = Witness(
+        target=names[target],
+        known={names[place]: domains[place][value] for place, value in known.items()},
+        secrets=(domains[target][first], domains[target][second]),
+        output=float(output[0]) if len(output) == 1 else tuple(map(float, output)),
+        model=member,
+        index=problem.index,
+    )
+    return Found(
+        value=outcome.upper, lower=outcome.lower, witness=witness, target=target, unknown=unknown
+    )
+
+
+def _member(
+    problem: Problem,
+    setting: Setting,
+    reachable: Reachable,
+    scale: float,
+    attack: Attack,
+    unknown: tuple[int, ...],
+) -> JointTable:
+    balls = balls_of(problem.model, reachable, attack.target, unknown)
+    own, values = reachable.parts[attack.target] / scale, balls.values / scale
+    order, _ = by_distance(attack.output[np.newaxis], own, values)
+    held = [attack.known[place] for place in balls.known]
+    sizes = [setting.sizes[place] for place in balls.known]
+    event = int(np.ravel_multi_index(held, sizes)) if held else 0
+    return member_with(center_of(problem.model), balls, attack, event, order[0])
+
+
+def member_with(
+    center: JointTable, balls: Balls, attack: Attack, event: int, order: Indices
+) -> JointTable:
+    """Replace the laws given the two secrets by the worst ones; all else stays as it is.
+
+    The probability of each event is the centre's, so the table leaks to the attacker just what the
+    bound says. Its other conditional laws may lie outside their own balls.
+    """
+    table = np.array(center.probabilities)
+    axes = range(table.ndim)
+    unknown = [axis for axis in axes if axis != attack.target and axis not in attack.known]
+    for secret, move in zip(attack.secrets, (moved_in, moved_out), strict=True):
+        radius = balls.radii[event, secret]
+        law = _moved(balls.laws[event, secret], radius, order[secret], move)
+        place = tuple(
+            secret if axis == attack.target else attack.known.get(axis, slice(None))
+            for axis in axes
+        )
+        cells = table[place].reshape(-1)
+        table[place] = _spread(cells, law, balls).reshape([table.shape[axis] for axis in unknown])
+    table[table < np.finfo(np.float64).tiny] = 0.0
+    return JointTable(
+        probabilities=table / math.fsum(table.ravel()),
+        domains=center.domains,
+        names=center.names,
+        provenance=center.provenance,
+    ).marked_like(center)
+
+
+def _moved(law: FloatArray, radius: float, order: Indices, move: Callable[..., None]) -> FloatArray:
+    """Return the worst law, in the order of the values."""
+    ranked, found = np.empty(len(law)), np.empty(len(law))
+    move(law, radius, order, ranked)
+    found[order] = ranked
+    return found
+
+
+def _spread(cells: FloatArray, law: FloatArray, balls: Balls) -> FloatArray:
+    """Give every value its probability, among its cells as the centre does or evenly."""
+    total = cells.sum()
+    held = np.bincount(balls.of_cells, weights=cells, minlength=len(law))
+    alike = np.bincount(balls.of_cells, minlength=len(law))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(
+            held[balls.of_cells] > 0,
+            cells / held[balls.of_cells],
+            1.0 / alike[balls.of_cells],
+        )
+    return np.asarray(share * law[balls.of_cells] * (total if total > 0 else _RARE))
+
+
+_MOST_STEPS = 2e11  # elementary steps of one search, some minutes
+
+
+_MOST_CASES = 2**19  # pairs of target and unknown set
+
+
+_MOST_NUMBERS = 2**21  # distances held at once
+
+
+_BETWEEN_LOOKS = 2**27  # steps between looks at the clock
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Search:
+    """What stays the same for all adversaries."""
+
+    model: Model
+    setting: Setting
+    reachable: Reachable
+    scale: float
+    clock: Clock
+    tails_only: bool = False
+
+
+def search(
+    problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
+) -> Found:
+    """Find the worst adversary and pair of laws; see `engines.tables.search`."""
+    if problem.contributions.table is not None:
+        raise UnsupportedQueryError(
+            "Custom has no bound on a set of tables; ask Sum, Mean, Linear, Count or Histogram, or"
+            " use a ModelSet of joint tables."
+        )
+    return search_varying(problem, lambda varying: _search_set(varying, scale, incumbent, deadline))
+
+
+def _search_set(problem: Problem, scale: float, incumbent: float, deadline: float) -> Found:
+    """Search a set of tables whose tuples have two or more values each.
+
+    No event is impossible in all members, so whoever knows all others here learns what plain
+    differential privacy says, tuples left out or not.
+    """
+    knowledge = dataclasses.replace(problem.knowledge, incomplete=False)
+    problem = dataclasses.replace(problem, knowledge=knowledge)
+    setting = setting_of(dataclasses.replace(problem, model=center_of(problem.model)), scale)
+    reachable = Reachable(problem.contributions)
+    clock = Clock(deadline)
+    around = _Search(
+        model=problem.model, setting=setting, reachable=reachable, scale=scale, clock=clock
+    )
+    _refuse_too_large(around)
+    outcome = NOTHING
+    if setting.knowledge.admits_strongest and not problem.hidden_noise:
+        outcome = search_strongest(setting)
+    outcome = outcome.or_worse(_search(around, max(incumbent, outcome.lower)))
+    if problem.hidden_noise:
+        # Only in the tails does the dropped noise cancel: they give the lower end.
+        tails = _search(dataclasses.replace(around, tails_only=True), 0.0)
+        outcome = Outcome(upper=outcome.upper, lower=tails.lower, attack=tails.attack)
+    return found_by(problem, setting, reachable, scale, outcome)
+
+
+def _search(around: _Search, incumbent: float) -> Outcome:
+    """Judge everyone but those who know everyone else, from the largest group bound down."""
+    setting = around.setting
+    ranges = [group_bound(setting, (place,)) for place in range(len(setting.sizes))]
+    if around.clock.is_over or _cases(setting) > _MOST_CASES:
+        return Outcome(upper=_largest_group(setting, ranges), lower=0.0, attack=None)
+    cases = sorted(
+        (
+            (math.fsum([ranges[target], *(ranges[place] for place in unknown)]), target, unknown)
+            for target in setting.knowledge.targets
+            for unknown in unknown_sets(setting, target)
+        ),
+        key=lambda case: -case[0],
+    )
+    outcome = NOTHING
+    with progress("comparing adversaries", total=len(cases)) as show:
+        for done, (bound, target, unknown) in enumerate(cases):
+            if bound <= max(incumbent, outcome.lower) or around.clock.is_over:
+                # Bounds fall from case to case, so this one covers all that follow.
+                return outcome.or_worse(Outcome(upper=bound, lower=0.0, attack=None))
+            outcome = outcome.or_worse(_judge(around, target, unknown, bound))
+            show(done)
+    return outcome
+
+
+def _judge(around: _Search, target: int, unknown: tuple[int, ...], bound: float) -> Outcome:
+    """Return the bracket of one target and one set of unknown tuples."""
+    reachable, scale = around.reachable, around.scale
+    own, values = reachable.parts[target] / scale, reachable.values(unknown) / scale
+    outputs = outputs_between(own, values, tails_only=around.tails_only)
+    if outputs is None:
+        return Outcome(upper=bound, lower=0.0, attack=None)
+    balls = balls_of(around.model, reachable, target, unknown)
+    rounding = (balls.additions + len(values) + 16) * UNIT_ROUNDOFF
+    wider = np.where(balls.radii < 1, balls.radii * (1 + 8 * rounding), ANY_LAW)
+    near = around.setting.is_near_one
+    best = (-np.inf, 0, 0, 0, 0)
+    per_output = len(own) * len(values)
+    step = max(1, _MOST_NUMBERS // per_output)
+    for begin in range(0, len(outputs), step):
+        order, distances = by_distance(outputs[begin : begin + step], own, values)
+        block = max(1, _BETWEEN_LOOKS // (len(order) * per_output))
+        for start in range(0, len(wider), block):
+            if around.clock.is_over:
+                return Outcome(upper=bound, lower=0.0, attack=None)
+            laws, radii = balls.laws[start : start + block], wider[start : start + block]
+            gain, event, output, *secrets = worst_pair(
+                laws, radii, order, distances, near, LOST, 0.0
+            )
+            if gain > best[0]:
+                best = (gain, start + event, begin + output, *secrets)
+    gain, event, output, first, second = best
+    error = _error(around, rounding)
+    attack = Attack(
+        target=target,
+        known=_known(around.setting, balls, event),
+        secrets=(int(first), int(second)),
+        output=outputs[output],
+    )
+    lower = _attained(balls, event, outputs[output], own, values, near=near) - error
+    return Outcome(
+        upper=min(bound, math.nextafter(max(gain, 0.0) + error, math.inf)),
+        lower=max(0.0, math.nextafter(lower, -math.inf)),
+        attack=attack,
+    )
+
+
+def _attained(
+    balls: Balls, event: int, output: FloatArray, own: FloatArray, values: FloatArray, *, near: bool
+) -> float:
+    """Return the log-ratio at one output, with laws certainly inside their balls."""
+    rounding = (balls.additions + len(values) + 16) * UNIT_ROUNDOFF
+    radii = balls.radii[event : event + 1]
+    narrower = np.where(radii < 1, radii * (1 - 8 * rounding), ANY_LAW)
+    order, distances = by_distance(output[np.newaxis], own, values)
+    laws = balls.laws[event : event + 1]
+    gain = worst_pair(laws, narrower, order, distances, near, 0.0, LOST)[0]
+    return float(gain)
+
+
+def _error(around: _Search, rounding: float) -> float:
+    """Bound the error of a log-ratio: roundings of laws and kernels, and merged atoms.
+
+    A mass that is left after mass was taken away is right to a few roundings of itself or of what
+    was taken; the latter is in the radius. All else is a sum of positive terms.
+    """
+    setting = around.setting
+    size = 3 * setting.furthest if setting.is_near_one else 1 + setting.furthest
+    extra = len(setting.sizes) + setting.coordinates
+    return 8 * (rounding + extra * UNIT_ROUNDOFF) * size + 4 * around.reachable.shift / around.scale
+
+
+def _known(setting: Setting, balls: Balls, event: int) -> dict[int, int]:
+    sizes = [setting.sizes[place] for place in balls.known]
+    values = np.unravel_index(event, sizes) if sizes else ()
+    return dict(zip(balls.known, map(int, values), strict=True))
+
+
+def _cases(setting: Setting) -> int:
+    """Count the pairs of a target and a set of unknown tuples."""
+    knowledge, others = setting.knowledge, len(setting.sizes) - 1
+    if knowledge.known is not None:
+        return 1
+    sizes = range(knowledge.fewest, knowledge.most + 1)
+    return len(knowledge.targets) * sum(math.comb(others, size) for size in sizes)
+
+
+def _largest_group(setting: Setting, ranges: list[float]) -> float:
+    """Bound everyone by how far the tuples that the least knowing do not know can move."""
+    knowledge = setting.knowledge
+    if knowledge.known is not None:
+        return math.fsum(r for place, r in enumerate(ranges) if place not in knowledge.known)
+    return math.fsum(sorted(ranges)[knowledge.fewest :])
+
+
+def _refuse_too_large(around: _Search) -> None:
+    """Raise before a search that would take hours; with a time limit it may start."""
+    if math.isfinite(around.clock.deadline):
+        return
+    setting, steps = around.setting, 0.0
+    too_large = _cases(setting) > _MOST_CASES
+    targets = () if too_large else setting.knowledge.targets
+    for target in targets:
+        for unknown in unknown_sets(setting, target):
+            values = around.reachable.values(unknown)
+            events = setting.probabilities.size / math.prod(setting.sizes[p] for p in unknown)
+            levels = setting.sizes[target] * len(values)
+            if setting.coordinates > 1:
+                levels = math.prod(len(np.unique(column)) + 1 for column in values.T)
+                levels = 0 if levels > MOST_OUTPUTS else levels
+            steps += events * len(values) * levels
+        too_large = too_large or steps > _MOST_STEPS
+        if too_large:
+            break
+    if too_large:
+        raise ModelError(
+            "this set of tables has too many conditional laws to compare all of them. Use fewer"
+            " columns or values, restrict the adversaries, or pass time_limit= for a larger, still"
+            " certified bound."
+        )

@@ -1,0 +1,263 @@
+"""Sets Θ of tables: every conditional law near that of a centre, or of a sample."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pdp_calibrate.core.checks import check_number, checked_share
+from pdp_calibrate.core.model import (
+    Domain,
+    Model,
+    Provenance,
+    checked_provenance,
+    field_of,
+    json_value,
+    named_domains,
+    names_of,
+    values_of,
+)
+from pdp_calibrate.core.table import STORED_CELLS, JointTable, checked_cells
+from pdp_calibrate.errors import ModelError
+
+_LARGEST_COUNT = 2**53
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
+class ConditionalBall(Model):
+    """All tables whose conditional laws lie within total variation τ of a centre's.
+
+    Meant are the laws of what the unknown tuples add to the answer, given any value of a target
+    and any values of known tuples; each may be off by itself. A zero of the centre is not believed:
+    given an event that has probability zero there, any law at all is possible. From the centre's
+    leakage (τ = 0) to that of group privacy (τ = 1): ignorance costs noise, never privacy. A ball
+    on the joint table is something else: small changes of rare cells change laws given them a lot.
+
+    Parameters
+    ----------
+    center
+        The table in the middle.
+    radius
+        τ, from 0 to 1.
+    provenance
+        The centre's by default.
+
+    Examples
+    --------
+    >>> pair = JointTable(probabilities=[[0.3, 0.2], [0.2, 0.3]], domains=[[0, 1], [0, 1]])
+    >>> ConditionalBall(center=pair, radius=0.1)
+    ConditionalBall(JointTable(x1, x2; 2×2 cells, assumed))
+    """
+
+    center: JointTable
+    """The table in the middle."""
+    radius: float
+    """How far every conditional law may be off, in total variation."""
+    names: tuple[Hashable, ...]
+    """The names of the centre."""
+    provenance: Provenance
+    """Where the numbers come from."""
+
+    def __init__(self, *, center: JointTable, radius: float, provenance: str | None = None) -> None:
+        if not isinstance(center, JointTable):
+            raise ModelError(f"center must be a JointTable, got {type(center).__name__}.")
+        check_number(radius, "radius")
+        if not 0 <= radius <= 1:
+            raise ModelError(f"radius must lie between 0 and 1, got {radius}.")
+        object.__setattr__(self, "center", center)
+        object.__setattr__(self, "radius", float(radius))
+        object.__setattr__(self, "names", center.names)
+        secret = center.provenance if provenance is None else checked_provenance(provenance)
+        object.__setattr__(self, "provenance", secret)
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The values along each axis."""
+        return self.center.domains
+
+    @property
+    def inner_models(self) -> tuple[Model, ...]:
+        """The centre."""
+        return (self.center,)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return centre and radius."""
+        center = self.center.to_dict()
+        whole = {"digest": self.digest} if "digest" in center else {}
+        return {"center": center, "radius": self.radius} | whole
+
+    @classmethod
+    def from_parameters(cls, described: Mapping[str, Any]) -> ConditionalBall | None:
+        """Rebuild the ball; None if the centre withholds its cells."""
+        center = Model.from_dict(field_of(described, "center"))
+        if not isinstance(center, JointTable):
+            return None
+        return cls(
+            center=center,
+            radius=field_of(described, "radius"),
+            provenance=field_of(described, "provenance"),
+        )
+
+    def content(self) -> tuple[object, ...]:
+        """Return centre and radius."""
+        return self.center.digest, self.radius
+
+    def __repr__(self) -> str:
+        return f"ConditionalBall({self.center!r})"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
+class SampledTable(Model):
+    """Every table that independent rows do not rule out, at a stated confidence.
+
+    Around each conditional law as counted (nothing smoothed) stands a ball in total variation. Its
+    radius follows from how many rows match the condition, how many values the answer *can* take on
+    the declared domains, and how many conditions are judged together. A condition that no row
+    matches says nothing: any law is possible. So too few rows never weaken the promise; in the
+    extreme they lead to the noise of group privacy. The answer fails with probability at most
+    1 − confidence over the sample, for the query asked (a list asked together counts as one), if
+    the rows are independent draws of one law; where several samples make up one model, their
+    probabilities add up.
+
+    Parameters
+    ----------
+    counts
+        How many rows fell into each cell: whole numbers, one axis per tuple.
+    domains
+        The values along each axis: all that are possible, seen or not.
+    confidence
+        Probability, over the sample, with which all balls hold; 0.95 by default.
+    names
+        One name per tuple, x1 … xn by default.
+    provenance
+        ``assumed``, ``public``, ``dp`` or ``private``.
+    noise_scale
+        If positive, each cell carries independent discrete Laplace noise of this scale, added to
+        keep the rows private; counts may then be negative. Half of the failure probability is kept
+        for the noise. With n_s + W_s rows seen at value s, the law max(n_s + W_s, 0), normalised
+        by its sum C, is within D/C of the raw one, where D bounds the noise of every set of
+        values, and at least Σ(n_s + W_s) − D rows match; both enter the radius.
+
+    Examples
+    --------
+    >>> SampledTable(counts=[[40, 10], [10, 40]], domains=[[0, 1], [0, 1]])
+    SampledTable(x1, x2; 2×2 cells, 0.95 confidence, assumed)
+    """
+
+    counts: npt.NDArray[np.int64]
+    """Rows per cell, read-only; noisy where `noise_scale` is positive."""
+    confidence: float
+    """Probability that all balls hold."""
+    noise_scale: float
+    """Scale of the discrete Laplace noise on each cell; 0 for none."""
+    names: tuple[Hashable, ...]
+    """One name per tuple."""
+    provenance: Provenance
+    """Where the numbers come from."""
+    _domains: tuple[Domain, ...]
+
+    def __init__(
+        self,
+        *,
+        counts: npt.ArrayLike,
+        domains: Iterable[Iterable[Hashable]],
+        confidence: float = 0.95,
+        names: Iterable[Hashable] | None = None,
+        provenance: str = "assumed",
+        noise_scale: float = 0.0,
+    ) -> None:
+        found_names, found_domains = named_domains(domains, names)
+        share = checked_share(confidence, "confidence")
+        check_number(noise_scale, "noise_scale")
+        if not 0 <= noise_scale < math.inf:
+            raise ModelError(f"noise_scale must be zero or more and finite, got {noise_scale}.")
+        secret = checked_provenance(provenance)
+        whole = _checked_counts(counts, found_domains, noisy=noise_scale > 0)
+        object.__setattr__(self, "counts", whole)
+        object.__setattr__(self, "_domains", found_domains)
+        object.__setattr__(self, "confidence", share)
+        object.__setattr__(self, "noise_scale", float(noise_scale))
+        object.__setattr__(self, "names", found_names)
+        object.__setattr__(self, "provenance", secret)
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The values along each axis."""
+        return self._domains
+
+    @property
+    def certainty(self) -> str:
+        """Over the sample, with at least the confidence."""
+        return (
+            "The error of the sample is covered: over the rows counted, the promise fails with"
+            f" probability at most {1 - self.confidence:.2g}, for one query and independent rows."
+        )
+
+    @property
+    def events(self) -> int:
+        """How many conditions (x_i, x_K) are judged together: Σ_i d_i·Π_{j≠i} (1 + d_j)."""
+        sizes = self.counts.shape
+        together = math.prod(size + 1 for size in sizes)
+        return sum(size * (together // (size + 1)) for size in sizes)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return domains, counts, confidence and noise; a digest for tables over 10⁴ cells."""
+        stored: dict[str, Any] = {
+            "domains": json_value(self.domains),
+            "confidence": self.confidence,
+            "noise_scale": self.noise_scale,
+        }
+        if self.counts.size > STORED_CELLS:
+            return stored | {"digest": self.digest}
+        return stored | {"counts": self.counts.tolist()}
+
+    @classmethod
+    def from_parameters(cls, described: Mapping[str, Any]) -> SampledTable | None:
+        """Rebuild the set; None if only its digest was stored."""
+        if "counts" not in described:
+            return None
+        return cls(
+            counts=described["counts"],
+            domains=values_of(described, "domains"),
+            confidence=field_of(described, "confidence"),
+            names=names_of(described),
+            provenance=field_of(described, "provenance"),
+            noise_scale=field_of(described, "noise_scale"),
+        )
+
+    def content(self) -> tuple[object, ...]:
+        """Return domains, counts, confidence and noise."""
+        return self.domains, self.counts, self.confidence, self.noise_scale
+
+    def __repr__(self) -> str:
+        sizes = "×".join(map(str, self.counts.shape))
+        names = ", ".join(map(str, self.names))
+        return (
+            f"SampledTable({names}; {sizes} cells, {self.confidence:.4g} confidence,"
+            f" {self.provenance})"
+        )
+
+
+def _checked_counts(
+    counts: npt.ArrayLike, domains: Sequence[Domain], *, noisy: bool
+) -> npt.NDArray[np.int64]:
+    """Return the counts as whole numbers, read-only; messages never hold one of them."""
+    found = checked_cells(counts, "counts", domains)
+    if np.any(found != np.floor(found)):
+        raise ModelError("counts must be whole numbers of rows, got fractions.")
+    if np.abs(found).sum() > _LARGEST_COUNT:
+        raise ModelError("counts must add up to at most 2^53 rows.")
+    if not noisy and np.any(found < 0):
+        raise ModelError(
+            "counts must not be negative unless noise was added to them; then pass noise_scale=."
+        )
+    if not noisy and not found.any():
+        raise ModelError("counts must hold at least one row, got none.")
+    whole = found.astype(np.int64)
+    whole.setflags(write=False)
+    return whole

@@ -1,0 +1,521 @@
+"""Compiled work on one node of the tree: fill it, add it up, narrow it, sort its cells.
+
+The innermost loops of the tree: leaves, and all leaves below a small node at once.
+
+The compiled branch and bound over what an adversary knows.
+
+For one target, decide the other tuples one after the other: known at one of its values, or
+unknown. A node holds, for each cell of the tuples still open, each secret v and each output r, the
+filtered mass F_v(cell; r) = Σ p·e^{−|r−f|/λ} over the tuples decided to be unknown, and the plain
+mass in the last place. Then "known at x" picks a contiguous slice (no work at all) and "unknown"
+adds up slices. A leaf is one event (K, x_K): it leaks the largest ratio of F_v(r)/m_v over secrets.
+
+Numbers are ratio − 1, compared with exp(bar) − 1, so the inner loop takes neither logarithms nor
+quotients. With `one` = 1 the arrays hold p·(e^{−d} − 1) instead, which keeps tiny leakages exact.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+
+from pdp_calibrate.families.table.two_cell_bound import MOST_BUCKETS, branch_bound, workspace
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def fill_node(cells, answers, kernel, opened, hidden, own, data):
+    """Write the filtered masses of a node's cells to the front of `data`.
+
+    Cell c, secret v and hidden value h stand at opened[c] + own[v] + hidden[h] in the flat table.
+    """
+    outputs = kernel.shape[1]
+    at = 0
+    for c in range(opened.size):
+        for v in range(own.size):
+            row = data[at : at + outputs + 1]
+            for r in range(outputs + 1):
+                row[r] = 0.0
+            for h in range(hidden.size):
+                place = opened[c] + own[v] + hidden[h]
+                mass = cells[place]
+                if mass > 0.0:
+                    factors = kernel[answers[place]]
+                    for r in range(outputs):
+                        row[r] += mass * factors[r]
+                    row[outputs] += mass
+            at += outputs + 1
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def add_slices(data, start, length, size, where):
+    """Write the sum of `size` neighbouring slices to `where`."""
+    total, first = data[where : where + length], data[start : start + length]
+    if size == 1:
+        for t in range(length):
+            total[t] = first[t]
+        return
+    second = data[start + length : start + 2 * length]
+    for t in range(length):
+        total[t] = first[t] + second[t]
+    for value in range(2, size):
+        further = data[start + value * length : start + (value + 1) * length]
+        for t in range(length):
+            total[t] += further[t]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def compact(data, start, where, rows, width, picked, kept):
+    """Copy the picked columns and the mass of each row; safe in place, as it only moves down."""
+    first = picked[0]
+    together = picked[kept - 1] == first + kept - 1
+    for row in range(rows):
+        source, goal = start + row * width, where + row * (kept + 1)
+        mass = data[source + width - 1]
+        if together:
+            origin, copy = data[source + first : source + first + kept], data[goal : goal + kept]
+            for r in range(kept):
+                copy[r] = origin[r]
+        else:
+            for r in range(kept):
+                data[goal + r] = data[source + picked[r]]
+        data[goal + kept] = mass
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def reach(grid, columns, number, floor, ceiling):
+    """Return the range of columns whose outputs hold every answer from `floor` to `ceiling`.
+
+    A column that is missing was judged before, together with all that lie beyond it.
+    """
+    begin = 0
+    while begin + 1 < number and grid[columns[begin + 1]] <= floor:
+        begin += 1
+    end = begin + 1
+    while end < number and grid[columns[end - 1]] < ceiling:
+        end += 1
+    return begin, end
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def buckets_of_cells(sizes, marks, below):
+    """Return the bucket of every cell, one level after the other, and where each level begins."""
+    depth = sizes.size
+    begins = np.zeros(depth + 1, dtype=np.int64)
+    for level in range(depth):
+        begins[level + 1] = begins[level] + below[level]
+    sums = np.zeros(begins[depth] + 1)
+    buckets = np.zeros(begins[depth] + 1, dtype=np.int64)
+    widest = 0.0
+    for level in range(depth - 1, -1, -1):
+        largest = 0.0
+        for value in range(sizes[level]):
+            largest = max(largest, marks[level, value])
+            for c in range(below[level + 1]):
+                at = begins[level] + value * below[level + 1] + c
+                sums[at] = marks[level, value] + sums[begins[level + 1] + c]
+        widest += largest
+        for c in range(below[level]):
+            if widest > 0.0:
+                share = sums[begins[level] + c] / widest
+                buckets[begins[level] + c] = int(share * (MOST_BUCKETS - 1) + 0.5)
+    return buckets, begins
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def leaf_exceeds(data, at, secrets, width, limit, one):
+    """Whether some pair of secrets has ratio − 1 above `limit` at some output of this leaf.
+
+    y/z − 1 > limit is tested as y > (1 + limit)·z, or y − 1 > (1 + limit)·(z − 1) + limit.
+    """
+    outputs = width - 1
+    factor, offset = 1.0 + limit, one * limit
+    hits = 0
+    for v in range(1, secrets):
+        mass = data[at + v * width + outputs]
+        if mass > 0.0:
+            scale = 1.0 / mass
+            ys = data[at + v * width : at + v * width + outputs]
+            for w in range(v):
+                other = data[at + w * width + outputs]
+                if other > 0.0:
+                    other_scale = 1.0 / other
+                    zs = data[at + w * width : at + w * width + outputs]
+                    for r in range(outputs):
+                        y, z = ys[r] * scale, zs[r] * other_scale
+                        hits += int(y > factor * z + offset) + int(z > factor * y + offset)
+    return hits > 0
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def leaf_ratio(data, at, secrets, width, one):
+    """Return the largest ratio − 1 of a leaf, the output and the two secrets."""
+    outputs = width - 1
+    best, where, for_secret, against = -1.0, 0, 0, 0
+    for r in range(outputs):
+        least, most, least_at, most_at = np.inf, -np.inf, 0, 0
+        for v in range(secrets):
+            mass = data[at + v * width + outputs]
+            if mass > 0.0:
+                y = data[at + v * width + r] / mass
+                if y <= least:
+                    least, least_at = y, v
+                if y > most:
+                    most, most_at = y, v
+        if most_at != least_at:
+            ratio = (most - least) / (one + least)
+            if ratio > best:
+                best, where, for_secret, against = ratio, r, most_at, least_at
+    return best, where, for_secret, against
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def nine_leaves_exceed(data, at, width, limit, one, inverse):
+    """Whether a leaf below two open binary tuples, two secrets, has ratio − 1 above `limit`.
+
+    All nine leaves (each tuple 0, 1 or unknown) share one pass over the outputs. A leaf that
+    excludes a secret gets inverse masses 0, which compare as 0 > 0.
+    """
+    outputs, cell = width - 1, 2 * width
+    for v in range(2):
+        place = at + v * width + outputs
+        a, b, c, d = (
+            data[place],
+            data[place + cell],
+            data[place + 2 * cell],
+            data[place + 3 * cell],
+        )
+        inverse[v, 0], inverse[v, 1], inverse[v, 2], inverse[v, 3] = a, b, c, d
+        inverse[v, 4], inverse[v, 5], inverse[v, 6], inverse[v, 7] = a + b, c + d, a + c, b + d
+        inverse[v, 8] = (a + b) + (c + d)
+    for leaf in range(9):
+        possible = inverse[0, leaf] > 0.0 and inverse[1, leaf] > 0.0
+        inverse[0, leaf] = 1.0 / inverse[0, leaf] if possible else 0.0
+        inverse[1, leaf] = 1.0 / inverse[1, leaf] if possible else 0.0
+    i0, i1, i2 = inverse[0, 0], inverse[0, 1], inverse[0, 2]
+    i3, i4, i5 = inverse[0, 3], inverse[0, 4], inverse[0, 5]
+    i6, i7, i8 = inverse[0, 6], inverse[0, 7], inverse[0, 8]
+    j0, j1, j2 = inverse[1, 0], inverse[1, 1], inverse[1, 2]
+    j3, j4, j5 = inverse[1, 3], inverse[1, 4], inverse[1, 5]
+    j6, j7, j8 = inverse[1, 6], inverse[1, 7], inverse[1, 8]
+    f, g = 1.0 + limit, one * limit
+    ya, za = data[at : at + outputs], data[at + width : at + width + outputs]
+    at += cell
+    yb, zb = data[at : at + outputs], data[at + width : at + width + outputs]
+    at += cell
+    yc, zc = data[at : at + outputs], data[at + width : at + width + outputs]
+    at += cell
+    yd, zd = data[at : at + outputs], data[at + width : at + width + outputs]
+    hits = 0
+    for r in range(outputs):
+        ab, cd, ac, bd = ya[r] + yb[r], yc[r] + yd[r], ya[r] + yc[r], yb[r] + yd[r]
+        pq, rs, pr, qs = za[r] + zb[r], zc[r] + zd[r], za[r] + zc[r], zb[r] + zd[r]
+        y0, y1, y2, y3 = ya[r] * i0, yb[r] * i1, yc[r] * i2, yd[r] * i3
+        z0, z1, z2, z3 = za[r] * j0, zb[r] * j1, zc[r] * j2, zd[r] * j3
+        y4, y5, y6, y7, y8 = ab * i4, cd * i5, ac * i6, bd * i7, (ab + cd) * i8
+        z4, z5, z6, z7, z8 = pq * j4, rs * j5, pr * j6, qs * j7, (pq + rs) * j8
+        hits += int(y0 > f * z0 + g) + int(z0 > f * y0 + g)
+        hits += int(y1 > f * z1 + g) + int(z1 > f * y1 + g)
+        hits += int(y2 > f * z2 + g) + int(z2 > f * y2 + g)
+        hits += int(y3 > f * z3 + g) + int(z3 > f * y3 + g)
+        hits += int(y4 > f * z4 + g) + int(z4 > f * y4 + g)
+        hits += int(y5 > f * z5 + g) + int(z5 > f * y5 + g)
+        hits += int(y6 > f * z6 + g) + int(z6 > f * y6 + g)
+        hits += int(y7 > f * z7 + g) + int(z7 > f * y7 + g)
+        hits += int(y8 > f * z8 + g) + int(z8 > f * y8 + g)
+    return hits > 0
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def sweep_exceeds(data, start, top, sizes, below, room, secrets, width, limit, one):
+    """Whether any leaf below a node has ratio − 1 above `limit`.
+
+    Walks every choice below level `top` (known at a value, or unknown) without bounds. Arrays
+    are as in `explore`; what it writes lies in the room of levels below `top`.
+    """
+    depth = sizes.size
+    row = secrets * width
+    base, turn = np.empty(depth + 1, dtype=np.int64), np.zeros(depth + 1, dtype=np.int64)
+    base[top] = start
+    inverse = np.empty((2, 9))
+    ends_binary = secrets == 2 and depth - top > 2 and sizes[depth - 1] == sizes[depth - 2] == 2
+    level = top
+    while level >= top:
+        choice = turn[level]
+        if choice > sizes[level]:
+            level -= 1
+            continue
+        turn[level] = choice + 1
+        length = below[level + 1] * row
+        at = base[level] + choice * length
+        if choice == sizes[level]:
+            at = room[level + 1]
+            total = data[at : at + length]
+            first = data[base[level] : base[level] + length]
+            if choice == 1:
+                for t in range(length):
+                    total[t] = first[t]
+            else:
+                second = data[base[level] + length : base[level] + 2 * length]
+                for t in range(length):
+                    total[t] = first[t] + second[t]
+            for value in range(2, choice):
+                further = data[base[level] + value * length : base[level] + (value + 1) * length]
+                for t in range(length):
+                    total[t] += further[t]
+        if ends_binary and level + 1 == depth - 2:
+            if nine_leaves_exceed(data, at, width, limit, one, inverse):
+                return True
+        elif level + 1 < depth:
+            level += 1
+            base[level] = at
+            turn[level] = 0
+        elif leaf_exceeds(data, at, secrets, width, limit, one):
+            return True
+    return False
+
+
+# What a bound and a sum cost, in units of one leaf and secret, measured once.
+_BOUND_FIXED, _BOUND_PER_CELL, _SUMS_PER_LEAF = 400.0, 4.0, 16.0
+
+
+VECTOR = 4  # doubles that one instruction handles; the number of outputs is a multiple
+
+
+_SWEPT_LEAVES = 300.0
+
+
+_WORTH_COPYING = 0.75  # share of the outputs left, below which the others are thrown out
+
+
+_FORGETTING = 0.99  # weight of what was learned one branch earlier
+
+
+_PATIENCE = 64  # nodes of a level after which one more bound is tried, however hopeless
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def explore(
+    data,
+    sizes,
+    secrets,
+    one,
+    grid,
+    parts,
+    marks,
+    floor,
+    ceiling,
+    may_know,
+    may_hide,
+    fewest,
+    most,
+    shared,
+    stop,
+    gap,
+    habits,
+    choices,
+):
+    """Search all leaves below the node at the front of `data`.
+
+    Parameters
+    ----------
+    data
+        The node, then one node per level below it: in all, the sum of their cells, times secrets,
+        times outputs and one.
+    sizes
+        Domain sizes of the open tuples, outermost first.
+    secrets
+        Number of secrets.
+    one
+        1.0 if `data` holds densities minus one, else 0.0.
+    grid
+        The outputs r, ascending; without order (vectors) `parts` is zero and nothing is narrowed.
+    parts
+        parts[level, value]: what a known open tuple adds to the answer.
+    marks
+        marks[level, value] ≥ 0: cells with the same sum of marks are compared together in bounds.
+    floor, ceiling
+        Smallest and largest answer at the node.
+    may_know, may_hide
+        Per open tuple, whether it may be known, and unknown.
+    fewest, most
+        How many of the open tuples must and may be known.
+    shared
+        [best ratio − 1 so far, ratio − 1 that need not be told apart]; the first entry is raised.
+    stop
+        stop[0] becomes true when time is up.
+    gap
+        Branches that cannot beat the best logarithm by more than this share are cut too.
+    habits
+        What was learned on earlier branches about the worth of bounds, by number of open tuples:
+        bounds tried, branches they cut, work of a branch, branches seen; zeros at first.
+    choices
+        Receives, for the best leaf, per open tuple its value, or its size if unknown.
+
+    Returns
+    -------
+    tuple
+        (largest ratio − 1 found, output, secret for, secret against, largest bound cut or left).
+    """
+    depth = sizes.size
+    below = np.empty(depth + 1, dtype=np.int64)  # cells of a node at each level
+    leaves = np.empty(depth + 1)
+    knowable = np.zeros(depth + 1, dtype=np.int64)
+    below[depth], leaves[depth] = 1, 1.0
+    for level in range(depth - 1, -1, -1):
+        below[level] = below[level + 1] * sizes[level]
+        leaves[level] = leaves[level + 1] * (sizes[level] + 1)
+        knowable[level] = knowable[level + 1] + int(may_know[level])
+    room = np.empty(depth + 1, dtype=np.int64)  # where a node that is not a slice is kept
+    free = 0
+    for level in range(depth + 1):
+        room[level] = free
+        free += below[level] * secrets * (grid.size + 1)
+    largest = np.zeros(depth + 1)
+    for level in range(depth):
+        for value in range(sizes[level]):
+            largest[level] = max(largest[level], parts[level, value])
+
+    base = np.zeros(depth + 1, dtype=np.int64)
+    turn = np.zeros(depth + 1, dtype=np.int64)
+    known = np.zeros(depth + 1, dtype=np.int64)
+    floors, ceilings = np.empty(depth + 1), np.empty(depth + 1)
+    floors[0], ceilings[0] = floor, ceiling
+    columns = np.empty((depth + 1, grid.size), dtype=np.int64)  # outputs still of interest
+    widths = np.empty(depth + 1, dtype=np.int64)
+    widths[0] = grid.size + 1
+    for r in range(grid.size):
+        columns[0, r] = r
+    # Work in units of one leaf and secret: what a node of each level costs, what bounds save there.
+    spent = 0.0
+    entered = np.zeros(depth + 1)
+    waited = np.zeros(depth + 1, dtype=np.int64)
+    tried, gained, typical, visits = habits[0], habits[1], habits[2], habits[3]
+    for level in range(depth + 1):
+        if tried[depth - level] == 0.0:
+            tried[depth - level] = gained[depth - level] = 1.0
+            typical[depth - level] = leaves[level]
+
+    buckets, bucket_at = buckets_of_cells(sizes, marks, below)
+    work, result = workspace(grid.size), np.empty(grid.size)
+    picked, left_over = np.empty(grid.size, dtype=np.int64), np.empty(grid.size, dtype=np.int64)
+    best, output, for_secret, against = -1.0, 0, 0, 0
+    left = -1.0
+    seen = -2.0
+    limit = shared[1]
+    pairs = secrets * (secrets - 1) / 2.0
+    level = 0
+    turn[0] = -1
+    while level >= 0:
+        if shared[0] > seen:
+            seen = shared[0]
+            limit = max(shared[1], math.expm1((1.0 + gap) * math.log1p(max(seen, 0.0))))
+        width = widths[level]
+        if level == depth:
+            here = base[level]
+            if best < 0.0 or leaf_exceeds(data, here, secrets, width, max(seen, best), one):
+                found = leaf_ratio(data, here, secrets, width, one)
+                if found[0] > best:
+                    best, output, for_secret, against = found
+                    output = columns[level, output]
+                    for place in range(depth):
+                        choices[place] = turn[place] - 1
+                if found[0] > shared[0]:
+                    shared[0] = found[0]
+            level -= 1
+            continue
+        if turn[level] < 0:  # arrived here
+            turn[level] = 0
+            here = base[level]
+            if leaves[level] <= _SWEPT_LEAVES:
+                # All leaves at once, blind to who is admitted; a hit is looked at one by one.
+                bar = max(seen, best, 0.0)
+                spent += secrets * leaves[level]
+                if not sweep_exceeds(
+                    data, here, level, sizes, below, room, secrets, width, bar, one
+                ):
+                    level -= 1
+                    continue
+            # Beyond the answers that can still occur the ratio is constant: drop those outputs.
+            begin, end = reach(grid, columns[level], width - 1, floors[level], ceilings[level])
+            kept = end - begin
+            for r in range(kept):
+                picked[r] = begin + r
+            cost = pairs * (_BOUND_FIXED + _BOUND_PER_CELL * below[level])
+            opened = depth - level
+            waited[level] += 1
+            worthwhile = gained[opened] * secrets * typical[opened] > tried[opened] * cost
+            if stop[0] or worthwhile or waited[level] >= _PATIENCE:
+                waited[level] = 0
+                spent += cost
+                whole = kept + -kept % VECTOR
+                head = max(0, end - whole)
+                branch_bound(
+                    data,
+                    here,
+                    buckets[bucket_at[level] : bucket_at[level] + below[level]],
+                    secrets,
+                    width,
+                    head,
+                    head + whole,
+                    one,
+                    -1.0 if stop[0] else limit,
+                    work,
+                    result,
+                )
+                kept = 0
+                for r in range(begin, end):
+                    if result[r] > limit and not stop[0]:
+                        picked[kept] = r
+                        kept += 1
+                    else:
+                        left = max(left, result[r])
+                tried[opened] = _FORGETTING * tried[opened] + 1.0
+                gained[opened] = _FORGETTING * gained[opened] + 1.0 - kept / (end - begin)
+                if kept == 0:
+                    level -= 1
+                    continue
+            entered[level] = spent
+            while kept % VECTOR:  # loops over whole vectors have no slow remainder
+                picked[kept] = picked[kept - 1]
+                kept += 1
+            if kept < _WORTH_COPYING * (width - 1):
+                for r in range(kept):
+                    left_over[r] = columns[level, picked[r]]
+                for r in range(kept):
+                    columns[level, r] = left_over[r]
+                compact(data, here, room[level], below[level] * secrets, width, picked, kept)
+                base[level] = room[level]
+                widths[level] = width = kept + 1
+        size = sizes[level]
+        choice = turn[level]
+        if choice > size:
+            visits[depth - level] += 1.0
+            cost = (spent - entered[level]) / secrets
+            rate = max(1.0 / visits[depth - level], 1.0 - _FORGETTING)
+            typical[depth - level] += rate * (cost - typical[depth - level])
+            level -= 1
+            continue
+        turn[level] = choice + 1
+        knowing = known[level] + int(choice < size)
+        allowed = may_know[level] if choice < size else may_hide[level]
+        if not allowed or knowing > most or knowing + knowable[level + 1] < fewest:
+            continue
+        start, length = base[level], below[level + 1] * secrets * width
+        level += 1
+        floors[level], ceilings[level] = floors[level - 1], ceilings[level - 1]
+        if choice < size:
+            base[level] = start + choice * length
+            floors[level] += parts[level - 1, choice]
+            ceilings[level] -= largest[level - 1] - parts[level - 1, choice]
+        else:
+            base[level] = room[level]
+            add_slices(data, start, length, size, room[level])
+            spent += length / _SUMS_PER_LEAF
+        known[level] = knowing
+        widths[level] = width
+        for r in range(width - 1):
+            columns[level, r] = columns[level - 1, r]
+        turn[level] = -1
+    return best, output, for_secret, against, left

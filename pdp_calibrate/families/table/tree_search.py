@@ -1,0 +1,547 @@
+"""Which tuples say most about a target: the order in which the tree decides them.
+
+The bound on a branch is tight when the tuples still open say little about the target, so those that
+say most are decided first. Only speed depends on it.
+
+Where the tree is cut into branches, and how the first node of a branch is filled.
+
+One pass over the table bounds everybody who attacks one target, before any search.
+
+Before anything is decided, the density of a cell depends on the cell only through its answer, so
+among cells with equal answers only the two with extreme odds matter to the two-cell bound. What is
+left is a node of the tree with few cells, and `branch_bound` does the rest.
+
+A good start for the branch and bound: the more is known to leak, the more can be cut.
+
+Search all adversaries of a table whose answers lie on a grid, one branch after the other.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.workers import Clock, run
+from pdp_calibrate.families.table.grid import Grid
+from pdp_calibrate.families.table.setting import NOTHING, Attack, Outcome, Setting, bracket
+from pdp_calibrate.families.table.tree_kernels import VECTOR, explore, fill_node, leaf_ratio
+from pdp_calibrate.families.table.two_cell_bound import MOST_BUCKETS, branch_bound, workspace
+
+_DATABASES = 64  # drawn to see how tuples depend on each other
+
+
+def order_by_influence(setting: Setting, target: int) -> list[int]:
+    """Return the other tuples, most influential first."""
+    influence = setting.cache.get("influence")
+    if influence is None:
+        influence = setting.cache["influence"] = _influence(setting)
+    others = [place for place in range(len(setting.sizes)) if place != target]
+    return sorted(others, key=lambda place: (-influence[target, place], place))
+
+
+def _influence(setting: Setting) -> FloatArray:
+    """Return by how many nats one tuple moves the odds of another, given all the rest.
+
+    Averaged over some databases drawn from the table; always the same ones.
+    """
+    cells, sizes = setting.probabilities.ravel(), setting.sizes
+    steps = np.array([int(np.prod(sizes[place + 1 :])) for place in range(len(sizes))])
+    total = np.cumsum(cells)
+    draws = np.random.default_rng(0).random(_DATABASES) * total[-1]
+    drawn = np.minimum(np.searchsorted(total, draws), len(cells) - 1)
+    places = np.array(np.unravel_index(drawn, sizes))
+    influence = np.zeros((len(sizes), len(sizes)))
+    for first in range(len(sizes)):
+        for second in range(first):
+            start = drawn - places[first] * steps[first] - places[second] * steps[second]
+            own, other = (np.arange(sizes[p]) * steps[p] for p in (first, second))
+            block = cells[start[:, np.newaxis, np.newaxis] + own[:, np.newaxis] + other]
+            found = float(np.mean(_interaction(block)))
+            influence[first, second] = influence[second, first] = found
+    return influence
+
+
+def _interaction(blocks: FloatArray) -> FloatArray:
+    """Return the largest log-odds interaction of each block, zeros counting as very rare."""
+    logs = np.log(blocks + 1e-9 * blocks.max(axis=(1, 2), keepdims=True))
+    logs = logs - logs.mean(axis=1, keepdims=True)
+    logs = logs - logs.mean(axis=2, keepdims=True)
+    return np.asarray(np.abs(logs).max(axis=(1, 2)))
+
+
+def pair_tables(setting: Setting) -> dict[tuple[int, int], FloatArray]:
+    """Return the joint law of every pair of tuples."""
+    cached = setting.cache.get("pairs")
+    if cached is None:
+        cached = {}
+        _add_pairs(setting.probabilities, list(range(len(setting.sizes))), cached)
+        setting.cache["pairs"] = cached
+    return cached
+
+
+def _add_pairs(
+    table: FloatArray, places: list[int], pairs: dict[tuple[int, int], FloatArray]
+) -> None:
+    """Halve the tuples: pairs across come from one matrix product, pairs within by recursion."""
+    if len(places) < 2:
+        return
+    middle = len(places) // 2
+    left, right = places[:middle], places[middle:]
+    rows = int(np.prod(table.shape[:middle]))
+    matrix = table.reshape(rows, -1)
+    left_marks, right_marks = _indicators(table.shape[:middle]), _indicators(table.shape[middle:])
+    crossed = left_marks.T @ (matrix @ right_marks)
+    start = 0
+    for i, place in enumerate(left):
+        stop = start + table.shape[i]
+        other_start = 0
+        for j, other in enumerate(right):
+            other_stop = other_start + table.shape[middle + j]
+            block = crossed[start:stop, other_start:other_stop]
+            pairs[place, other], pairs[other, place] = block, block.T
+            other_start = other_stop
+        start = stop
+    _add_pairs(matrix.sum(axis=1).reshape(table.shape[:middle]), left, pairs)
+    _add_pairs(matrix.sum(axis=0).reshape(table.shape[middle:]), right, pairs)
+
+
+def _indicators(shape: tuple[int, ...]) -> FloatArray:
+    """One column per (tuple, value), one row per cell: 1 where the cell has the value."""
+    places = np.indices(shape).reshape(len(shape), -1)
+    return np.concatenate(
+        [
+            place[:, np.newaxis] == np.arange(size)
+            for place, size in zip(places, shape, strict=True)
+        ],
+        axis=1,
+    ).astype(np.float64)
+
+
+_NODE_NUMBERS = 2**22  # floats in the first node of a branch; larger branches are cut further
+
+
+_Indices = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Branch:
+    """One target, and what is decided already about some of the others."""
+
+    target: int
+    decided: tuple[tuple[int, int], ...]
+    """(tuple, position of its known value, or its domain size if unknown)."""
+    opened: tuple[int, ...]
+    """The tuples still to be decided, most influential first."""
+
+
+@dataclass(frozen=True)
+class BranchSearch:
+    """What all branches share."""
+
+    setting: Setting
+    grid: Grid
+    kernel: FloatArray
+    outputs: FloatArray
+    shared: FloatArray
+    clock: Clock
+    rooms: threading.local
+    ceilings: dict[int, float]
+    """Bounds on all who attack one target, where they are worth the pass over the table."""
+
+
+def branches_of(search: BranchSearch, target: int) -> Iterator[Branch]:
+    """Cut a target's tree until each first node fits in memory."""
+    setting = search.setting
+    fewest, most = known_limits(setting)
+    if fewest > most:
+        return
+    sizes = setting.sizes
+    others = order_by_influence(setting, target)
+    width = sizes[target] * (search.kernel.shape[1] + 1)
+    cut = 0
+    while cut < len(others) and width * math.prod(sizes[p] for p in others[cut:]) > _NODE_NUMBERS:
+        cut += 1
+    may_know, may_hide = permissions(setting, others[:cut])
+    options = [
+        [value for value in range(sizes[place]) if knowable] + [sizes[place]] * bool(hideable)
+        for place, knowable, hideable in zip(others[:cut], may_know, may_hide, strict=True)
+    ]
+    for values in itertools.product(*options):
+        known = sum(value < sizes[place] for place, value in zip(others, values, strict=False))
+        if known <= most and known + len(others) - cut >= fewest:
+            yield Branch(
+                target=target,
+                decided=tuple(zip(others[:cut], values, strict=True)),
+                opened=tuple(others[cut:]),
+            )
+
+
+def filled(search: BranchSearch, branch: Branch) -> FloatArray:
+    """Return this thread's room, with the branch's node in front."""
+    setting = search.setting
+    steps = _strides(setting.sizes)
+    base = np.zeros(1, dtype=np.int64)
+    hidden = base
+    for place, value in branch.decided:
+        if value < setting.sizes[place]:
+            base = base + value * steps[place]
+        else:
+            hidden = _offsets(hidden, steps[place], setting.sizes[place])
+    opened = base
+    for place in branch.opened:
+        opened = _offsets(opened, steps[place], setting.sizes[place])
+    own = np.arange(setting.sizes[branch.target], dtype=np.int64) * steps[branch.target]
+    needed = _cells_of_all_levels(setting, branch) * len(own) * (search.kernel.shape[1] + 1)
+    data: FloatArray | None = getattr(search.rooms, "data", None)
+    if data is None or len(data) < needed:
+        data = np.empty(needed)
+        search.rooms.data = data
+    fill_node(
+        setting.probabilities.ravel(), search.grid.answers, search.kernel, opened, hidden, own, data
+    )
+    return data
+
+
+def _cells_of_all_levels(setting: Setting, branch: Branch) -> int:
+    """Count the cells that `explore` writes: one node per number of tuples still open."""
+    sizes = [setting.sizes[place] for place in branch.opened]
+    return sum(math.prod(sizes[level:]) for level in range(len(sizes) + 1))
+
+
+def known_limits(setting: Setting) -> tuple[int, int]:
+    """Fewest and most tuples known; knowing everyone else is searched elsewhere."""
+    knowledge = setting.knowledge
+    everyone = len(setting.sizes) - 1
+    most = knowledge.most if setting.counts_strongest else min(knowledge.most, everyone - 1)
+    return knowledge.fewest, most
+
+
+def permissions(
+    setting: Setting, places: Sequence[int]
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return, per tuple, whether it may be known, and whether it may be unknown."""
+    named = setting.knowledge.known
+    may_know = np.array([named is None or place in named for place in places], dtype=np.bool_)
+    may_hide = np.array([named is None or place not in named for place in places], dtype=np.bool_)
+    return may_know, may_hide
+
+
+def branch_group_bound(setting: Setting, branch: Branch) -> float:
+    """Bound a branch by how far its target and all its possible unknowns move the answer."""
+    if setting.table is not None:
+        return setting.furthest
+    known = {place for place, value in branch.decided if value < setting.sizes[place]}
+    fixed = sum(float(setting.parts[place].max(axis=0).sum()) for place in known)
+    return setting.furthest - fixed * (1 - 1e-12)
+
+
+def _strides(sizes: tuple[int, ...]) -> _Indices:
+    return np.array([math.prod(sizes[place + 1 :]) for place in range(len(sizes))], dtype=np.int64)
+
+
+def _offsets(offsets: _Indices, step: np.int64, size: int) -> _Indices:
+    return (offsets[:, np.newaxis] + step * np.arange(size, dtype=np.int64)).ravel()
+
+
+def target_bound(setting: Setting, grid: Grid, target: int) -> float:
+    """Return an upper bound on the leakage of all who attack this target, before rounding."""
+    cells = np.moveaxis(setting.probabilities, target, 0).reshape(setting.sizes[target], -1)
+    answers = np.moveaxis(grid.answers.reshape(setting.sizes), target, 0).reshape(cells.shape)
+    worst = 0.0
+    for first in range(len(cells)):
+        for second in range(first):
+            pair = [first, second]
+            worst = max(worst, _pair_bound(setting, grid, cells[pair], answers[pair]))
+    return math.log1p(worst)
+
+
+def _pair_bound(
+    setting: Setting, grid: Grid, masses: FloatArray, answers: npt.NDArray[np.int32]
+) -> float:
+    """Bound the ratio − 1 of two secrets; masses and answers have one row per secret."""
+    both = answers[0] * np.int64(len(grid.kernel)) + answers[1]
+    keys, group = np.unique(both, return_inverse=True)
+    rows = np.divmod(keys, len(grid.kernel))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        odds = masses[0] / masses[1]
+    # Per group the extreme odds, as masses (v, w); NaN marks cells where neither secret occurs.
+    chosen = [np.fmax.reduceat, np.fmin.reduceat]
+    order = np.argsort(group.ravel(), kind="stable")
+    starts = np.searchsorted(group.ravel()[order], np.arange(len(keys)))
+    extremes = [reduce(odds[order], starts) for reduce in chosen]
+    node, buckets = [], []
+    for odd in extremes:
+        mass_w = np.where(np.isinf(odd), 0.0, 1.0)
+        mass_v = np.where(np.isinf(odd), 1.0, odd)
+        usable = ~np.isnan(odd)
+        pair = np.stack([mass_v, mass_w], axis=1)[usable]
+        kernel = np.stack([grid.kernel[row[usable]] for row in rows], axis=1)
+        node.append(np.concatenate([pair[..., np.newaxis] * kernel, pair[..., np.newaxis]], axis=2))
+        place = rows[1][usable] / max(1, len(grid.kernel) - 1)
+        buckets.append(np.round(place * (MOST_BUCKETS - 1)).astype(np.int64))
+    cells = np.concatenate(node)
+    number = grid.kernel.shape[1]
+    result = np.zeros(number)
+    if len(cells):
+        branch_bound(
+            cells.ravel(),
+            0,
+            np.concatenate(buckets),
+            2,
+            number + 1,
+            0,
+            number,
+            float(setting.is_near_one),
+            -1.0,
+            workspace(number),
+            result,
+        )
+    return float(result.max())
+
+
+_LARGEST_START = 2**14  # hidden cells while climbing
+
+
+def climb(search: BranchSearch, error: float) -> Outcome:
+    """Find a good start: from everyone known, change one tuple at a time while it helps."""
+    outcome = NOTHING
+    setting = search.setting
+    fewest, most = known_limits(setting)
+    likely = np.unravel_index(int(np.argmax(setting.probabilities)), setting.sizes)
+    for target in setting.knowledge.targets:
+        others = order_by_influence(setting, target)
+        may_know, may_hide = permissions(setting, others)
+        chosen = {
+            place: int(likely[place]) if knowable else setting.sizes[place]
+            for place, knowable in zip(others, may_know, strict=True)
+        }
+        best = _leaf(search, target, chosen)
+        for place in [*others, *others]:
+            for value in range(setting.sizes[place] + 1):
+                changed = chosen | {place: value}
+                known = sum(v < setting.sizes[p] for p, v in changed.items())
+                hidden = math.prod(
+                    setting.sizes[p] for p, v in changed.items() if v == setting.sizes[p]
+                )
+                index = others.index(place)
+                allowed = may_know[index] if value < setting.sizes[place] else may_hide[index]
+                if not allowed or known > most or hidden > _LARGEST_START or search.clock.is_over:
+                    continue
+                found = _leaf(search, target, changed)
+                if found[0] > best[0]:
+                    best, chosen = found, changed
+        known = sum(v < setting.sizes[p] for p, v in chosen.items())
+        if best[0] > search.shared[0] and fewest <= known <= most:
+            search.shared[0] = best[0]
+            attack = Attack(
+                target=target,
+                known={p: v for p, v in chosen.items() if v < setting.sizes[p]},
+                secrets=(best[2], best[3]),
+                output=search.outputs[best[1]],
+            )
+            outcome = outcome.or_worse(bracket(math.log1p(best[0]), 0.0, error, attack))
+    return outcome
+
+
+def _leaf(search: BranchSearch, target: int, chosen: dict[int, int]) -> tuple[float, int, int, int]:
+    branch = Branch(target=target, decided=tuple(chosen.items()), opened=())
+    data = filled(search, branch)
+    secrets, width = search.setting.sizes[target], search.kernel.shape[1] + 1
+    found: tuple[float, int, int, int] = leaf_ratio(
+        data, 0, secrets, width, float(search.setting.is_near_one)
+    )
+    return found
+
+
+_SMALL_WORK = 1e6  # outputs × leaves × secrets that need no second thread
+
+
+_LONG_WORK = 1e9  # … that deserve a good start
+
+
+_HUGE_WORK = 3e10  # … that deserve coarse passes before the deadline
+
+
+_COARSE_GAPS = (0.0526, 0.0)  # five per cent of the value, then exact
+
+
+def work_of(setting: Setting, grid: Grid) -> float:
+    """Estimate how many numbers the search looks at if nothing can be cut."""
+    sizes, knowledge = setting.sizes, setting.knowledge
+    total = 0.0
+    for target in knowledge.targets:
+        others = [size for place, size in enumerate(sizes) if place != target]
+        leaves = math.prod(size + 1.0 for size in others)
+        if knowledge.known is not None or knowledge.most == 0:
+            leaves = 2.0 * math.prod(others)
+        total += leaves * sizes[target]
+    return total * len(grid.outputs)
+
+
+def prepared(
+    setting: Setting, grid: Grid, incumbent: float, clock: Clock
+) -> tuple[BranchSearch, float]:
+    """Return what all branches share, and the rounding error of every log-ratio."""
+    pad = -len(grid.outputs) % VECTOR
+    search = BranchSearch(
+        setting,
+        grid,
+        np.ascontiguousarray(np.pad(grid.kernel, ((0, 0), (0, pad)), mode="edge")),
+        np.pad(grid.outputs, ((0, pad), (0, 0)), mode="edge"),
+        np.array([-1.0, math.expm1(min(incumbent, 700.0))]),
+        clock,
+        threading.local(),
+        {},
+    )
+    additions = sum(setting.sizes) + len(setting.sizes)
+    return search, setting.rounding_error(additions) + 2 * grid.moved
+
+
+def search_branches(setting: Setting, grid: Grid, incumbent: float, clock: Clock) -> Outcome:
+    """Return the worst of all adversaries but those who know everyone else."""
+    search, error = prepared(setting, grid, incumbent, clock)
+    branches = [
+        branch for target in setting.knowledge.targets for branch in branches_of(search, target)
+    ]
+    if not branches:
+        return NOTHING
+    work = work_of(setting, grid)
+    outcome = climb(search, error) if work > _LONG_WORK else NOTHING
+    if work > _SMALL_WORK and setting.coordinates == 1:
+        for target in setting.knowledge.targets:
+            search.ceilings[target] = target_bound(setting, grid, target) + error
+    gaps = _COARSE_GAPS if work > _HUGE_WORK and clock.deadline < math.inf else (0.0,)
+    upper = math.inf
+    for gap in gaps:
+        found = _pass(search, branches, gap, error, small=work < _SMALL_WORK)
+        outcome = outcome.or_worse(found)
+        # Later passes cut what cannot beat an attack found before; that attack counts as well.
+        attained = 0.0 if outcome.attack is None else outcome.lower + 3 * error
+        upper = min(upper, max(found.upper, attained))
+        if clock.is_over:
+            break
+    return Outcome(upper=upper, lower=outcome.lower, attack=outcome.attack)
+
+
+def _pass(
+    search: BranchSearch, branches: list[Branch], gap: float, error: float, *, small: bool
+) -> Outcome:
+    results = run(
+        branches,
+        lambda branch: _search_branch(search, branch, gap),
+        search.clock,
+        what="comparing adversaries",
+        small=small,
+    )
+    outcome = NOTHING
+    for branch, result in zip(branches, results, strict=True):
+        if result is None:
+            ceiling = search.ceilings.get(branch.target, math.inf)
+            upper = min(branch_group_bound(search.setting, branch), ceiling)
+            found = Outcome(upper=upper, lower=0.0, attack=None)
+        else:
+            ratio, bound, attack = result
+            found = bracket(math.log1p(max(ratio, 0.0)), math.log1p(max(bound, 0.0)), error, attack)
+        outcome = outcome.or_worse(found)
+    return outcome
+
+
+def _search_branch(
+    search: BranchSearch, branch: Branch, gap: float
+) -> tuple[float, float, Attack | None]:
+    """Return the largest ratio − 1 found, the largest bound on the rest, and who attains it."""
+    setting = search.setting
+    ceiling = math.expm1(min(search.ceilings.get(branch.target, 700.0), 700.0))
+    if ceiling <= max(search.shared):
+        return -1.0, ceiling, None
+    sizes, target = setting.sizes, branch.target
+    data = filled(search, branch)
+    open_sizes = np.array([sizes[place] for place in branch.opened], dtype=np.int64)
+    known = {place: value for place, value in branch.decided if value < sizes[place]}
+    parts, floor, ceiling = _answers_left(setting, branch, known)
+    marks = _marks(setting, branch)
+    may_know, may_hide = permissions(setting, branch.opened)
+    choices = np.zeros(len(open_sizes), dtype=np.int64)
+    fewest, most = known_limits(setting)
+    ratio, output, first, second, bound = explore(
+        data,
+        open_sizes,
+        sizes[target],
+        float(setting.is_near_one),
+        search.outputs[:, 0].copy(),
+        parts,
+        marks,
+        floor,
+        ceiling,
+        may_know,
+        may_hide,
+        fewest - len(known),
+        most - len(known),
+        search.shared,
+        search.clock.stop,
+        gap,
+        _habits(search),
+        choices,
+    )
+    if ratio < 0:
+        return ratio, bound, None
+    chosen = {
+        place: int(choice)
+        for place, choice in zip(branch.opened, choices, strict=True)
+        if choice < sizes[place]
+    }
+    attack = Attack(
+        target=target,
+        known=known | chosen,
+        secrets=(int(first), int(second)),
+        output=search.outputs[output],
+    )
+    return ratio, bound, attack
+
+
+def _habits(search: BranchSearch) -> FloatArray:
+    """Return what this thread has learned about the worth of bounds."""
+    habits: FloatArray | None = getattr(search.rooms, "habits", None)
+    if habits is None:
+        habits = np.zeros((4, len(search.setting.sizes)))
+        search.rooms.habits = habits
+    return habits
+
+
+def _answers_left(
+    setting: Setting, branch: Branch, known: dict[int, int]
+) -> tuple[FloatArray, float, float]:
+    """Return what known open tuples add, and the ends of the answers that can occur.
+
+    Only where there is one coordinate and the query is additive; else nothing is narrowed.
+    """
+    largest = max((setting.sizes[place] for place in branch.opened), default=1)
+    parts = np.zeros((len(branch.opened), largest))
+    if setting.table is not None or setting.coordinates > 1:
+        return parts, -np.inf, np.inf
+    for level, place in enumerate(branch.opened):
+        parts[level, : setting.sizes[place]] = setting.parts[place][:, 0]
+    floor = sum(float(setting.parts[place][value, 0]) for place, value in known.items())
+    rest = sum(float(part[:, 0].max()) for j, part in enumerate(setting.parts) if j not in known)
+    return parts, floor, floor + rest
+
+
+def _marks(setting: Setting, branch: Branch) -> FloatArray:
+    """Return one number per open tuple and value such that equal sums mean similar answers."""
+    marks = np.zeros((len(branch.opened), max(setting.sizes)))
+    weights = 1.0 / np.arange(1.0, setting.coordinates + 1)
+    for level, place in enumerate(branch.opened):
+        if setting.table is None:
+            effect = setting.parts[place] @ weights
+        else:
+            others = tuple(axis for axis in range(len(setting.sizes)) if axis != place)
+            effect = setting.table.mean(axis=others) @ weights
+        marks[level, : setting.sizes[place]] = effect - effect.min()
+    return marks

@@ -1,0 +1,239 @@
+"""How much anybody can learn inside one branch of the tree, from its cells alone.
+
+Fix the output r and two secrets v, w. In each cell c of the tuples still open stand the masses
+m_v, m_w and the filtered masses F_v, F_w (mass times e^{−|r−f|/λ}, summed over tuples decided to be
+unknown). Whoever knows or ignores the open tuples, exactly or softly, weighs the cells by some
+h ≥ 0 and sees the ratio R(h) = (Σh·F_v · Σh·m_w) / (Σh·F_w · Σh·m_v).
+
+Two cells suffice: with three, keep Σh·F_v and Σh·F_w fixed along a line; the remaining quotient of
+two linear functions is monotone on it, so R does not fall until a cell drops out. Take cells a and
+b with densities y = F/m, odds x = m_v/m_w and ratios R_c = y_v/y_w, and let β = x_a/x_b ≥ 1 and
+η = y_w(a)/y_w(b). With weight t on a,
+
+    R = (R_b + t·R_a·β·η)(1 + t) / ((1 + t·β)(1 + t·η))
+      ≤ max(R_a, R_b)·(1 + k)²,   k = (√β − 1)(√η' − 1)/(√β + √η'),   η' = η·min(1, R_a/R_b),
+
+and k = 0 if η' ≤ 1: for R_a = R_b the maximum over t is at t = 1/√(βη); for R_a < R_b write R_a·η
+as R_b·η' and use 1 + t·η' ≤ 1 + t·η; for R_a > R_b replace R_b by R_a. For 1/R the roles of v and w
+change; in terms of the same y_w it is η' = η·min(1, R_a/R_b) again, now with x_b ≥ x_a.
+
+Densities and ratios hardly differ between cells whose open tuples add the same to the answer. So
+cells are gathered into buckets by that sum, and pairs of buckets are compared by their extremes.
+
+Everything is kept as y − 1 and R − 1 when all distances are short (`one` = 1; else `one` = 0 and y
+itself is kept), so that tiny leakages keep their digits.
+"""
+
+# ruff: noqa: FURB136
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+
+MOST_BUCKETS = 16
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def workspace(outputs):
+    """Return room for `branch_bound`, indexed [bucket, turn, kind, output].
+
+    Kinds 0, 1: the largest and smallest y_w; 2, 3: the largest and smallest R; all minus one where
+    `one` says so. Extremes are read at one turn and written at the other: a loop that overwrites
+    what it reads becomes one of masked stores, which are several times slower.
+    """
+    return np.empty((MOST_BUCKETS, 2, 4, outputs))
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def branch_bound(data, start, bucket_of, secrets, width, begin, end, one, limit, room, result):
+    """Write to result[r] an upper bound on ratio − 1 over all soft knowledge of the open tuples.
+
+    Only for outputs from `begin` to `end`. bucket_of[c] is the bucket of cell c. Pairs of buckets
+    that cannot exceed `limit` at any output are not told apart.
+    """
+    here = result[begin:end]
+    for r in range(end - begin):
+        here[r] = 0.0
+    stride = secrets * width
+    for v in range(secrets):
+        for w in range(v):
+            first, second = start + v * width + begin, start + w * width + begin
+            mass = width - 1 - begin
+            _bound_pair(data, first, second, bucket_of, mass, stride, one, limit, room, here)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _bound_pair(data, first, second, bucket_of, mass_at, stride, one, limit, room, result):
+    """Raise result[r] to the bound for one pair of secrets, whose masses stand at `mass_at`."""
+    outputs = result.size
+    span, turn = np.empty((2, MOST_BUCKETS)), np.zeros(MOST_BUCKETS, dtype=np.int64)
+    excluding = _fill_buckets(
+        data, first, second, bucket_of, mass_at, outputs, stride, one, span, turn, room
+    )
+    ratios, inverses = np.empty((2, MOST_BUCKETS, outputs)), np.empty((2, MOST_BUCKETS, outputs))
+    tops, leasts = np.empty((MOST_BUCKETS, outputs)), np.empty((MOST_BUCKETS, outputs))
+    steps = np.empty((MOST_BUCKETS, outputs))
+    most = np.zeros((2, outputs))  # the largest R, and 1/R, of a single cell
+    filled = 0
+    for k in range(MOST_BUCKETS):
+        if span[0, k] > 0.0:
+            span[0, filled], span[1, filled] = span[0, k], span[1, k]
+            for r in range(outputs):
+                up, down = room[k, turn[k], 2, r], room[k, turn[k], 3, r]
+                down = (1.0 - one - one * down) / (one + down)  # the largest 1/R
+                most[0, r], most[1, r] = max(most[0, r], one + up), max(most[1, r], one + down)
+                ratios[0, filled, r], ratios[1, filled, r] = up, down
+                inverses[0, filled, r], inverses[1, filled, r] = 1 / (one + up), 1 / (one + down)
+                tops[filled, r], leasts[filled, r] = room[k, turn[k], 0, r], room[k, turn[k], 1, r]
+                steps[filled, r] = 1.0 / (one + leasts[filled, r])
+            filled += 1
+    skipped = _mix_buckets(
+        tops, leasts, steps, ratios, inverses, span, filled, most, limit, one, result
+    )
+    for r in range(outputs):
+        result[r] = max(result[r], skipped)
+    if excluding:
+        _beside_excluding(data, first, second, bucket_of.size, mass_at, stride, one, result)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _mix_buckets(tops, leasts, steps, ratios, inverses, span, filled, most, limit, one, result):
+    """Raise result[r] to the two-cell bound on R − 1 and 1/R − 1 over all pairs of buckets.
+
+    All terms are differences from one, √η' − 1 = (η' − 1)/(1 + √η'), so no digits are lost. As
+    (1 + k)² ≤ β, pairs and outputs with most·β within `limit` need no look: a bound on them is
+    returned.
+    """
+    mixed = np.zeros((2, tops.shape[1]))
+    now = 0
+    skipped = 0.0
+    lacking = 1.0 - one
+    widest = 1.0
+    for a in range(filled):
+        for b in range(filled):
+            widest = max(widest, _odds_ratio(span[0, a], span[1, b]))
+    for flip in range(2):
+        begin, end = tops.shape[1], 0
+        largest = 0.0
+        for r in range(tops.shape[1]):
+            here = float(most[flip, r])
+            largest = max(largest, here)
+            if here * widest - 1.0 > limit:
+                begin, end = min(begin, r), r + 1
+            else:
+                skipped = max(skipped, here * widest - 1.0)
+        for r in range(tops.shape[1]):
+            mixed[1 - now, r] = mixed[now, r]
+        for a in range(filled):
+            for b in range(filled):
+                largest_odds, least_odds = span[0, b if flip else a], span[1, a if flip else b]
+                odds = max(_odds_ratio(largest_odds, least_odds), 1.0)
+                if largest * odds - 1.0 <= limit:
+                    skipped = max(skipped, largest * odds - 1.0)
+                    continue
+                root = math.sqrt(odds)
+                if odds == np.inf:  # its root is a number again, and k would not be one without it
+                    root = math.sqrt(largest_odds) / math.sqrt(least_odds)
+                less, more = root - 1.0, root + 1.0
+                # η' falls by R_a/R_b; where inverse ratios are kept, the two cells change places.
+                low, high = (b, a) if flip else (a, b)
+                top, least, step = tops[a, begin:end], leasts[b, begin:end], steps[b, begin:end]
+                ratio, other = ratios[flip, low, begin:end], ratios[flip, high, begin:end]
+                inverse = inverses[flip, high, begin:end]
+                old, new = mixed[now, begin:end], mixed[1 - now, begin:end]
+                now = 1 - now
+                for r in range(end - begin):
+                    apart = (top[r] - least[r]) * step[r]
+                    falls = (ratio[r] - other[r]) * inverse[r]
+                    falls = falls if falls < 0.0 else 0.0
+                    gain = apart + falls + apart * falls
+                    gain = gain if gain > 0.0 else 0.0
+                    k = less * gain / (more * (1.0 + math.sqrt(1.0 + gain)) + gain)
+                    worst = ratio[r] if ratio[r] > other[r] else other[r]
+                    bound = worst + (one + worst) * k * (2.0 + k) - lacking
+                    new[r] = bound if bound > old[r] else old[r]
+    for r in range(tops.shape[1]):
+        result[r] = max(result[r], mixed[0, r], mixed[1, r])
+    return skipped
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _odds_ratio(largest, least):
+    """Return β of two cells, infinite beyond the range of numbers."""
+    return float(largest) / float(least)  # plain numbers overflow without a warning
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _fill_buckets(data, first, second, bucket_of, mass_at, outputs, stride, one, span, turn, room):
+    """Gather the extremes of odds, density and ratio; say if a cell excludes just one secret."""
+    for k in range(MOST_BUCKETS):
+        span[0, k], span[1, k] = 0.0, np.inf
+        for r in range(outputs):
+            room[k, 0, 0, r], room[k, 0, 1, r] = -np.inf, np.inf
+            room[k, 0, 2, r], room[k, 0, 3, r] = -np.inf, np.inf
+    excluding = False
+    for c in range(bucket_of.size):
+        at, other_at = first + c * stride, second + c * stride
+        mass, other = data[at + mass_at], data[other_at + mass_at]
+        if mass <= 0.0 or other <= 0.0:
+            excluding = excluding or mass > 0.0 or other > 0.0
+            continue
+        k = bucket_of[c]
+        inverse, other_inverse = 1.0 / mass, 1.0 / other
+        odds = mass * other_inverse
+        span[0, k], span[1, k] = max(span[0, k], odds), min(span[1, k], odds)
+        row, other_row = data[at : at + outputs], data[other_at : other_at + outputs]
+        old, new = turn[k], 1 - turn[k]
+        turn[k] = new
+        top, least = room[k, old, 0], room[k, old, 1]
+        new_top, new_least = room[k, new, 0], room[k, new, 1]
+        for r in range(outputs):
+            z = other_row[r] * other_inverse
+            new_top[r] = z if z > top[r] else top[r]
+            new_least[r] = z if z < least[r] else least[r]
+        top, least = room[k, old, 2], room[k, old, 3]
+        new_top, new_least = room[k, new, 2], room[k, new, 3]
+        for r in range(outputs):
+            y, z = row[r] * inverse, other_row[r] * other_inverse
+            ratio = (y - one * z) / (one + z)
+            new_top[r] = ratio if ratio > top[r] else top[r]
+            new_least[r] = ratio if ratio < least[r] else least[r]
+    return excluding
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _beside_excluding(data, first, second, cells, mass_at, stride, one, result):
+    """Bound pairs with a cell that excludes a secret: each secret is spoken for by one cell only.
+
+    Such a pair is at most the largest y_v over the smallest y_w, one of them in an excluding cell.
+    """
+    for r in range(result.size):
+        # Extremes over all cells, and over those that exclude the other secret.
+        top_v, least_v, top_w, least_w = -np.inf, np.inf, -np.inf, np.inf
+        only_top_v, only_least_v, only_top_w, only_least_w = -np.inf, np.inf, -np.inf, np.inf
+        for c in range(cells):
+            at, other_at = first + c * stride, second + c * stride
+            mass, other = data[at + mass_at], data[other_at + mass_at]
+            if mass > 0.0:
+                y = data[at + r] / mass
+                top_v, least_v = max(top_v, y), min(least_v, y)
+                if other == 0.0:
+                    only_top_v, only_least_v = max(only_top_v, y), min(only_least_v, y)
+            if other > 0.0:
+                z = data[other_at + r] / other
+                top_w, least_w = max(top_w, z), min(least_w, z)
+                if mass == 0.0:
+                    only_top_w, only_least_w = max(only_top_w, z), min(only_least_w, z)
+        bound = max(_apart(top_v, only_least_w, one), _apart(only_top_v, least_w, one))
+        bound = max(bound, _apart(top_w, only_least_v, one), _apart(only_top_w, least_v, one))
+        result[r] = max(result[r], bound)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _apart(most, least, one):
+    if most == -np.inf or least == np.inf:
+        return 0.0
+    return (most - least) / (one + least)

@@ -1,0 +1,209 @@
+"""How often each combination of values occurs, and how large groups are."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import narwhals as nw
+
+from pdp_calibrate.arrays import plain
+from pdp_calibrate.errors import ModelError
+from pdp_calibrate.frames.open import (
+    asks_the_engine,
+    check_complete,
+    chosen,
+    collected,
+    in_memory,
+    is_missing,
+    is_number,
+    one_row,
+    refuse_empty,
+    refuse_missing,
+    rows_in,
+)
+
+Key = tuple[Hashable, ...]
+
+
+_CELLS_AT_ONCE = 4096  # so many combinations of values at most leave the engine for column counts
+
+
+@asks_the_engine
+def contingency(frame: Any, columns: Sequence[Hashable]) -> Counter[Key]:
+    """Count how often each combination of values occurs in the columns. One pass."""
+    table, names, schema = chosen(frame, columns)
+    for name in names:
+        refuse_lists(frame, name, schema[name])
+    counted = collected(table.group_by(*names).agg(nw.len().alias("__count__")))
+    return counts_in(counted, {name: schema[name] for name in names})
+
+
+def refuse_lists(frame: Any, name: str, kind: nw.dtypes.DType) -> None:
+    """Raise unless the values of a column can be told apart by a dictionary."""
+    if kind.is_nested() or _holds_lists(frame, name, kind):
+        raise ModelError(
+            f"column {name} must hold values that can be counted, such as numbers or text."
+        )
+
+
+def _holds_lists(frame: Any, name: str, kind: nw.dtypes.DType) -> bool:
+    """Whether a column of objects in memory has some that cannot be told apart by a dictionary."""
+    table = in_memory(frame) if kind == nw.Object else None
+    return table is not None and not all(
+        isinstance(value, Hashable) for value in table[name].to_list()
+    )
+
+
+def counts_in(counted: nw.DataFrame[Any], kinds: dict[str, nw.dtypes.DType]) -> Counter[Key]:
+    """Read a small frame of keys and their ``__count__``; refuse missing and mixed keys."""
+    counts = [int(count) for count in counted["__count__"].to_list()]
+    refuse_empty(sum(counts))
+    keys: list[list[Hashable]] = []
+    for name, kind in kinds.items():
+        column = counted[name]
+        missing = column.is_null().to_list()
+        if column.dtype.is_float():
+            not_numbers = column.is_nan().fill_null(value=True).to_list()
+            missing = [one or other for one, other in zip(missing, not_numbers, strict=True)]
+        refuse_missing(name, sum(n for n, is_gap in zip(counts, missing, strict=True) if is_gap))
+        values = [plain(value) for value in column.to_list()]
+        if is_number(kind) and any(isinstance(value, str) for value in values):
+            raise ModelError(f"column {name} is said to hold {kind}, but some parts hold text.")
+        keys.append(values)
+    found: Counter[Key] = Counter()
+    for key, count in zip(zip(*keys, strict=True), counts, strict=True):
+        found[key] += count
+    return found
+
+
+def counts_by_column(
+    frame: Any, columns: Sequence[Hashable], sizes: Sequence[int]
+) -> list[Counter[Hashable]]:
+    """Count the values of each column by itself; in one pass where that keeps the result small.
+
+    `sizes` says how many values each column can have.
+    """
+    if math.prod(sizes) > _CELLS_AT_ONCE:
+        return [
+            Counter({value: count for (value,), count in contingency(frame, [one]).items()})
+            for one in columns
+        ]
+    found: list[Counter[Hashable]] = [Counter() for _ in columns]
+    for row, count in contingency(frame, columns).items():
+        for place, value in enumerate(row):
+            found[place][value] += count
+    return found
+
+
+@asks_the_engine
+def group_sizes(frame: Any, by: Hashable | None) -> Counter[int]:
+    """Count how many groups there are of each size. One pass."""
+    if by is None:
+        number = rows_in(frame)
+        refuse_empty(number)
+        return Counter({number: 1})
+    table, (name,), schema = chosen(frame, [by])
+    sizes = table.group_by(name).agg(nw.len().alias("__size__"))
+    counted = (
+        sizes.select("__size__", is_missing(name, schema[name]).alias("__gap__"))
+        .group_by("__size__", "__gap__")
+        .agg(nw.len().alias("__count__"))
+    )
+    rows = collected(counted.select("__size__", "__gap__", "__count__")).rows()
+    refuse_empty(len(rows))
+    refuse_missing(name, sum(size * count for size, gap, count in rows if gap))
+    return Counter({int(size): int(count) for size, _, count in rows})
+
+
+@asks_the_engine
+def group_totals(frame: Any, by: str, value: str) -> Counter[tuple[int, int]]:
+    """Count the groups with each size and number of ones, from a long frame of zeros and ones."""
+    table, _, schema = chosen(frame, [by, value])
+    gap = is_missing(value, schema[value])
+    if not is_number(schema[value]):
+        check_complete(table, [by, value], schema)
+        raise ModelError(f"column {value} must hold only 0 and 1.")
+    number = nw.col(value).cast(nw.Float64)
+    groups = (
+        table.select(
+            by,
+            number.alias("__ones__"),
+            gap.cast(nw.Int64).alias("__gaps__"),
+            (~((number == 0) | (number == 1))).cast(nw.Int64).alias("__others__"),
+        )
+        .group_by(by)
+        .agg(
+            nw.len().alias("__size__"),
+            nw.col("__ones__").sum(),
+            nw.col("__gaps__").sum(),
+            nw.col("__others__").sum(),
+        )
+    )
+    nobody = is_missing(by, schema[by]).cast(nw.Int64) * nw.col("__size__")
+    counted = (
+        groups.with_columns(nobody.alias("__nobody__"))
+        .group_by("__size__", "__ones__")
+        .agg(
+            nw.len().alias("__count__"),
+            nw.col("__nobody__").sum(),
+            nw.col("__gaps__").sum(),
+            nw.col("__others__").sum(),
+        )
+    )
+    names = ["__size__", "__ones__", "__count__", "__nobody__", "__gaps__", "__others__"]
+    rows = collected(counted.select(*names)).rows()
+    refuse_empty(len(rows))
+    refuse_missing(by, sum(row[3] for row in rows))
+    refuse_missing(value, sum(row[4] for row in rows))
+    if any(row[5] for row in rows):
+        raise ModelError(f"column {value} must hold only 0 and 1.")
+    return Counter({(int(size), int(ones)): int(count) for size, ones, count, *_ in rows})
+
+
+@asks_the_engine
+def role_patterns(
+    frame: Any, by: str, value: str, role: str
+) -> tuple[list[Hashable], Counter[tuple[int, ...]], list[int]]:
+    """Describe groups whose members play roles and hold zeros or ones.
+
+    Returns the roles; how many groups have each pattern (number of ones, then members of each
+    role); and how many ones each role holds.
+    """
+    by_role = contingency(frame, [role, value])
+    roles = sorted({key[0] for key in by_role}, key=repr)
+    ones = [by_role.get((one, 1), 0) for one in roles]
+    table, _, _ = chosen(frame, [by, value, role])
+    names = ["__ones__", *(f"__role{place}__" for place in range(len(roles)))]
+    members = (
+        (nw.col(role) == one).cast(nw.Int64).alias(name)
+        for one, name in zip(roles, names[1:], strict=True)
+    )
+    groups = (
+        table.select(by, nw.col(value).cast(nw.Int64).alias(names[0]), *members)
+        .group_by(by)
+        .agg(*(nw.col(name).sum() for name in names))
+    )
+    counted = groups.group_by(*names).agg(nw.len().alias("__count__"))
+    rows = collected(counted.select(*names, "__count__")).rows()
+    patterns = Counter({tuple(int(n) for n in row[:-1]): int(row[-1]) for row in rows})
+    return roles, patterns, ones
+
+
+@asks_the_engine
+def refuse_repeated(frame: Any, person: str, by: str) -> None:
+    """Raise if a person stands in two groups, or twice in one."""
+    table, names, schema = chosen(frame, [person, by])
+    rows = check_complete(table, names, schema)
+    pairs = table.group_by(person, by).agg(nw.len().alias("__rows__"))
+    persons = pairs.group_by(person).agg(nw.len().alias("__groups__"))
+    found = one_row(persons.select(nw.len().alias("persons"), nw.col("__groups__").sum()))
+    if found["__groups__"] > found["persons"]:
+        raise ModelError(
+            f"column {person} puts a person into several groups of column {by}; everyone may belong"
+            " to one only. Join such groups first."
+        )
+    if found["__groups__"] < rows:
+        raise ModelError(f"column {person} names a person more than once within a group.")

@@ -1,0 +1,281 @@
+"""The exact answer about a long frame: a row per value, grouped into households or series.
+
+Every group must be one of the model's: as large as one of its blocks, or as the model itself.
+Groups, their sizes and the order inside them are public; values never appear in a message. The
+sizes that are checked and the values that are added up come from one query: others may be writing
+to the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pdp_calibrate.core.adversary import Adversaries
+from pdp_calibrate.core.composite import Blocks, ModelSet
+from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.model import Domain, Model
+from pdp_calibrate.errors import ModelError, UnsupportedQueryError
+from pdp_calibrate.families.chain.model import MarkovChain
+from pdp_calibrate.families.gaussian.alike import GaussianSeries
+from pdp_calibrate.families.network.mixing_chain import MixingChain
+from pdp_calibrate.frames.answers import (
+    Answer,
+    FrameAnswer,
+    added,
+    bounds_of,
+    fractions_of,
+    grid_of,
+    times,
+    weighted,
+)
+from pdp_calibrate.frames.columns import refuse_discrete_columns
+from pdp_calibrate.frames.grouped import Grouped, Part, read_groups
+from pdp_calibrate.frames.order import check_series, clamped_sums_by_rank, contingency_by_rank
+
+
+def long_answer(
+    contributions: Contributions,
+    model: Model,
+    frame: Any,
+    *,
+    value: Hashable,
+    by: Hashable | None,
+    order_by: Hashable | None,
+    time_format: str | None = None,
+) -> FrameAnswer:
+    """Answer about all rows of a long frame.
+
+    Parameters
+    ----------
+    contributions, model
+        The lowered query and what it was lowered for.
+    frame
+        One row per value.
+    value
+        The column of values.
+    by
+        The column that tells groups apart; None if all rows are one group.
+    order_by
+        The column that orders a group, needed where the query treats its members differently. Of a
+        model of series or chains it must have no gaps and no two equal times in a group.
+    time_format
+        How text in that column is written; ISO 8601 by default.
+    """
+    if contributions.table is not None:
+        raise UnsupportedQueryError("Custom answers about one instance, not about a long frame.")
+    starts = _first_positions(model)
+    order: dict[str, Any] = {"by": by, "order_by": order_by, "time_format": time_format}
+    check_columns(model, frame, value, **order)
+    if _treats_alike(contributions, model):
+        return part_answer(
+            contributions,
+            model,
+            read_for(model, frame, value, by=by, clamp=contributions.clamped).whole,
+        )
+    if order_by is None:
+        raise UnsupportedQueryError(
+            "the query treats members of a group differently: say which column orders them with"
+            " order_by=."
+        )
+    return _by_rank(contributions, model, frame, value, order=order, starts=starts)
+
+
+def check_columns(
+    model: Model,
+    frame: Any,
+    value: Hashable,
+    *,
+    by: Hashable | None,
+    order_by: Hashable | None,
+    time_format: str | None = None,
+) -> None:
+    """Refuse columns that the model cannot be about: types, and times that no series has."""
+    if any(model.gaussian_tuples):
+        refuse_discrete_columns(frame, [value])
+    if order_by is not None and _runs_along_time(model):
+        check_series(frame, value, by=by, order_by=order_by, time_format=time_format)
+
+
+def read_for(
+    model: Model,
+    frame: Any,
+    value: Hashable,
+    *,
+    by: Hashable | None,
+    per: Hashable | None = None,
+    clamp: bool,
+) -> Grouped:
+    """Read what a release about a model needs to know of a long frame, in one query."""
+    domain = _shared_domain(model)
+    bounds = bounds_of(domain) if model.continuous_tuples[0] else None
+    return read_groups(frame, value, by=by, per=per, bounds=bounds, clamp=clamp)
+
+
+def part_answer(contributions: Contributions, model: Model, part: Part) -> FrameAnswer:
+    """Answer about the rows of a part, all of which count alike; their groups are the model's."""
+    check_sizes(part.sizes, model)
+    answer, grid = part_total(contributions, model, part)
+    return _about(part.sizes, answer, grid)
+
+
+def part_total(contributions: Contributions, model: Model, part: Part) -> tuple[Answer, Fraction]:
+    """Add up what the rows of a part add, whatever groups they are of; with the grid of a group."""
+    if contributions.table is not None or not _treats_alike(contributions, model):
+        raise UnsupportedQueryError("parts are summed only where all members count alike.")
+    if part.sum is not None:
+        total = weighted(part.sum.total, 0, contributions)
+        return total, len(model.names) * grid_of(part.sum, 0, contributions)
+    domain, own = model.domains[0], contributions.values[0]
+    nothing = (Fraction(0),) * contributions.coordinates
+    counted = [
+        times(n, fractions_of(own[_place(v, domain, part.column)])) for v, n in part.counts.items()
+    ]
+    return added([nothing, *counted]), Fraction(0)
+
+
+def check_sizes(sizes: Mapping[int, int], model: Model) -> None:
+    """Refuse groups that are none of the model's."""
+    known = _first_positions(model)
+    unknown = sorted(set(sizes) - set(known))
+    if unknown:
+        raise ModelError(
+            f"the frame has groups of size {unknown[0]}, and the model has none of that size;"
+            f" it has {', '.join(map(str, sorted(known)))}."
+        )
+
+
+def _about(sizes: Mapping[int, int], answer: Answer, grid: Fraction) -> FrameAnswer:
+    return FrameAnswer(
+        answer=answer,
+        instances=sum(sizes.values()),
+        values=sum(size * number for size, number in sizes.items()),
+        grid=grid,
+        sizes=tuple((int(size), int(number)) for size, number in sorted(sizes.items())),
+    )
+
+
+def instances_in(sizes: Mapping[int, int], model: Model) -> int:
+    """Return how many instances of the model a long frame holds, given its groups by size.
+
+    Blocks stand for all groups together; any other model stands for one of them.
+    """
+    member = model.models[0] if isinstance(model, ModelSet) else model
+    return 1 if isinstance(member, Blocks) else sum(sizes.values())
+
+
+def check_groups(groups: Mapping[int, int], model: Model, adversaries: Adversaries) -> None:
+    """Refuse other numbers of groups than the proof is about, where these count."""
+    if not adversaries.is_restricted:
+        return
+    for stated in stated_groups(model):
+        if stated != dict(groups):
+            raise ModelError(
+                f"to {adversaries!r} other groups are noise, so the frame must have as many of"
+                f" each size as the model: {_counted(stated)}; got {_counted(groups)}. Calibrate"
+                " for Blocks(models=…, counts=…) with the counts of this frame, or against"
+                " Adversaries.all(), to whom their number does not matter."
+            )
+
+
+def stated_groups(model: Model) -> list[dict[int, int]]:
+    """Return how many groups of each size the model is about; of a set, by each of its members.
+
+    Empty where the model stands for one group, of however many.
+    """
+    members = model.models if isinstance(model, ModelSet) else (model,)
+    return [
+        {len(block.names): count for block, count in zip(one.models, one.counts, strict=True)}
+        for one in members
+        if isinstance(one, Blocks)
+    ]
+
+
+def _counted(groups: Mapping[int, int]) -> str:
+    return ", ".join(f"{number} of size {size}" for size, number in sorted(groups.items()))
+
+
+def _first_positions(model: Model) -> dict[int, int]:
+    """Return, for each size of a group, where its members stand among the model's names."""
+    if isinstance(model, ModelSet):
+        found = [_first_positions(member) for member in model.models]
+        if any(one != found[0] for one in found):
+            raise ModelError("members of the set divide the tuples into different groups.")
+        return found[0]
+    if not isinstance(model, Blocks):
+        return {len(model.names): 0}
+    starts: dict[int, int] = {}
+    position = 0
+    for block in model.models:
+        size = len(block.names)
+        if size in starts:
+            raise ModelError(
+                f"the model has two kinds of groups of size {size}: a long frame cannot tell them"
+                " apart. Release them one by one."
+            )
+        starts[size] = position
+        position += size
+    return starts
+
+
+def _runs_along_time(model: Model) -> bool:
+    """Whether the model says how a value depends on the one before."""
+    return isinstance(model, GaussianSeries | MarkovChain | MixingChain) or any(
+        map(_runs_along_time, model.inner_models)
+    )
+
+
+def _treats_alike(contributions: Contributions, model: Model) -> bool:
+    """Whether every tuple has the same domain and adds the same for the same value."""
+    first = contributions.values[0]
+    return len(set(model.domains)) == 1 and all(
+        array is first or np.array_equal(array, first) for array in contributions.values
+    )
+
+
+def _by_rank(
+    contributions: Contributions,
+    model: Model,
+    frame: Any,
+    value: Hashable,
+    *,
+    order: dict[str, Any],
+    starts: dict[int, int],
+) -> FrameAnswer:
+    """Add up all rows; what one adds depends on its group's size and its place there."""
+    domain = _shared_domain(model)
+    if not model.continuous_tuples[0]:
+        counts, sizes = contingency_by_rank(frame, value, **order)
+        check_sizes(sizes, model)
+        amounts = [
+            times(n, fractions_of(contributions.values[starts[size] + rank][cell]))
+            for (size, rank, held), n in counts.items()
+            for cell in (_place(held, domain, value),)
+        ]
+        return _about(sizes, added(amounts), Fraction(0))
+    sums, sizes = clamped_sums_by_rank(
+        frame, value, bounds_of(domain), **order, clamp=contributions.clamped
+    )
+    check_sizes(sizes, model)
+    amounts = [
+        weighted(found.total, starts[size] + rank, contributions)
+        for (size, rank), found in sums.items()
+    ]
+    coarsest = max(sums.values(), key=lambda found: found.step)
+    steps = (grid_of(coarsest, place, contributions) for place in range(len(model.names)))
+    return _about(sizes, added(amounts), sum(steps, start=Fraction(0)))
+
+
+def _shared_domain(model: Model) -> Domain:
+    if len(set(model.domains)) > 1 or len(set(model.continuous_tuples)) > 1:
+        raise UnsupportedQueryError("a long frame needs a model whose tuples share one domain.")
+    return model.domains[0]
+
+
+def _place(held: Hashable, domain: Domain, value: Hashable) -> int:
+    if held not in domain:
+        raise ModelError(f"a value of column {value} is not in the domain of the model.")
+    return domain.index(held)

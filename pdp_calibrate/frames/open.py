@@ -1,0 +1,221 @@
+"""Open a frame of any library, and ask its engine for a few numbers."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import warnings
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar, cast
+
+import narwhals as nw
+
+from pdp_calibrate.arrays import plain
+from pdp_calibrate.errors import FrameError, ModelError, PdpError
+
+P = ParamSpec("P")
+
+
+T = TypeVar("T")
+
+
+def asks_the_engine(function: Callable[P, T]) -> Callable[P, T]:
+    """Keep back the words of an engine that fails: they may hold records.
+
+    Closed connections, types that differ between partitions and functions that an engine lacks
+    all end here, as `FrameError` with the name of the engine's own error.
+    """
+
+    @functools.wraps(function)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except (PdpError, MemoryError):
+            raise
+        except Exception as error:  # noqa: BLE001 - every engine has errors of its own
+            found, other_python = type(error).__name__, _has_other_python(error)
+        # Raised out here, so that the engine's error is not even chained to this one.
+        if other_python:
+            raise FrameError(
+                "Spark's workers run another version of Python than this program. Set the"
+                " environment variable PYSPARK_PYTHON to this one before the session is made:"
+                f' os.environ["PYSPARK_PYTHON"] = sys.executable, here {sys.executable}.'
+            )
+        raise FrameError(
+            f"the engine that holds the frame could not compute this: {found}. Its message is kept"
+            " back, since it may hold records. See that the connection is open, and that every"
+            " partition has the same columns and types."
+        )
+
+    return guarded
+
+
+def check_roles(value: Any, **roles: Hashable | None) -> None:
+    """Refuse a column of values as one that orders rows or divides them: those are public."""
+    asked = [value] if isinstance(value, Hashable) else list(value)
+    for role, column in roles.items():
+        if column is not None and column in asked:
+            raise ModelError(
+                f"{role}= must be another column than that of the values, got {column} for both:"
+                " order, groups and parts are public, and values are secret."
+            )
+
+
+def _has_other_python(error: Exception) -> bool:
+    """Whether Spark says that its workers run another Python; nothing else of its words is used."""
+    words = ""
+    with contextlib.suppress(Exception):  # the words may have to be fetched from a dead engine
+        words = str(error)
+    return "PYTHON_VERSION_MISMATCH" in words or "different version" in words
+
+
+def column_name(name: Hashable) -> str:
+    """Return the column that holds a tuple of this name: frames name their columns by text."""
+    return name if isinstance(name, str) else str(name)
+
+
+def opened(frame: Any) -> nw.LazyFrame[Any]:
+    """Return any frame as a lazy one."""
+    try:
+        return cast("nw.LazyFrame[Any]", nw.from_native(_named_by_text(frame)).lazy())
+    except TypeError as error:
+        raise ModelError(f"a DataFrame is needed, got {type(frame).__name__}.") from error
+    except nw.exceptions.DuplicateError:
+        raise ModelError("the columns of the frame must have different names.") from None
+
+
+def in_memory(frame: Any) -> nw.DataFrame[Any] | None:
+    """Return a frame that lies in memory, with rows in order; None for one that does not."""
+    try:
+        found = nw.from_native(_named_by_text(frame))
+    except TypeError as error:
+        raise ModelError(f"a DataFrame is needed, got {type(frame).__name__}.") from error
+    return found if isinstance(found, nw.DataFrame) else None
+
+
+def _named_by_text(frame: Any) -> Any:
+    """Return a frame of pandas with numbers for names, such as 0, 1, 2, with text for them."""
+    if not nw.dependencies.is_pandas_like_dataframe(frame):
+        return frame
+    if all(isinstance(name, str) for name in frame.columns):
+        return frame
+    return frame.set_axis([column_name(name) for name in frame.columns], axis=1)
+
+
+def collected(small: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
+    """Compute a frame of aggregates."""
+    with warnings.catch_warnings():
+        # Infinite cells overflow on their way; the sums show it, and are refused.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        if small.implementation.is_duckdb():
+            return small.collect(backend="pandas")  # the default needs pyarrow
+        if small.implementation.is_polars():
+            return small.collect(engine="streaming")  # in pieces, so files may outgrow the memory
+        return small.collect()
+
+
+def one_row(small: nw.LazyFrame[Any]) -> dict[str, Any]:
+    """Compute a frame of one row."""
+    found = collected(small)
+    return {name: plain(found[name].to_list()[0]) for name in found.columns}
+
+
+@asks_the_engine
+def columns_of(frame: Any) -> list[str]:
+    """Return the names of the columns."""
+    return list(opened(frame).collect_schema().names())
+
+
+@asks_the_engine
+def rows_in(frame: Any) -> int:
+    """Return the number of rows."""
+    return int(one_row(opened(frame).select(nw.len().alias("rows")))["rows"])
+
+
+def chosen(
+    frame: Any, columns: Sequence[Hashable]
+) -> tuple[nw.LazyFrame[Any], list[str], Mapping[str, nw.dtypes.DType]]:
+    """Select the columns; return them with their names and types. Absent ones are refused."""
+    table = opened(frame)
+    schema = table.collect_schema()
+    names = [column_name(column) for column in columns]
+    absent = [name for name in names if name not in schema]
+    if absent:
+        raise ModelError(f"the frame has no column {', '.join(absent)}.")
+    return table.select(*dict.fromkeys(names)), names, schema
+
+
+def is_number(kind: nw.dtypes.DType) -> bool:
+    """Whether a column of this type can be added up."""
+    return kind.is_numeric() or kind == nw.Boolean
+
+
+def refuse_words(name: str, kind: nw.dtypes.DType) -> None:
+    """Raise unless the column holds numbers."""
+    if not is_number(kind):
+        raise ModelError(f"column {name} must hold numbers, got {kind_name(kind)}.")
+
+
+def kind_name(kind: nw.dtypes.DType) -> str:
+    """Name a type without its details: those of categories are values of the column."""
+    return type(kind).__name__
+
+
+def is_missing(name: str, kind: nw.dtypes.DType) -> nw.Expr:
+    """Say for each row whether the cell is null or, among floats, not a number."""
+    empty = nw.col(name).is_null()
+    return empty | nw.col(name).is_nan().fill_null(value=True) if kind.is_float() else empty
+
+
+def how_many(condition: nw.Expr) -> nw.Expr:
+    """Count the rows that meet a condition; not every engine adds up booleans."""
+    return condition.cast(nw.Int64).sum()
+
+
+def refuse_missing(name: Hashable, missing: float | None) -> None:
+    """Raise if cells of a column are missing; how many is for nobody to know."""
+    if missing:
+        raise ModelError(f"column {name} has missing values; drop or recode them first.")
+
+
+def refuse_empty(rows: float) -> None:
+    """Raise if there are no rows."""
+    if not rows:
+        raise ModelError("the frame must have at least one row, got none.")
+
+
+def refuse_changed(before: float, after: float) -> None:
+    """Raise if a frame has another number of rows than when it was read before."""
+    if before != after:
+        raise FrameError("the frame changed while it was read: nothing can be said about it.")
+
+
+def check_complete(
+    table: nw.LazyFrame[Any], names: Sequence[str], schema: Mapping[str, nw.dtypes.DType]
+) -> int:
+    """Refuse an empty frame and missing cells; return the number of rows. One pass."""
+    places = {name: f"missing{place}" for place, name in enumerate(dict.fromkeys(names))}
+    found = one_row(
+        table.select(
+            nw.len().alias("rows"),
+            *(how_many(is_missing(n, schema[n])).alias(place) for n, place in places.items()),
+        )
+    )
+    refuse_empty(found["rows"])
+    for name, place in places.items():
+        refuse_missing(name, found[place])
+    return int(found["rows"])
+
+
+def rows_of(frame: Any, columns: Sequence[Hashable]) -> Iterator[tuple[Hashable, ...]]:
+    """Yield the rows of the columns, in order: for a release row by row, from memory only."""
+    table = in_memory(frame)
+    if table is None:
+        raise FrameError(
+            "one answer per row needs the rows in memory, in their order: collect the frame first."
+        )
+    wanted, names, schema = chosen(frame, columns)
+    check_complete(wanted, names, schema)
+    for row in table.select(*names).iter_rows():
+        yield tuple(plain(value) for value in row)

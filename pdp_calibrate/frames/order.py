@@ -1,0 +1,407 @@
+"""The column that orders rows: text is read as times, since text order is not time order.
+
+Places inside ordered groups: what needs a window function of the engine.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+import narwhals as nw
+
+from pdp_calibrate.errors import FrameError, ModelError
+from pdp_calibrate.frames.counts import counts_in
+from pdp_calibrate.frames.open import (
+    asks_the_engine,
+    check_complete,
+    check_roles,
+    chosen,
+    collected,
+    how_many,
+    in_memory,
+    is_missing,
+    kind_name,
+    one_row,
+    refuse_changed,
+)
+from pdp_calibrate.frames.sums import CELLS, ClampedSum, Range, checked_sum, grid_cells
+
+_MONTH = r"[0-9]{4}-(?:0[1-9]|1[0-2])"
+
+
+_DAY = _MONTH + r"-(?:0[1-9]|[12][0-9]|3[01])"
+
+
+_MINUTE = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
+
+
+_OFFSET = r"[+-]" + _MINUTE
+
+
+class _Form(NamedTuple):
+    """One way to write a time by ISO 8601; all its texts are of one length."""
+
+    pattern: str
+    day: bool = True
+    clock: bool = False
+    seconds: bool = False
+    fraction: bool = False
+    zone: str = ""
+
+
+def _forms() -> list[_Form]:
+    found = [_Form(_MONTH, day=False), _Form(_DAY)]
+    for zone, ending in (("", ""), ("Z", "Z"), ("offset", _OFFSET)):
+        for between in ("T", " "):
+            start = _DAY + between + _MINUTE
+            found += [
+                _Form(start + ending, clock=True, zone=zone),
+                _Form(start + ":[0-5][0-9]" + ending, clock=True, seconds=True, zone=zone),
+                _Form(
+                    start + r":[0-5][0-9][.,][0-9]{1,6}" + ending,
+                    clock=True,
+                    seconds=True,
+                    fraction=True,
+                    zone=zone,
+                ),
+            ]
+    return found
+
+
+_FORMS = _forms()
+
+
+def with_times(
+    table: nw.LazyFrame[Any],
+    column: str,
+    kind: nw.dtypes.DType,
+    *,
+    called: object,
+    time_format: str | None,
+) -> tuple[nw.LazyFrame[Any], nw.dtypes.DType]:
+    """Return the table with a column that sorts in order of time, and the type of that column.
+
+    Numbers, dates and times stay as they are. Text must be ISO 8601, every row in the same form,
+    or follow the `time_format`; whether it does is decided by the rows, so the error tells that
+    much about them. The message names the column and the rule, and no value.
+
+    Parameters
+    ----------
+    table, column, kind
+        Rows without missing cells, the column in them that orders, and its type.
+    called
+        What the column is called in messages.
+    time_format
+        How text is written, as in `datetime.strptime`: ``%d/%m/%Y``. None for ISO 8601.
+    """
+    if isinstance(kind, nw.String | nw.Categorical | nw.Enum):
+        table = table.with_columns(nw.col(column).cast(nw.String))
+        if time_format is not None:
+            return _parsed(table, column, called=called, time_format=time_format)
+        return _read_as_iso(table, column, called=called), nw.Int64()
+    if time_format is not None:
+        raise ModelError(
+            f"time_format says how text is read, and column {called} holds {kind_name(kind)}: leave"
+            " it out."
+        )
+    if _holds_periods(table, column):
+        return table.with_columns(nw.col(column).cast(nw.Int64)), nw.Int64()
+    if not (kind.is_numeric() or kind.is_temporal() or kind == nw.Boolean):
+        raise ModelError(
+            f"column {called} orders the rows, so it must hold numbers, dates or times, got"
+            f" {kind_name(kind)}; in pandas, convert it with pd.to_datetime."
+        )
+    return table, kind
+
+
+def _holds_periods(table: nw.LazyFrame[Any], column: str) -> bool:
+    """Whether the column holds periods of pandas, which are numbered one by one."""
+    if not table.implementation.is_pandas():
+        return False
+    return str(table.to_native()[column].dtype).startswith("period")
+
+
+def _parsed(
+    table: nw.LazyFrame[Any], column: str, *, called: object, time_format: str
+) -> tuple[nw.LazyFrame[Any], nw.dtypes.DType]:
+    """Read text by a format; what the engine says of text that does not fit may hold cells."""
+    found = None
+    try:
+        read = table.with_columns(nw.col(column).str.to_datetime(format=time_format))
+        found = one_row(read.select(how_many(nw.col(column).is_null()).alias("unread")))
+        kind = read.collect_schema()[column]
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001, S110 - every engine has errors of its own; raised below
+        pass
+    if found is None or found["unread"]:
+        raise ModelError(
+            f"column {called} cannot be read with time_format={time_format!r}: every row must"
+            " have a full date in that form, and the engine that holds the rows must know it."
+        )
+    return read, kind
+
+
+def _read_as_iso(table: nw.LazyFrame[Any], column: str, *, called: object) -> nw.LazyFrame[Any]:
+    """Turn ISO 8601 text into whole numbers: months, days, or microseconds."""
+    text = nw.col(column)
+    found = one_row(
+        table.select(
+            nw.len().alias("rows"),
+            text.str.len_chars().min().alias("shortest"),
+            text.str.len_chars().max().alias("longest"),
+            *(
+                how_many(text.str.contains(f"^{form.pattern}$")).alias(f"form{place}")
+                for place, form in enumerate(_FORMS)
+            ),
+        )
+    )
+    fitting = [f for place, f in enumerate(_FORMS) if found[f"form{place}"] == found["rows"]]
+    if not fitting or found["shortest"] != found["longest"]:
+        raise ModelError(
+            f"column {called} orders the rows and is text, which does not sort in order of time"
+            " unless every row is written by ISO 8601 in one form (2024-01-31, or"
+            " 2024-01-31T12:00:00). Say how it is written with time_format= (--time-format on the"
+            " command line), such as %d/%m/%Y."
+        )
+    return table.with_columns(_number(column, fitting[0], int(found["longest"])).alias(column))
+
+
+def _number(column: str, form: _Form, length: int) -> nw.Expr:
+    """Return what the digits of a text say, in months, days or microseconds."""
+
+    def digits(start: int, number: int) -> nw.Expr:
+        return nw.col(column).str.slice(start, number).cast(nw.Int64)
+
+    year, month = digits(0, 4), digits(5, 2)
+    if not form.day:
+        return year * 12 + month
+    # Years that begin in March end with the leap day, so months have fixed beginnings.
+    late = (14 - month) // 12
+    since, place = year - late, month + late * 12 - 3
+    leaps = since // 4 - since // 100 + since // 400
+    days = digits(8, 2) + (place * 153 + 2) // 5 + since * 365 + leaps
+    if not form.clock:
+        return days
+    minutes = (days * 24 + digits(11, 2)) * 60 + digits(14, 2)
+    if form.zone == "offset":
+        offset = digits(length - 5, 2) * 60 + digits(length - 2, 2)
+        behind = nw.col(column).str.slice(length - 6, 1) == "-"
+        minutes = minutes + nw.when(behind).then(offset).otherwise(offset * -1)
+    seconds = minutes * 60 + (digits(17, 2) if form.seconds else 0)
+    if not form.fraction:
+        return seconds * 1_000_000
+    places = length - 20 - {"": 0, "Z": 1, "offset": 6}[form.zone]
+    return seconds * 1_000_000 + digits(20, places) * int(10 ** (6 - places))
+
+
+GROUP, ORDER, VALUE = "__group__", "__order__", "__value__"
+
+
+def ordered(
+    frame: Any,
+    value: Hashable,
+    *,
+    by: Hashable | None,
+    order_by: Hashable | None,
+    time_format: str | None = None,
+) -> tuple[nw.LazyFrame[Any], dict[str, nw.dtypes.DType], int]:
+    """Return the columns ``__value__``, ``__group__`` and ``__order__``, their types, and N.
+
+    Without `by` all rows are one group. Without `order_by` rows stand in their order, which only a
+    frame in memory has. Text that orders is read as times, by `time_format` or ISO 8601.
+    """
+    check_roles(value, by=by, order_by=order_by)
+    called = order_by
+    if order_by is None:
+        if time_format is not None:
+            raise ModelError("time_format says how the column of order_by= is read: name it.")
+        held = in_memory(frame)
+        if held is None:
+            raise FrameError(
+                "this frame is computed by an engine that keeps no order of rows: name the column"
+                " that orders them with order_by=."
+            )
+        frame, order_by = held.with_row_index("__row__").to_native(), "__row__"
+    columns = {VALUE: value, ORDER: order_by} | ({} if by is None else {GROUP: by})
+    table, names, schema = chosen(frame, list(columns.values()))
+    if table.implementation.is_dask():
+        raise FrameError(
+            "Dask has no window functions that follow an order, which this needs: bring it into"
+            " memory first, or read the same data with DuckDB, polars or Spark."
+        )
+    rows = check_complete(table, names, schema)
+    renamed = [nw.col(name).alias(new) for new, name in zip(columns, names, strict=True)]
+    table = table.select(*renamed, *([nw.lit(0).alias(GROUP)] if by is None else []))
+    kinds = {new: schema[name] for new, name in zip(columns, names, strict=True)}
+    table, kinds[ORDER] = with_times(
+        table, ORDER, kinds[ORDER], called=called, time_format=time_format
+    )
+    return table, kinds, rows
+
+
+def before(column: str, steps: int) -> nw.Expr:
+    """Return what a column held so many steps earlier in the same group; null at the beginning."""
+    return nw.col(column).shift(steps).over(GROUP, order_by=ORDER)
+
+
+def _ranked(table: nw.LazyFrame[Any], kinds: Mapping[str, nw.dtypes.DType]) -> nw.LazyFrame[Any]:
+    """Add ``__size__`` and ``__rank__``, from 1, and what may be wrong with a row's place."""
+    gaps = [is_missing(name, kinds[name]) for name in (GROUP, ORDER) if name in kinds]
+    return table.with_columns(nw.lit(1).alias("__one__")).with_columns(
+        nw.col("__one__").sum().over(GROUP).alias("__size__"),
+        # Not cum_count, which forgets the order on pandas frames (narwhals 2.28).
+        nw.col("__one__").cum_sum().over(GROUP, order_by=ORDER).alias("__rank__"),
+        (nw.col(ORDER) == before(ORDER, 1))
+        .fill_null(value=False)
+        .cast(nw.Int64)
+        .alias("__again__"),
+        functools.reduce(operator.or_, gaps).cast(nw.Int64).alias("__gap__"),
+    )
+
+
+def _sizes(counted: nw.DataFrame[Any], order_by: Hashable, *, rows: int) -> Counter[int]:
+    """Check rows counted by size and rank; return how many groups there are of each size.
+
+    Both are from the query that adds the values up, whatever an earlier one has seen.
+    """
+    if sum(counted["__again__"].to_list()):
+        raise ModelError(f"column {order_by} has two equal entries in one group.")
+    numbers = counted["__count__"].to_list()
+    refuse_changed(rows, sum(numbers))
+    refuse_changed(0, sum(counted["__gap__"].to_list()))  # there were none before
+    sizes: Counter[int] = Counter()
+    for size, rank, number in zip(
+        counted["__size__"].to_list(), counted["__rank__"].to_list(), numbers, strict=True
+    ):
+        sizes[int(size)] += int(number) * (rank == 1)
+    return sizes
+
+
+@asks_the_engine
+def contingency_by_rank(
+    frame: Any,
+    value: Hashable,
+    *,
+    by: Hashable | None,
+    order_by: Hashable,
+    time_format: str | None = None,
+) -> tuple[Counter[tuple[int, int, Hashable]], Counter[int]]:
+    """Count (size of the group, place in it from 0, value), and groups by size: in one query."""
+    table, kinds, rows = ordered(frame, value, by=by, order_by=order_by, time_format=time_format)
+    names = ["__size__", "__rank__", VALUE]
+    counted = _counted(_ranked(table, kinds), names, [])
+    sizes = _sizes(counted, order_by, rows=rows)
+    whole = dict.fromkeys(names[:2], nw.Int64())
+    found = counts_in(counted, whole | {VALUE: kinds[VALUE]})
+    return Counter(
+        {
+            (int(cast("int", size)), int(cast("int", rank)) - 1, held): count
+            for (size, rank, held), count in found.items()
+        }
+    ), sizes
+
+
+@asks_the_engine
+def clamped_sums_by_rank(
+    frame: Any,
+    value: Hashable,
+    bounds: Range,
+    *,
+    by: Hashable | None,
+    order_by: Hashable,
+    clamp: bool,
+    time_format: str | None = None,
+) -> tuple[dict[tuple[int, int], ClampedSum], Counter[int]]:
+    """Add up the values of each (size of the group, place in it from 0), inside their bounds.
+
+    Returns the sums, and how many groups there are of each size, from one query.
+    """
+    table, kinds, rows = ordered(frame, value, by=by, order_by=order_by, time_format=time_format)
+    cells = grid_cells(VALUE, kinds[VALUE], bounds, rows=rows, place=0)
+    keys = ["__size__", "__rank__"]
+    ranked = _ranked(table, kinds).select(*keys, "__again__", "__gap__", *cells)
+    counted = _counted(ranked, keys, [f"{what}0" for what in CELLS])
+    sizes = _sizes(counted, order_by, rows=rows)
+    sums = {}
+    for row in counted.iter_rows(named=True):
+        place = int(row["__size__"]), int(row["__rank__"]) - 1
+        sums[place] = checked_sum(row, value, bounds, rows=rows, place=0, clamp=clamp)
+    return sums, sizes
+
+
+def _counted(
+    ranked: nw.LazyFrame[Any], keys: Sequence[str], added: Sequence[str]
+) -> nw.DataFrame[Any]:
+    """Count the rows of each key, and add columns up."""
+    names = ["__again__", "__gap__", *added]
+    counted = ranked.group_by(*keys).agg(
+        nw.len().alias("__count__"), *(nw.col(name).sum() for name in names)
+    )
+    numbers = [*(key for key in keys if key != VALUE), "__count__", *names]
+    kept = [key for key in keys if key == VALUE]
+    return collected(counted.select(*kept, *(nw.col(one).cast(nw.Int64) for one in numbers)))
+
+
+def check_times(table: nw.LazyFrame[Any], order_by: Hashable, kind: nw.dtypes.DType) -> None:
+    """Raise for repeated times and for gaps; the message neither counts nor shows them."""
+    again = (nw.col(ORDER) == before(ORDER, 1)).fill_null(value=False)
+    sums = [nw.col("again").sum()]
+    columns = [again.cast(nw.Int64).alias("again")]
+    if kind.is_numeric() or kind.is_temporal():
+        table = table.with_columns(_as_number(kind).alias("__time__"))
+        columns.append((nw.col("__time__") - before("__time__", 1)).alias("step"))
+        sums += [nw.col("step").median().alias("usual"), nw.col("step").max().alias("longest")]
+    steps = table.select(*columns)
+    found = one_row(steps.select(*sums))
+    if found["again"]:
+        raise ModelError(
+            f"column {order_by} has two equal times within a series; keep one row for each."
+        )
+    usual, longest = found.get("usual"), found.get("longest")
+    if usual is not None and longest is not None and longest > 1.5 * usual:
+        raise ModelError(
+            f"column {order_by} has gaps (steps longer than 1.5 times the usual one), across which"
+            " the next value is not one step away. Fill them, or split the series."
+        )
+
+
+@asks_the_engine
+def check_series(
+    frame: Any,
+    value: Hashable,
+    *,
+    by: Hashable | None,
+    order_by: Hashable,
+    time_format: str | None = None,
+) -> None:
+    """Refuse times that no series of a model has: repeated ones, gaps, text in no known form."""
+    table, kinds, _ = ordered(frame, value, by=by, order_by=order_by, time_format=time_format)
+    check_times(table, order_by, kinds[ORDER])
+
+
+def _as_number(kind: nw.dtypes.DType) -> nw.Expr:
+    """Return times as numbers; engines agree on calendar fields, on little else."""
+    time = nw.col(ORDER)
+    if kind.is_integer() and kind not in (nw.UInt64, nw.Int128, nw.UInt128):
+        return time.cast(nw.Int64)  # microseconds of our era are no floats
+    if kind.is_numeric():
+        return time.cast(nw.Float64)
+    if kind == nw.Duration:
+        return time.dt.total_microseconds().cast(nw.Int64)
+    if isinstance(kind, nw.Datetime) and kind.time_zone is not None:
+        time = time.dt.convert_time_zone("UTC")
+    seconds = nw.lit(0)
+    if kind != nw.Time:
+        last = time.dt.year().cast(nw.Int64) - 1
+        leaps = last // 4 - last // 100 + last // 400
+        seconds = (365 * last + leaps + time.dt.ordinal_day().cast(nw.Int64)) * 86400
+    if kind == nw.Date:
+        return seconds
+    clock = time.dt.hour().cast(nw.Int64) * 3600 + time.dt.minute().cast(nw.Int64) * 60
+    seconds = seconds + clock + time.dt.second().cast(nw.Int64)
+    return seconds * 1_000_000 + time.dt.microsecond().cast(nw.Int64)

@@ -1,0 +1,143 @@
+"""Sums of real values that do not depend on the order of addition.
+
+Floats added in another order, or in other partitions, round differently; how differently depends
+on values that are secret. So a value x inside its public bounds is written down as the whole number
+floor(x·2^k), and an engine adds up whole numbers, exactly, in whatever order it likes. k is taken
+from public facts alone: as large as the bounds and the number of rows allow in 64 bits. Every value
+is off by less than 2^−k, its grid step.
+
+The sum so computed is *exactly* a sum of functions of single values. The rows of independent people
+therefore stay independent, and only the steps of one group of correlated values count against the
+guarantee, never those of all rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import narwhals as nw
+
+from pdp_calibrate.errors import ModelError
+from pdp_calibrate.frames.open import (
+    asks_the_engine,
+    chosen,
+    is_missing,
+    one_row,
+    refuse_changed,
+    refuse_empty,
+    refuse_missing,
+    refuse_words,
+    rows_in,
+)
+
+_BITS = 62  # of the 63 that a whole number has beside its sign
+
+
+_LARGEST_EXPONENT = 1000  # 2^1000 is still a float
+
+
+Range = tuple[float, float]
+
+
+CELLS = ("units", "missing", "infinite", "outside")
+"""What is added up for a column of real values: whole numbers, and what is wrong with values."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClampedSum:
+    """The sum of one column inside its bounds."""
+
+    total: Fraction
+    """Σ floor(x·2^k)·2^−k, exactly."""
+    step: Fraction
+    """2^−k: each value counts as at most its true amount, and more than that less a step."""
+
+
+def grid_exponent(name: Hashable, bounds: Range, rows: int) -> int:
+    """Return the largest k for which so many values inside the bounds, times 2^k, fit 62 bits."""
+    largest = max(abs(bounds[0]), abs(bounds[1]))
+    exponent = _BITS - math.frexp(largest)[1] - (rows - 1).bit_length() if largest else 0
+    if exponent > _LARGEST_EXPONENT:
+        raise ModelError(f"the bounds of {name} are too close to zero for floats: change the unit.")
+    return exponent
+
+
+@asks_the_engine
+def clamped_sums(
+    frame: Any, ranges: Mapping[Hashable, Range], *, clamp: bool
+) -> tuple[dict[Hashable, ClampedSum], int]:
+    """Add up columns inside their bounds; return the sums and the number of rows.
+
+    Parameters
+    ----------
+    frame
+        Any frame.
+    ranges
+        The public bounds of each column.
+    clamp
+        Whether to move values outside to the nearest end, or to refuse them.
+    """
+    table, names, schema = chosen(frame, list(ranges))
+    rows = rows_in(frame)
+    refuse_empty(rows)
+    cells = [
+        cell
+        for place, name in enumerate(names)
+        for cell in grid_cells(name, schema[name], ranges[name], rows=rows, place=place)
+    ]
+    summed = one_row(table.select(*cells).select(nw.len().alias("rows"), *cell_sums(len(names))))
+    refuse_changed(rows, summed["rows"])
+    return {
+        name: checked_sum(summed, name, ranges[name], rows=rows, place=place, clamp=clamp)
+        for place, name in enumerate(names)
+    }, rows
+
+
+def grid_cells(
+    name: str, kind: nw.dtypes.DType, bounds: Range, *, rows: int, place: int
+) -> Sequence[nw.Expr]:
+    """Return for each row the whole number it adds, and what may be wrong with its value."""
+    refuse_words(name, kind)
+    low, high = bounds
+    missing, value = is_missing(name, kind), nw.col(name).cast(nw.Float64)
+    finite = value.is_finite()
+    # What is missing or infinite is refused below; until then it must survive the cast.
+    inside = nw.when(finite).then(value).otherwise(nw.lit(low)).clip(low, high)
+    units = (inside * 2.0 ** grid_exponent(name, bounds, rows)).floor()
+    outside = (value < low) | (value > high)
+    return (
+        units.cast(nw.Int64).alias(f"units{place}"),
+        missing.cast(nw.Int64).alias(f"missing{place}"),
+        (~finite).cast(nw.Int64).alias(f"infinite{place}"),
+        outside.cast(nw.Int64).alias(f"outside{place}"),
+    )
+
+
+def cell_sums(columns: int) -> list[nw.Expr]:
+    """Return the expressions that add the cells up."""
+    return [
+        # Engines may widen the sum, and hand wider numbers over as floats.
+        nw.col(f"{what}{place}").sum().cast(nw.Int64)
+        for place in range(columns)
+        for what in CELLS
+    ]
+
+
+def checked_sum(
+    summed: Mapping[str, Any], name: Hashable, bounds: Range, *, rows: int, place: int, clamp: bool
+) -> ClampedSum:
+    """Read one column's sum; refuse missing, infinite and, unless clamped, outlying values."""
+    refuse_missing(name, summed[f"missing{place}"])
+    if summed[f"infinite{place}"]:
+        raise ModelError(f"a value of {name} is not a finite number.")
+    if summed[f"outside{place}"] and not clamp:
+        raise ModelError(
+            f"a value of {name} is outside the bounds of the model;"
+            " use clamp=True to move such values to the nearest bound."
+        )
+    step = Fraction(2) ** -grid_exponent(name, bounds, rows)
+    return ClampedSum(total=int(summed[f"units{place}"]) * step, step=step)

@@ -1,0 +1,1 @@
+"""What a person can ask for, and what runs it."""

@@ -1,0 +1,208 @@
+"""Learning under differential privacy: whole numbers, their noise, and what repairs need.
+
+**The promise.** An estimator with ``epsilon=`` is ε-DP (pure) for *substituting one unit*: a row of
+a wide frame, a whole household, a whole series. How many units there are, how large each is, the
+domains and bounds are public, so neighbouring frames agree in them. The unit is the whole
+correlated draw: budgets for single people would add up inside it.
+
+**The mechanism.** Every statistic is a vector of whole numbers, a sum over units of what each adds.
+If replacing one unit changes the vector by at most Δ in L1, discrete Laplace noise of scale Δ/ε on
+each entry is exactly ε-DP: P(z)/P'(z) = Π e^{(|z_k−s'_k|−|z_k−s_k|)ε/Δ} ≤ e^{‖s−s'‖₁ε/Δ} ≤ e^ε.
+Nothing is rounded after it was added up, so floating point cannot break the bound. All else
+(projections, smoothing, trees, eigenvalues) looks at the noisy numbers only: post-processing.
+
+Real values become whole numbers unit by unit: x is clipped to its public range, mapped to [−1, 1]
+and rounded to a multiple of 1/R. That belongs to the statistic, whose Δ is proved for any whole
+numbers from −R to R.
+
+The columns that private sums are made of, read into memory; sums alone leave it, with noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+from pdp_calibrate.arrays import FloatArray, plain
+from pdp_calibrate.core import noise
+from pdp_calibrate.core.model import Domain
+from pdp_calibrate.errors import FrameError, ModelError
+from pdp_calibrate.frames.open import (
+    check_complete,
+    chosen,
+    collected,
+    columns_of,
+    in_memory,
+    kind_name,
+)
+from pdp_calibrate.frames.order import with_times
+
+_LARGEST_BITS = 20
+
+
+_ROOM = 60  # bits of a 64-bit number that sums and noise may fill
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noisy:
+    """Sums over units with noise on each."""
+
+    values: IntArray
+    """The noisy sums."""
+    scale: float
+    """The scale of the discrete Laplace noise on each."""
+
+    def widest(self, failure: float) -> float:
+        """Return what no noise term exceeds, with probability at least 1 − failure."""
+        each = failure / max(1, self.values.size)
+        return noise.half_width(self.scale, each, integer=True)
+
+
+def noisy_sums(values: Sequence[int] | IntArray, *, sensitivity: int, epsilon: float) -> Noisy:
+    """Add the noise that makes sums ε-DP, if one unit moves them by at most so much in L1."""
+    scale = math.nextafter(sensitivity / epsilon, math.inf)
+    noisy = noise.add_laplace_to_integers([int(value) for value in values], scale)
+    return Noisy(values=np.array(noisy, dtype=np.int64), scale=scale)
+
+
+def resolution(units: int, *, sensitivity: float, epsilon: float) -> int:
+    """Return R, the steps from 0 to 1, so that sums and noise of order R² fit into 64 bits.
+
+    Depends on public numbers only. `units` bounds the sums, `sensitivity` is Δ, for values in
+    [−1, 1].
+    """
+    largest = units + 64 * sensitivity / epsilon
+    bits = min(_LARGEST_BITS, math.floor((_ROOM - math.log2(largest)) / 2))
+    if bits < 4:
+        raise ModelError(
+            f"epsilon = {epsilon:.4g} is too small for these public limits: the noise would not"
+            " fit into 64 bits."
+        )
+    return 1 << bits
+
+
+def whole_steps(values: FloatArray, bounds: Sequence[tuple[float, float]], steps: int) -> IntArray:
+    """Clip each column to its range, map it to [−1, 1] and round to multiples of 1/steps."""
+    lows, highs = np.array(bounds, dtype=np.float64).T
+    middle, half = lows / 2 + highs / 2, highs / 2 - lows / 2
+    unit = np.clip((values - middle) / half, -1.0, 1.0)
+    return np.asarray(np.rint(unit * steps), dtype=np.int64)
+
+
+def refuse_outside(
+    values: FloatArray, bounds: Sequence[tuple[float, float]], names: Sequence[object]
+) -> None:
+    """Raise for a column with values outside its range; clipped rows are not Gaussian."""
+    for column, (low, high), name in zip(values.T, bounds, names, strict=True):
+        if np.any((column < low) | (column > high)):
+            raise ModelError(
+                f"column {name} has values outside its bounds. A confidence covers rows as they"
+                " are, not clipped ones: widen the bounds, or leave confidence out."
+            )
+
+
+def nearest_with_sum(noisy: npt.ArrayLike, total: float) -> FloatArray:
+    """Return the non-negative numbers nearest to the noisy ones (least squares) with this sum."""
+    counts = np.asarray(noisy, dtype=np.float64)
+    if total <= 0:
+        return np.zeros_like(counts)
+    falling = np.sort(counts, axis=None)[::-1]
+    shifts = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
+    shift = shifts[np.flatnonzero(falling > shifts)[-1]]
+    return np.asarray(np.maximum(counts - shift, 0.0))
+
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Units:
+    """Rows sorted by the unit they belong to: a group, or a series in its order."""
+
+    numbers: IntArray
+    """Which unit each row belongs to: 0, 1, …, ascending."""
+    order: IntArray
+    """Where each of them stands in the frame."""
+
+    @property
+    def sizes(self) -> IntArray:
+        """How many rows each unit has."""
+        return np.bincount(self.numbers)
+
+    @property
+    def places(self) -> IntArray:
+        """The place of each row in its unit, from 0 on."""
+        starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]])
+        return np.asarray(np.arange(len(self.numbers)) - starts[self.numbers])
+
+
+def cells_of(frame: Any, columns: Sequence[Hashable] | None = None) -> nw.DataFrame[Any]:
+    """Return the columns, all by default; refuse absent ones, no rows and missing cells."""
+    table = in_memory(frame)
+    if table is None:
+        raise FrameError(
+            "learning under differential privacy goes through the rows of every unit in order,"
+            " which needs them in memory: collect the frame first."
+        )
+    names = columns_of(frame) if columns is None else list(columns)
+    if not names:
+        raise ModelError("the frame must have at least one column, got none.")
+    wanted, found, schema = chosen(frame, names)
+    check_complete(wanted, found, schema)
+    return table.select(*found)
+
+
+def numbers_of(
+    frame: Any, columns: Sequence[Hashable] | None = None
+) -> tuple[tuple[Hashable, ...], FloatArray]:
+    """Return the names of the columns and their cells as floats."""
+    table = cells_of(frame, columns)
+    arrays = []
+    for name in table.columns:
+        column = table[name]
+        if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
+            raise ModelError(f"column {name} must hold numbers, got {kind_name(column.dtype)}.")
+        cells = np.asarray(column.to_numpy(), dtype=np.float64)
+        if not np.all(np.isfinite(cells)):
+            raise ModelError(f"column {name} must be finite.")
+        arrays.append(cells)
+    return tuple(table.columns), np.column_stack(arrays)
+
+
+def units_of(
+    frame: Any,
+    *,
+    by: Hashable,
+    order_by: Hashable | None = None,
+    time_format: str | None = None,
+) -> Units:
+    """Sort rows by unit and, inside it, by time or as they stand."""
+    keyed = [cast("str", one) for one in (by, order_by) if one is not None]
+    cells = cells_of(frame, keyed).with_row_index("__row__")
+    if order_by is not None:
+        time = cast("str", order_by)
+        timed, _ = with_times(
+            cells.lazy(), time, cells.schema[time], called=time, time_format=time_format
+        )
+        cells = collected(timed)
+    numbered = cells.sort(*keyed, "__row__")
+    order = numbered["__row__"].to_numpy().astype(np.int64)
+    keys = numbered[cast("str", by)]
+    begins = (keys != keys.shift(1)).fill_null(value=True).to_numpy().astype(np.bool_)
+    begins[0] = True
+    return Units(numbers=np.cumsum(begins) - 1, order=order)
+
+
+def states_of(frame: Any, value: str, states: Domain) -> IntArray:
+    """Return the place of each state in the list of states."""
+    places: Mapping[Hashable, int] = {state: place for place, state in enumerate(states)}
+    try:
+        return np.array([places[plain(one)] for one in cells_of(frame, [value])[value].to_list()])
+    except (KeyError, TypeError):
+        raise ModelError(f"column {value} holds a value outside its stated states.") from None

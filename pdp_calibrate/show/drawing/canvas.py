@@ -1,0 +1,120 @@
+"""Colours, sizes and the figure that every picture starts from."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from matplotlib import rc_context, rcParamsDefault
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from pdp_calibrate.errors import PdpError
+
+WIDTH = 6.0  # inches; 600 pixels at the resolution below
+
+
+DPI = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Theme:
+    """The colours of a picture. Hues are from Okabe and Ito: told apart by colour-blind eyes."""
+
+    paper: str
+    ink: str
+    muted: str
+    grid: str
+    blue: str
+    orange: str
+    green: str
+
+
+THEMES = {
+    "light": Theme(
+        paper="#ffffff",
+        ink="#1b1f24",
+        muted="#59626d",
+        grid="#d5dae1",
+        blue="#0072b2",
+        orange="#c85200",
+        green="#00795a",
+    ),
+    "dark": Theme(
+        paper="#14171b",
+        ink="#e9ebee",
+        muted="#a9b1bc",
+        grid="#3b424c",
+        blue="#5db6ea",
+        orange="#ffa25c",
+        green="#3fcf9f",
+    ),
+}
+
+
+class Picture(Figure):
+    """A figure that notebooks show without any setting up."""
+
+    def _repr_png_(self) -> bytes:
+        file = io.BytesIO()
+        self.savefig(file, format="png", dpi=DPI)
+        return file.getvalue()
+
+
+def neutral() -> AbstractContextManager[None]:
+    """Set the user's own style aside, and take names as they are: a $ starts no formula."""
+    return rc_context({**rcParamsDefault, "text.parse_math": False})
+
+
+def theme_called(name: str) -> Theme:
+    """Return a theme, or raise with the names there are."""
+    if name not in THEMES:
+        raise PdpError(f"theme must be one of {', '.join(THEMES)}, got {name!r}.")
+    return THEMES[name]
+
+
+def canvas(theme: Theme, *, height: float = 3.7, width: float = WIDTH) -> tuple[Picture, Axes]:
+    """Return a figure and its one pair of axes."""
+    figure = Picture(figsize=(width, height), dpi=DPI, layout="constrained", facecolor=theme.paper)
+    axes = figure.add_subplot()
+    dress(axes, theme)
+    return figure, axes
+
+
+def dress(axes: Axes, theme: Theme) -> None:
+    """Give axes the colours of the theme, a light grid, and no frame."""
+    axes.set_facecolor("none")
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(theme.muted)
+    axes.tick_params(which="both", colors=theme.ink, labelsize=10)
+    axes.tick_params(axis="both", color=theme.muted)
+    axes.grid(visible=True, color=theme.grid, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.xaxis.label.set(color=theme.ink, size=11)
+    axes.yaxis.label.set(color=theme.ink, size=11)
+
+
+def as_svg(figure: Figure, name: str) -> str:
+    """Write a figure of the light theme as inline SVG whose colours follow the page.
+
+    Colours become variables of the page (``--ink``, ``--blue`` …), the paper becomes transparent,
+    and identifiers get the picture's name, for several pictures share one page.
+    """
+    file = io.StringIO()
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # the browser has fonts of its own
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+    drawn = file.getvalue()
+    drawn = drawn[drawn.index("<svg") :]
+    drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL)
+    drawn = re.sub(r'(\bid="|href="#|url\(#)', rf"\1{name}-", drawn)
+    light = THEMES["light"]
+    for variable in ("ink", "muted", "grid", "blue", "orange", "green", "paper"):
+        drawn = drawn.replace(getattr(light, variable), f"var(--{variable})")
+    drawn = re.sub(r"font: ([^;\"]*?)'[^;\"]*", r"font: \1sans-serif", drawn)
+    return re.sub(r'<svg ([^>]*?)width="[^"]*" height="[^"]*"', r"<svg \1", drawn, count=1)

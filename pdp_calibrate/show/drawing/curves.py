@@ -1,0 +1,198 @@
+"""Lines: leakage against scale, leakage by knowledge, scale against a parameter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from pdp_calibrate.show.drawing.canvas import Theme, canvas, theme_called
+from pdp_calibrate.show.views import KnowledgeCurve, ScaleCurve
+
+_PLAIN = FuncFormatter(lambda value, _: f"{value:.4g}")
+
+
+SCALE_AXIS = "Laplace scale λ (units of the answer)"
+
+
+LEAKAGE_AXIS = "leakage (nats of log-odds)"
+
+
+_SAME = 0.02  # scales as near as this share one label
+
+
+_WIDE = 6.0  # a scale axis over more than this ratio is logarithmic
+
+
+def leakage_by_scale(curve: ScaleCurve, theme: str) -> Figure:
+    """Draw the curve, the budget, the chosen point and plain DP."""
+    colours = theme_called(theme)
+    figure, axes = canvas(colours)
+    axes.plot(curve.scales, curve.values, color=colours.blue, linewidth=2.2)
+    if any(high - low > 1e-6 * high for low, high in zip(curve.lowers, curve.values, strict=True)):
+        axes.fill_between(
+            curve.scales, curve.lowers, curve.values, color=colours.blue, alpha=0.15, linewidth=0
+        )
+    _scale_axis(axes, curve.scales)
+    axes.axhline(curve.epsilon, color=colours.muted, linewidth=1.2, linestyle=(0, (5, 3)))
+    _note(axes, f"budget ε = {curve.epsilon:.3g}", curve.epsilon, colours.muted)
+    label = f"this release: λ = {curve.scale:.3g}"
+    if curve.plain_scale is not None and curve.plain_leakage is not None:
+        leaks = "really leaks" if curve.plain_exact else "leaks up to"
+        plain = f"plain DP: λ = {curve.plain_scale:.3g}\n{leaks} {curve.plain_leakage:.3g}"
+        if abs(curve.plain_scale / curve.scale - 1) < _SAME:
+            label = f"this release, as plain DP: λ = {curve.scale:.3g}"
+        else:
+            _point(axes, curve.plain_scale, curve.plain_leakage, colours.orange, "s", colours)
+            _call(axes, plain, curve.plain_scale, curve.plain_leakage, colours.orange)
+    _point(axes, curve.scale, curve.leakage, colours.green, "o", colours)
+    corner = "right"
+    if curve.scale > 0.6 * max(curve.scales):
+        corner = "below" if curve.leakage > 0.14 * max(curve.values) else "left"
+    _call(axes, label, curve.scale, curve.leakage, colours.green, corner)
+    axes.set_ylim(0, max(curve.values) * 1.08)
+    axes.set_xlabel(SCALE_AXIS)
+    axes.set_ylabel(LEAKAGE_AXIS)
+    return figure
+
+
+def leakage_by_knowledge(curve: KnowledgeCurve, theme: str) -> Figure:
+    """Draw the worst leakage for each number of known tuples."""
+    colours = theme_called(theme)
+    figure, axes = canvas(colours)
+    if curve.plain:
+        axes.plot(
+            curve.known,
+            curve.plain,
+            color=colours.orange,
+            marker="s",
+            linestyle=(0, (4, 2)),
+            linewidth=1.6,
+            label="with the noise of plain DP",
+        )
+    axes.plot(
+        curve.known,
+        curve.values,
+        color=colours.blue,
+        marker="o",
+        linewidth=2.2,
+        label="with the noise of this release",
+    )
+    axes.axhline(
+        curve.epsilon,
+        color=colours.muted,
+        linewidth=1.2,
+        linestyle=(0, (5, 3)),
+        label=f"budget ε = {curve.epsilon:.3g}",
+    )
+    worst = max(range(len(curve.values)), key=lambda k: (curve.values[k], curve.lowers[k]))
+    axes.plot(
+        [curve.known[worst]],
+        [curve.values[worst]],
+        marker="o",
+        markersize=13,
+        markerfacecolor="none",
+        markeredgecolor=colours.green,
+        markeredgewidth=2.2,
+        linestyle="none",
+        label="worst adversary",
+    )
+    axes.set_ylim(0, max(*curve.values, *curve.plain, curve.epsilon) * 1.12)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlabel("number of other entries that the adversary knows")
+    axes.set_ylabel(LEAKAGE_AXIS)
+    _legend(figure, axes, colours)
+    return figure
+
+
+def what_if(curve: Any, theme: str) -> Figure:
+    """Draw the scale that is needed against a parameter of the model."""
+    colours = theme_called(theme)
+    figure, axes = canvas(colours)
+    values = list(curve.values)
+    if not all(isinstance(value, int | float) for value in values):
+        values = [str(value) for value in values]  # drawn side by side
+    axes.plot(values, curve.scales, color=colours.blue, marker="o", linewidth=2.2)
+    axes.set_xlabel(f"{curve.parameter}, if it were so")
+    axes.set_ylabel("Laplace scale λ needed\n(units of the answer)")
+    axes.set_ylim(0, max(curve.scales) * 1.1)
+    return figure
+
+
+def _scale_axis(axes: Axes, scales: tuple[float, ...]) -> None:
+    """Logarithmic where scales are far apart; plain numbers either way."""
+    if max(scales) / min(scales) <= _WIDE:
+        axes.xaxis.set_major_formatter(_PLAIN)
+        return
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(_PLAIN)
+    ticks = [
+        mantissa * 10.0**power
+        for power in range(-9, 10)
+        for mantissa in (1, 2, 5)
+        if min(scales) <= mantissa * 10.0**power <= max(scales)
+    ]
+    axes.set_xticks(ticks[:: max(1, len(ticks) // 6)], minor=False)
+    axes.minorticks_off()
+
+
+def _point(axes: Axes, x: float, y: float, colour: str, marker: str, colours: Theme) -> None:
+    axes.plot(
+        [x],
+        [y],
+        marker=marker,
+        markersize=9,
+        color=colour,
+        markeredgecolor=colours.paper,
+        markeredgewidth=1.2,
+        linestyle="none",
+        zorder=5,
+    )
+
+
+def _call(axes: Axes, text: str, x: float, y: float, colour: str, corner: str = "right") -> None:
+    """Write beside a point; the curve falls, so above to the right and below to the left are free.
+
+    Low on the page there is no room below, but the curve is flat there.
+    """
+    shift = {"right": (11, 7), "below": (-8, -8), "left": (4, 14)}[corner]
+    axes.annotate(
+        text,
+        (x, y),
+        xytext=shift,
+        horizontalalignment="left" if corner == "right" else "right",
+        verticalalignment="top" if corner == "below" else "bottom",
+        textcoords="offset points",
+        color=colour,
+        fontsize=10,
+        fontweight="bold",
+    )
+
+
+def _note(axes: Axes, text: str, height: float, colour: str) -> None:
+    axes.annotate(
+        text,
+        (0.01, height),
+        xycoords=("axes fraction", "data"),
+        xytext=(0, -4),
+        textcoords="offset points",
+        color=colour,
+        fontsize=10,
+        verticalalignment="top",
+        horizontalalignment="left",
+    )
+
+
+def _legend(figure: Figure, axes: Axes, colours: Theme) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(
+        handles,
+        labels,
+        loc="outside upper left",
+        frameon=False,
+        labelcolor=colours.ink,
+        fontsize=10,
+        ncols=2,
+    )

@@ -1,0 +1,279 @@
+"""Say in plain words what was calibrated, against whom, and at what cost."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pdp_calibrate.audit.attack import Audit
+from pdp_calibrate.calibration.joint import JointCalibration, JointRelease
+from pdp_calibrate.calibration.result import Calibration, Release
+from pdp_calibrate.core.bracket import Leakage
+from pdp_calibrate.core.model import PRIVATE_MODEL, Model
+from pdp_calibrate.errors import PdpError
+from pdp_calibrate.ledger.entries import Entry
+from pdp_calibrate.ledger.ledger import Ledger
+from pdp_calibrate.show import words as costs
+from pdp_calibrate.show.words import (
+    anyone,
+    asked,
+    assumptions,
+    factor,
+    learns,
+    listed,
+    worst_adversary,
+)
+
+_METHODS = {
+    "exact": "worked out exactly",
+    "windows": "window by window around each tuple",
+    "dual": "by a certified linear program",
+    "birkhoff": "by contraction along the chain or tree",
+    "shift": "by moving one database onto another",
+    "group": "as for group privacy",
+    "whole": "as a release about whole draws",
+    "nothing": "nothing was released",
+}
+
+
+ONE_RELEASE = (
+    "This is the only release about these people: a second one leaks more, and not simply the sum"
+    " of both. A ledger counts them together."
+)
+
+
+Explainable = Calibration | JointCalibration | Release | JointRelease | Ledger | Leakage | Audit
+
+
+def explain(subject: Explainable) -> str:
+    """Return a few paragraphs that a data steward can read.
+
+    Contains nothing of the data: only the model, the query, and what follows from them. A private
+    model stays unnamed: its worst adversary would tell something about the rows behind it.
+
+    Parameters
+    ----------
+    subject
+        A calibration or release, also of several queries; a ledger, a leakage or an audit.
+
+    Examples
+    --------
+    >>> import pdp_calibrate as pdp
+    >>> pair = pdp.JointTable(probabilities=[[0.3, 0.2], [0.2, 0.3]], domains=[[0, 1], [0, 1]])
+    >>> print(pdp.explain(pdp.leakage(pair, pdp.Sum(), scale=1.0)))
+    At scale 1 the release leaks 1.185. At worst, odds grow by a factor of up to 3.27, from even
+    odds to 76.6 %, say. The worst adversary attacks x1 and knows nobody's entry, only how
+    the entries hang together. They learn most when the released answer is near 0 or beyond, which
+    speaks for x1 = 0 and against 1.
+    """
+    return "\n\n".join(text for text in paragraphs(subject).values() if text)
+
+
+def paragraphs(subject: Explainable, *, plain: Leakage | None = None) -> dict[str, str]:
+    """Return the paragraphs of `explain` by what they are about.
+
+    Parameters
+    ----------
+    subject
+        As for `explain`.
+    plain
+        What the noise of plain DP leaks, where it has been worked out already.
+    """
+    if isinstance(subject, Calibration):
+        return _of_calibration(subject, plain)
+    if isinstance(subject, JointCalibration):
+        return _of_joint(subject)
+    if isinstance(subject, Release):
+        return {"answer": _answer(subject)} | _of_calibration(subject.calibration, plain)
+    if isinstance(subject, JointRelease):
+        return {"answer": _answers(subject)} | _of_joint(subject.calibration)
+    if isinstance(subject, Ledger):
+        return _of_ledger(subject)
+    if isinstance(subject, Leakage):
+        return _of_leakage(subject)
+    if isinstance(subject, Audit):
+        return _of_audit(subject)
+    raise PdpError(f"there are no words for a {type(subject).__name__}; give a calibration.")
+
+
+def promise(calibration: Calibration | JointCalibration) -> str:
+    """Say what is guaranteed, and how."""
+    if isinstance(calibration, Calibration):
+        noise = "whole-number Laplace" if calibration.is_integer else "Laplace"
+        how = (
+            f"Release {asked(calibration.query)} with {noise} noise of scale"
+            f" {calibration.scale:.4g}."
+        )
+    else:
+        each = [
+            f"{asked(query)} with scale {scale:.4g}"
+            for query, scale in zip(calibration.queries, calibration.scales, strict=True)
+        ]
+        how = f"Release together, with Laplace noise: {'; '.join(each)}."
+    certainty = "exactly" if calibration.leakage.exact else "at most"
+    law = calibration.model.assuming
+    then = "Then" if law is None else f"Then, assuming {law},"
+    total = calibration.total_epsilon
+    return (
+        f"{how} {then} nobody can shift their odds between two values of anyone's entry by more"
+        f" than a factor e^{total:.4g} (ε = {total:.4g}{costs.parts_of_total(calibration)}),"
+        f" whatever comes out. This holds against {anyone(calibration.adversaries)}; the worst of"
+        f" them gets {certainty} {calibration.leakage.value:.4g}"
+        f"{costs.from_the_answer(calibration)}."
+    )
+
+
+def _of_calibration(calibration: Calibration, plain: Leakage | None) -> dict[str, str]:
+    if calibration.model.provenance == "private":
+        about = {"worst": f"Careful: {PRIVATE_MODEL}"}
+    else:
+        plain = costs.leakage_of_plain_dp(calibration) if plain is None else plain
+        about = {
+            "worst": adversary(calibration.leakage, calibration.model),
+            "plain": costs.plain_dp(calibration, plain),
+            "group": costs.group_privacy(calibration),
+        }
+    return {
+        "promise": promise(calibration),
+        **about,
+        "learning": costs.learning(calibration),
+        "interval": _joined(costs.interval_to_expect(calibration), costs.clamping(calibration)),
+        "assumptions": _assumptions(calibration),
+    }
+
+
+def _of_joint(calibration: JointCalibration) -> dict[str, str]:
+    private = calibration.model.provenance == "private"
+    return {
+        "promise": promise(calibration),
+        "worst": (
+            f"Careful: {PRIVATE_MODEL}"
+            if private
+            else adversary(calibration.leakage, calibration.model)
+        ),
+        "learning": costs.learning(calibration),
+        "interval": costs.interval_to_expect(calibration),
+        "assumptions": _assumptions(calibration),
+    }
+
+
+def adversary(leakage: Leakage, model: Model) -> str:
+    """Describe who learns most, and how much."""
+    found = worst_adversary(leakage.witness, model=model, certain=leakage.exact)
+    if leakage.witness is None or leakage.lower <= 0:
+        return found
+    if leakage.exact:
+        return f"{found} For them {learns(leakage.value)}."
+    return (
+        f"{found} For them odds grow by a factor of at least {factor(leakage.lower)}; for nobody by"
+        f" more than {factor(leakage.value)}."
+    )
+
+
+def _answer(release: Release) -> str:
+    if not isinstance(release.value, int | float):
+        width = release.calibration.accuracy(alpha=0.05)
+        return f"Released: {len(release.value)} noisy answers, each within ±{width:.4g} at 95 %."
+    low, high = release.interval(alpha=0.05)
+    return (
+        f"Released: {release.value:.6g}. With probability 95 % the answer without noise lies"
+        f" between {low:.6g} and {high:.6g}."
+    )
+
+
+def _answers(release: JointRelease) -> str:
+    shown = [
+        f"{value:.6g}" if isinstance(value, int | float) else f"{len(value)} counts"
+        for value in release.values
+    ]
+    return f"Released together: {listed(shown)}."
+
+
+def _of_ledger(ledger: Ledger) -> dict[str, str]:
+    own = [entry for entry in ledger.history if entry.draw == ledger.draw]
+    spent = (
+        f"Of the budget ε = {ledger.epsilon:.4g} for draw {ledger.draw!r}, {ledger.spent:.4g} is"
+        f" spent and {ledger.remaining:.4g} is left, by {len(own)} entries. That is what everything"
+        f" released together tells {anyone(ledger.adversaries)}; it is not the sum of the single"
+        " leakages, which can be too small."
+    )
+    private = ledger.model.provenance == "private"
+    return {
+        "spent": spent,
+        "history": "\n".join(f"- {describe(entry)}" for entry in own),
+        "worst": f"Careful: {PRIVATE_MODEL}" if private else "",
+        "assumptions": _listed_assumptions(assumptions(ledger.model, ledger.adversaries)),
+    }
+
+
+def describe(entry: Entry) -> str:
+    """Say in one line what was released or charged."""
+    method = _METHODS.get(entry.method, entry.method)
+    so_far = f"{entry.spent:.4g} spent so far ({method})"
+    note = f" “{entry.note}”" if entry.note else ""
+    if entry.dp_epsilon is not None:
+        what = "learning of the model" if entry.kind == "estimation" else "an outside mechanism"
+        return f"{entry.at[:10]}: {what} of ε = {entry.dp_epsilon:.4g}{note}; {so_far}."
+    what = "; ".join(asked(query) for query in entry.queries) + of_column(entry)
+    scales = listed(f"{scale:.4g}" for scale in entry.scales)
+    return (
+        f"{entry.at[:10]}: {what}, scale {scales}, ε = {entry.epsilon:.4g} alone{note}; {so_far}."
+    )
+
+
+def of_column(entry: Entry) -> str:
+    """Say which column of a long frame a release is about, where that is known."""
+    column = getattr(entry.layout, "value", None)
+    return "" if column is None else f" in column {column}"
+
+
+def _of_leakage(leakage: Leakage) -> dict[str, str]:
+    scales = leakage.scale if isinstance(leakage.scale, tuple) else (leakage.scale,)
+    how_much = (
+        f"{leakage.value:.4g}" if leakage.exact else f"{leakage.lower:.4g} to {leakage.value:.4g}"
+    )
+    at = listed(f"{scale:.4g}" for scale in scales)
+    witness = leakage.witness
+    law = None if witness is None else witness.model.assuming
+    given = "" if law is None else f", assuming {law}"
+    text = f"At scale {at} the release leaks {how_much}{given}. At worst, {learns(leakage.value)}."
+    if witness is not None and witness.model.provenance == "private":
+        return {"leakage": f"{text} The model is private, so the worst adversary is not named."}
+    return {"leakage": f"{text} {worst_adversary(witness, certain=leakage.exact)}"}
+
+
+def _of_audit(audit: Audit) -> dict[str, str]:
+    found = (
+        f"An attack by the worst adversary known, on {sum(audit.tested)} draws, proved that at"
+        f" least {audit.lower_bound:.4g} leaks (confidence {audit.confidence:.4g})."
+    )
+    if audit.epsilon is None:
+        return {"audit": found}
+    if audit.is_broken:
+        return {"audit": f"{found} The claim ε = {audit.epsilon:.4g} is false."}
+    seen = (
+        f" About {audit.visible:.4g} could have been seen at all."
+        if audit.visible is not None and math.isfinite(audit.visible)
+        else ""
+    )
+    agrees = f"That agrees with the claim ε = {audit.epsilon:.4g}; an attack can never prove it."
+    return {"audit": f"{found} {agrees}{seen}"}
+
+
+def _assumptions(calibration: Calibration | JointCalibration) -> str:
+    found = assumptions(calibration.model, calibration.adversaries, clamped=is_clamped(calibration))
+    return _listed_assumptions([*found, ONE_RELEASE])
+
+
+def is_clamped(calibration: Calibration | JointCalibration) -> bool:
+    """Whether the query moves values into their public range first."""
+    parts: Any = calibration.contributions
+    return any(part.clamped for part in (parts if isinstance(parts, tuple) else (parts,)))
+
+
+def _listed_assumptions(found: list[str]) -> str:
+    return "What the guarantee rests on:\n" + "\n".join(f"- {one}" for one in found)
+
+
+def _joined(*sentences: str) -> str:
+    return " ".join(sentence for sentence in sentences if sentence)

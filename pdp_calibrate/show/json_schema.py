@@ -1,0 +1,334 @@
+"""The fields of every family of models, in JSON.
+
+One JSON Schema (draft 2020-12) for every object: models, calibrations, releases, ledgers, plans.
+
+Objects may hold further fields; a plan may not, since a misspelt line of a plan must not be passed
+over in silence.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pdp_calibrate.core.model import SCHEMA
+from pdp_calibrate.jobs.plan_schema import PLAN
+from pdp_calibrate.jobs.schema_parts import (
+    CELL,
+    COUNT,
+    DOMAINS,
+    MATRIX,
+    NAMES,
+    NUMBER,
+    POSITIVE,
+    RANGE,
+    TEXT,
+    VECTOR,
+    Schema,
+    anything_of,
+    described,
+    items,
+    nullable,
+    one_of,
+    record,
+    ref,
+)
+
+_NESTED = described("Probabilities or counts, one level of lists per tuple.", {"type": "array"})
+
+
+FAMILIES: dict[str, tuple[str, dict[str, Schema]]] = {
+    "JointTable": (
+        "Any joint distribution of discrete tuples; over 10⁴ cells a digest only.",
+        {"domains": DOMAINS, "probabilities": _NESTED},
+    ),
+    "Gaussian": (
+        "A multivariate normal law with public ranges.",
+        {"mean": VECTOR, "covariance": MATRIX, "bounds": items(RANGE)},
+    ),
+    "LoewnerBall": (
+        "Every Gaussian whose covariance lies within a relative radius.",
+        {"center": ref("Gaussian"), "radius": NUMBER},
+    ),
+    "SampledGaussian": (
+        "Every Gaussian that a sample does not rule out.",
+        {"center": ref("Gaussian"), "rows": COUNT, "confidence": NUMBER},
+    ),
+    "ConditionalBall": (
+        "Every table whose conditional laws lie within a radius.",
+        {"center": ref("JointTable"), "radius": NUMBER},
+    ),
+    "SampledTable": (
+        "Every table that a sample does not rule out.",
+        {"domains": DOMAINS, "counts": _NESTED, "confidence": NUMBER, "noise_scale": NUMBER},
+    ),
+    "GaussianGroup": (
+        "Members with one common correlation, or any in a range.",
+        {"correlation": RANGE, "bounds": RANGE, "variance": POSITIVE},
+    ),
+    "GaussianSeries": (
+        "A series in which each value depends on the one before.",
+        {"correlation": NUMBER, "bounds": RANGE, "variance": POSITIVE},
+    ),
+    "BinaryGroup": (
+        "Members with yes/no values, nobody told apart.",
+        {"count_probabilities": VECTOR},
+    ),
+    "CategoryGroup": (
+        "Members with one of several values, nobody told apart.",
+        {"categories": NAMES, "count_probabilities": VECTOR},
+    ),
+    "MarkovChain": (
+        "States along time, each depending on the one before.",
+        {
+            "transition": described("One matrix, or one per step.", {"type": "array"}),
+            "length": COUNT,
+            "states": NAMES,
+            "initial": nullable(VECTOR),
+        },
+    ),
+    "MixingChain": (
+        "Every Markov chain that forgets fast enough.",
+        {"length": COUNT, "states": NAMES, "diameter": NUMBER},
+    ),
+    "MarkovTree": (
+        "Discrete tuples along a tree, each depending on its parent.",
+        {"domains": DOMAINS, "parents": {"type": "array"}, "tables": {"type": "array"}},
+    ),
+    "Unknown": (
+        "Tuples that may depend on each other in any way.",
+        {"size": COUNT},
+    ),
+    "Blocks": (
+        "Independent blocks, each of so many copies.",
+        {"models": items(ref("Model")), "counts": items(COUNT)},
+    ),
+    "ModelSet": (
+        "Several models of which the worst counts.",
+        {"models": items(ref("Model"))},
+    ),
+}
+"""For each type of model what it is, and the fields beside names and provenance."""
+
+
+_ADVERSARIES = described(
+    "Who may attack: all sets of so many known tuples, or one adversary by name.",
+    anything_of(
+        record(at_least=nullable(COUNT), at_most=nullable(COUNT)),
+        record(target=CELL, known=NAMES),
+    ),
+)
+
+
+_OVER = nullable(NAMES)
+
+
+_QUERY = described(
+    "What is asked; `over` names the tuples that enter, null for all.",
+    anything_of(
+        record(type=one_of("Sum", "Mean"), over=_OVER, clamp={"type": "boolean"}),
+        record(
+            type=one_of("Linear"),
+            clamp={"type": "boolean"},
+            by=one_of("name", "position"),
+            weights=items(anything_of(NUMBER, {"type": "array", "prefixItems": [CELL, NUMBER]})),
+        ),
+        record(type=one_of("Count"), over=_OVER, values=items(CELL)),
+        record(type=one_of("Histogram"), over=_OVER, categories=nullable(items(CELL))),
+        record(type=one_of("Custom"), over=_OVER, table=items({"type": "array"})),
+    ),
+)
+
+
+_WITNESS = described(
+    "The adversary, secrets and output that attain a leakage. Nothing of the data.",
+    record(
+        target=CELL,
+        known=items({"type": "array", "minItems": 2, "maxItems": 2}),
+        secrets={"type": "array", "minItems": 2, "maxItems": 2},
+        output=described("A number, a tuple of them, or ±inf, as text.", TEXT),
+    ),
+)
+
+
+_BRACKET = described(
+    "A certified bracket of the leakage; for a private model the upper end alone.",
+    record(value={"type": "number", "minimum": 0})
+    | {"properties": {
+        "value": {"type": "number", "minimum": 0},
+        "lower": NUMBER,
+        "witness": nullable(ref("Witness")),
+    }},
+)  # fmt: skip
+
+
+_CALIBRATED: dict[str, Schema] = {
+    "epsilon": described("Nobody learns more, from this one release.", POSITIVE),
+    "total_epsilon": described(
+        "Nobody learns more, what learning the model told included.", POSITIVE
+    ),
+    "rows": described("Number of independent instances that one answer is about.", COUNT),
+    "adversaries": ref("Adversaries"),
+    "model": ref("Model"),
+    "leakage": ref("Bracket"),
+}
+
+
+_LAW: Schema = {"assuming": described("Which law of the values the numbers assume.", TEXT)}
+
+
+_ANSWER = described(
+    "A noisy answer; for a histogram, or a release row by row, a list.",
+    {"type": ["number", "array"]},
+)
+
+
+_LAYOUT = described(
+    "Which column of a long table it is about, told apart and ordered by which, or wide.",
+    anything_of(one_of("wide"), record(value=CELL, by=CELL, order_by=CELL)),
+)
+
+
+_SIZES = described(
+    "Pairs of the size of a group and how many the table has; a row of a wide table is a group.",
+    items({"type": "array", "items": COUNT, "minItems": 2, "maxItems": 2}),
+)
+
+
+_ENTRY = described(
+    "One line of a ledger: what was released, never what came out.",
+    record(
+        draw=TEXT,
+        kind=one_of("release", "charge", "estimation"),
+        at=described("When, UTC, ISO 8601.", TEXT),
+        spent=described("The joint leakage of the draw so far.", NUMBER),
+        method=described("The bound in force.", TEXT),
+        note=TEXT,
+    )
+    | {
+        "if": {"properties": {"kind": {"const": "release"}}},
+        "then": {"allOf": [
+            record(
+                queries=items(ref("Query")), scales=items(POSITIVE), rows=COUNT, epsilon=POSITIVE
+            ),
+            {"properties": {"layout": _LAYOUT, "sizes": _SIZES}},
+        ]},
+        "else": record(dp_epsilon=NUMBER),
+    },
+)  # fmt: skip
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of everything that this library writes, and of plans.
+
+    Examples
+    --------
+    >>> sorted(json_schema()["$defs"])[:4]
+    ['Adversaries', 'Audit', 'BinaryGroup', 'Blocks']
+    """
+    models = {name: _family(name, words, fields) for name, (words, fields) in FAMILIES.items()}
+    objects = {
+        "Calibration": _object(
+            "Calibration",
+            "A proved Laplace scale for one release.",
+            scale=described("The Laplace scale λ.", POSITIVE),
+            noise=one_of("Laplace", "discrete Laplace"),
+            query=ref("Query"),
+            **_CALIBRATED,
+        ),
+        "JointCalibration": _object(
+            "JointCalibration",
+            "Proved Laplace scales for several answers released together.",
+            scales=items(POSITIVE),
+            queries=items(ref("Query")),
+            **_CALIBRATED,
+        ),
+        "Release": _object(
+            "Release",
+            "A noisy answer and how it was made; never the true answer.",
+            value=_ANSWER,
+            calibration=ref("Calibration"),
+        ),
+        "JointRelease": _object(
+            "JointRelease",
+            "Noisy answers released together.",
+            values=items(_ANSWER),
+            calibration=ref("JointCalibration"),
+        ),
+        "Ledger": _object(
+            "Ledger",
+            "A budget for all releases about the same people.",
+            epsilon=described("What everything together may leak, per draw.", POSITIVE),
+            adversaries=ref("Adversaries"),
+            model=described(
+                "Null while it is being learned, its ε already spent.", nullable(ref("Model"))
+            ),
+            draws=items(TEXT),
+            entries=items(ref("Entry")),
+        )
+        | {
+            "allOf": [
+                {
+                    "properties": {
+                        "anchor": described("A second file that must agree with it.", TEXT)
+                    }
+                }
+            ]
+        },
+        "Leakage": _object(
+            "Leakage",
+            "What a release at a given scale leaks.",
+            scale={"type": ["number", "array"]},
+            leakage=ref("Bracket"),
+        ),
+        "Audit": _object(
+            "Audit",
+            "What an attack on a real release proved.",
+            lower_bound=NUMBER,
+            epsilon=nullable(NUMBER),
+            confidence=NUMBER,
+            is_broken={"type": "boolean"},
+        ),
+        "Outcome": _object(
+            "Outcome",
+            "What running a plan released, and what is left of its budget.",
+            releases=items(record(name=TEXT, query=TEXT, release=ref("Release"))),
+            budget=record(epsilon=POSITIVE, spent=NUMBER, remaining=NUMBER, draw=TEXT),
+        ),
+    }
+    for name in ("Calibration", "JointCalibration", "Leakage", "Audit"):
+        objects[name]["properties"] |= _LAW
+    parts = {
+        "Adversaries": _ADVERSARIES,
+        "Query": _QUERY,
+        "Witness": _WITNESS,
+        "Bracket": _BRACKET,
+        "Entry": _ENTRY,
+        "Model": described("How the tuples hang together.", anything_of(*map(ref, models))),
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "urn:pdp-calibrate:1",
+        "title": "Everything that pdp_calibrate writes to JSON, and plans",
+        "anyOf": [ref("Model"), *map(ref, objects), ref("Plan")],
+        "$defs": models | objects | parts | {"Plan": PLAN},
+    }
+
+
+def _object(kind: str, words: str, **fields: Schema) -> Schema:
+    return described(words, record(schema={"const": SCHEMA}, type={"const": kind}, **fields))
+
+
+def _family(kind: str, words: str, fields: dict[str, Schema]) -> Schema:
+    """Describe a family of models: with its numbers, or private and without them."""
+    head = record(
+        schema={"const": SCHEMA},
+        type={"const": kind},
+        names=NAMES,
+        provenance=one_of("assumed", "public", "dp", "private"),
+    )
+    withheld = {"not": {"anyOf": [{"required": [name]} for name in fields]}}
+    return described(words, head) | {
+        "if": {"properties": {"provenance": {"const": "private"}}},
+        "then": withheld,
+        "else": anything_of(record(**fields), record(digest=TEXT)),
+    }

@@ -1,0 +1,116 @@
+"""Pictures of what is leaked, to whom, and at what cost.
+
+``pip install "pdp-calibrate[plot]"``. Every function takes a calibration (or the numbers behind its
+picture) and returns a matplotlib figure that a notebook shows and ``savefig`` writes; ``theme`` is
+``"light"`` or ``"dark"``. Nothing is drawn of a model learned from private rows.
+
+>>> import pdp_calibrate as pdp
+>>> pair = pdp.JointTable(probabilities=[[0.3, 0.2], [0.2, 0.3]], domains=[[0, 1], [0, 1]])
+>>> figure = pdp.plots.leakage_by_scale(pdp.calibrate(pair, pdp.Sum(), epsilon=1.0))
+>>> figure.axes[0].get_xlabel()
+'Laplace scale λ (units of the answer)'
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+from pdp_calibrate.calibration.result import Calibration
+from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.posterior import Beliefs
+from pdp_calibrate.errors import PdpError
+from pdp_calibrate.learning.pearson import Correlations
+from pdp_calibrate.show import views
+from pdp_calibrate.show.correlations import CorrelationMap, correlations as correlations_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+Theme = Literal["light", "dark"]
+
+
+_MODULES = {
+    "leakage_by_scale": "curves",
+    "leakage_by_knowledge": "curves",
+    "what_if": "curves",
+    "scales": "bars",
+    "beliefs": "bars",
+    "correlations": "maps",
+    "adversary_graph": "graphs",
+}
+
+
+def draw(picture: str, view: Any, *, theme: Theme = "light") -> Figure:
+    """Draw one picture from the numbers behind it."""
+    if view is None:
+        raise PdpError(f"there is nothing to draw for {picture} here.")
+    try:
+        import_module("matplotlib")
+    except ImportError as error:
+        raise PdpError('pictures need matplotlib: pip install "pdp-calibrate[plot]".') from error
+    canvas = import_module("pdp_calibrate.show.drawing.canvas")
+    module = import_module(f"pdp_calibrate.show.drawing.{_MODULES[picture]}")
+    with canvas.neutral():
+        figure: Figure = getattr(module, picture)(view, theme)
+    return figure
+
+
+def leakage_by_scale(subject: Calibration | views.ScaleCurve, *, theme: Theme = "light") -> Figure:
+    """Draw the leakage against the scale, with the chosen point and plain DP."""
+    view = views.leakage_by_scale(subject) if isinstance(subject, Calibration) else subject
+    return draw("leakage_by_scale", view, theme=theme)
+
+
+def leakage_by_knowledge(
+    subject: Calibration | views.KnowledgeCurve, *, theme: Theme = "light"
+) -> Figure:
+    """Draw the worst leakage by the number of known tuples (the paper's Figure 4)."""
+    view = views.leakage_by_knowledge(subject) if isinstance(subject, Calibration) else subject
+    return draw("leakage_by_knowledge", view, theme=theme)
+
+
+def scales(subject: Calibration | dict[str, float], *, theme: Theme = "light") -> Figure:
+    """Draw the scales of all methods as bars."""
+    view = views.scales_of_methods(subject) if isinstance(subject, Calibration) else subject
+    return draw("scales", view, theme=theme)
+
+
+def correlations(
+    subject: Model | Correlations | Calibration | CorrelationMap, *, theme: Theme = "light"
+) -> Figure:
+    """Draw the correlations of all pairs as a heat map with signs."""
+    if isinstance(subject, CorrelationMap):
+        return draw("correlations", subject, theme=theme)
+    source = subject.model if isinstance(subject, Calibration) else subject
+    return draw("correlations", correlations_of(source), theme=theme)
+
+
+def adversary_graph(
+    subject: Calibration | views.AdversaryGraph, *, theme: Theme = "light"
+) -> Figure:
+    """Draw the paper's weighted hierarchical graph of up to four tuples (Figure 3)."""
+    view = views.adversary_graph(subject) if isinstance(subject, Calibration) else subject
+    return draw("adversary_graph", view, theme=theme)
+
+
+def beliefs(subject: Calibration | Beliefs | views.BeliefBars, *, theme: Theme = "light") -> Figure:
+    """Draw an adversary's beliefs before and after an output (the paper's Example 1)."""
+    if isinstance(subject, Beliefs):
+        return draw("beliefs", views.bars_of(subject), theme=theme)
+    view = views.beliefs(subject) if isinstance(subject, Calibration) else subject
+    return draw("beliefs", view, theme=theme)
+
+
+def what_if(curve: Any, *, theme: Theme = "light") -> Figure:
+    """Draw the scale needed against a parameter of the model.
+
+    Parameters
+    ----------
+    curve
+        Anything with ``parameter`` (a name), ``values`` and ``scales``.
+    theme
+        ``"light"`` or ``"dark"``.
+    """
+    return draw("what_if", curve, theme=theme)

@@ -1,0 +1,297 @@
+"""Everything that a report says, as numbers and words; nothing of the data."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import platform
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any
+
+from pdp_calibrate.calibration.joint import JointCalibration, JointRelease
+from pdp_calibrate.calibration.result import Calibration, Release
+from pdp_calibrate.core import noise
+from pdp_calibrate.core.bracket import Leakage
+from pdp_calibrate.core.model import PRIVATE_MODEL, SCHEMA, Model
+from pdp_calibrate.errors import LedgerError, PdpError
+from pdp_calibrate.ledger.accounts import answers_of
+from pdp_calibrate.ledger.ledger import Ledger
+from pdp_calibrate.show import words as costs
+from pdp_calibrate.show.correlations import correlations
+from pdp_calibrate.show.explain import ONE_RELEASE, is_clamped, of_column, paragraphs
+from pdp_calibrate.show.views import (
+    adversary_graph,
+    beliefs,
+    leakage_by_knowledge,
+    leakage_by_scale,
+    scales_of_methods,
+)
+from pdp_calibrate.show.words import asked, assumptions, entry, family, listed, source
+
+Reportable = Calibration | JointCalibration | Release | JointRelease | Ledger
+
+
+_LIBRARIES = ("pdp-calibrate", "opendp", "numpy", "scipy", "pandas", "numba")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What a page shows: facts that are numbers, words about them, and what is to be drawn."""
+
+    facts: dict[str, Any]
+    """The numbers, ready for JSON; every number on the page is one of these."""
+    words: dict[str, str]
+    """The paragraphs of `explain`."""
+    views: dict[str, Any]
+    """What is to be drawn, by the name of the picture; empty for a private model."""
+
+
+def summarise(subject: Reportable, *, ledger: Ledger | None = None) -> Summary:
+    """Collect what a report about a calibration, release or ledger says."""
+    if not isinstance(subject, Reportable):
+        raise PdpError(
+            f"a report is about a calibration, a release or a ledger, got {type(subject).__name__}."
+        )
+    facts: dict[str, Any] = {
+        "schema": SCHEMA,
+        "type": "Report",
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": versions(),
+    }
+    calibration = subject.calibration if isinstance(subject, Release | JointRelease) else subject
+    plain = _plain_dp(calibration)
+    words = paragraphs(subject, plain=plain)
+    if isinstance(calibration, Ledger):
+        ledger = calibration
+        facts["about"] = f"Releases about draw {ledger.draw}"
+        facts["assumptions"] = assumptions(ledger.model, ledger.adversaries)
+        facts["model"] = _of_model(ledger.model)
+        if ledger.model.provenance == "private":
+            facts["warning"] = PRIVATE_MODEL
+        views: dict[str, Any] = {}
+    else:
+        facts |= _of_calibration(calibration, plain)
+        views = _views(calibration, plain)
+    if isinstance(subject, Release | JointRelease):
+        facts["answers"] = _of_release(subject)
+    facts["source"] = _source(subject)
+    if ledger is not None and not isinstance(calibration, Ledger):
+        ledger.check_model(calibration.model)
+    if ledger is not None and isinstance(subject, Release | JointRelease):
+        facts["total_epsilon"] = max(_spent_with(subject, ledger), subject.calibration.epsilon)
+        facts["total_of"] = "everything in the ledger below about the same draw"
+    if "total_epsilon" in facts:
+        facts["odds_factor"] = math.exp(min(facts["total_epsilon"], 700.0))
+    if ledger is not None:
+        facts["ledger"] = _of_ledger(ledger)
+        facts["assumptions"] = [
+            *(one for one in facts["assumptions"] if one != ONE_RELEASE),
+            "Every release about these people is in the ledger below.",
+        ]
+    return Summary(facts=facts, words=words, views=views)
+
+
+def _spent_with(subject: Release | JointRelease, ledger: Ledger) -> float:
+    """Return what everything that the ledger holds about the draw of a release leaks together.
+
+    Raises if the release is not in the ledger, which then is about other data.
+    """
+    calibration = subject.calibration
+    queries, scales, _ = answers_of(calibration)
+    wanted = (
+        [query.to_dict() for query in queries],
+        list(scales),
+        calibration.rows,
+    )
+    draws = {
+        entry.draw
+        for entry in ledger.history
+        if entry.kind == "release" and _written(entry.to_dict()) == _plain_json(wanted)
+    }
+    if not draws:
+        raise LedgerError(
+            "the release is not in this ledger: no entry has its query, scale and number of rows."
+            " Give the ledger that it was counted in."
+        )
+    draw = ledger.draw if ledger.draw in draws else max(draws)
+    return [entry.spent for entry in ledger.history if entry.draw == draw][-1]
+
+
+def _written(entry: Mapping[str, Any]) -> Any:
+    return _plain_json((entry["queries"], entry["scales"], entry["rows"]))
+
+
+def _plain_json(value: Any) -> Any:
+    """Return what JSON keeps of it."""
+    return json.loads(json.dumps(value))
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the libraries that decide numbers."""
+    found = {"Python": platform.python_version()}
+    for library in _LIBRARIES:
+        try:
+            found[library] = metadata.version(library)
+        except metadata.PackageNotFoundError:  # run from a checkout
+            continue
+    return found
+
+
+def _plain_dp(calibration: Calibration | JointCalibration | Ledger) -> Leakage | None:
+    if not isinstance(calibration, Calibration) or calibration.model.provenance == "private":
+        return None
+    return costs.leakage_of_plain_dp(calibration)
+
+
+def _of_calibration(
+    calibration: Calibration | JointCalibration, plain: Leakage | None
+) -> dict[str, Any]:
+    private = calibration.model.provenance == "private"
+    leak = calibration.leakage
+    common = {
+        "epsilon": calibration.epsilon,
+        "total_epsilon": calibration.total_epsilon,
+        "total_of": "the answer and the learning of the model",
+        "leakage": {"value": leak.value} | ({} if private else {"lower": leak.lower}),
+        "exact": leak.exact,
+        "rows": calibration.rows,
+        "estimation_epsilon": calibration.estimation_epsilon,
+        "adversaries": repr(calibration.adversaries),
+        "model": _of_model(calibration.model),
+        "assumptions": [
+            *assumptions(
+                calibration.model, calibration.adversaries, clamped=is_clamped(calibration)
+            ),
+            ONE_RELEASE,
+        ],
+    }
+    if private:
+        common["warning"] = PRIVATE_MODEL
+    if isinstance(calibration, JointCalibration):
+        return common | {
+            "about": "; ".join(asked(query) for query in calibration.queries),
+            "queries": [
+                {"about": asked(query), "scale": scale, "half_width": width}
+                for query, scale, width in zip(
+                    calibration.queries,
+                    calibration.scales,
+                    calibration.accuracy(alpha=0.05),
+                    strict=True,
+                )
+            ],
+        }
+    return common | {
+        "about": asked(calibration.query),
+        "scale": calibration.scale,
+        "noise": "whole-number Laplace" if calibration.is_integer else "Laplace",
+        "half_width": calibration.accuracy(alpha=0.05),
+        "dp_epsilon": calibration.dp_epsilon,
+        "clamping_bias": None if private else _bias(calibration),
+        "methods": _methods(calibration, plain),
+    }
+
+
+def _bias(calibration: Calibration) -> float | None:
+    return costs.clamping_bias(calibration) if is_clamped(calibration) else None
+
+
+def _methods(calibration: Calibration, plain: Leakage | None) -> list[dict[str, Any]]:
+    leaks: dict[str, float | None] = {
+        "plain DP": None if plain is None else plain.value,
+        "this release": calibration.leakage.value,
+    }
+    return [
+        {
+            "name": name,
+            "scale": scale,
+            "ratio": scale / calibration.scale,
+            "half_width": noise.half_width(scale, 0.05, integer=calibration.is_integer),
+            "leakage": leaks.get(name),
+        }
+        for name, scale in scales_of_methods(calibration).items()
+    ]
+
+
+def _of_model(model: Model) -> dict[str, Any]:
+    described = {
+        "family": type(model).__name__,
+        "words": family(model),
+        "assuming": model.assuming,
+        "provenance": model.provenance,
+        "source": source(model),
+        "tuples": sum(model.copies),
+        "names": listed((entry(name, model) for name in model.names), most=12),
+    }
+    return described if model.provenance == "private" else described | {"digest": model.digest}
+
+
+def _of_release(release: Release | JointRelease) -> list[dict[str, Any]]:
+    if isinstance(release, Release):
+        pairs = [(asked(release.calibration.query), release.value, release.interval(alpha=0.05))]
+    else:
+        queries = map(asked, release.calibration.queries)
+        pairs = list(zip(queries, release.values, release.intervals(alpha=0.05), strict=True))
+    found = []
+    for about, value, (low, high) in pairs:
+        if isinstance(value, int | float):
+            found.append({"about": about, "value": value, "low": low, "high": high})
+        elif value.ndim == 1:
+            found += [
+                {"about": f"{about}: {label}", "value": one, "low": low.loc[label], "high": top}
+                for (label, one), top in zip(value.items(), high, strict=True)
+            ]
+    return [
+        one | {key: _plain(one[key]) for key in ("value", "low", "high")} for one in found[:200]
+    ]
+
+
+def _plain(value: Any) -> int | float:
+    found: int | float = value.item() if hasattr(value, "item") else value
+    return found
+
+
+def _of_ledger(ledger: Ledger) -> dict[str, Any]:
+    return {
+        "epsilon": ledger.epsilon,
+        "draw": ledger.draw,
+        "spent": ledger.spent,
+        "remaining": ledger.remaining,
+        "adversaries": repr(ledger.adversaries),
+        "entries": [one.to_dict() | {"about": _about(one)} for one in ledger.history],
+    }
+
+
+def _about(one: Any) -> str:
+    if one.kind == "estimation":
+        return "learning the model"
+    if one.kind == "charge":
+        return f"outside mechanism {one.note}".strip()
+    return "; ".join(asked(query) for query in one.queries) + of_column(one)
+
+
+def _source(subject: Reportable) -> dict[str, Any]:
+    """Describe the subject as its own JSON does."""
+    if isinstance(subject, JointRelease):
+        return {"type": "JointRelease", "calibration": subject.calibration.to_dict()}
+    if isinstance(subject, Ledger):
+        return {"type": "Ledger", "model": subject.model.to_dict()}
+    return subject.to_dict()
+
+
+def _views(calibration: Calibration | JointCalibration, plain: Leakage | None) -> dict[str, Any]:
+    if calibration.model.provenance == "private":
+        return {}
+    found: Mapping[str, Any] = {"correlations": correlations(calibration.model)}
+    if isinstance(calibration, Calibration):
+        found = {
+            "leakage_by_scale": leakage_by_scale(calibration, plain=plain),
+            "leakage_by_knowledge": leakage_by_knowledge(calibration),
+            "scales": scales_of_methods(calibration),
+            "beliefs": beliefs(calibration),
+            **found,
+            "adversary_graph": adversary_graph(calibration),
+        }
+    return {name: view for name, view in found.items() if view is not None}

@@ -1,0 +1,324 @@
+"""The numbers behind the pictures: worked out here, only drawn elsewhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pdp_calibrate.calibration.result import Calibration
+from pdp_calibrate.core.adversary import Adversaries, Witness
+from pdp_calibrate.core.bracket import Leakage
+from pdp_calibrate.core.leakage import leakage
+from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.posterior import Beliefs, posterior
+from pdp_calibrate.core.table import JointTable
+from pdp_calibrate.errors import ModelError, PdpError
+from pdp_calibrate.paper import graph
+from pdp_calibrate.paper.graph import WeightedHierarchicalGraph
+from pdp_calibrate.show.words import entry, knowledge, number
+
+_POINTS = 24  # on a curve
+
+
+_MOST_KNOWN = 15  # a curve over more known tuples than this is not drawn
+
+
+_PATIENCE = 8.0  # seconds for a whole curve; wider brackets after that
+
+
+METHODS = {
+    "dp": "plain DP",
+    "wasserstein": "Wasserstein",
+    "group": "group DP",
+    "pdp": "this release",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaleCurve:
+    """What one query leaks at other scales than the chosen one."""
+
+    scales: tuple[float, ...]
+    """Laplace scales, ascending."""
+    values: tuple[float, ...]
+    """Certified upper ends of the leakage."""
+    lowers: tuple[float, ...]
+    """Lower ends; equal where the engine is exact."""
+    scale: float
+    """The scale chosen."""
+    leakage: float
+    """What it leaks at most."""
+    epsilon: float
+    """What it may leak."""
+    plain_scale: float | None
+    """The scale of plain DP; None if it adds no noise."""
+    plain_leakage: float | None
+    """What that leaks at most."""
+    plain_exact: bool
+    """Whether it leaks exactly so much."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnowledgeCurve:
+    """The worst leakage among adversaries who know exactly so many tuples."""
+
+    known: tuple[int, ...]
+    """Numbers of known tuples."""
+    values: tuple[float, ...]
+    """Certified upper ends of the leakage."""
+    lowers: tuple[float, ...]
+    """Lower ends; equal where the engine is exact."""
+    epsilon: float
+    """What nobody exceeds."""
+    plain: tuple[float, ...]
+    """The same at the scale of plain DP."""
+    worst: str
+    """The worst adversary of all, in words."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BeliefBars:
+    """What the worst adversary believes before and after the output that helps most."""
+
+    values: tuple[str, ...]
+    """The values of the target."""
+    before: tuple[float, ...]
+    """Their probabilities before the output."""
+    after: tuple[float, ...]
+    """And after it."""
+    target: str
+    """Who is attacked."""
+    knows: str
+    """What the adversary knows, in words."""
+    output: str
+    """The output seen, in words."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdversaryGraph:
+    """The paper's weighted hierarchical graph, with the exact leakage of every adversary."""
+
+    graph: WeightedHierarchicalGraph
+    """Its layers and edges; their weights are the paper's and no bounds."""
+    leakages: dict[tuple[Hashable, frozenset[Hashable]], float]
+    """The exact leakage of each node (i, K)."""
+    worst: tuple[Hashable, frozenset[Hashable]] | None
+    """The node that leaks most."""
+
+
+def refuse_private(model: Model) -> None:
+    """Raise where a picture would show something of a private model."""
+    if model.provenance == "private":
+        raise ModelError(
+            "nothing is drawn of a model learned from private rows: the picture would show its"
+            " parameters. Learn it from public data or under differential privacy."
+        )
+
+
+def leakage_by_scale(
+    calibration: Calibration, *, plain: Leakage | None = None, points: int = _POINTS
+) -> ScaleCurve:
+    """Evaluate the leakage from well below plain DP to beyond group DP.
+
+    Parameters
+    ----------
+    calibration
+        Whose query and adversaries.
+    plain
+        What the scale of plain DP leaks, where it has been worked out already.
+    points
+        How many scales, beside the chosen one and that of plain DP.
+    """
+    refuse_private(calibration.model)
+    marks = [calibration.scale, calibration.baselines["dp"], calibration.baselines["group"]]
+    positive = [mark for mark in marks if mark and math.isfinite(mark)]
+    low, high = min(positive) / 1.6, max(1.25 * max(positive), 2.2 * min(positive))
+    if high > 40 * calibration.scale:  # a far-off group scale would squeeze everything else
+        high = 8 * calibration.scale
+    plain_scale = calibration.baselines["dp"] or None
+    extra = [] if plain_scale is None else [plain_scale]
+    scales = sorted({*np.geomspace(low, high, points).tolist(), calibration.scale, *extra})
+    seconds = _PATIENCE / len(scales)
+    found = {scale: _leak(calibration, scale, seconds)[:2] for scale in scales}
+    for one in filter(None, (plain, calibration.leakage)):  # these were given more time
+        if one.scale in found:
+            found[one.scale] = (one.value, one.lower)
+    values = np.minimum.accumulate(
+        [found[scale][0] for scale in scales]
+    )  # more scale never leaks more
+    lowers = np.maximum.accumulate([found[scale][1] for scale in scales[::-1]])[::-1]
+    mark = scales.index(plain_scale) if plain_scale else None
+    return ScaleCurve(
+        scales=tuple(scales),
+        values=tuple(values.tolist()),
+        lowers=tuple(lowers.tolist()),
+        scale=calibration.scale,
+        leakage=calibration.leakage.value,
+        epsilon=calibration.epsilon,
+        plain_scale=plain_scale,
+        plain_leakage=None if mark is None else float(values[mark]),
+        plain_exact=mark is not None and bool(values[mark] - lowers[mark] <= 1e-6 * values[mark]),
+    )
+
+
+def _leak(
+    calibration: Calibration, scale: float, seconds: float, adversaries: Adversaries | None = None
+) -> tuple[float, float, Witness | None]:
+    found = leakage(
+        calibration.model,
+        calibration.query,
+        scale=scale,
+        adversaries=calibration.adversaries if adversaries is None else adversaries,
+        rows=calibration.rows,
+        time_limit=seconds,
+    )
+    return found.value, found.lower, found.witness
+
+
+def leakage_by_knowledge(calibration: Calibration) -> KnowledgeCurve | None:
+    """Evaluate the worst leakage for each number of known tuples (the paper's Figure 4).
+
+    None where all adversaries know the same number, or there are more than 15 others.
+    """
+    refuse_private(calibration.model)
+    who = calibration.adversaries
+    others = sum(calibration.model.copies) - 1
+    if who.known is not None or not 1 <= others <= _MOST_KNOWN:
+        return None
+    fewest = others if who.at_least is None else who.at_least
+    most = others if who.at_most is None else min(who.at_most, others)
+    numbers = list(range(fewest, most + 1))
+    if len(numbers) < 2:
+        return None
+    plain_scale = calibration.baselines["dp"]
+    seconds = _PATIENCE / (2 * len(numbers))
+    values, lowers, plain = [], [], []
+    for known in numbers:
+        exactly = Adversaries.knowing(at_least=known, at_most=known)
+        value, lower, _ = _leak(calibration, calibration.scale, seconds, exactly)
+        values.append(min(value, calibration.leakage.value))  # all of them are allowed ones
+        lowers.append(lower)
+        if plain_scale:
+            plain.append(_leak(calibration, plain_scale, seconds, exactly)[0])
+    witness = calibration.leakage.witness
+    worst = (
+        ""
+        if witness is None
+        else f"attacks {entry(witness.target, calibration.model)},"
+        f" {knowledge(witness.known, calibration.model)}"
+    )
+    return KnowledgeCurve(
+        known=tuple(numbers),
+        values=tuple(values),
+        lowers=tuple(lowers),
+        epsilon=calibration.epsilon,
+        plain=tuple(plain),
+        worst=worst,
+    )
+
+
+def scales_of_methods(calibration: Calibration) -> dict[str, float]:
+    """Return the scale of every method that has one, under its name; ours last.
+
+    Of a private model only plain DP, whose scale depends on public ranges alone.
+    """
+    private = calibration.model.provenance == "private"
+    found = {
+        name: scale
+        for name, scale in calibration.baselines.items()
+        if scale is not None and scale > 0 and (name == "dp" or not private)
+    }
+    return {
+        label: calibration.scale if name == "pdp" else found[name]
+        for name, label in METHODS.items()
+        if name == "pdp" or name in found
+    }
+
+
+def beliefs(calibration: Calibration) -> BeliefBars | None:
+    """Return what the worst adversary believes before and after the worst output (Example 1).
+
+    Of a joint table by its own prior; elsewhere from even odds between the two secrets.
+    """
+    refuse_private(calibration.model)
+    witness = calibration.leakage.witness
+    if witness is None or isinstance(witness.output, tuple):
+        return None
+    values: dict[Any, float]
+    after: dict[Any, float]
+    found = _table_beliefs(calibration, witness)
+    if found is None:
+        first, second = witness.secrets
+        share = 1 / (1 + math.exp(-min(calibration.leakage.lower, 700.0)))
+        values, after = {first: 0.5, second: 0.5}, {first: share, second: 1 - share}
+    else:
+        values, after = found
+    limit = "the highest answers" if witness.output > 0 else "the lowest answers"
+    return BeliefBars(
+        values=tuple(number(value) for value in values),
+        before=tuple(values.values()),
+        after=tuple(after.values()),
+        target=entry(witness.target, calibration.model),
+        knows=knowledge(witness.known, calibration.model),
+        output=limit if math.isinf(witness.output) else f"an answer of {witness.output:.4g}",
+    )
+
+
+def bars_of(found: Beliefs) -> BeliefBars:
+    """Turn the beliefs of `posterior` into bars."""
+    return BeliefBars(
+        values=tuple(number(value) for value in found.prior),
+        before=tuple(found.prior.values()),
+        after=tuple(found.posterior.values()),
+        target="the target",
+        knows="",
+        output="the output",
+    )
+
+
+def _table_beliefs(
+    calibration: Calibration, witness: Witness
+) -> tuple[dict[Hashable, float], dict[Hashable, float]] | None:
+    if not isinstance(calibration.model, JointTable) or isinstance(witness.output, tuple):
+        return None
+    try:
+        found = posterior(
+            calibration.model,
+            calibration.query,
+            scale=calibration.scale,
+            target=witness.target,
+            known=witness.known,
+            output=witness.output,
+        )
+    except PdpError:  # what the strongest adversary knows may have probability zero
+        return None
+    return found.prior, found.posterior
+
+
+def adversary_graph(calibration: Calibration) -> AdversaryGraph | None:
+    """Return the graph of all adversaries of a table with two to four tuples (Figure 3).
+
+    None for other models, and where not all adversaries are allowed.
+    """
+    refuse_private(calibration.model)
+    model = calibration.model
+    if not isinstance(model, JointTable) or not 2 <= len(model.names) <= 4:
+        return None
+    if calibration.adversaries != Adversaries.all():
+        return None
+    try:
+        found = graph(model, calibration.query, calibration.scale)
+    except PdpError:  # the paper's graph is of additive queries and full supports
+        return None
+    leakages = {}
+    for layer in range(1, len(model.names) + 1):
+        for target, known in found.layer(layer):
+            one = Adversaries.exactly(target, known=known)
+            leakages[target, known] = _leak(calibration, calibration.scale, _PATIENCE, one)[0]
+    return AdversaryGraph(
+        graph=found, leakages=leakages, worst=max(leakages, key=leakages.__getitem__)
+    )

@@ -1,0 +1,463 @@
+"""Names, queries and adversaries in words.
+
+What a guarantee rests on, one sentence each.
+
+What the noise costs, and what other methods would have leaked or cost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+from pdp_calibrate.calibration.joint import JointCalibration
+from pdp_calibrate.calibration.result import Calibration
+from pdp_calibrate.core.adversary import Adversaries, Witness
+from pdp_calibrate.core.bracket import Leakage
+from pdp_calibrate.core.composite import Blocks, ModelSet
+from pdp_calibrate.core.leakage import leakage
+from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.query import Count, Custom, Histogram, Linear, Mean, Query, Sum
+from pdp_calibrate.families.any_dependence import Unknown
+from pdp_calibrate.families.chain.model import MarkovChain
+from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
+from pdp_calibrate.families.gaussian.model import Gaussian
+from pdp_calibrate.families.gaussian.sets import LoewnerBall, SampledGaussian
+from pdp_calibrate.families.network.mixing_chain import MixingChain
+from pdp_calibrate.families.table.sets import SampledTable
+
+_MOST_LISTED = 6
+
+
+_ORDERED = (GaussianSeries, MarkovChain, MixingChain)
+
+
+def entry(name: Hashable, model: Model | None = None) -> str:
+    """Call a tuple by its name, or by its place where it has none.
+
+    Examples
+    --------
+    >>> from pdp_calibrate.core.composite import Blocks
+    >>> from pdp_calibrate.families.any_dependence import Unknown
+    >>> homes = Blocks(models=[Unknown(size=n, domain=[0, 1]) for n in (1, 3)], counts=[40, 25])
+    >>> entry("mother"), entry(7), entry((1, 0))
+    ('mother', 'entry 7', 'the 1st member of the 2nd group')
+    >>> entry((1, 0), homes)
+    'the 1st member of a group of 3'
+    """
+    if isinstance(name, int) and not isinstance(name, bool):
+        return f"entry {name}"
+    place = _place(name)
+    if place is None:
+        further = name[0] if isinstance(name, tuple) and name else None
+        like = None if _place(further) is None else entry(further, model)
+        return str(name) if like is None else f"{like} (another such group)"
+    block, position = place
+    noun, group = _group(block, model)
+    return f"the {_ordinal(position)} {noun} of {group}"
+
+
+def _place(name: Hashable) -> tuple[int, int] | None:
+    """Return the block and the position in it that stand for a name."""
+    if isinstance(name, tuple) and len(name) == 2 and all(isinstance(part, int) for part in name):
+        return name
+    return None
+
+
+def _group(block: int, model: Model | None) -> tuple[str, str]:
+    """Say what a member of a block is called, and the block: by its size where that tells it."""
+    if isinstance(model, ModelSet):
+        model = model.models[0]  # all members name their tuples alike
+    if not isinstance(model, Blocks) or block >= len(model.models):
+        return "member", f"the {_ordinal(block)} group"
+    own = model.models[block]
+    noun, kind = ("step", "series") if isinstance(own, _ORDERED) else ("member", "group")
+    alike = [one for one in model.models if len(one.names) == len(own.names)]
+    if len(alike) > 1:  # only its place tells it from others of its size
+        return noun, f"the {_ordinal(block)} {kind}"
+    return noun, f"a {kind} of {len(own.names)}"
+
+
+def _ordinal(place: int) -> str:
+    """Write where something stands, counted from 0 here and from 1 in words."""
+    number = place + 1
+    last = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10)
+    return f"{number}{last or 'th'}"
+
+
+def listed(words: Iterable[object], *, most: int = _MOST_LISTED) -> str:
+    """Join words with commas; only the first few of a long list."""
+    found = [str(word) for word in words]
+    if len(found) <= most:
+        return ", ".join(found)
+    return f"{', '.join(found[:most])}, … ({len(found)} in all)"
+
+
+def number(value: object) -> str:
+    """Write a number with four digits, and anything else as it is."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def asked(query: Query) -> str:
+    """Say what a query asks for."""
+    over = getattr(query, "over", None)
+    whose = "all entries" if over is None else listed(map(entry, over))
+    if isinstance(query, Sum):
+        return f"the sum of {whose}" + _clamped(clamp=query.clamp)
+    if isinstance(query, Mean):
+        return f"the mean of {whose}" + _clamped(clamp=query.clamp)
+    if isinstance(query, Count):
+        values = listed(sorted(map(number, query.values)))
+        return f"how many of {whose} are {values}"
+    if isinstance(query, Histogram):
+        return f"how often each value occurs among {whose}"
+    if isinstance(query, Linear):
+        return f"the weighted sum {_weighted(query)}" + _clamped(clamp=query.clamp)
+    if isinstance(query, Custom):
+        return f"a function of {whose}"
+    return repr(query)
+
+
+def _clamped(*, clamp: bool) -> str:
+    return " (each moved into its public range first)" if clamp else ""
+
+
+def _weighted(query: Linear) -> str:
+    if isinstance(query.weights, Mapping):
+        return " + ".join(
+            f"{weight:.4g}·{entry(name)}" for name, weight in list(query.weights.items())[:8]
+        )
+    return f"with weights {listed(number(weight) for weight in query.weights)}"
+
+
+def anyone(adversaries: Adversaries) -> str:
+    """Say against whom the promise holds."""
+    if adversaries.known is not None:
+        known = listed(map(entry, adversaries.known)) if adversaries.known else "nobody's entry"
+        return f"one who attacks {entry(adversaries.target)} and knows {known}"
+    if adversaries.at_least is None:
+        return "anyone who knows every entry but one exactly"
+    if adversaries.at_most == 0:
+        return "anyone who knows nobody's entry, only how entries hang together"
+    if (adversaries.at_least, adversaries.at_most) == (0, None):
+        return "anyone, whichever other entries they know exactly"
+    most = "" if adversaries.at_most is None else f" and at most {adversaries.at_most}"
+    return f"anyone who knows at least {adversaries.at_least}{most} other entries exactly"
+
+
+def knowledge(known: Mapping[Hashable, Hashable], model: Model | None = None) -> str:
+    """Say what an adversary knows; runs of numbered entries in short."""
+    if not known:
+        return "knows nobody's entry, only how the entries hang together"
+    if len(known) > _MOST_LISTED:
+        values = {number(value) for value in known.values()}
+        holding = f", all of them {values.pop()}" if len(values) == 1 else ""
+        places = [name for name in known if isinstance(name, int)]
+        if len(places) == len(known):
+            return f"knows entries {listed(_runs(sorted(places)))}{holding}"
+        members = [place for place in map(_place, known) if place is not None]
+        if len(members) == len(known) and len({block for block, _ in members}) == 1:
+            noun, group = _group(members[0][0], model)
+            runs = _runs(sorted(position + 1 for _, position in members))
+            return f"knows {noun}s {listed(runs)} of {group}{holding}"
+    return "knows " + listed(
+        f"{entry(name, model)} = {number(value)}" for name, value in known.items()
+    )
+
+
+def _runs(places: Sequence[int]) -> list[str]:
+    runs: list[list[int]] = []
+    for place in places:
+        if runs and place == runs[-1][1] + 1:
+            runs[-1][1] = place
+        else:
+            runs.append([place, place])
+    return [str(first) if first == last else f"{first} to {last}" for first, last in runs]
+
+
+def worst_adversary(
+    witness: Witness | None, *, model: Model | None = None, certain: bool = True
+) -> str:
+    """Describe who learns most, what they know and what they tell apart."""
+    if witness is None:
+        return "Nobody has anything to tell apart."
+    who = "The worst adversary" if certain else "The worst adversary found"
+    target = entry(witness.target, model)
+    again = target if _place(witness.target) is None else "their entry"
+    first, second = map(number, witness.secrets)
+    return (
+        f"{who} attacks {target} and {knowledge(witness.known, model)}. They learn most"
+        f" when the released answer is {_where(witness.output)}, which speaks for"
+        f" {again} = {first} and against {second}."
+    )
+
+
+def learns(leakage: float) -> str:
+    """Say what a leakage does to somebody's odds."""
+    after = 100 / (1 + math.exp(-leakage))
+    return f"odds grow by a factor of up to {factor(leakage)}, from even odds to {after:.3g} %, say"
+
+
+def factor(leakage: float) -> str:
+    """Write e^leakage, as it is where it is no readable number."""
+    return f"{math.exp(leakage):.3g}" if leakage < 10 else f"e^{leakage:.4g}"
+
+
+def _where(output: float | tuple[float, ...]) -> str:
+    if isinstance(output, tuple):
+        return f"near ({listed(map(number, output))})"
+    if math.isinf(output):
+        return "as high as can be" if output > 0 else "as low as can be"
+    return f"near {output:.4g} or beyond"
+
+
+_SOURCES = {
+    "assumed": "stated by hand, as an assumption",
+    "public": "learned from data that are public",
+    "dp": "learned from private rows under differential privacy",
+    "private": "learned from private rows without differential privacy",
+}
+
+
+_FAMILIES = {
+    "JointTable": "a joint table: any dependence, with a zero cell taken as impossible",
+    "Gaussian": "jointly Gaussian entries with the covariance given",
+    "LoewnerBall": "jointly Gaussian entries, every variance within the stated factor",
+    "SampledGaussian": "jointly Gaussian entries that the sample does not rule out",
+    "GaussianGroup": "jointly Gaussian members, one common correlation for every pair",
+    "GaussianSeries": "a Gaussian series in which each value depends on the one before",
+    "BinaryGroup": "yes/no members of a group, nobody told apart from another",
+    "CategoryGroup": "members of a group with categories, nobody told apart from another",
+    "MarkovChain": "a Markov chain: the next state depends on the present one only",
+    "MarkovTree": "states on a tree: an entry depends on its neighbours only",
+    "MixingChain": "any Markov chain that forgets at least as fast as stated",
+    "ConditionalBall": "any joint table whose conditional laws are within the stated distance",
+    "SampledTable": "any joint table that the sample does not rule out",
+    "Unknown": "members who may depend on each other in any way at all (group privacy)",
+    "ModelSet": "one of several stated models, whichever is worst",
+    "Blocks": "independent blocks",
+}
+
+
+_CLOSED = (Gaussian, LoewnerBall, GaussianGroup, GaussianSeries, Unknown)
+"""Families in which knowing entries with Gaussian error tells no more than knowing them exactly."""
+
+
+_ANY_DEPENDENCE = (
+    "Members of a group may depend on each other in any way at all (group privacy); groups do not"
+    " depend on each other."
+)
+
+
+def source(model: Model) -> str:
+    """Say where the numbers of a model come from."""
+    return _SOURCES[model.provenance]
+
+
+def family(model: Model) -> str:
+    """Say what kind of dependence a model allows."""
+    name = type(model).__name__
+    kind = _FAMILIES.get(name, name)
+    if isinstance(model, Blocks):
+        return f"{kind} of {'; or '.join(dict.fromkeys(map(family, model.models)))}"
+    return kind
+
+
+def assumptions(model: Model, adversaries: Adversaries, *, clamped: bool = False) -> list[str]:
+    """List what carries the guarantee: if one of these fails, it may fail too."""
+    parts = members(model)
+    if all(isinstance(part, Unknown) for part in parts):
+        found = [_ANY_DEPENDENCE]
+    else:
+        law = "" if model.assuming is None else f", assuming {model.assuming}"
+        found = [f"The model is right{law}: {family(model)}; {source(model)}."]
+    if model.certainty is not None:
+        found.append(model.certainty)
+    found += _of_adversaries(adversaries, parts, clamped=clamped)
+    if clamped:
+        found.append(
+            "Every secret value lies inside its public range; values beyond it are not covered."
+        )
+    return [
+        *found,
+        "Names, number of rows, who belongs to which group, domains and ranges are public.",
+    ]
+
+
+def members(model: Model) -> tuple[Model, ...]:
+    """Return the models inside blocks and sets, or the model itself."""
+    if isinstance(model, Blocks | ModelSet):
+        return tuple(part for inner in model.models for part in members(inner))
+    return (model,)
+
+
+def _of_adversaries(
+    adversaries: Adversaries, parts: tuple[Model, ...], *, clamped: bool
+) -> list[str]:
+    found = []
+    closed = all(isinstance(part, _CLOSED) for part in parts)
+    if not closed or clamped:
+        found.append(
+            "Adversaries hold exact values of other entries; noisy knowledge can tell more."
+        )
+    if adversaries.known is not None or adversaries.at_most is not None:
+        found.append("Nobody knows more than stated; plain differential privacy is not implied.")
+    return found
+
+
+_PATIENCE = 10.0  # seconds for a comparison; a wider bracket after that
+
+
+def leakage_of_plain_dp(calibration: Calibration) -> Leakage | None:
+    """Return what noise set as if everyone were independent leaks; None if it adds no noise."""
+    scale = calibration.baselines["dp"]
+    if not scale:
+        return None
+    return leakage(
+        calibration.model,
+        calibration.query,
+        scale=scale,
+        adversaries=calibration.adversaries,
+        rows=calibration.rows,
+        time_limit=_PATIENCE,
+    )
+
+
+def plain_dp(calibration: Calibration, leak: Leakage | None) -> str:
+    """Compare with plain differential privacy, given what its scale leaks."""
+    if leak is None:
+        return "Plain differential privacy would have added no noise at all."
+    scale, epsilon = calibration.baselines["dp"], calibration.epsilon
+    if leak.value <= epsilon * (1 + 1e-9):
+        return (
+            f"Plain differential privacy (scale {scale:.4g}) would have been enough here:"
+            " the correlation does not help the worst adversary."
+        )
+    really = (
+        f"would really have been {leak.lower:.4g}"
+        if leak.exact
+        else f"would really have been between {leak.lower:.4g} and {leak.value:.4g}"
+    )
+    return (
+        f"Plain differential privacy would have used scale {scale:.4g}, as if everyone were"
+        f" independent. Through the correlation, its ε = {epsilon:.4g} {really}."
+    )
+
+
+def parts_of_total(calibration: Calibration | JointCalibration) -> str:
+    """Say what the total ε is made of, where learning the model is part of it."""
+    spent = calibration.estimation_epsilon
+    if spent is None:
+        return ""
+    return (
+        f" in total: {calibration.epsilon:.4g} for the answer, {spent:.4g} for learning the model"
+    )
+
+
+def from_the_answer(calibration: Calibration | JointCalibration) -> str:
+    """Say that a leakage is that of the answer alone, where there is more."""
+    return "" if calibration.estimation_epsilon is None else " from the answer"
+
+
+def learning(calibration: Calibration | JointCalibration) -> str:
+    """Say what learning the model leaked, and whether the sample was worth anything."""
+    found = []
+    spent = calibration.estimation_epsilon
+    if spent is not None:
+        found.append(
+            f"Learning the model was itself a private release of ε = {spent:.4g} about whole draws,"
+            f" and the total of {calibration.total_epsilon:.4g} includes it. If the answer is about"
+            " other data, independent of those that the model was learned from, the total for them"
+            f" is {calibration.epsilon:.4g}."
+        )
+    if isinstance(calibration, Calibration) and isinstance(calibration.model, SampledTable):
+        group = calibration.baselines["group"]
+        if group is not None and calibration.scale >= group * (1 - 1e-6):
+            found.append(
+                "There are too few rows to rule anything out: this is the noise of group privacy,"
+                " which needs no model. More rows, fewer values or a lower confidence help."
+            )
+    return " ".join(found)
+
+
+def group_privacy(calibration: Calibration) -> str:
+    """Say what treating all correlated entries as one would have cost."""
+    group = calibration.baselines["group"]
+    if not group or not math.isfinite(group):
+        return ""
+    ratio = group / calibration.scale
+    compared = (
+        f"{ratio:.2g} times as much noise"
+        if ratio > 1 + 1e-6
+        else "less noise"
+        if ratio < 1 - 1e-6
+        else "the same noise"
+    )
+    return (
+        f"Treating all correlated entries as one (group privacy) would need scale {group:.4g},"
+        f" {compared}."
+    )
+
+
+def interval_to_expect(calibration: Calibration | JointCalibration) -> str:
+    """Say how far the noise moves the answer."""
+    if isinstance(calibration, Calibration):
+        wide, likely = calibration.accuracy(alpha=0.05), calibration.accuracy(alpha=0.5)
+        each = " each count" if calibration.contributions.coordinates > 1 else " the answer"
+        return (
+            f"The noise moves{each} by at most ±{wide:.4g} in 95 % of releases, and by at most"
+            f" ±{likely:.4g} in half of them."
+        )
+    widths = calibration.accuracy(alpha=0.05)
+    parts = [
+        f"±{width:.4g} for {asked(query)}"
+        for width, query in zip(widths, calibration.queries, strict=True)
+    ]
+    return f"In 95 % of releases the noise stays within {'; '.join(parts)}."
+
+
+def clamping(calibration: Calibration) -> str:
+    """Say what clamping adds to the error, as far as it can be said without the data."""
+    if not calibration.contributions.clamped:
+        return ""
+    bias = clamping_bias(calibration)
+    beside = (
+        "Values outside their public range count as its nearest end. That moves the answer too,"
+        " and the interval does not contain it;"
+    )
+    if bias is None or calibration.model.provenance == "private":
+        return (
+            f"{beside} how far depends on the data alone: not at all if every value lies inside,"
+            " and narrower ranges trade noise for this bias."
+        )
+    alone = calibration.rows == 1 and not isinstance(calibration.query, Mean)
+    per_row = " per row" if alone else ""
+    shift = f"{bias:+.3g}{per_row}" if bias else "nothing"
+    return f"{beside} by the model's means and variances, {shift} on average."
+
+
+def clamping_bias(calibration: Calibration) -> float | None:
+    """Return E[clamped answer − answer] under a Gaussian model; None where it is not known."""
+    model, weights = _gaussian(calibration.model), calibration.contributions.weights
+    if model is None or weights is None:
+        return None
+    bias = 0.0
+    for place, weight in enumerate(weights):
+        spread = math.sqrt(model.covariance[place, place])
+        low, high = model.bounds[place]
+        mean = float(model.mean[place])
+        shift = _mean_excess((low - mean) / spread) - _mean_excess((mean - high) / spread)
+        bias += float(weight[0]) * spread * shift
+    return bias * calibration.rows
+
+
+def _mean_excess(threshold: float) -> float:
+    """E[max(threshold − z, 0)] of a standard normal z."""
+    density = math.exp(-threshold * threshold / 2) / math.sqrt(2 * math.pi)
+    return threshold * math.erfc(-threshold / math.sqrt(2)) / 2 + density
+
+
+def _gaussian(model: Model) -> Gaussian | None:
+    if isinstance(model, LoewnerBall | SampledGaussian):
+        return model.center
+    return model if isinstance(model, Gaussian) else None
