@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdp_calibrate.core.adversary import Adversaries
-from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Problem
@@ -56,7 +56,7 @@ def joint_search(
     *,
     adversaries: Adversaries | None = None,
     clamped: bool = False,
-) -> Found:
+) -> Bracket:
     """Search several answers released together, each with its own scale."""
     parts = [lower(query, model) for query in queries]
     columns = zip(*(part.weights or () for part in parts), strict=True)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
-from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF, log_densities
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.table import JointTable
@@ -40,7 +40,7 @@ class Events:
 
 def search(
     problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = np.inf
-) -> Found:
+) -> Bracket:
     """Find the worst adversary of a joint table.
 
     Parameters
@@ -67,12 +67,12 @@ def search(
         key=lambda case: -case[0],
     )
     _, target, unknown = cases[0]
-    best = Found(value=0.0, lower=0.0, witness=None, target=target, unknown=unknown)
+    best = Bracket(upper=0.0, lower=0.0, witness=None, target=target, unknown=unknown)
     for movement, target, unknown in cases:
         bound = movement * (1 + 2 * len(ranges) * UNIT_ROUNDOFF) * _ROUND_UP
-        if bound <= max(incumbent, best.value) or time.monotonic() > deadline:
+        if bound <= max(incumbent, best.upper) or time.monotonic() > deadline:
             # Bounds fall from case to case, so this one covers all that follow.
-            return dataclasses.replace(best, value=max(best.value, bound))
+            return dataclasses.replace(best, upper=max(best.upper, bound))
         if unknown or problem.hidden_noise:
             best = best.or_worse(_mixtures(problem, target, unknown, scale))
         else:
@@ -80,7 +80,7 @@ def search(
     return best
 
 
-def _strongest(problem: Problem, target: int, scale: float) -> Found:
+def _strongest(problem: Problem, target: int, scale: float) -> Bracket:
     """Knowing everyone else, the output tells x_i as plain DP says: LS_i/λ, whatever θ is."""
     contributions = problem.contributions
     others = [position for position in range(len(contributions.sizes)) if position != target]
@@ -101,8 +101,8 @@ def _strongest(problem: Problem, target: int, scale: float) -> Found:
     secrets = int(pair[0]), int(pair[1])
     leak = float(distances[pair]) / scale
     known = dict(zip(others, map(int, cell), strict=True))
-    return Found(
-        value=leak * _ROUND_UP,
+    return Bracket(
+        upper=leak * _ROUND_UP,
         lower=leak * _ROUND_DOWN,
         witness=_witness(problem, target, known, secrets, answers[secrets[0]] - start),
         target=target,
@@ -110,9 +110,9 @@ def _strongest(problem: Problem, target: int, scale: float) -> Found:
     )
 
 
-def _mixtures(problem: Problem, target: int, unknown: tuple[int, ...], scale: float) -> Found:
+def _mixtures(problem: Problem, target: int, unknown: tuple[int, ...], scale: float) -> Bracket:
     """Compare the mixtures of every pair of secrets, for every x_K, at every atom."""
-    best = Found(value=0.0, lower=0.0, witness=None, target=target, unknown=unknown)
+    best = Bracket(upper=0.0, lower=0.0, witness=None, target=target, unknown=unknown)
     events = conditional_laws(problem, target, unknown)
     for first, piece, outputs, is_tail in _pieces(events, scale):
         log_density, error = log_densities(
@@ -126,7 +126,7 @@ def _mixtures(problem: Problem, target: int, unknown: tuple[int, ...], scale: fl
         value = max(0.0, float(gain.max()) + error)
         if problem.hidden_noise:
             gain = np.where(is_tail, gain, -np.inf)
-        if value <= best.value and gain.max() - error <= best.lower:
+        if value <= best.upper and gain.max() - error <= best.lower:
             continue
         event, place = np.unravel_index(np.argmax(gain), gain.shape)
         witness = None
@@ -138,7 +138,7 @@ def _mixtures(problem: Problem, target: int, unknown: tuple[int, ...], scale: fl
                 moved = np.where(moved > events.atoms.min(axis=(0, 1, 2)), np.inf, -np.inf)
             witness = _witness(problem, target, known, secrets, moved)
         lower = max(0.0, float(gain[event, place]) - error)
-        here = dataclasses.replace(best, value=value, lower=lower, witness=witness)
+        here = dataclasses.replace(best, upper=value, lower=lower, witness=witness)
         best = best.or_worse(here)
     return best
 

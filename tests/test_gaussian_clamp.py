@@ -149,7 +149,7 @@ def test_clamped_answers_of_several_queries_add_up():
         )
         for target, known in oracle.adversaries(4, oracle.everyone)
     )
-    assert found.value == pytest.approx(truth, rel=1e-9)
+    assert found.upper == pytest.approx(truth, rel=1e-9)
 
 
 def test_a_large_clamped_search_obeys_the_deadline():

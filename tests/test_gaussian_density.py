@@ -65,7 +65,7 @@ def test_leakages_of_one_adversary_add_up_over_answers(correlation):
         abs(oracle.coefficient(covariance, np.array(weights), 0, ())[0]) * width / scale
         for weights, scale in zip((first, second), scales, strict=True)
     )
-    assert found.value == pytest.approx(by_hand, rel=1e-9)
+    assert found.upper == pytest.approx(by_hand, rel=1e-9)
     axis = np.concatenate([[-60.0], np.linspace(-8, 8, 15), [60.0]])
     outputs = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1)
     densities = [

@@ -238,10 +238,10 @@ def test_an_incumbent_spares_the_search():
     model = hard()
     (problem,) = split(model, lower(pdp.Sum(), model), Adversaries.all())
     full = gaussian.search(problem, 1.0)
-    above = gaussian.search(problem, 1.0, incumbent=10 * full.value)
-    assert full.value <= above.value <= 10 * full.value
-    just = gaussian.search(problem, 1.0, incumbent=full.value * 1.001)
-    assert full.value * (1 - 1e-9) <= just.value <= full.value * 1.001
+    above = gaussian.search(problem, 1.0, incumbent=10 * full.upper)
+    assert full.upper <= above.upper <= 10 * full.upper
+    just = gaussian.search(problem, 1.0, incumbent=full.upper * 1.001)
+    assert full.upper * (1 - 1e-9) <= just.upper <= full.upper * 1.001
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -255,7 +255,7 @@ def test_several_answers_add_up_at_one_adversary(seed):
     found = joint_search(problem.model, [pdp.Linear(weights=row) for row in rows], scales.tolist())
     leaks = oracle.leakages(problem.model.covariance, rows, problem.model.widths, scales.tolist())
     truth = max(leaks.values())
-    assert found.value == pytest.approx(truth, rel=1e-9)
+    assert found.upper == pytest.approx(truth, rel=1e-9)
     assert found.lower == pytest.approx(truth, rel=1e-9)
     together = pdp.leakage(
         problem.model, [pdp.Linear(weights=row) for row in rows], scale=scales.tolist()
@@ -265,7 +265,7 @@ def test_several_answers_add_up_at_one_adversary(seed):
         pdp.leakage(problem.model, pdp.Linear(weights=row), scale=scale).value
         for row, scale in zip(rows, scales, strict=True)
     )
-    assert found.value <= one_by_one * (1 + 1e-9)
+    assert found.upper <= one_by_one * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -285,8 +285,8 @@ def test_answers_that_nearly_cancel_stay_certified(seed):
             * mpmath.mpf(problem.model.widths[target])
             for target, known in oracle.adversaries(size, oracle.everyone)
         )
-    assert found.lower <= truth <= found.value
-    assert found.value == pytest.approx(float(truth), rel=1e-9)
+    assert found.lower <= truth <= found.upper
+    assert found.upper == pytest.approx(float(truth), rel=1e-9)
 
 
 def test_numbers_beyond_floats_are_refused():
@@ -302,7 +302,7 @@ def test_repeated_answers_are_merged_and_too_many_refused():
     model = hard(20)
     once = pdp.leakage(model, pdp.Sum(), scale=1.0).value
     many = joint_search(model, [pdp.Sum()] * 20, [20.0] * 20)
-    assert many.value == pytest.approx(once, rel=1e-9)
+    assert many.upper == pytest.approx(once, rel=1e-9)
     different = [pdp.Sum(over=[name]) for name in model.names]
     with pytest.raises(pdp.UnsupportedQueryError, match="at most 12"):
         joint_search(model, different, [1.0] * 20)

@@ -14,7 +14,7 @@ import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate.core.adversary import Adversaries
-from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.problem import Problem, split
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.core.workers import Clock
@@ -32,11 +32,11 @@ BIT = np.array([[0.0], [1.0]])
 FOREVER = Clock(math.inf)
 
 
-def is_exact(found: Found) -> bool:
-    return found.value - found.lower <= max(1e-9 * found.value, 1e-12)
+def is_exact(found: Bracket) -> bool:
+    return found.upper - found.lower <= max(1e-9 * found.upper, 1e-12)
 
 
-def attained(problem: Problem, found: Found, scale: float) -> float:
+def attained(problem: Problem, found: Bracket, scale: float) -> float:
     """What the oracle says about the witness."""
     witness, model = found.witness, problem.model
     assert witness is not None
@@ -71,9 +71,9 @@ def test_equal_to_the_plain_engine(chunk: int) -> None:
     for seed in range(50 * chunk, 50 * chunk + 50):
         problem, scale = random_problem(seed)
         plain, fast = plain_engine.search(problem, scale), search(problem, scale)
-        assert fast.value == pytest.approx(plain.value, rel=1e-10, abs=1e-13)
+        assert fast.upper == pytest.approx(plain.upper, rel=1e-10, abs=1e-13)
         assert fast.lower == pytest.approx(plain.lower, rel=1e-10, abs=1e-13)
-        assert fast.value >= plain.lower
+        assert fast.upper >= plain.lower
         if not problem.hidden_noise:
             assert is_exact(fast)
             if fast.witness is not None and np.isfinite(fast.witness.output):
@@ -105,12 +105,12 @@ def test_what_cannot_exceed_the_incumbent_is_only_bounded(kind: str) -> None:
     problem = additive_problem(binary_cells(9, kind, seed=5), [BIT] * 9)
     exact = search(problem, 2.0)
     for share in (0.5, 0.999, 1.001, 2.0):
-        found = search(problem, 2.0, incumbent=share * exact.value)
-        assert exact.lower <= max(found.value, share * exact.value)
+        found = search(problem, 2.0, incumbent=share * exact.upper)
+        assert exact.lower <= max(found.upper, share * exact.upper)
         if share < 1:
-            assert found.value == pytest.approx(exact.value, rel=1e-10)
+            assert found.upper == pytest.approx(exact.upper, rel=1e-10)
         else:
-            assert found.value <= share * exact.value * (1 + 1e-9)
+            assert found.upper <= share * exact.upper * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("seed", bounds_checked(range(3), 2))
@@ -126,9 +126,9 @@ def test_a_bracket_stopped_early_holds_the_truth(seed: int) -> None:
         assert is_exact(exact)
         for patience in (0.0, 0.001, 0.004, 0.02):
             found = search(problem, 1.5, deadline=time.monotonic() + patience)
-            assert found.lower <= exact.value
-            assert found.value >= exact.lower
-            assert found.value <= weights.size * values[0].max() * 2 + weights.sum()
+            assert found.lower <= exact.upper
+            assert found.upper >= exact.lower
+            assert found.upper <= weights.size * values[0].max() * 2 + weights.sum()
 
 
 @pytest.mark.parametrize("relative", [1e-6, 1e-3, 1e3, 1e6])
@@ -179,7 +179,7 @@ def test_independent_groups_are_searched_apart(seed: int) -> None:
     for adversaries in (Adversaries.all(), Adversaries.knowing(at_least=2), Adversaries.weakest()):
         problem = additive_problem(cells / cells.sum(), values, adversaries)
         plain, fast = plain_engine.search(problem, 1.3), search(problem, 1.3)
-        assert fast.value == pytest.approx(plain.value, rel=1e-12)
+        assert fast.upper == pytest.approx(plain.upper, rel=1e-12)
         assert is_exact(fast)
         assert attained(problem, fast, 1.3) == pytest.approx(fast.lower, rel=1e-10)
 
@@ -190,7 +190,7 @@ def test_pairwise_independence_is_not_enough_to_split() -> None:
     for first, second in np.ndindex(2, 2):
         cells[first, second, first ^ second] = 0.25
     problem = additive_problem(cells, [BIT] * 3)
-    assert search(problem, 1.0).value == pytest.approx(plain_engine.search(problem, 1.0).value)
+    assert search(problem, 1.0).upper == pytest.approx(plain_engine.search(problem, 1.0).upper)
 
 
 @pytest.mark.parametrize("scale", [0.05, 1.0, 40.0])
@@ -261,7 +261,7 @@ def test_the_adversary_behind_the_value_leaks_it() -> None:
     problem = additive_problem(binary_cells(7, "coupled", seed=2), [BIT] * 7)
     found = search(problem, 2.0)
     alone = search(problem.restricted(found.target, found.unknown), 2.0)
-    assert alone.value == pytest.approx(found.value, rel=1e-12)
+    assert alone.upper == pytest.approx(found.upper, rel=1e-12)
 
 
 def test_more_secrets_than_values_that_occur() -> None:
@@ -269,10 +269,10 @@ def test_more_secrets_than_values_that_occur() -> None:
     cells = np.array([[[0.5, 0.0, 0.0], [0.25, 0.25, 0.0]]])
     problem = additive_problem(cells, [np.zeros((1, 1)), BIT, np.array([[0.0], [2.0], [7.0]])])
     plain = plain_engine.search(problem, 1.0)
-    assert search(problem, 1.0).value == pytest.approx(plain.value, rel=1e-12)
+    assert search(problem, 1.0).upper == pytest.approx(plain.upper, rel=1e-12)
     weakest = dataclasses.replace(problem, knowledge=Adversaries.weakest().resolve(problem.model))
-    assert search(weakest, 1.0).value == pytest.approx(
-        plain_engine.search(weakest, 1.0).value, rel=1e-12
+    assert search(weakest, 1.0).upper == pytest.approx(
+        plain_engine.search(weakest, 1.0).upper, rel=1e-12
     )
 
 

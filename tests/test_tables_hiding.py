@@ -67,9 +67,9 @@ def test_equals_the_plain_engine(seed: int, monkeypatch: pytest.MonkeyPatch) -> 
     used = always_hidden(monkeypatch)
     problem, table, query, scale = random_problem(seed)
     found, plain = search(problem, scale), plain_engine.search(problem, scale)
-    assert found.value == pytest.approx(plain.value, rel=1e-10, abs=1e-12)
-    assert found.lower <= plain.value
-    assert found.value >= plain.lower
+    assert found.upper == pytest.approx(plain.upper, rel=1e-10, abs=1e-12)
+    assert found.lower <= plain.upper
+    assert found.upper >= plain.lower
     assert used
     if found.witness is not None and found.witness.known.keys() != set(table.names[1:]):
         attained = oracle.log_density_ratio(
@@ -98,12 +98,12 @@ def test_equals_the_tree_where_bounds_spare_comparisons(
     tree = search(problem, scale)
     monkeypatch.setattr(hiding, "_FEWEST_TUPLES", 9)
     hidden = search(problem, scale)
-    assert hidden.value == pytest.approx(tree.value, rel=1e-10)
-    assert hidden.value - hidden.lower <= 1e-10 * hidden.value
-    above = search(problem, scale, incumbent=tree.value * 1.01)
-    assert above.value <= tree.value * 1.01
-    cut = search(problem, scale, incumbent=tree.value * 0.99)
-    assert cut.value == pytest.approx(tree.value, rel=1e-10)
+    assert hidden.upper == pytest.approx(tree.upper, rel=1e-10)
+    assert hidden.upper - hidden.lower <= 1e-10 * hidden.upper
+    above = search(problem, scale, incumbent=tree.upper * 1.01)
+    assert above.upper <= tree.upper * 1.01
+    cut = search(problem, scale, incumbent=tree.upper * 0.99)
+    assert cut.upper == pytest.approx(tree.upper, rel=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -124,8 +124,8 @@ def test_equals_brute_force_where_few_are_hidden(
         table.probabilities, table.domains, sum, 1.2,
         lambda i, known: i == size - 1 and size - 1 - at_most_hidden <= len(known) < size - 1,
     )  # fmt: skip
-    assert found.lower <= worst <= found.value
-    assert found.value == pytest.approx(worst, rel=1e-10)
+    assert found.lower <= worst <= found.upper
+    assert found.upper == pytest.approx(worst, rel=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_wide_ranges_equal_the_plain_engine(
     problem, _, query, _ = random_problem(seed)
     scale = sum(map(abs, query.weights)) / width
     found, plain = search(problem, scale), plain_engine.search(problem, scale)
-    assert found.value == pytest.approx(plain.value, rel=1e-10)
+    assert found.upper == pytest.approx(plain.upper, rel=1e-10)
     assert used
 
 
@@ -152,7 +152,7 @@ def test_others_who_leak_more_do_not_matter(
     (problem,) = split(table, lower(pdp.Sum(), table), Adversaries.all())
     found = search(problem, 1.0, incumbent=incumbent)
     assert used
-    assert found.lower <= plain_engine.search(problem, 1.0).value <= found.value <= 5 + 1e-9
+    assert found.lower <= plain_engine.search(problem, 1.0).upper <= found.upper <= 5 + 1e-9
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -183,9 +183,9 @@ def test_whoever_leaks_enough_ends_the_search() -> None:
     (problem,) = split(table, lower(pdp.Sum(), table), Adversaries.all())
     exact = search(problem, 1.0)
     some = search(problem, 1.0, incumbent=1.0, enough=1.05)
-    assert 1.05 < some.lower <= exact.value <= some.value
-    everyone = search(problem, 1.0, incumbent=1.0, enough=exact.value * 1.1)
-    assert everyone.value == pytest.approx(exact.value, rel=1e-10)
+    assert 1.05 < some.lower <= exact.upper <= some.upper
+    everyone = search(problem, 1.0, incumbent=1.0, enough=exact.upper * 1.1)
+    assert everyone.upper == pytest.approx(exact.upper, rel=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(3))

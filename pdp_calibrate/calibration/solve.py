@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 
 from scipy.optimize import brentq
 
-from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.leakage import worst
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.errors import CalibrationError
@@ -110,7 +110,7 @@ _CLIMBED_TUPLES = 20  # up to here all neighbours of an adversary are looked at
 
 def certified_scale(
     problems: Sequence[Problem], epsilon: float, *, rounding: float, deadline: float
-) -> tuple[float, Found]:
+) -> tuple[float, Bracket]:
     """Return the scale, and what the last search proved of it.
 
     Parameters
@@ -131,18 +131,18 @@ def certified_scale(
             "the scale is outside the range of floating-point numbers. Measure the values in"
             " another unit, or choose another epsilon."
         )
-    if low <= high * _NEGLIGIBLE and worst(problems, low, deadline=deadline)[0].value <= epsilon:
+    if low <= high * _NEGLIGIBLE and worst(problems, low, deadline=deadline)[0].upper <= epsilon:
         raise CalibrationError(
             f"against these adversaries the leakage stays at or below {epsilon} however small the"
             " scale, because every secret leaves the same answers possible. Admit adversaries who"
             " know more, such as Adversaries.all()."
         )
 
-    def leak(adversary: Problem, at: float) -> Found:
+    def leak(adversary: Problem, at: float) -> Bracket:
         return leakage_with_rounding([adversary], at, rounding=rounding)[0]
 
     def upper_end(adversary: Problem, at: float) -> float:
-        return leak(adversary, at).value
+        return leak(adversary, at).upper
 
     def climbed(
         part: Problem, within: Problem, target: int, unknown: tuple[int, ...], at: float
@@ -168,7 +168,7 @@ def certified_scale(
                 enough=_FAR_ABOVE * epsilon,
                 deadline=deadline,
             )
-            if found.value <= epsilon:
+            if found.upper <= epsilon:
                 break
             case = id(problem), found.target, found.unknown
             late = time.monotonic() > deadline
@@ -205,14 +205,14 @@ def certified_scale(
             tried, _ = leakage_with_rounding(
                 everyone, between, rounding=rounding, incumbent=epsilon, deadline=deadline
             )
-            if tried.value <= epsilon:
+            if tried.upper <= epsilon:
                 scale, found = between, tried
             else:
                 too_small = between
     # The last search cut off all that stays below ε; the candidates say who comes closest. Their
     # own brackets may be wider than what it proved of everyone.
     attained = [leak(one, scale) for one in (*extremes, *candidates.values())]
-    return scale, functools.reduce(Found.or_worse, attained, found).at_most(epsilon)
+    return scale, functools.reduce(Bracket.or_worse, attained, found).at_most(epsilon)
 
 
 def _local_worst(
@@ -247,7 +247,7 @@ def leakage_with_rounding(
     incumbent: float = 0.0,
     enough: float = math.inf,
     deadline: float = math.inf,
-) -> tuple[Found, Problem]:
+) -> tuple[Bracket, Problem]:
     """Search, and charge the rounding of the answer to the upper end."""
     spent = 2 * rounding / scale
     found, problem = worst(

@@ -225,7 +225,7 @@ def _exact(leaf: Leaf, deadline: float) -> float | None:
     if problem is None or _moves_by_shift(problem) or not is_searchable(problem):
         return None
     found, _ = worst([problem], 1.0, deadline=deadline)
-    return found.value
+    return found.upper
 
 
 def _shift(leaf: Leaf, deadline: float) -> float | None:
@@ -238,7 +238,7 @@ def _shift(leaf: Leaf, deadline: float) -> float | None:
     total = _moved_tuples(leaf.problem) * leaf.dp_epsilon
     for part in few_directions(leaf.problem):
         found, _ = worst([part], 1.0, deadline=deadline)
-        total = total * ROUND_UP + found.value
+        total = total * ROUND_UP + found.upper
     return total
 
 

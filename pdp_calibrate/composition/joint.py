@@ -98,7 +98,7 @@ def _single(model: Model, spending: Spending, adversaries: Adversaries, deadline
     """Search one answer just as its calibration did."""
     (part,), (scale,) = spending.parts, spending.scales
     found, _ = worst(split(model, part, adversaries), scale, deadline=deadline)
-    return Bound(value=found.value, method="exact")
+    return Bound(value=found.upper, method="exact")
 
 
 def _together(
@@ -132,7 +132,7 @@ def _together(
         whole = split(model, spending.joined(model), adversaries)
         if all(is_searchable(problem) for problem in whole):
             searched, _ = worst(whole, 1.0, deadline=deadline)
-            found = found.or_better(Bound(value=searched.value, method="exact"))
+            found = found.or_better(Bound(value=searched.upper, method="exact"))
     if apart_by:
         found = dataclasses.replace(found, value=(found.value + apart_by) * ROUND_UP)
     return found

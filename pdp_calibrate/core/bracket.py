@@ -12,44 +12,44 @@ from pdp_calibrate.core.cards import card
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
-    """What a search knows when it ends."""
+class Bracket:
+    """What a search knows when it ends: the only result of a search."""
 
-    value: float
+    upper: float
     """Upper end: nobody in the problem leaks more."""
     lower: float
     """Lower end, attained by the witness."""
     witness: Witness | None
     """Who attains the lower end."""
     target: int
-    """The tuple attacked by the adversary behind `value`."""
+    """The tuple attacked by the adversary behind `upper`."""
     unknown: tuple[int, ...]
     """The tuples that this adversary does not know."""
 
-    def with_lower(self, other: Found) -> Found:
+    def with_lower(self, other: Bracket) -> Bracket:
         """Take the other's lower end if it is better."""
         if self.witness is not None and self.lower >= other.lower:
             return self
         return dataclasses.replace(self, lower=other.lower, witness=other.witness)
 
-    def plus(self, cost: float) -> Found:
+    def plus(self, cost: float) -> Bracket:
         """Add a cost to the upper end, rounded up."""
         if cost == 0:
             return self
-        return dataclasses.replace(self, value=math.nextafter(self.value + cost, math.inf))
+        return dataclasses.replace(self, upper=math.nextafter(self.upper + cost, math.inf))
 
-    def widened(self, cost: float) -> Found:
+    def widened(self, cost: float) -> Bracket:
         """Move both ends outwards by a cost, the upper one rounded up."""
         lower = max(0.0, math.nextafter(self.lower - cost, -math.inf)) if cost else self.lower
         return dataclasses.replace(self.plus(cost), lower=lower)
 
-    def at_most(self, bound: float) -> Found:
+    def at_most(self, bound: float) -> Bracket:
         """Lower the upper end to another certified bound."""
-        return self if self.value <= bound else dataclasses.replace(self, value=bound)
+        return self if self.upper <= bound else dataclasses.replace(self, upper=bound)
 
-    def or_worse(self, other: Found) -> Found:
+    def or_worse(self, other: Bracket) -> Bracket:
         """Return the larger upper end together with the larger lower end."""
-        if self.value >= other.value:
+        if self.upper >= other.upper:
             return self.with_lower(other)
         return other.with_lower(self)
 

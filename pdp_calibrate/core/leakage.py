@@ -5,39 +5,19 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Sequence
-from importlib import import_module
+from collections.abc import Sequence
 
 import numpy as np
 
 from pdp_calibrate.core.adversary import Adversaries
-from pdp_calibrate.core.bracket import Found, Leakage
+from pdp_calibrate.core.bracket import Bracket, Leakage
 from pdp_calibrate.core.checks import check_number, checked_positive
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.model import Model, warn_if_private
 from pdp_calibrate.core.problem import Problem, split
 from pdp_calibrate.core.query import Query, lower
-from pdp_calibrate.core.table import JointTable
-from pdp_calibrate.errors import ModelError, PdpError, QueryError, UnsupportedQueryError
-
-_ENGINES = {
-    "JointTable": "table.search",
-    "ConditionalBall": "table.set_search",
-    "SampledTable": "table.set_search",
-    "Gaussian": "gaussian.search",
-    "LoewnerBall": "gaussian.search",
-    "SampledGaussian": "gaussian.search",
-    "GaussianGroup": "gaussian.alike_search",
-    "GaussianSeries": "gaussian.alike_search",
-    "BinaryGroup": "exchangeable.search",
-    "CategoryGroup": "exchangeable.search",
-    "MarkovChain": "chain.search",
-    "MarkovTree": "network.tree_search",
-    "MixingChain": "network.mixing_search",
-    "Unknown": "any_dependence",
-}
-"""Which module searches which family; loaded when first needed, for some compile code."""
+from pdp_calibrate.errors import PdpError, QueryError, UnsupportedQueryError
 
 
 def leakage(
@@ -112,24 +92,22 @@ def worst(
     incumbent: float = 0.0,
     enough: float = math.inf,
     deadline: float,
-) -> tuple[Found, Problem]:
+) -> tuple[Bracket, Problem]:
     """Search all problems, each with the worst found so far as its incumbent.
 
     Both ends are about exact contributions: what rounding them to floats may change is charged.
-        Searches that can stop early do so once somebody is found to leak more than `enough`.
+    Searches that can stop early do so once somebody is found to leak more than `enough`.
     """
-    best: tuple[Found, Problem] | None = None
-    lower_end: Found | None = None
+    best: tuple[Bracket, Problem] | None = None
+    lower_end: Bracket | None = None
     for problem in problems:
         cost = problem.contributions.rounding / scale
-        threshold = max(0.0, (max(incumbent, best[0].value) if best else incumbent) - cost)
-        search = _engine(problem.model)
-        stops = {"enough": enough} if isinstance(problem.model, JointTable) else {}
-        found = search(problem, scale, incumbent=threshold, deadline=deadline, **stops)
+        threshold = max(0.0, (max(incumbent, best[0].upper) if best else incumbent) - cost)
+        found = problem.engine.bracket(scale, incumbent=threshold, enough=enough, deadline=deadline)
         if problem.contributions.real:  # a mean's rounded weight: relative, and not on intervals
-            cost += 2 * UNIT_ROUNDOFF * found.value if cost else 0.0
+            cost += 2 * UNIT_ROUNDOFF * found.upper if cost else 0.0
         found = found.at_most(problem.group_bound(scale)).widened(cost)
-        if best is None or found.value > best[0].value:
+        if best is None or found.upper > best[0].upper:
             best = found, problem
         if lower_end is None or found.lower > lower_end.lower:
             lower_end = found
@@ -139,23 +117,13 @@ def worst(
     return found.with_lower(lower_end), problem
 
 
-def _engine(model: Model) -> Callable[..., Found]:
-    family = type(model).__name__
-    if family not in _ENGINES:
-        raise ModelError(f"there is no engine for {family}.")
-    search: Callable[..., Found] = import_module(
-        f"pdp_calibrate.families.{_ENGINES[family]}"
-    ).search
-    return search
-
-
-def as_leakage(found: Found, scale: float) -> Leakage:
+def as_leakage(found: Bracket, scale: float) -> Leakage:
     """Wrap what a search about one query found."""
-    return Leakage(value=found.value, lower=found.lower, scale=scale, witness=found.witness)
+    return Leakage(value=found.upper, lower=found.lower, scale=scale, witness=found.witness)
 
 
 def as_joint_leakage(
-    found: Found, parts: Sequence[Contributions], scales: Sequence[float]
+    found: Bracket, parts: Sequence[Contributions], scales: Sequence[float]
 ) -> Leakage:
     """Wrap what a search in units of the scales found; the output goes back to its own units."""
     witness = found.witness
@@ -163,7 +131,7 @@ def as_joint_leakage(
         units = [s for part, s in zip(parts, scales, strict=True) for _ in range(part.coordinates)]
         back = tuple(unit * output for unit, output in zip(units, witness.output, strict=True))
         witness = dataclasses.replace(witness, output=back)
-    return Leakage(value=found.value, lower=found.lower, scale=tuple(scales), witness=witness)
+    return Leakage(value=found.upper, lower=found.lower, scale=tuple(scales), witness=witness)
 
 
 def checked_scale(scale: object) -> float:

@@ -17,7 +17,6 @@ import json
 import math
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from importlib import import_module
 from typing import Any, ClassVar, Literal, Self, cast, get_args
 
 import numpy as np
@@ -25,6 +24,7 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray, digest_of, frozen_array, plain
 from pdp_calibrate.core.checks import checked_positive
+from pdp_calibrate.core.family import Engine, model_named
 from pdp_calibrate.errors import ModelError, PrivacyLeakWarning, damage_refused
 
 Domain = tuple[Hashable, ...]
@@ -58,8 +58,18 @@ class Model(abc.ABC):
 
     _families: ClassVar[dict[str, type[Model]]] = {}
 
+    engine: ClassVar[str | type[Engine] | None] = None
+    """The engine that searches models of this family: ``"module:Class"``, or the class itself."""
+
     def __init_subclass__(cls) -> None:
         Model._families[cls.__name__] = cls
+
+    @staticmethod
+    def named(kind: object) -> type[Model]:
+        """Return the class of models of this name."""
+        if not isinstance(kind, str) or kind not in Model._families:
+            raise ModelError(f"unknown type of model {kind!r}.")
+        return Model._families[kind]
 
     @property
     @abc.abstractmethod
@@ -104,6 +114,16 @@ class Model(abc.ABC):
         """Whether the tuples carry only default names: x1 … xn, or their positions."""
         size = len(self.names)
         return self.names in (default_names(size), tuple(range(size)))
+
+    @property
+    def runs_along_time(self) -> bool:
+        """Whether it says how a value depends on the one before."""
+        return any(inner.runs_along_time for inner in self.inner_models)
+
+    @property
+    def only_additive(self) -> bool:
+        """Whether it is a set given by bounds, in which only answers that add up are bounded."""
+        return any(inner.only_additive for inner in self.inner_models)
 
     @property
     def certainty(self) -> str | None:
@@ -204,14 +224,10 @@ class Model(abc.ABC):
     def from_dict(described: Mapping[str, Any]) -> Model | None:
         """Rebuild a model from its JSON description; None where it withholds the parameters."""
         kind = field_of(described, "type")
-        homes: dict[str, str] = import_module("pdp_calibrate.families").MODELS
-        if kind in homes:
-            import_module(homes[kind])
-        if kind not in Model._families:
-            raise ModelError(f"unknown type of model {kind!r}.")
+        family = model_named(kind)
         if field_of(described, "provenance") == "private":
             return None
-        model = Model._families[kind].from_parameters(described)
+        model = family.from_parameters(described)
         epsilon = described.get("estimation_epsilon")
         return model if model is None or epsilon is None else model.learned_with(epsilon)
 

@@ -9,12 +9,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from pdp_calibrate.core.adversary import Witness
-from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.table import JointTable
-from pdp_calibrate.families.table import search as tables
 
 ROUND_UP = 1 + 8 * UNIT_ROUNDOFF  # covers a difference and a quotient of floats
 
@@ -22,13 +21,13 @@ ROUND_UP = 1 + 8 * UNIT_ROUNDOFF  # covers a difference and a quotient of floats
 ROUND_DOWN = 1 - 8 * UNIT_ROUNDOFF
 
 
-def nobody(problem: Problem) -> Found:
+def nobody(problem: Problem) -> Bracket:
     """Return the search that has found nothing yet, or nobody with two secrets."""
     target = problem.knowledge.targets[0]
-    return Found(value=0.0, lower=0.0, witness=None, target=target, unknown=())
+    return Bracket(upper=0.0, lower=0.0, witness=None, target=target, unknown=())
 
 
-def plain_dp(problem: Problem, target: int, scale: float, others: Mapping[int, int]) -> Found:
+def plain_dp(problem: Problem, target: int, scale: float, others: Mapping[int, int]) -> Bracket:
     """Knowing everyone else, the output tells x_i as plain DP says: LS_i/λ, whatever θ is.
 
     Nobody has two secrets about a tuple of one value.
@@ -41,8 +40,8 @@ def plain_dp(problem: Problem, target: int, scale: float, others: Mapping[int, i
         secrets = 0, 1
     leak = float(answers.max() - answers.min()) / scale
     known = {position: value for position, value in others.items() if position != target}
-    return Found(
-        value=leak * ROUND_UP,
+    return Bracket(
+        upper=leak * ROUND_UP,
         lower=leak * ROUND_DOWN,
         witness=witness_at(problem, target, known, secrets, answers.max()),
         target=target,
@@ -95,10 +94,10 @@ def witness_at(
 
 def search_table(
     problem: Problem, joint: JointTable, scale: float, *, incumbent: float, deadline: float
-) -> Found:
+) -> Bracket:
     """Search the same problem written out as a joint table."""
     written = dataclasses.replace(problem, model=joint)
-    found = tables.search(written, scale, incumbent=incumbent, deadline=deadline)
+    found = written.engine.bracket(scale, incumbent=incumbent, deadline=deadline)
     if found.witness is None:
         return found
     witness = dataclasses.replace(found.witness, model=problem.model)

@@ -21,13 +21,11 @@ import numpy as np
 from pdp_calibrate.core.adversary import Adversaries, Knowledge
 from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.family import Engine, engine_of
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.table import MAXIMAL_CELLS, JointTable
+from pdp_calibrate.core.table import MAXIMAL_CELLS, JointTable, Writable
 from pdp_calibrate.errors import ModelError
-from pdp_calibrate.families.chain.model import MarkovChain
-from pdp_calibrate.families.exchangeable.model import BinaryGroup, CategoryGroup
-from pdp_calibrate.families.network.tree import MarkovTree
 
 _EXPANDED_TUPLES = 12
 
@@ -64,6 +62,11 @@ class Problem:
         if self.model.is_continuous:
             return math.inf
         return self.contributions.total_range() / scale * (1 + 8 * UNIT_ROUNDOFF)
+
+    @functools.cached_property
+    def engine(self) -> Engine:
+        """What searches it: made once, whatever the scales."""
+        return engine_of(self)
 
     def extremes(self) -> list[Problem]:
         """Return the same problem against those who know nothing, and who know everyone else."""
@@ -191,10 +194,7 @@ def _written_out(blocks: Blocks) -> Blocks:
         return blocks
     try:
         models = [
-            block.to_table()
-            if isinstance(block, MarkovChain | MarkovTree | BinaryGroup | CategoryGroup)
-            else block
-            for block in blocks.models
+            block.to_table() if isinstance(block, Writable) else block for block in blocks.models
         ]
     except ModelError:  # too many cells, or too rare ones
         return blocks

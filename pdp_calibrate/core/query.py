@@ -23,7 +23,7 @@ from typing import Any, ClassVar, TypeVar, cast
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray, plain, read_only
-from pdp_calibrate.core.composite import Blocks, ModelSet
+from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import (
     Domain,
@@ -36,9 +36,6 @@ from pdp_calibrate.core.model import (
 )
 from pdp_calibrate.core.table import numeric_domain, refuse_too_many_cells
 from pdp_calibrate.errors import ModelError, QueryError, UnsupportedQueryError, damage_refused
-from pdp_calibrate.families.any_dependence import Unknown
-from pdp_calibrate.families.network.mixing_chain import MixingChain
-from pdp_calibrate.families.table.sets import ConditionalBall, SampledTable
 
 _K = TypeVar("_K", bound=Hashable)
 
@@ -668,10 +665,7 @@ def frozen(query: Query, model: Model) -> Query:
 
 def _refuse_sets(model: Model) -> None:
     """Raise, before anything is evaluated, where no engine bounds a function that does not add."""
-    if isinstance(model, ModelSet):
-        for member in model.models:
-            _refuse_sets(member)
-    if isinstance(model, ConditionalBall | SampledTable | MixingChain | Unknown):
+    if model.only_additive:
         raise UnsupportedQueryError(
             f"Custom has no bound on {type(model).__name__}, a set of distributions; ask Sum, Mean,"
             " Linear, Count or Histogram, or use a JointTable."

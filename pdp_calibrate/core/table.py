@@ -10,7 +10,7 @@ import graphlib
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -140,6 +140,14 @@ STORED_CELLS = 10**4  # larger tables go into JSON as a digest only
 LOG_SMALLEST = math.log(np.finfo(np.float64).tiny) + 1  # rarer cells might underflow
 
 
+@runtime_checkable
+class Writable(Protocol):
+    """A model that can be written out as one joint table, where that is small enough."""
+
+    def to_table(self) -> JointTable:
+        """Write it out; raises `ModelError` where cells would be too many or too rare."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
 class JointTable(Model):
     """Any joint distribution θ of discrete tuples.
@@ -162,6 +170,8 @@ class JointTable(Model):
     >>> round(table.correlation("x1", "x2"), 12)
     0.2
     """
+
+    engine = "pdp_calibrate.families.table.search:TableEngine"
 
     probabilities: FloatArray
     """The cells, read-only."""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pdp_calibrate.arrays import frozen_array
-from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.model import (
     Domain,
     Model,
@@ -58,6 +58,9 @@ class Unknown(Model):
     >>> Unknown(size=4, domain=[0, 1])
     Unknown(4 tuples, assumed)
     """
+
+    engine = "pdp_calibrate.families.any_dependence:AnyDependenceEngine"
+    only_additive = True
 
     size: int
     """How many tuples there are."""
@@ -132,7 +135,7 @@ def _checked_bounds(bounds: object) -> Domain:
 
 def search(
     problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
-) -> Found:
+) -> Bracket:
     """Return the group bound of the adversary who knows least; see `engines.tables.search`."""
     del incumbent, deadline
     contributions = problem.contributions
@@ -155,8 +158,8 @@ def search(
     secrets = int(answers.argmax()), int(answers.argmin())
     if secrets[0] == secrets[1]:
         secrets = (0, len(answers) - 1)
-    return Found(
-        value=leak * ROUND_UP,
+    return Bracket(
+        upper=leak * ROUND_UP,
         lower=lower * ROUND_DOWN,
         witness=witness_at(problem, target, known, secrets, math.inf),
         target=target,
@@ -175,3 +178,22 @@ def _least_knowing(problem: Problem, ranges: np.ndarray) -> tuple[int, tuple[int
     order = np.argsort(ranges, kind="stable")
     target, *unknown = order[knowledge.fewest :][::-1]
     return int(target), tuple(sorted(int(p) for p in unknown))
+
+
+class AnyDependenceEngine:
+    """Searches one problem at many scales."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def bracket(
+        self,
+        scale: float,
+        *,
+        incumbent: float = 0.0,
+        enough: float = math.inf,
+        deadline: float = math.inf,
+    ) -> Bracket:
+        """Find the worst adversary at one scale; see `core.family.Engine`."""
+        del enough
+        return search(self.problem, scale, incumbent=incumbent, deadline=deadline)

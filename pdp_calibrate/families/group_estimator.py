@@ -12,6 +12,7 @@ from pdp_calibrate.core.checks import checked_positive
 from pdp_calibrate.core.model import Model, checked_bounds
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.exchangeable.model import BinaryGroup
+from pdp_calibrate.families.gaussian.alike import GaussianGroup
 from pdp_calibrate.frames.columns import GROUPS, kind_of, refuse_discrete
 from pdp_calibrate.frames.counts import group_totals, refuse_repeated, role_patterns
 from pdp_calibrate.frames.open import check_roles
@@ -26,7 +27,7 @@ from pdp_calibrate.learning.base import (
     one_or_blocks,
 )
 from pdp_calibrate.learning.gaussianity import warn_of_groups
-from pdp_calibrate.learning.intraclass import gaussian_groups, intraclass
+from pdp_calibrate.learning.intraclass import Intraclass, intraclass
 from pdp_calibrate.learning.private_groups import (
     private_groups,
     private_intraclass,
@@ -251,3 +252,32 @@ _FITS: dict[str, Callable[[GroupEstimator, Any, float | None], Model]] = {
     "gaussian": GroupEstimator._fit_gaussian,  # noqa: SLF001
 }
 """How each kind is learned; a further kind is one more line."""
+
+
+def gaussian_groups(
+    found: Intraclass,
+    *,
+    bounds: tuple[float, float],
+    interval: tuple[float, float] | None,
+    provenance: str,
+) -> list[GaussianGroup]:
+    """Return a group for every size, with the estimated correlation or an interval for it.
+
+    A correlation at or below −1/(m−1) is impossible among m members: the range is cut just above.
+    """
+    low, high = (found.correlation,) * 2 if interval is None else interval
+    high = min(high, 1 - 1e-9)  # rounding must not turn "nearly alike" into "equal"
+    low = min(low, high)
+    groups = []
+    for size in sorted(found.sizes):
+        least = -(1 - 1e-6) / (size - 1) if size > 1 else -1.0
+        groups.append(
+            GaussianGroup(
+                size=size,
+                correlation=(max(low, least), max(high, least)),
+                bounds=bounds,
+                variance=found.variance,
+                provenance=provenance,
+            )
+        )
+    return groups

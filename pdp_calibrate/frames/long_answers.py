@@ -19,9 +19,6 @@ from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Domain, Model
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
-from pdp_calibrate.families.chain.model import MarkovChain
-from pdp_calibrate.families.gaussian.alike import GaussianSeries
-from pdp_calibrate.families.network.mixing_chain import MixingChain
 from pdp_calibrate.frames.answers import (
     Answer,
     FrameAnswer,
@@ -96,7 +93,7 @@ def check_columns(
     """Refuse columns that the model cannot be about: types, and times that no series has."""
     if any(model.gaussian_tuples):
         refuse_discrete_columns(frame, [value])
-    if order_by is not None and _runs_along_time(model):
+    if order_by is not None and model.runs_along_time:
         check_series(frame, value, by=by, order_by=order_by, time_format=time_format)
 
 
@@ -219,13 +216,6 @@ def _first_positions(model: Model) -> dict[int, int]:
         starts[size] = position
         position += size
     return starts
-
-
-def _runs_along_time(model: Model) -> bool:
-    """Whether the model says how a value depends on the one before."""
-    return isinstance(model, GaussianSeries | MarkovChain | MixingChain) or any(
-        map(_runs_along_time, model.inner_models)
-    )
 
 
 def _treats_alike(contributions: Contributions, model: Model) -> bool:

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from pdp_calibrate.core.checks import checked_positive, checked_share
-from pdp_calibrate.core.composite import Blocks, ModelSet
+from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.model import Model, Provenance, checked_size
 from pdp_calibrate.errors import ModelError
 
@@ -42,35 +42,6 @@ class FrameEstimator(BaseEstimator):
                 f"this {type(self).__name__} has learned nothing yet: call fit(frame) first."
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def bootstrap(self, frame: Any, *, draws: int = 200, seed: int | None = None) -> ModelSet:
-        """Fit again and again to resampled data, and return all fits as one set.
-
-        What is resampled, with replacement, is whatever is independent: rows of a wide frame,
-        whole groups or series of a long one (among those of its own size, so that sizes stay).
-        Calibrating for the set shows how much the scale hangs on the luck of the sample. It is no
-        confidence set: nothing says that the truth is among the members.
-
-        Parameters
-        ----------
-        frame
-            What `fit` would get.
-        draws
-            How many resamples; the set holds the fit itself too, in front.
-        seed
-            Makes the resamples repeatable.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from pdp_calibrate import TableEstimator
-        >>> frame = pd.DataFrame({"mother": [0, 0, 1, 1], "child": [0, 0, 1, 1]})
-        >>> TableEstimator(source="public").bootstrap(frame, draws=20, seed=1)
-        ModelSet(21 models, public; resampled: no coverage guarantee)
-        """
-        from pdp_calibrate.learning.bootstrap import bootstrapped
-
-        return bootstrapped(self, frame, draws=draws, seed=seed)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -24,7 +24,6 @@ import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.errors import ModelError
-from pdp_calibrate.families.gaussian.alike import GaussianGroup
 from pdp_calibrate.frames.products import GroupMoments, group_moments
 
 
@@ -126,35 +125,6 @@ def intraclass_of(found: GroupMoments, value: Hashable = "the groups") -> Intrac
         variance=within + max(0.0, (between - within) / average),
         sizes=found.sizes,
     )
-
-
-def gaussian_groups(
-    found: Intraclass,
-    *,
-    bounds: tuple[float, float],
-    interval: tuple[float, float] | None,
-    provenance: str,
-) -> list[GaussianGroup]:
-    """Return a group for every size, with the estimated correlation or an interval for it.
-
-    A correlation at or below −1/(m−1) is impossible among m members: the range is cut just above.
-    """
-    low, high = (found.correlation,) * 2 if interval is None else interval
-    high = min(high, 1 - 1e-9)  # rounding must not turn "nearly alike" into "equal"
-    low = min(low, high)
-    groups = []
-    for size in sorted(found.sizes):
-        least = -(1 - 1e-6) / (size - 1) if size > 1 else -1.0
-        groups.append(
-            GaussianGroup(
-                size=size,
-                correlation=(max(low, least), max(high, least)),
-                bounds=bounds,
-                variance=found.variance,
-                provenance=provenance,
-            )
-        )
-    return groups
 
 
 _ACCURATE = 1e-9  # what halving the step may change

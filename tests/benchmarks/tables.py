@@ -21,7 +21,7 @@ import scipy
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Adversaries
-from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.problem import Problem, split
 from pdp_calibrate.core.table import JointTable
@@ -152,13 +152,13 @@ def measure(name: str, unit: float) -> str:
     wall, cpu = time.monotonic(), time.process_time()
     # Long cases are stopped by the wall clock, about when the CPU time allowed is used up.
     deadline = math.inf if allowed < 60 else wall + 58 * unit / free_cores()
-    found: Found = search(problem, scale, deadline=deadline)
+    found: Bracket = search(problem, scale, deadline=deadline)
     cpu, wall = time.process_time() - cpu, time.monotonic() - wall
-    gap = (found.value - found.lower) / found.value
+    gap = (found.upper - found.lower) / found.upper
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     return (
         f"{what:36s} ratio {cpu / unit:7.2f} (allowed {allowed:g})  cpu {cpu:7.2f} s"
-        f"  wall {wall:7.2f} s  leakage {found.lower:.6f} … {found.value:.6f}  gap {gap:.1e}"
+        f"  wall {wall:7.2f} s  leakage {found.lower:.6f} … {found.upper:.6f}  gap {gap:.1e}"
         f"  peak {memory:.2f} GiB"
     )
 

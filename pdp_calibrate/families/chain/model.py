@@ -67,6 +67,9 @@ class MarkovChain(Model):
     [0.6667, 0.3333]
     """
 
+    engine = "pdp_calibrate.families.chain.search:ChainEngine"
+    runs_along_time = True
+
     transition: FloatArray
     """P(next state | state), read-only."""
     length: int

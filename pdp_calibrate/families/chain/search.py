@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.contraction import birkhoff_bounds, diameters
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.plain_dp import ROUND_UP, as_one, nobody, plain_dp, search_table
@@ -129,7 +129,7 @@ class Tail(NamedTuple):
     sign: int
 
 
-def search_one(problem: Problem, setup: Setup, scale: float) -> Found:
+def search_one(problem: Problem, setup: Setup, scale: float) -> Bracket:
     """Evaluate the only adversary of a problem."""
     knowledge = problem.knowledge
     (target,), known = knowledge.targets, knowledge.known or frozenset()
@@ -145,10 +145,10 @@ def search_one(problem: Problem, setup: Setup, scale: float) -> Found:
     )
     outcome = one_window(walk, place, left, right, code=TAILS if hidden else WHOLE)
     value = max(0.0, outcome.upper + walk.error)
-    found = Found(value=value, lower=0.0, witness=None, target=target, unknown=unknown)
+    found = Bracket(upper=value, lower=0.0, witness=None, target=target, unknown=unknown)
     if "far" in (left.kind, right.kind):
         value = min(value, float(setup.bounds(scale)[target]))
-        return with_tail(problem, setup, scale, place, dataclasses.replace(found, value=value))
+        return with_tail(problem, setup, scale, place, dataclasses.replace(found, upper=value))
     if outcome.lower == -np.inf:
         return found
     lower = max(0.0, outcome.lower - walk.error)
@@ -199,7 +199,9 @@ def one_window(walk: Walk, place: Place, left: Side, right: Side, code: int) -> 
     return outcome
 
 
-def with_tail(problem: Problem, setup: Setup, scale: float, place: Place, found: Found) -> Found:
+def with_tail(
+    problem: Problem, setup: Setup, scale: float, place: Place, found: Bracket
+) -> Bracket:
     """Take the limit r → ±∞ as lower end, which costs one pass along any window."""
     tail = _tail(setup, scale, place)
     if tail is None:
@@ -380,7 +382,7 @@ _QUICK_LAWS = 500_000  # up to here a table beats a lattice onto which contribut
 
 def search(
     problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
-) -> Found:
+) -> Bracket:
     """Find the worst adversary of a Markov chain; see `engines.tables.search`.
 
     Exact for chains of up to 200 tuples whose contributions lie on a lattice. Otherwise a bracket:
@@ -430,7 +432,7 @@ def _is_small(chain: MarkovChain) -> bool:
 
 def _bound_only(
     problem: Problem, chain: MarkovChain, scale: float, incumbent: float, deadline: float
-) -> Found:
+) -> Bracket:
     """Answers of several numbers: Birkhoff's bound or, for repeats of one, windows; below, none."""
     ranges = problem.contributions.tuple_ranges() / scale
     bounds = birkhoff_bounds(ranges, float(diameters(chain.kernel, 1)[0][1]))
@@ -444,12 +446,12 @@ def _bound_only(
         repeated = dataclasses.replace(problem, contributions=once)
         windows = repeated_bound(repeated, incumbent=incumbent, deadline=deadline)
         value = value if windows is None else min(value, (windows + rounding) * ROUND_UP)
-    return dataclasses.replace(nobody(problem), value=value, target=target, unknown=unknown)
+    return dataclasses.replace(nobody(problem), upper=value, target=target, unknown=unknown)
 
 
 def _search_all(
     problem: Problem, setup: Setup, scale: float, incumbent: float, deadline: float
-) -> Found:
+) -> Bracket:
     knowledge = problem.knowledge
     best = nobody(problem)
     if knowledge.admits_strongest and not problem.hidden_noise:
@@ -460,18 +462,18 @@ def _search_all(
     bounds = setup.bounds(scale)
     if setup.homogeneous:
         highest = float(bounds.max())
-        if highest <= max(incumbent, best.value) or time.monotonic() > deadline:
+        if highest <= max(incumbent, best.upper) or time.monotonic() > deadline:
             return _at_least(best, highest, int(bounds.argmax()), setup)
         return best.or_worse(
             _search_around(
-                problem, setup, scale, None, highest, max(incumbent, best.value), deadline
+                problem, setup, scale, None, highest, max(incumbent, best.upper), deadline
             )
         )
     seen: set[object] = set()
     reach = setup.reach(scale)
     for target in sorted(range(setup.length), key=lambda position: -bounds[position]):
         bound = float(bounds[target])
-        if bound <= max(incumbent, best.value) or time.monotonic() > deadline:
+        if bound <= max(incumbent, best.upper) or time.monotonic() > deadline:
             # Bounds fall from target to target, so this one covers all that follow.
             return _at_least(best, bound, target, setup)
         view = setup.view(target, reach)
@@ -479,18 +481,18 @@ def _search_all(
             seen.add(view)
             best = best.or_worse(
                 _search_around(
-                    problem, setup, scale, target, bound, max(incumbent, best.value), deadline
+                    problem, setup, scale, target, bound, max(incumbent, best.upper), deadline
                 )
             )
     return best
 
 
-def _at_least(best: Found, bound: float, target: int, setup: Setup) -> Found:
+def _at_least(best: Bracket, bound: float, target: int, setup: Setup) -> Bracket:
     """Raise the upper end to a bound; if it stands above, the bound's target is behind it."""
-    if bound <= best.value:
+    if bound <= best.upper:
         return best
     unknown = tuple(position for position in range(setup.length) if position != target)
-    return dataclasses.replace(best, value=bound, target=target, unknown=unknown)
+    return dataclasses.replace(best, upper=bound, target=target, unknown=unknown)
 
 
 def _search_around(
@@ -501,7 +503,7 @@ def _search_around(
     bound: float,
     incumbent: float,
     deadline: float,
-) -> Found:
+) -> Bracket:
     """Search the windows around one target; None for all of them at once."""
     reach = setup.reach(scale)
     knowledge = problem.knowledge
@@ -518,8 +520,8 @@ def _search_around(
     place = Place.of(setup, knowledge, target, *outcome.upper_sides)
     value = max(outcome.upper, outcome.pruned) + walk.error
     value = min(bound, max(0.0, value) * ROUND_UP) if outcome.finished else bound
-    found = Found(
-        value=value,
+    found = Bracket(
+        upper=value,
         lower=0.0,
         witness=None,
         target=place.target,
@@ -534,7 +536,7 @@ def _search_around(
 
 def _attained(
     problem: Problem, setup: Setup, walk: Walk, target: int | None, outcome: Outcome
-) -> Found:
+) -> Bracket:
     """Name the window behind the lower end."""
     knowledge = problem.knowledge
     place = Place.of(setup, knowledge, target, *outcome.lower_sides)
@@ -542,4 +544,23 @@ def _attained(
     hidden = problem.hidden_noise or len(unknown) > place.inside
     witness = witness_in(problem, walk, place, outcome.lower_sides, unknown, hidden=hidden)
     lower = max(0.0, outcome.lower - walk.error)
-    return Found(value=0.0, lower=lower, witness=witness, target=place.target, unknown=unknown)
+    return Bracket(upper=0.0, lower=lower, witness=witness, target=place.target, unknown=unknown)
+
+
+class ChainEngine:
+    """Searches one problem at many scales."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def bracket(
+        self,
+        scale: float,
+        *,
+        incumbent: float = 0.0,
+        enough: float = math.inf,
+        deadline: float = math.inf,
+    ) -> Bracket:
+        """Find the worst adversary at one scale; see `core.family.Engine`."""
+        del enough
+        return search(self.problem, scale, incumbent=incumbent, deadline=deadline)

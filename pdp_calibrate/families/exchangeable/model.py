@@ -89,6 +89,8 @@ class BinaryGroup(_Exchangeable):
     BinaryGroup(3 members, assumed)
     """
 
+    engine = "pdp_calibrate.families.exchangeable.search:GroupEngine"
+
     count_probabilities: FloatArray
     """P(c members hold 1) for c = 0 … m, read-only."""
     names: tuple[Hashable, ...]
@@ -170,6 +172,8 @@ class CategoryGroup(_Exchangeable):
     ... )
     CategoryGroup(2 members, 3 categories, assumed)
     """
+
+    engine = "pdp_calibrate.families.exchangeable.search:GroupEngine"
 
     categories: Domain
     """The values that every member can take."""

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF, log_densities
 from pdp_calibrate.core.plain_dp import ROUND_UP, nobody, plain_dp, search_table, witness_at
 from pdp_calibrate.core.problem import Problem
@@ -84,18 +84,18 @@ class GroupSearch(abc.ABC):
         self.added: FloatArray = added[self.members_in[0] if self.members_in else 0]
 
     @abc.abstractmethod
-    def evaluated(self, case: Case, target: int, unknown: tuple[int, ...]) -> Found:
+    def evaluated(self, case: Case, target: int, unknown: tuple[int, ...]) -> Bracket:
         """Find the worst of a case, somebody being unknown or hidden in noise."""
 
-    def run(self, incumbent: float, deadline: float) -> Found:
+    def run(self, incumbent: float, deadline: float) -> Bracket:
         """Go through all cases, those who see the answer move furthest first."""
         best = nobody(self.problem)
         for case in sorted(self._cases(), key=lambda case: -(case.own + case.inside)):
             reach = (case.own + case.inside) * float(self.added.max())
             bound = reach / self.scale * ROUND_UP
-            if bound <= max(incumbent, best.value) or time.monotonic() > deadline:
+            if bound <= max(incumbent, best.upper) or time.monotonic() > deadline:
                 # Bounds fall from case to case, so this one covers all that follow.
-                return dataclasses.replace(best, value=max(best.value, bound))
+                return dataclasses.replace(best, upper=max(best.upper, bound))
             target, unknown = self._members(case)
             if unknown or self.problem.hidden_noise:
                 found = self.evaluated(case, target, unknown)
@@ -157,7 +157,7 @@ class BinaryGroupSearch(GroupSearch):
         ]
         self.largest_log = float(np.abs(finite).max(initial=0.0)) + ways[self.size // 2]
 
-    def evaluated(self, case: Case, target: int, unknown: tuple[int, ...]) -> Found:
+    def evaluated(self, case: Case, target: int, unknown: tuple[int, ...]) -> Bracket:
         """Go through all values that the known members may hold, by their number of ones."""
         step = abs(self.step) / self.scale
         width = (case.own + case.inside) * step
@@ -174,7 +174,7 @@ class BinaryGroupSearch(GroupSearch):
         error = self._error(case, width, form)
         value = max(0.0, whole[0] + error)
         gain, ones, point, secret = tails if self.problem.hidden_noise else whole
-        found = Found(value=value, lower=0.0, witness=None, target=target, unknown=unknown)
+        found = Bracket(upper=value, lower=0.0, witness=None, target=target, unknown=unknown)
         if gain == -math.inf:
             return found
         known = [p for p in range(self.size) if p != target and p not in unknown]
@@ -247,7 +247,7 @@ class CategoryGroupSearch(GroupSearch):
             self.weights.append(self.weights[-1].without_one())
         self.largest_log = float(np.abs(logs[np.isfinite(logs)]).max()) + max(ways)
 
-    def evaluated(self, case: Case, target: int, unknown: tuple[int, ...]) -> Found:
+    def evaluated(self, case: Case, target: int, unknown: tuple[int, ...]) -> Bracket:
         """Go through all values that the known members may hold, by their counts."""
         own, inside, outside = case.own, case.inside, case.outside
         ways = np.array([log_ways(counts) for counts in compositions(inside, self.categories)])
@@ -261,7 +261,7 @@ class CategoryGroupSearch(GroupSearch):
         )
         places = counts + np.eye(self.categories, dtype=np.int64)[:, np.newaxis]
         chunk = max(1, _CHUNK // (self.categories * max(len(counts), len(sums) * len(outputs))))
-        found = Found(value=0.0, lower=0.0, witness=None, target=target, unknown=unknown)
+        found = Bracket(upper=0.0, lower=0.0, witness=None, target=target, unknown=unknown)
         for first in range(0, len(known_counts), chunk):
             events = known_counts[first : first + chunk]
             logs = weights[places + events[:, np.newaxis, np.newaxis]] + ways
@@ -282,13 +282,13 @@ class CategoryGroupSearch(GroupSearch):
 
     def _compared(
         self,
-        found: Found,
+        found: Bracket,
         events: np.ndarray,
         possible: np.ndarray,
         log_density: FloatArray,
         error: float,
         outputs: FloatArray,
-    ) -> Found:
+    ) -> Bracket:
         """Take the worst pair of secrets, over all events and outputs."""
         highest = np.where(possible[..., np.newaxis], log_density, -np.inf)
         lowest = np.where(possible[..., np.newaxis], log_density, np.inf)
@@ -299,7 +299,7 @@ class CategoryGroupSearch(GroupSearch):
             gain[:, 1:-1] = -np.inf
         event, place = np.unravel_index(int(np.argmax(gain)), gain.shape)
         if gain[event, place] == -np.inf:
-            return dataclasses.replace(found, value=value, lower=0.0, witness=None)
+            return dataclasses.replace(found, upper=value, lower=0.0, witness=None)
         secrets = int(highest[event, :, place].argmax()), int(lowest[event, :, place].argmin())
         held = [category for category, n in enumerate(events[event]) for _ in range(n)]
         hidden = {found.target, *found.unknown}
@@ -317,7 +317,7 @@ class CategoryGroupSearch(GroupSearch):
             start + moved,
         )
         lower = max(0.0, float(gain[event, place]) - error)
-        return dataclasses.replace(found, value=value, lower=lower, witness=witness)
+        return dataclasses.replace(found, upper=value, lower=lower, witness=witness)
 
 
 def _laws_of_sums(
@@ -346,7 +346,7 @@ def _laws_of_sums(
 
 def search(
     problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
-) -> Found:
+) -> Bracket:
     """Find the worst adversary of an exchangeable group; see `engines.tables.search`."""
     group = problem.model
     if not isinstance(group, BinaryGroup | CategoryGroup):
@@ -368,3 +368,22 @@ def search(
     else:
         walk = CategoryGroupSearch(problem, group, added, scale)
     return walk.run(incumbent, deadline)
+
+
+class GroupEngine:
+    """Searches one problem at many scales."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def bracket(
+        self,
+        scale: float,
+        *,
+        incumbent: float = 0.0,
+        enough: float = math.inf,
+        deadline: float = math.inf,
+    ) -> Bracket:
+        """Find the worst adversary at one scale; see `core.family.Engine`."""
+        del enough
+        return search(self.problem, scale, incumbent=incumbent, deadline=deadline)

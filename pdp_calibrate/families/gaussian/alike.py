@@ -88,6 +88,8 @@ class GaussianGroup(_Homogeneous):
     GaussianGroup(4 tuples, assumed)
     """
 
+    engine = "pdp_calibrate.families.gaussian.alike_search:AlikeEngine"
+
     correlation: tuple[float, float]
     """The range of the common correlation."""
     bounds: tuple[float, float]
@@ -151,6 +153,9 @@ class GaussianSeries(_Homogeneous):
     >>> GaussianSeries(length=48, correlation=0.9, bounds=(0, 10))
     GaussianSeries(48 tuples, assumed)
     """
+
+    engine = "pdp_calibrate.families.gaussian.alike_search:AlikeEngine"
+    runs_along_time = True
 
     correlation: float
     """The correlation of neighbours."""

@@ -15,6 +15,7 @@ sign made positive.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
@@ -23,7 +24,7 @@ from scipy.signal import lfilter
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Knowledge, Witness
-from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.errors import UnsupportedQueryError
@@ -204,7 +205,7 @@ _MOST_ANSWERS = 12  # released together: each pattern of signs is one search
 
 def search(
     problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = np.inf
-) -> Found:
+) -> Bracket:
     """Find the worst adversary; quick at any size, so incumbent and deadline change nothing."""
     del incumbent, deadline
     contributions = problem.contributions
@@ -215,7 +216,7 @@ def search(
         raise TypeError(f"this engine searches Gaussian groups and series, got {model!r}.")
     low, high = model.bounds
     weights = np.stack(contributions.weights) / scale
-    best: Found | None = None
+    best: Bracket | None = None
     for combined in _combined(weights, clamped=contributions.clamped):
         for slope in _slopes(problem, model, combined):
             found = _found(problem, slope, high - low)
@@ -254,7 +255,7 @@ def _slopes(
     ]
 
 
-def _found(problem: Problem, slope: Slope, width: float) -> Found:
+def _found(problem: Problem, slope: Slope, width: float) -> Bracket:
     leak = width * abs(slope.value)
     margin = width * slope.error + 4 * UNIT_ROUNDOFF * leak
     names, domains = problem.names, problem.model.domains
@@ -267,8 +268,8 @@ def _found(problem: Problem, slope: Slope, width: float) -> Found:
     }
     # Clamped, only the leakage to those who know everyone else is attained for sure.
     attained = not problem.contributions.clamped or not unknown
-    return Found(
-        value=leak + margin,
+    return Bracket(
+        upper=leak + margin,
         lower=max(0.0, leak - margin) if attained else 0.0,
         witness=Witness(
             target=names[slope.target],
@@ -281,3 +282,22 @@ def _found(problem: Problem, slope: Slope, width: float) -> Found:
         target=slope.target,
         unknown=slope.unknown,
     )
+
+
+class AlikeEngine:
+    """Searches one problem at many scales."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def bracket(
+        self,
+        scale: float,
+        *,
+        incumbent: float = 0.0,
+        enough: float = math.inf,
+        deadline: float = math.inf,
+    ) -> Bracket:
+        """Find the worst adversary at one scale; see `core.family.Engine`."""
+        del enough
+        return search(self.problem, scale, incumbent=incumbent, deadline=deadline)

@@ -31,7 +31,7 @@ _MEMORY = 2**29  # bytes for open nodes
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bracket:
+class BlockSearch:
     """What a search of one block knows when it ends."""
 
     upper: float
@@ -98,7 +98,7 @@ def root_bounds(instance: Instance, precision: FloatArray, *, tau: float) -> Flo
 
 def branch_and_bound(
     instance: Instance, precision: FloatArray, *, tau: float, incumbent: float, deadline: float
-) -> Bracket:
+) -> BlockSearch:
     """Search all targets and sign patterns of one block against one best value.
 
     Adversaries who cannot leak more than `incumbent` are not told apart. At the deadline (a value
@@ -183,7 +183,7 @@ def explored(
     incumbent: float,
     deadline: float,
     start: tuple[float, int, npt.NDArray[np.uint8]] | None = None,
-) -> Bracket:
+) -> BlockSearch:
     """Run a compiled best-first search from one root per key, sorted downwards.
 
     Memory, patience and the deadline are watched here, between batches of nodes.
@@ -218,7 +218,7 @@ def explored(
         upper = max(upper, heap.keys[0])
     target = int(targets[int(progress[-1])])
     known = np.flatnonzero(best_state == KNOWN)
-    return Bracket(
+    return BlockSearch(
         upper=float(upper),
         best=float(progress[frontier.BEST]),
         target=target,

@@ -18,11 +18,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.errors import PdpError
-from pdp_calibrate.families.gaussian.branch_and_bound import Bracket, explored
+from pdp_calibrate.families.gaussian.branch_and_bound import BlockSearch, explored
 from pdp_calibrate.families.gaussian.instance import (
     Instance,
     checked_tau,
@@ -36,19 +36,19 @@ from pdp_calibrate.families.gaussian.search import blocks_of, instance_of
 
 def search_clamped(
     problem: Problem, weights: FloatArray, *, incumbent: float, deadline: float
-) -> Found:
+) -> Bracket:
     """Bound the leakage of a clamped answer for every admitted adversary.
 
     The lower end is the strongest adversary's, plain DP, where someone admitted knows everyone
     else in the block: then no clamped value but the target's moves. Otherwise it is 0.
     """
     together = np.abs(weights).sum(axis=0, keepdims=True)  # bounds add up over coordinates
-    best: Found | None = None
+    best: Bracket | None = None
     for block in blocks_of(problem):
         instance = instance_of(problem, together, block, functions=len(problem.model.names))
         if instance is None:
             continue
-        threshold = max(incumbent, best.value) if best else incumbent
+        threshold = max(incumbent, best.upper) if best else incumbent
         bracket = _worst(problem, instance, block, incumbent=threshold, deadline=deadline)
         found = _found(problem, together, instance, block, bracket)
         best = found if best is None else best.or_worse(found)
@@ -81,11 +81,11 @@ def coupled(
 
 def _worst(
     problem: Problem, instance: Instance, block: list[int], *, incumbent: float, deadline: float
-) -> Bracket:
+) -> BlockSearch:
     named = problem.knowledge.known
     if named is not None or instance.most == 0 or instance.fewest == instance.size - 1:
         tau = checked_tau(tau_of(instance.covariance, 1))
-        worst: Bracket | None = None
+        worst: BlockSearch | None = None
         for target in instance.targets:
             if named is not None:
                 known = tuple(k for k, position in enumerate(block) if position in named)
@@ -94,7 +94,7 @@ def _worst(
                 known = tuple(others[: instance.fewest])
             value, upper = coupled(instance, target, known, tau=tau)
             if worst is None or upper > worst.upper:
-                worst = Bracket(upper=upper, best=value, target=target, known=known, visited=1)
+                worst = BlockSearch(upper=upper, best=value, target=target, known=known, visited=1)
         if worst is not None:
             return worst
     precision = precision_of(instance)
@@ -104,7 +104,7 @@ def _worst(
 
 def _branched(
     instance: Instance, precision: FloatArray, *, tau: float, incumbent: float, deadline: float
-) -> Bracket:
+) -> BlockSearch:
     from pdp_calibrate.families.gaussian import clamped_kernels
 
     targets = np.array(instance.targets, dtype=np.int64)
@@ -133,8 +133,8 @@ def _found(
     weights: FloatArray,
     instance: Instance,
     block: list[int],
-    bracket: Bracket,
-) -> Found:
+    bracket: BlockSearch,
+) -> Bracket:
     one = np.ones(1)
     nothing = Regression(value=bracket.upper, lower=0.0, signs=one)
     found = found_from(

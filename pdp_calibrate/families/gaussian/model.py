@@ -57,6 +57,8 @@ class Gaussian(Model):
     Gaussian(father, son; assumed)
     """
 
+    engine = "pdp_calibrate.families.gaussian.search:GaussianEngine"
+
     mean: FloatArray
     """One mean per tuple, read-only."""
     covariance: FloatArray

@@ -33,7 +33,7 @@ from scipy.special import gammaln
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
-from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Problem
@@ -157,12 +157,12 @@ def found_from(
     *,
     upper: float,
     attained: bool = True,
-) -> Found:
+) -> Bracket:
     """Describe what a search of one block found there, in positions of the whole problem."""
     target = block[target]
     everyone = filled(problem, block, [block[place] for place in known])
-    return Found(
-        value=upper,
+    return Bracket(
+        upper=upper,
         lower=min(regression.lower, upper),
         witness=witness_of(problem, weights, target, everyone, regression) if attained else None,
         target=target,

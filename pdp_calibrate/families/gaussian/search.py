@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.errors import PdpError, UnsupportedQueryError
 from pdp_calibrate.families.gaussian.instance import (
@@ -63,7 +64,7 @@ def search(
     *,
     incumbent: float = 0.0,
     deadline: float = np.inf,
-) -> Found:
+) -> Bracket:
     """Find the worst adversary of Gaussian tuples, or of a set of Gaussians.
 
     Parameters
@@ -83,12 +84,12 @@ def search(
         from pdp_calibrate.families.gaussian.clamped import search_clamped
 
         return search_clamped(problem, weights, incumbent=incumbent, deadline=deadline)
-    best: Found | None = None
+    best: Bracket | None = None
     for block in blocks_of(problem):
         instance = instance_of(problem, weights, block)
         if instance is None:
             continue
-        threshold = max(incumbent, best.value) if best else incumbent
+        threshold = max(incumbent, best.upper) if best else incumbent
         worst = worst_of(problem, instance, block, incumbent=threshold, deadline=deadline)
         found = found_from(
             problem,
@@ -248,3 +249,22 @@ def _weakest(instance: Instance) -> Worst:
 
 def _tau(instance: Instance) -> float:
     return checked_tau(tau_of(instance.covariance, len(instance.coordinates)))
+
+
+class GaussianEngine:
+    """Searches one problem at many scales."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def bracket(
+        self,
+        scale: float,
+        *,
+        incumbent: float = 0.0,
+        enough: float = math.inf,
+        deadline: float = math.inf,
+    ) -> Bracket:
+        """Find the worst adversary at one scale; see `core.family.Engine`."""
+        del enough
+        return search(self.problem, scale, incumbent=incumbent, deadline=deadline)

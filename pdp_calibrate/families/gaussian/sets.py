@@ -63,6 +63,8 @@ class LoewnerBall(_Around):
     LoewnerBall(Gaussian(x1, x2; assumed))
     """
 
+    engine = "pdp_calibrate.families.gaussian.search:GaussianEngine"
+
     center: Gaussian
     """The Gaussian in the middle."""
     radius: float
@@ -154,6 +156,8 @@ class SampledGaussian(_Around):
     >>> SampledGaussian(center=pair, rows=200)
     SampledGaussian(Gaussian(x1, x2; assumed), 0.95 confidence)
     """
+
+    engine = "pdp_calibrate.families.gaussian.search:GaussianEngine"
 
     center: Gaussian
     """The Gaussian with the sample covariance."""

@@ -59,6 +59,10 @@ class MixingChain(Model):
     MixingChain(2 states, length 365, assumed)
     """
 
+    engine = "pdp_calibrate.families.network.mixing_search:MixingEngine"
+    only_additive = True
+    runs_along_time = True
+
     length: int
     """How many tuples there are."""
     states: Domain

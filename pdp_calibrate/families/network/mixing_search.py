@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.contraction import birkhoff_bounds
+from pdp_calibrate.core.family import model_named
+from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.plain_dp import ROUND_UP, nobody, plain_dp
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.errors import UnsupportedQueryError
-from pdp_calibrate.families.chain.model import MarkovChain
-from pdp_calibrate.families.chain.search import search as search_chain
 from pdp_calibrate.families.network.mixing_chain import MixingChain
 
 _LONGEST_SEARCHED = 24  # tuples of a member that is searched for the lower end
@@ -29,7 +30,7 @@ _LONGEST_SEARCHED = 24  # tuples of a member that is searched for the lower end
 
 def search(
     problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
-) -> Found:
+) -> Bracket:
     """Bound the worst adversary of the worst chain; see `engines.tables.search`."""
     model, contributions = problem.model, problem.contributions
     if not isinstance(model, MixingChain):
@@ -39,7 +40,7 @@ def search(
             "Custom has no bound on a set of chains; ask Sum, Mean, Linear, Count or Histogram."
         )
     value, target, unknown = _upper_end(problem, model, contributions.tuple_ranges() / scale)
-    found = dataclasses.replace(nobody(problem), value=value, target=target, unknown=unknown)
+    found = dataclasses.replace(nobody(problem), upper=value, target=target, unknown=unknown)
     if contributions.coordinates > 1:
         return found
     knowledge = problem.knowledge
@@ -50,7 +51,7 @@ def search(
     if not unknown or value <= incumbent or model.length > _LONGEST_SEARCHED:
         return found
     member = _member(model, contributions.values)
-    attained = search_chain(dataclasses.replace(problem, model=member), scale, deadline=deadline)
+    attained = dataclasses.replace(problem, model=member).engine.bracket(scale, deadline=deadline)
     return found.with_lower(attained)
 
 
@@ -74,7 +75,7 @@ def _upper_end(
     return float(bounds[target - low - 1]), target, unknown
 
 
-def _member(model: MixingChain, values: tuple[FloatArray, ...]) -> MarkovChain:
+def _member(model: MixingChain, values: tuple[FloatArray, ...]) -> Model:
     """Return a chain of the set that likes to stay with the largest, or the smallest, value."""
     spread = max(values, key=lambda part: float(np.ptp(part)))[:, 0]
     top, bottom = int(spread.argmax()), int(spread.argmin())
@@ -84,10 +85,31 @@ def _member(model: MixingChain, values: tuple[FloatArray, ...]) -> MarkovChain:
         weights[row, top], weights[row, bottom] = sign * tilt, -sign * tilt
     kernel = np.exp(weights)
     kernel /= kernel.sum(axis=1, keepdims=True)
-    return MarkovChain(
+    chain: Any = model_named("MarkovChain")
+    member: Model = chain(
         transition=kernel,
         length=model.length,
         states=model.states,
         names=model.names,
         provenance=model.provenance,
-    ).marked_like(model)
+    )
+    return member.marked_like(model)
+
+
+class MixingEngine:
+    """Searches one problem at many scales."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def bracket(
+        self,
+        scale: float,
+        *,
+        incumbent: float = 0.0,
+        enough: float = math.inf,
+        deadline: float = math.inf,
+    ) -> Bracket:
+        """Find the worst adversary at one scale; see `core.family.Engine`."""
+        del enough
+        return search(self.problem, scale, incumbent=incumbent, deadline=deadline)

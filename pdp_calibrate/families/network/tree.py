@@ -72,6 +72,8 @@ class MarkovTree(Model):
     [0.55, 0.45]
     """
 
+    engine = "pdp_calibrate.families.network.tree_search:TreeEngine"
+
     parents: tuple[int | None, ...]
     """The position of each tuple's parent."""
     tables: tuple[FloatArray, ...]

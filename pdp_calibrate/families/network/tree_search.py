@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
-from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.plain_dp import ROUND_UP, as_one, nobody, plain_dp, search_table
 from pdp_calibrate.core.problem import Problem
@@ -34,7 +34,7 @@ from pdp_calibrate.families.network.tree import MarkovTree
 _LARGEST = 2**22  # numbers in the arrays of one pass
 
 
-def attained(problem: Problem, tree: MarkovTree, scale: float) -> Found:
+def attained(problem: Problem, tree: MarkovTree, scale: float) -> Bracket:
     """Return the best limit r → ±∞, over all targets, that was found.
 
     None where probabilities underflow: edges cannot be turned round there.
@@ -125,7 +125,7 @@ def _log_means(log_kernels: FloatArray, logs: FloatArray) -> tuple[FloatArray, f
     return found, float(np.abs(terms[np.isfinite(terms)]).max(initial=0.0))
 
 
-def _limit(problem: Problem, tree: MarkovTree, scale: float, sign: int) -> Found | None:
+def _limit(problem: Problem, tree: MarkovTree, scale: float, sign: int) -> Bracket | None:
     """Compare two secrets at r → ±∞, each branch unknown or cut off, whichever tells more."""
     knowledge, layers = problem.knowledge, _layers_of(tree)
     tilts = np.zeros(layers.possible.shape)
@@ -148,8 +148,8 @@ def _limit(problem: Problem, tree: MarkovTree, scale: float, sign: int) -> Found
         return None
     error = 8 * UNIT_ROUNDOFF * ((len(tree.names) + 4) * messages.per_step + abs(gain))
     domains = tree.domains
-    return Found(
-        value=0.0,
+    return Bracket(
+        upper=0.0,
         lower=max(0.0, gain - error),
         witness=Witness(
             target=problem.names[target],
@@ -186,7 +186,7 @@ def _most_promising(
 
 def search(
     problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
-) -> Found:
+) -> Bracket:
     """Find the worst adversary of a tree; see `engines.tables.search`.
 
     Exact where the joint table has at most 2²² cells, within the time allowed. Beyond, a bracket:
@@ -200,7 +200,7 @@ def search(
         return search_table(problem, joint, scale, incumbent=incumbent, deadline=deadline)
     bounds = tree_bounds(tree, contributions.tuple_ranges() / scale, problem.knowledge)
     best = _plain(problem, tree, scale)
-    if best is not None and best.value >= bounds[list(problem.knowledge.targets)].max():
+    if best is not None and best.upper >= bounds[list(problem.knowledge.targets)].max():
         return best
     if joint is None:
         return _between(problem, tree, scale, bounds, best, incumbent, deadline)
@@ -212,13 +212,13 @@ def _between(
     tree: MarkovTree,
     scale: float,
     bounds: FloatArray,
-    best: Found | None,
+    best: Bracket | None,
     incumbent: float,
     deadline: float,
-) -> Found:
+) -> Bracket:
     """Return the best bound there is, and the best limit below it."""
     contributions, targets = problem.contributions, problem.knowledge.targets
-    enough = incumbent if best is None else max(incumbent, best.value)
+    enough = incumbent if best is None else max(incumbent, best.upper)
     if contributions.coordinates == 1:
         bounds = region_bounds(problem, bounds, scale, enough=enough, deadline=deadline)
     elif (together := as_one(contributions, scale)) is not None:
@@ -240,13 +240,13 @@ def _in_table(
     joint: JointTable,
     scale: float,
     bounds: FloatArray,
-    best: Found | None,
+    best: Bracket | None,
     incumbent: float,
     deadline: float,
-) -> Found:
+) -> Bracket:
     """Search the joint table, about those targets only that could be worse than what is known."""
     knowledge = problem.knowledge
-    enough = incumbent if best is None else max(incumbent, best.value)
+    enough = incumbent if best is None else max(incumbent, best.upper)
     open_targets = tuple(t for t in knowledge.targets if bounds[t] > enough)
     closed = [t for t in knowledge.targets if bounds[t] <= enough]
     found = best
@@ -259,17 +259,17 @@ def _in_table(
         )
         searched = search_table(some, joint, scale, incumbent=enough, deadline=deadline)
         highest = _bound(problem, bounds, max(open_targets, key=lambda t: bounds[t]))
-        searched = searched if searched.value <= highest.value else highest.with_lower(searched)
+        searched = searched if searched.upper <= highest.upper else highest.with_lower(searched)
         found = searched if found is None else found.or_worse(searched)
     return nobody(problem) if found is None else found
 
 
-def _bound(problem: Problem, bounds: FloatArray, target: int) -> Found:
+def _bound(problem: Problem, bounds: FloatArray, target: int) -> Bracket:
     """Return the bound about one target, as if everyone were unknown who may be."""
     known = problem.knowledge.known or frozenset()
     places = range(len(problem.names))
-    return Found(
-        value=float(bounds[target]),
+    return Bracket(
+        upper=float(bounds[target]),
         lower=0.0,
         witness=None,
         target=target,
@@ -277,7 +277,7 @@ def _bound(problem: Problem, bounds: FloatArray, target: int) -> Found:
     )
 
 
-def _plain(problem: Problem, tree: MarkovTree, scale: float) -> Found | None:
+def _plain(problem: Problem, tree: MarkovTree, scale: float) -> Bracket | None:
     """Return what those who know everyone else learn, where there are any."""
     knowledge = problem.knowledge
     if not knowledge.admits_strongest or problem.hidden_noise:
@@ -307,3 +307,22 @@ def _likely_course(tree: MarkovTree) -> dict[int, int]:
         parent, kernel = tree.parents[place], tree.kernels[place]
         course[place] = int((kernel if parent is None else kernel[course[parent]]).argmax())
     return course
+
+
+class TreeEngine:
+    """Searches one problem at many scales."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def bracket(
+        self,
+        scale: float,
+        *,
+        incumbent: float = 0.0,
+        enough: float = math.inf,
+        deadline: float = math.inf,
+    ) -> Bracket:
+        """Find the worst adversary at one scale; see `core.family.Engine`."""
+        del enough
+        return search(self.problem, scale, incumbent=incumbent, deadline=deadline)

@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Knowledge
-from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.table import JointTable
@@ -105,8 +105,8 @@ def group_problem(problem: Problem, setting: Setting, group: tuple[int, ...]) ->
 
 
 def put_back(
-    found: Found, problem: Problem, setting: Setting, group: tuple[int, ...], error: float
-) -> Found:
+    found: Bracket, problem: Problem, setting: Setting, group: tuple[int, ...], error: float
+) -> Bracket:
     """Translate what was found in one group back to the whole table."""
     witness = found.witness
     if witness is not None:
@@ -123,8 +123,8 @@ def put_back(
             output=float(output[0]) if len(output) == 1 else tuple(map(float, output)),
             model=problem.model,
         )
-    return Found(
-        value=found.value + error,
+    return Bracket(
+        upper=found.upper + error,
         lower=max(0.0, found.lower - error),
         witness=witness,
         target=group[found.target],

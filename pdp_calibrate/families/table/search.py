@@ -18,10 +18,9 @@ import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
-from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.problem import Problem
-from pdp_calibrate.core.varying import search_varying
 from pdp_calibrate.core.workers import Clock
 from pdp_calibrate.families.table.grid import grid_of
 from pdp_calibrate.families.table.hidden_sets import search_hidden, steps_of
@@ -36,6 +35,7 @@ from pdp_calibrate.families.table.logspace import log_work, search_logspace
 from pdp_calibrate.families.table.setting import NOTHING, Attack, Outcome, Setting, setting_of
 from pdp_calibrate.families.table.sorted_mixtures import search_lines
 from pdp_calibrate.families.table.tree_search import prepared, search_branches, work_of
+from pdp_calibrate.families.table.varying import search_varying
 
 
 def search_strongest(setting: Setting) -> Outcome:
@@ -103,7 +103,7 @@ def search(
     incumbent: float = 0.0,
     enough: float = np.inf,
     deadline: float = np.inf,
-) -> Found:
+) -> Bracket:
     """Find the worst adversary of a joint table.
 
     Parameters
@@ -130,7 +130,7 @@ def _search_table(
     incumbent: float,
     enough: float,
     deadline: float,
-) -> Found:
+) -> Bracket:
     """Search a table whose tuples have two or more values each."""
     setting = setting_of(problem, scale)
     split = independent_groups(setting)
@@ -160,9 +160,9 @@ def _search_groups(
     incumbent: float,
     enough: float,
     deadline: float,
-) -> Found:
+) -> Bracket:
     """Search each independent group alone, each with the worst so far as its incumbent."""
-    worst: Found | None = None
+    worst: Bracket | None = None
     for group in split.groups:
         part = group_problem(problem, setting, group)
         if part.knowledge.targets:
@@ -222,17 +222,17 @@ def _line_work(setting: Setting) -> float:
 
 def _found(
     problem: Problem, setting: Setting, scale: float | FloatArray, outcome: Outcome
-) -> Found:
+) -> Bracket:
     """Translate positions into names and values, and the output back into the user's units."""
     attack = outcome.attack
     if attack is None:
         target = setting.knowledge.targets[0]
         unknown = next(iter(setting.knowledge.unknown_sets(target)))
-        return Found(value=outcome.upper, lower=0.0, witness=None, target=target, unknown=unknown)
+        return Bracket(upper=outcome.upper, lower=0.0, witness=None, target=target, unknown=unknown)
     places = range(len(setting.sizes))
     unknown = tuple(p for p in places if p != attack.target and p not in attack.known)
-    return Found(
-        value=outcome.upper,
+    return Bracket(
+        upper=outcome.upper,
         lower=outcome.lower,
         witness=_witness(problem, attack, scale),
         target=attack.target,
@@ -260,3 +260,21 @@ def _witness(problem: Problem, attack: Attack, scale: float | FloatArray) -> Wit
         model=problem.model,
         index=problem.index,
     )
+
+
+class TableEngine:
+    """Searches one problem at many scales."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def bracket(
+        self,
+        scale: float,
+        *,
+        incumbent: float = 0.0,
+        enough: float = math.inf,
+        deadline: float = math.inf,
+    ) -> Bracket:
+        """Find the worst adversary at one scale; see `core.family.Engine`."""
+        return search(self.problem, scale, incumbent=incumbent, enough=enough, deadline=deadline)

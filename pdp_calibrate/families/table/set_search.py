@@ -14,12 +14,11 @@ import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
-from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.table import JointTable
-from pdp_calibrate.core.varying import search_varying
 from pdp_calibrate.core.workers import Clock, progress
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 from pdp_calibrate.families.table.search import search_strongest
@@ -44,19 +43,20 @@ from pdp_calibrate.families.table.setting import (
     setting_of,
     unknown_sets,
 )
+from pdp_calibrate.families.table.varying import search_varying
 
 _RARE = 1e-3  # probability given to an event that the centre does not have
 
 
 def found_by(
     problem: Problem, setting: Setting, reachable: Reachable, scale: float, outcome: Outcome
-) -> Found:
+) -> Bracket:
     """Translate positions into names and values, and the output into the user's units."""
     attack = outcome.attack
     if attack is None:
         target = setting.knowledge.targets[0]
         unknown = next(iter(setting.knowledge.unknown_sets(target)))
-        return Found(value=outcome.upper, lower=0.0, witness=None, target=target, unknown=unknown)
+        return Bracket(upper=outcome.upper, lower=0.0, witness=None, target=target, unknown=unknown)
     target, known = attack.target, attack.known
     unknown = tuple(p for p in range(len(setting.sizes)) if p != target and p not in known)
     values, domains, names = problem.contributions.values, problem.model.domains, problem.names
@@ -78,8 +78,8 @@ def found_by(
         model=member,
         index=problem.index,
     )
-    return Found(
-        value=outcome.upper, lower=outcome.lower, witness=witness, target=target, unknown=unknown
+    return Bracket(
+        upper=outcome.upper, lower=outcome.lower, witness=witness, target=target, unknown=unknown
     )
 
 
@@ -177,7 +177,7 @@ class _Search:
 
 def search(
     problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
-) -> Found:
+) -> Bracket:
     """Find the worst adversary and pair of laws; see `engines.tables.search`."""
     if problem.contributions.table is not None:
         raise UnsupportedQueryError(
@@ -187,7 +187,7 @@ def search(
     return search_varying(problem, lambda varying: _search_set(varying, scale, incumbent, deadline))
 
 
-def _search_set(problem: Problem, scale: float, incumbent: float, deadline: float) -> Found:
+def _search_set(problem: Problem, scale: float, incumbent: float, deadline: float) -> Bracket:
     """Search a set of tables whose tuples have two or more values each.
 
     No event is impossible in all members, so whoever knows all others here learns what plain
@@ -353,3 +353,22 @@ def _refuse_too_large(around: _Search) -> None:
             " columns or values, restrict the adversaries, or pass time_limit= for a larger, still"
             " certified bound."
         )
+
+
+class TableSetEngine:
+    """Searches one problem at many scales."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def bracket(
+        self,
+        scale: float,
+        *,
+        incumbent: float = 0.0,
+        enough: float = math.inf,
+        deadline: float = math.inf,
+    ) -> Bracket:
+        """Find the worst adversary at one scale; see `core.family.Engine`."""
+        del enough
+        return search(self.problem, scale, incumbent=incumbent, deadline=deadline)

@@ -54,6 +54,9 @@ class ConditionalBall(Model):
     ConditionalBall(JointTable(x1, x2; 2×2 cells, assumed))
     """
 
+    engine = "pdp_calibrate.families.table.set_search:TableSetEngine"
+    only_additive = True
+
     center: JointTable
     """The table in the middle."""
     radius: float
@@ -148,6 +151,9 @@ class SampledTable(Model):
     >>> SampledTable(counts=[[40, 10], [10, 40]], domains=[[0, 1], [0, 1]])
     SampledTable(x1, x2; 2×2 cells, 0.95 confidence, assumed)
     """
+
+    engine = "pdp_calibrate.families.table.set_search:TableSetEngine"
+    only_additive = True
 
     counts: npt.NDArray[np.int64]
     """Rows per cell, read-only; noisy where `noise_scale` is positive."""

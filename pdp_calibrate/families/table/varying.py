@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pdp_calibrate.core.adversary import Knowledge
-from pdp_calibrate.core.bracket import Found
+from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Problem
@@ -24,7 +24,7 @@ from pdp_calibrate.core.table import JointTable, written_out
 from pdp_calibrate.families.table.sets import ConditionalBall, SampledTable
 
 
-def search_varying(problem: Problem, search: Callable[[Problem], Found]) -> Found:
+def search_varying(problem: Problem, search: Callable[[Problem], Bracket]) -> Bracket:
     """Search the tuples of two or more values, and say what was found about all of them."""
     if min(_sizes(problem)) > 1:
         return search(problem)
@@ -32,7 +32,7 @@ def search_varying(problem: Problem, search: Callable[[Problem], Found]) -> Foun
     if varying is None:
         target = problem.knowledge.targets[0]
         unknown = next(iter(problem.knowledge.unknown_sets(target)))
-        return Found(value=0.0, lower=0.0, witness=None, target=target, unknown=unknown)
+        return Bracket(upper=0.0, lower=0.0, witness=None, target=target, unknown=unknown)
     return varying.put_back(search(varying.problem))
 
 
@@ -70,7 +70,7 @@ class Varying:
             inner = problem
         return cls(whole=problem, problem=inner, kept=kept, left_out=left_out)
 
-    def put_back(self, found: Found) -> Found:
+    def put_back(self, found: Bracket) -> Bracket:
         """Translate what was found back to all tuples."""
         unknown = tuple(self.kept[place] for place in found.unknown)
         known = self._known(unknown)

@@ -1,0 +1,73 @@
+"""What the library asks of a family of models.
+
+A family is a folder in `families/`: a model (a subclass of `Model`), an engine that searches it,
+perhaps an estimator. The model names its engine in the class attribute `engine`, as
+``"module:Class"`` so that compiled code is loaded when it is first needed, or as the class itself.
+The rest of the library reaches a family through its model and this protocol alone.
+"""
+
+from __future__ import annotations
+
+import math
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
+
+from pdp_calibrate.errors import ModelError
+
+if TYPE_CHECKING:
+    from pdp_calibrate.core.bracket import Bracket
+    from pdp_calibrate.core.model import Model
+    from pdp_calibrate.core.problem import Problem
+
+
+class Engine(Protocol):
+    """Searches one problem, at many scales.
+
+    Everything that does not depend on the scale is done once, when the engine is made.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        """Prepare the search."""
+
+    def bracket(
+        self,
+        scale: float,
+        *,
+        incumbent: float = 0.0,
+        enough: float = math.inf,
+        deadline: float = math.inf,
+    ) -> Bracket:
+        """Find the worst adversary at one scale.
+
+        Parameters
+        ----------
+        scale
+            The Laplace scale λ.
+        incumbent
+            Adversaries who cannot leak more than this need not be told apart.
+        enough
+            A long search may stop, with a wide bracket, once somebody is found to leak more.
+        deadline
+            Value of `time.monotonic()` after which the rest counts with a bound.
+        """
+
+
+def engine_of(problem: Problem) -> Engine:
+    """Make the engine that the problem's model names."""
+    found = type(problem.model).engine
+    if isinstance(found, str):
+        module, _, name = found.partition(":")
+        found = cast("type[Engine]", getattr(import_module(module), name))
+    if found is None:
+        raise ModelError(f"there is no engine for {type(problem.model).__name__}.")
+    return found(problem)
+
+
+def model_named(kind: str) -> type[Model]:
+    """Return the class of models of this name, loading its family."""
+    from pdp_calibrate.core.model import Model
+
+    homes: dict[str, str] = import_module("pdp_calibrate.families").MODELS
+    if kind in homes:
+        import_module(homes[kind])
+    return Model.named(kind)
