@@ -1,8 +1,8 @@
 """The public names: the one list of them, for type checkers and for the lazy loader."""
 
 from pdp_calibrate import paper as paper
-from pdp_calibrate.audit.attack import Audit as Audit, audit as audit
-from pdp_calibrate.audit.events import Event as Event
+from pdp_calibrate.auditing.attack import Audit as Audit, audit as audit
+from pdp_calibrate.auditing.events import Event as Event
 from pdp_calibrate.calibration.baselines import (
     Sensitivity as Sensitivity,
     sensitivity as sensitivity,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.audit.worlds import World
+from pdp_calibrate.auditing.worlds import World
 from pdp_calibrate.calibration.baselines import quantile_distance
 from pdp_calibrate.core import lipschitz
 from pdp_calibrate.core.adversary import Witness

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pdp_calibrate.audit.attack import Audit
+from pdp_calibrate.auditing.attack import Audit
 from pdp_calibrate.calibration.joint import JointCalibration, JointRelease
 from pdp_calibrate.calibration.result import Calibration, Release
 from pdp_calibrate.core.bracket import Leakage

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.audit.events import Event, best_event, log_ratio_at_least, proved_by
-from pdp_calibrate.audit.observing import Encoding, Mechanism
-from pdp_calibrate.audit.subject import Subject, most_visible
+from pdp_calibrate.auditing.events import Event, best_event, log_ratio_at_least, proved_by
+from pdp_calibrate.auditing.observing import Encoding, Mechanism
+from pdp_calibrate.auditing.subject import Subject, most_visible
 from pdp_calibrate.calibration.joint import JointCalibration
 from pdp_calibrate.calibration.result import Calibration
 from pdp_calibrate.core.adversary import Adversaries, Witness

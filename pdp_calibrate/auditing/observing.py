@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.audit.events import Category, Score, column
+from pdp_calibrate.auditing.events import Category, Score, column
 from pdp_calibrate.errors import PdpError
 
 Mechanism = Callable[[dict[Hashable, Any]], Any]

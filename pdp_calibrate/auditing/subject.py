@@ -12,9 +12,9 @@ import numpy as np
 from scipy.special import log_ndtr, logsumexp
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.audit.events import Score, column
-from pdp_calibrate.audit.observing import Mechanism, Observation, observed
-from pdp_calibrate.audit.worlds import World, answers_in, as_mappings
+from pdp_calibrate.auditing.events import Score, column
+from pdp_calibrate.auditing.observing import Mechanism, Observation, observed
+from pdp_calibrate.auditing.worlds import World, answers_in, as_mappings
 from pdp_calibrate.calibration.joint import JointCalibration
 from pdp_calibrate.calibration.release import add_noise
 from pdp_calibrate.calibration.result import Calibration
