@@ -13,6 +13,7 @@ import pandas as pd
 
 import pdp_calibrate as pdp
 from pdp_calibrate.calibration.release import LongFrame, exact_answer
+from pdp_calibrate.core.query import lower
 
 _rng = np.random.default_rng(9)
 _SIZES = _rng.integers(1, 5, 60)
@@ -120,7 +121,7 @@ def answer(name: str, frame: Any) -> tuple[float, ...]:
     """Return the answer under the noise, as the fractions it is."""
     given, query, model, layout = ANSWERS[name]
     rows = len(given) if layout is None else 1
-    contributions = pdp.queries.lower(query, model, rows=rows)
+    contributions = lower(query, model, rows=rows)
     found = exact_answer(frame, query, contributions, model, rows=rows, layout=layout)
     return found.answer
 

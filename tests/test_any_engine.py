@@ -195,7 +195,7 @@ def work(given):
     model = pdp.GroupEstimator(by="home", value="x", bounds=(0, 9), source="public").fit(given)
     pdp.pearson(given)
     cal = pdp.calibrate(model.model_, pdp.Sum(clamp=True))
-    from pdp_calibrate.calibration.releasing import LongFrame, exact_answer
+    from pdp_calibrate.calibration.release import LongFrame, exact_answer
     exact_answer(given, cal.query, cal.contributions, cal.model, rows=1,
                  layout=LongFrame(value="x", by="home", order_by="role"))
 work(frame)
@@ -211,7 +211,7 @@ print(sorted(engines & set(sys.modules)))
 
 
 def test_only_one_place_collects():
-    """Rows can leave an engine in `frames.py` only, where aggregates are read."""
+    """Rows can leave an engine in `frames/open.py` only, where aggregates are read."""
     from pathlib import Path
 
     package = Path(pdp.__file__).parent
@@ -220,7 +220,7 @@ def test_only_one_place_collects():
         for path in package.rglob("*.py")
         if re.search(r"\.(collect|compute|fetchall|toPandas|to_arrow)\(", path.read_text())
     }
-    assert places == {"estimators/statistics/frames.py"}
+    assert places == {"frames/open.py"}
 
 
 def test_what_needs_rows_or_an_order_says_so():

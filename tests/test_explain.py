@@ -109,6 +109,7 @@ def test_words_of_a_leakage_and_of_audits():
 
 
 @pytest.mark.filterwarnings("ignore::pdp_calibrate.SecondReleaseWarning")
+@pytest.mark.filterwarnings("ignore::pdp_calibrate.PrivacyLeakWarning")
 def test_a_private_model_stays_unnamed():
     frame = pd.DataFrame({"mother": [0, 0, 1, 1, 0, 1] * 40, "child": [0, 0, 1, 1, 1, 0] * 40})
     model = pdp.TableEstimator().fit(frame).model_

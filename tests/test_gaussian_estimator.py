@@ -45,6 +45,7 @@ def test_shrinkage_happens_on_standardised_columns(method, function):
     np.testing.assert_allclose(shrunk.covariance, expected * np.outer(units, units), rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::pdp_calibrate.PrivacyLeakWarning")
 def test_auto_is_ledoit_wolf_and_with_confidence_the_sample():
     data = frame(60)
     auto = pdp.GaussianEstimator(bounds=BOUNDS).fit(data).model_

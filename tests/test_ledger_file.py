@@ -119,6 +119,7 @@ def private_table(cells):
     )
 
 
+@pytest.mark.filterwarnings("ignore::pdp_calibrate.PrivacyLeakWarning")
 def test_a_private_model_of_another_structure_is_refused(path):
     secret = private_table(np.full((2, 3), [0.21234, 0.2, 0.08766]))
     with pytest.warns(pdp.PrivacyLeakWarning):

@@ -98,7 +98,7 @@ def test_one_number_equals_brute_force_for_every_kind_of_adversaries(seed):
         assert leak.lower <= truth * (1 + 1e-12) + 1e-13
         assert leak.exact
         if leak.witness is None:
-            assert leak.value == 0
+            assert 0 <= leak.value <= 1e-15  # what the rounding of the answers is charged with
         else:
             assert_witness_attains(table, leak, function, scale, admits)
 

@@ -11,6 +11,7 @@ from scipy import stats
 
 import pdp_calibrate as pdp
 from pdp_calibrate.core import noise
+from pdp_calibrate.core.model import Model
 from pdp_calibrate.families.gaussian.private_moments import private_moments, sensitivity_of
 from pdp_calibrate.learning.private_sums import nearest_with_sum
 from tests.private_fits import LARGEST, LONGEST, estimators, neighbours
@@ -82,7 +83,7 @@ def test_the_budget_goes_with_the_model(kind):
     model = estimators(0.25)[kind].fit(frame).model_
     assert model.provenance == "dp"
     assert model.estimation_epsilon == 0.25
-    assert pdp.models.Model.from_dict(model.to_dict()) == model
+    assert Model.from_dict(model.to_dict()) == model
     for inner in model.inner_models:
         assert inner.estimation_epsilon == 0.25
     assert model != estimators(0.5)[kind].fit(frame).model_

@@ -112,18 +112,17 @@ def test_a_range_beyond_the_floats_is_refused_at_once(kind):
     else:
         model = pdp.GaussianSeries(length=2, correlation=0.5, bounds=(-0.8e308, 0.8e308))
     begun = time.process_time()
-    with pytest.raises(pdp.QueryError, match="finite range"):
+    with pytest.raises(pdp.QueryError, match="answers may be as large as"):
         pdp.calibrate(model, pdp.Sum(), time_limit=0)
     assert time.process_time() - begun < 5
 
 
-@pytest.mark.parametrize("bound", [1e303, 2e307])
-def test_a_scale_beyond_the_floats_is_refused_at_once(bound):
-    # 2^20 rows of 1e303, whose rounding the scale would have to cover, overflow.
-    table = pdp.JointTable(probabilities=PAIR, domains=[[-bound, bound / 3]] * 2)
+@pytest.mark.parametrize("epsilon", [1e-60, 1e-300])
+def test_a_scale_beyond_the_floats_is_refused_at_once(epsilon):
+    table = pdp.JointTable(probabilities=PAIR, domains=[[-1e249, 1e249]] * 2)
     begun = time.process_time()
-    with pytest.raises(pdp.CalibrationError, match="range of floating-point numbers"):
-        pdp.calibrate(table, pdp.Sum(), epsilon=1e-3, time_limit=0)
+    with pytest.raises(pdp.CalibrationError, match="more noise than floating point can hold"):
+        pdp.calibrate(table, pdp.Sum(), epsilon=epsilon, time_limit=0)
     assert time.process_time() - begun < 5
 
 

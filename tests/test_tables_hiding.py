@@ -56,7 +56,7 @@ def always_hidden(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr("pdp_calibrate.families.table.search._line_work", lambda _: math.inf)
     used: list[int] = []
     monkeypatch.setattr(
-        "pdp_calibrate.families.table.hidden_sets.search_hidden",
+        "pdp_calibrate.families.table.search.search_hidden",
         lambda *arguments: used.append(1) or hiding.search_hidden(*arguments),
     )
     return used

@@ -10,7 +10,7 @@ import pytest
 
 # Nobody wants to wait in a test: the bar comes at once, and not after two seconds.
 CODE = (
-    "from pdp_calibrate import progress; progress.SILENT_SECONDS = 0.0\n"
+    "from pdp_calibrate.core import workers; workers.SILENT_SECONDS = 0.0\n"
     "from pdp_calibrate.cli.main import main; main()"
 )
 BAR, HIDE_CURSOR, SHOW_CURSOR = "━━━━", "\x1b[?25l", "\x1b[?25h"

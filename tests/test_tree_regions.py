@@ -117,7 +117,7 @@ def test_a_horizon_without_a_price_would_be_unsound(monkeypatch):
     monkeypatch.setattr(regions, "_FURTHEST", 2)
     truth = dual_bound(problem_of(tree.to_table(), pdp.Sum(), 0.3), dp_epsilon=0.0)
     priced = bound_of(problem)
-    monkeypatch.setattr("pdp_calibrate.core.contraction.contracted", lambda _d, _a: 0.0)
+    monkeypatch.setattr("pdp_calibrate.families.network.regions.contracted", lambda _d, _a: 0.0)
     regions._regions.cache_clear()
     assert bound_of(problem) < truth <= priced
 

@@ -233,6 +233,7 @@ def test_ledgers_about_trees():
     assert pdp.black_box_leakage(large, epsilon=budget * 1.0001).value > 1.0
 
 
+@pytest.mark.filterwarnings("ignore::pdp_calibrate.PrivacyLeakWarning")
 def test_a_large_tree_is_calibrated_released_and_stored():
     passed_on = {0: {0: 0.9, 1: 0.1}, 1: {0: 0.3, 1: 0.7}}
     names = [f"p{k}" for k in range(60)]
