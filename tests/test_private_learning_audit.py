@@ -253,7 +253,7 @@ def test_the_budget_of_learning_is_shown_and_kept():
     calibration = pdp.calibrate(model, pdp.Sum(), epsilon=1.0)
     assert calibration.estimation_epsilon == 0.25
     assert "estimation_epsilon=0.25" in repr(calibration)
-    assert "nobody learns more than 1.25" in pdp.explain(calibration)
+    assert "ε = 1.25" in pdp.explain(calibration)
     assert '"estimation_epsilon": 0.25' in calibration.to_json()
     assert pdp.Calibration.from_json(calibration.to_json()) == calibration
     joint = pdp.calibrate(model, [pdp.Sum(), pdp.Sum(over=["a"])], epsilon=1.0)

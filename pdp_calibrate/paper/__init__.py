@@ -17,7 +17,7 @@ Counterexample: x_1 is a fair coin; x_1 = 0 gives x_2 = 0, x_1 = 1 gives x_2 = Â
 chance; the sum is released with scale 1. Knowing nothing, the adversary learns most at r = 2.
 
 >>> import pdp_calibrate as pdp
->>> from pdp_calibrate.engines import paper
+>>> from pdp_calibrate import paper
 >>> table = pdp.JointTable(
 ...     probabilities=[[0, 0.5, 0], [0.25, 0, 0.25]], domains=[[0, 1], [-1, 0, 1]]
 ... )
