@@ -1,5 +1,6 @@
 """Files that version 0.1.0 wrote: they open, are proved again, count fully, and go on."""
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -50,6 +51,7 @@ def test_a_ledger_counts_what_it_counted_and_goes_on(name, tmp_path):
         assert ledger.charge(0.1) > SPENT[key]
         again = pdp.Ledger.open(path, draw=draw)
         assert again.spent > SPENT[key]
+        assert json.loads(path.read_text())["version"] == 2
         assert len(again.history) == before + 1
 
 
@@ -58,3 +60,16 @@ def test_a_ledger_about_a_private_model_still_withholds_it(tmp_path):
     shutil.copy(FILES / "ledger_private.json", path)
     with pytest.raises(pdp.PdpError, match="withholds"):
         pdp.Ledger.open(path)
+
+
+@pytest.mark.parametrize("name", ["calibration_pair.json", "release_sum.json", "ledger_table.json"])
+def test_files_of_a_later_version_are_refused(name, tmp_path):
+    described = json.loads((FILES / name).read_text()) | {"version": 3}
+    if name.startswith("ledger"):
+        described.pop("checksum")
+        summed = json.dumps(described, sort_keys=True, separators=(",", ":"))
+        described["checksum"] = hashlib.sha256(summed.encode()).hexdigest()
+    later = tmp_path / name
+    later.write_text(json.dumps(described))
+    with pytest.raises(pdp.PdpError, match="a later version of pdp-calibrate"):
+        pdp.load(later)

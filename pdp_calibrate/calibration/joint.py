@@ -40,7 +40,7 @@ from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.checks import check_number, checked_share
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.leakage import checked_scales
-from pdp_calibrate.core.model import SCHEMA, Model, field_of
+from pdp_calibrate.core.model import Model, field_of, header
 from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import Query, frozen, lower
 from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, damage_refused
@@ -142,8 +142,7 @@ class JointCalibration:
     def to_dict(self) -> dict[str, Any]:
         """Describe the calibration for JSON; nothing of a private model but its names."""
         return {
-            "schema": SCHEMA,
-            "type": "JointCalibration",
+            **header("JointCalibration"),
             "epsilon": self.epsilon,
             "total_epsilon": self.total_epsilon,
             "scales": list(self.scales),
@@ -213,8 +212,7 @@ class JointRelease:
     def to_dict(self) -> dict[str, Any]:
         """Describe the release for JSON; the counts of a histogram are a list."""
         return {
-            "schema": SCHEMA,
-            "type": "JointRelease",
+            **header("JointRelease"),
             "values": [unlabelled(value) for value in self.values],
             "calibration": self.calibration.to_dict(),
         }

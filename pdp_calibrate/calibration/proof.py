@@ -16,7 +16,7 @@ from pdp_calibrate.core.bracket import Leakage
 from pdp_calibrate.core.checks import checked_positive
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.leakage import as_joint_leakage, as_leakage, checked_scale, deadline_after
-from pdp_calibrate.core.model import PRIVATE_MODEL, SCHEMA, Model, field_of
+from pdp_calibrate.core.model import LATER, PRIVATE_MODEL, SCHEMA, Model, field_of, is_later
 from pdp_calibrate.core.problem import split
 from pdp_calibrate.errors import CalibrationError, PdpError
 
@@ -137,6 +137,8 @@ def parsed(text: str, kind: str) -> dict[str, Any]:
         raise CalibrationError("the text is not JSON.") from error
     if not isinstance(described, dict) or described.get("schema") != SCHEMA:
         raise CalibrationError(f"the JSON must be an object with schema {SCHEMA}.")
+    if is_later(described):
+        raise CalibrationError(f"the JSON {LATER}")
     if described.get("type") != kind:
         raise CalibrationError(f"the JSON does not describe a {kind}.")
     return described

@@ -42,7 +42,7 @@ from pdp_calibrate.core.bracket import Leakage
 from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.checks import checked_share
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.model import SCHEMA, Model, field_of
+from pdp_calibrate.core.model import Model, field_of, header
 from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import Histogram, Query, frozen, lower
 from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, damage_refused
@@ -239,8 +239,7 @@ class Calibration:
     def to_dict(self) -> dict[str, Any]:
         """Describe the calibration for JSON; nothing of a private model but its names."""
         return {
-            "schema": SCHEMA,
-            "type": "Calibration",
+            **header("Calibration"),
             "epsilon": self.epsilon,
             "total_epsilon": self.total_epsilon,
             "scale": self.scale,
@@ -348,8 +347,7 @@ class Release:
     def to_dict(self) -> dict[str, Any]:
         """Describe the release for JSON."""
         return {
-            "schema": SCHEMA,
-            "type": "Release",
+            **header("Release"),
             "value": unlabelled(self.value),
             "calibration": self.calibration.to_dict(),
         }

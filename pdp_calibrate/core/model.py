@@ -35,6 +35,8 @@ Provenance = Literal["assumed", "public", "dp", "private"]
 
 
 SCHEMA = "pdp-calibrate/1"
+FORMAT = 2
+"""The version of what is written. Version 1, which 0.1.0 wrote, did not say so."""
 
 
 _PROVENANCES: tuple[Provenance, ...] = get_args(Provenance)  # from harmless to secret
@@ -208,8 +210,7 @@ class Model(abc.ABC):
     def to_dict(self) -> dict[str, Any]:
         """Describe the model for JSON; a private model keeps its parameters to itself."""
         described: dict[str, Any] = {
-            "schema": SCHEMA,
-            "type": type(self).__name__,
+            **header(type(self).__name__),
             "names": json_value(self.names),
             "provenance": self.provenance,
         }
@@ -223,8 +224,9 @@ class Model(abc.ABC):
     @damage_refused("the description of a model", kind=ModelError)
     def from_dict(described: Mapping[str, Any]) -> Model | None:
         """Rebuild a model from its JSON description; None where it withholds the parameters."""
-        kind = field_of(described, "type")
-        family = model_named(kind)
+        if is_later(described):
+            raise ModelError(f"the description of a model {LATER}")
+        family = model_named(field_of(described, "type"))
         if field_of(described, "provenance") == "private":
             return None
         model = family.from_parameters(described)
@@ -238,6 +240,20 @@ class Model(abc.ABC):
 
     def __hash__(self) -> int:
         return hash(self.digest)
+
+
+def header(kind: str) -> dict[str, Any]:
+    """Return what every JSON object of this library begins with."""
+    return {"schema": SCHEMA, "version": FORMAT, "type": kind}
+
+
+def is_later(described: Mapping[str, Any]) -> bool:
+    """Whether a JSON object was written in a later format than this version knows."""
+    version = described.get("version", 1)
+    return not isinstance(version, int) or version > FORMAT
+
+
+LATER = "was written by a later version of pdp-calibrate: update it to read this."
 
 
 def default_names(size: int) -> tuple[str, ...]:

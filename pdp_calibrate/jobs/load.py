@@ -10,7 +10,7 @@ from typing import Any
 from pdp_calibrate.calibration.joint import JointCalibration, JointRelease
 from pdp_calibrate.calibration.proof import PROVING_SECONDS
 from pdp_calibrate.calibration.result import Calibration, Release
-from pdp_calibrate.core.model import SCHEMA, Model
+from pdp_calibrate.core.model import LATER, SCHEMA, Model, is_later
 from pdp_calibrate.errors import PdpError, damage_refused
 from pdp_calibrate.ledger.ledger import Ledger
 
@@ -106,4 +106,6 @@ def _described(path: Path) -> tuple[str, dict[str, Any]]:
         raise PdpError(f"{path} is not JSON.") from error
     if not isinstance(described, dict) or described.get("schema") != SCHEMA:
         raise PdpError(f"{path} is not a file of this library: it lacks the schema {SCHEMA}.")
+    if is_later(described):
+        raise PdpError(f"{path} {LATER}")
     return text, described

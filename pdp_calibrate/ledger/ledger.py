@@ -17,9 +17,9 @@ from pdp_calibrate.composition.black_box import substitution_budget
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.model import (
-    SCHEMA,
     Model,
     field_of,
+    header,
     names_of,
     public_structure,
     warn_if_private,
@@ -388,8 +388,7 @@ class Ledger:
 def heading_of(model: Model | None, epsilon: float, adversaries: Adversaries) -> dict[str, Any]:
     """Return what a ledger is about; a model that is yet to be learned is None."""
     return {
-        "schema": SCHEMA,
-        "type": "Ledger",
+        **header("Ledger"),
         "epsilon": epsilon,
         "adversaries": adversaries.to_dict(),
         "model": None if model is None else model.to_dict(),

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from pdp_calibrate.core.model import SCHEMA
+from pdp_calibrate.core.model import FORMAT, LATER, SCHEMA, is_later
 from pdp_calibrate.errors import LedgerError
 from pdp_calibrate.ledger.anchor import Anchor, DisagreementError
 from pdp_calibrate.ledger.files import SafeFile
@@ -120,6 +120,8 @@ class FileStore:
             raise _untrustworthy(path)
         if state.get("checksum") != _checksum(state) or state.get("type") != "Ledger":
             raise _untrustworthy(path)
+        if is_later(state):
+            raise LedgerError(f"the ledger {path} {LATER}")
         self._check_anchor(state)
         return state
 
@@ -127,6 +129,7 @@ class FileStore:
         """Replace the file: the anchor first learns what is to come, and last that it came."""
         present = state.get("checksum")
         coming = {key: value for key, value in state.items() if key != "checksum"}
+        coming["version"] = FORMAT  # a ledger of an earlier version is upgraded by its first entry
         if self._anchor is not None:
             coming["anchor"] = str(self._anchor.path)
         checksum = _checksum(coming)

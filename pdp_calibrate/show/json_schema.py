@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pdp_calibrate.core.model import SCHEMA
+from pdp_calibrate.core.model import FORMAT, SCHEMA
 from pdp_calibrate.jobs.plan_schema import PLAN
 from pdp_calibrate.jobs.schema_parts import (
     CELL,
@@ -303,7 +303,7 @@ def json_schema() -> dict[str, Any]:
         "Witness": _WITNESS,
         "Bracket": _BRACKET,
         "Entry": _ENTRY,
-        "Model": described("How the tuples hang together.", anything_of(*map(ref, models))),
+        "Model": described("How the tuples are correlated.", anything_of(*map(ref, models))),
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -315,14 +315,20 @@ def json_schema() -> dict[str, Any]:
 
 
 def _object(kind: str, words: str, **fields: Schema) -> Schema:
-    return described(words, record(schema={"const": SCHEMA}, type={"const": kind}, **fields))
+    return described(words, _headed(kind, **fields))
+
+
+def _headed(kind: str, **fields: Schema) -> Schema:
+    """Describe an object with its header; version 1 did not say which it was."""
+    head = record(schema={"const": SCHEMA}, type={"const": kind}, **fields)
+    head["properties"]["version"] = {"type": "integer", "minimum": 1, "maximum": FORMAT}
+    return head
 
 
 def _family(kind: str, words: str, fields: dict[str, Schema]) -> Schema:
     """Describe a family of models: with its numbers, or private and without them."""
-    head = record(
-        schema={"const": SCHEMA},
-        type={"const": kind},
+    head = _headed(
+        kind,
         names=NAMES,
         provenance=one_of("assumed", "public", "dp", "private"),
     )
