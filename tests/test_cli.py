@@ -77,10 +77,13 @@ def test_json_is_all_there_is_on_stdout_and_keeps_the_schema(folder):
     for line in [
         "ledger show budget.json",
         "ledger history budget.json",
-        "schema",
+        "ledger charge budget.json 0.1",
+        "ledger draw budget.json next",
         "explain cal.json",
+        "report cal.json -o page.html",
     ]:
-        assert fine(f"{line} --json").json
+        VALIDATOR.validate(fine(f"{line} --json").json)
+    jsonschema.Draft202012Validator.check_schema(fine("schema --json").json)
     everything = [
         *app.registered_commands,
         *app.registered_groups[0].typer_instance.registered_commands,

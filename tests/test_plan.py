@@ -186,7 +186,7 @@ def test_checking_releases_and_writes_nothing(folder):
     words = fine(f"plan {folder}/plan.toml --check").out
     assert "mean income" in words
     assert set(folder.iterdir()) == before
-    found = fine(f"plan {folder}/plan.toml --check --json").json
+    found = fine(f"plan {folder}/plan.toml --check --json").json["answers"]
     wanted = check_plan(pdp.read_plan(folder / "plan.toml"))
     assert [one["calibration"]["scale"] for one in found] == [
         one.calibration.scale for one in wanted

@@ -66,7 +66,7 @@ def test_a_check_learns_nothing_from_secret_rows(folder, learned, how):
     told = fine(f"plan {folder}/plan.toml --check")
     assert "known only then" in told.out
     assert "private rows" not in told.err
-    (found,) = fine(f"plan {folder}/plan.toml --check --json").json
+    (found,) = fine(f"plan {folder}/plan.toml --check --json").json["answers"]
     assert found == {
         "name": "sum(mother, child)",
         "query": "sum(mother, child)",

@@ -11,6 +11,7 @@ import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import AsJson, TimeLimit
 from pdp_calibrate.cli.output import law_of, print_facts, print_json
+from pdp_calibrate.core.model import header
 
 
 @command(
@@ -48,8 +49,7 @@ def audit(
     if json:
         print_json(
             {
-                "schema": "pdp-calibrate/1",
-                "type": "Audit",
+                **header("Audit"),
                 "lower_bound": found.lower_bound,
                 "epsilon": found.epsilon,
                 "confidence": found.confidence,

@@ -11,6 +11,7 @@ import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import AnchorFile, AsJson, TimeLimit
 from pdp_calibrate.cli.output import print_json, say
+from pdp_calibrate.core.model import header
 
 
 @command(
@@ -30,6 +31,6 @@ def explain(
 
     words = pdp.explain(explainable(file, anchor=anchor, time_limit=time_limit))
     if json:
-        print_json({"schema": "pdp-calibrate/1", "type": "Explanation", "text": words})
+        print_json(header("Explanation") | {"text": words})
     else:
         say(words)

@@ -17,6 +17,7 @@ from pdp_calibrate.cli.options import (
     prepare,
 )
 from pdp_calibrate.cli.output import described_leakage, in_words, law_of, print_facts, print_json
+from pdp_calibrate.core.model import header
 
 
 @command(
@@ -46,8 +47,7 @@ def leakage(
     if json:
         print_json(
             {
-                "schema": "pdp-calibrate/1",
-                "type": "Leakage",
+                **header("Leakage"),
                 "scale": found.scale,
                 "leakage": described_leakage(found, about.model),
             }

@@ -11,6 +11,7 @@ import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import AnchorFile, AsJson, SearchOptions
 from pdp_calibrate.cli.output import print_facts, print_json, print_table
+from pdp_calibrate.core.model import header
 
 ledger_app = typer.Typer(
     help="Keep one budget for all releases about the same people: create, show, history, charge,"
@@ -85,7 +86,7 @@ def history(*, ledger: Book, anchor: AnchorFile = None, json: AsJson = False) ->
     """List everything that was released; no answers."""
     entries = pdp.Ledger.open(ledger, anchor=anchor).history
     if json:
-        print_json([entry.to_dict() for entry in entries])
+        print_json(header("LedgerHistory") | {"entries": [entry.to_dict() for entry in entries]})
         return
     print_table(
         ["when (UTC)", "draw", "what", "ε alone", "spent"],
@@ -157,7 +158,7 @@ def _print_status(book: pdp.Ledger, *, json: bool) -> None:
         "entries": len(book.history),
     }
     if json:
-        print_json({"schema": "pdp-calibrate/1", "type": "LedgerStatus"} | status)
+        print_json(header("LedgerStatus") | status)
     else:
         print_facts(
             (name, f"{value:.6g}" if isinstance(value, float) else str(value))

@@ -19,6 +19,7 @@ from pdp_calibrate.cli.output import (
     write_json,
     write_report,
 )
+from pdp_calibrate.core.model import header
 
 if TYPE_CHECKING:
     from pdp_calibrate.core.model import Model
@@ -79,7 +80,7 @@ def plan(
     if check:
         found = check_plan(planned)
         if json:
-            print_json([one.to_dict() for one in found])
+            print_json(header("PlanCheck") | {"answers": [one.to_dict() for one in found]})
         else:
             print_table(["answer", "scale", "95 % of noise", "ε"], map(_checked, found))
             if found[0].calibration is not None:

@@ -11,6 +11,7 @@ import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import AnchorFile, AsJson, Force, TimeLimit
 from pdp_calibrate.cli.output import check_outputs, print_json, write_report
+from pdp_calibrate.core.model import header
 
 
 @command(
@@ -43,4 +44,4 @@ def report(
     book = None if ledger is None else pdp.Ledger.open(ledger, anchor=anchor)
     write_report(found, output, ledger=book, quiet=json)
     if json:
-        print_json({"schema": "pdp-calibrate/1", "type": "Report", "path": str(output)})
+        print_json(header("Report") | {"path": str(output)})

@@ -12,7 +12,7 @@ from pdp_calibrate.calibration.joint import JointCalibration, JointRelease
 from pdp_calibrate.calibration.release import Layout, checked_layout
 from pdp_calibrate.calibration.result import Calibration, Release
 from pdp_calibrate.core.adversary import Adversaries
-from pdp_calibrate.core.model import FORMAT, SCHEMA, Model
+from pdp_calibrate.core.model import Model, header
 from pdp_calibrate.errors import BudgetExceededError, LedgerError
 from pdp_calibrate.frames.answers import Sizes
 from pdp_calibrate.jobs.asking import check_before_learning, frame_columns, prepared
@@ -50,9 +50,7 @@ class Outcome:
     def to_dict(self) -> dict[str, Any]:
         """Describe the outcome for JSON."""
         return {
-            "schema": SCHEMA,
-            "version": FORMAT,
-            "type": "Outcome",
+            **header("Outcome"),
             "releases": [
                 {"name": one.name, "query": one.text, "release": one.release.to_dict()}
                 for one in self.releases

@@ -288,6 +288,32 @@ def json_schema() -> dict[str, Any]:
             confidence=NUMBER,
             is_broken={"type": "boolean"},
         ),
+        "Explanation": _object("Explanation", "What was calibrated, in words.", text=TEXT),
+        "Report": _object("Report", "A page that was written.", path=TEXT),
+        "LedgerStatus": _object(
+            "LedgerStatus",
+            "What is spent and left of a ledger's budget.",
+            epsilon=POSITIVE,
+            spent=NUMBER,
+            remaining=NUMBER,
+            draw=TEXT,
+            entries={"type": "integer", "minimum": 0},
+        ),
+        "LedgerHistory": _object(
+            "LedgerHistory", "Everything that a ledger holds.", entries=items(ref("Entry"))
+        ),
+        "PlanCheck": _object(
+            "PlanCheck",
+            "What a plan would release; the calibration is null where it is known only when run.",
+            answers=items(
+                record(
+                    name=TEXT,
+                    query=TEXT,
+                    epsilon=POSITIVE,
+                    calibration=nullable(ref("Calibration")),
+                )
+            ),
+        ),
         "Outcome": _object(
             "Outcome",
             "What running a plan released, and what is left of its budget.",
