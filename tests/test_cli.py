@@ -199,7 +199,7 @@ def test_a_ledger_refuses_with_its_own_exit_code():
     assert "above the budget 1" in refused(f"{ask} -e 0.6", code=3)
     assert "budget" in refused("ledger charge budget.json 5", code=3)
     fine("ledger charge budget.json 0.05 --note elsewhere")
-    history = fine("ledger history budget.json --json").json
+    history = fine("ledger history budget.json --json").json["entries"]
     assert [entry["kind"] for entry in history] == ["release", "charge"]
     assert "Sum" in fine("ledger history budget.json").out
     fine("ledger draw budget.json second")
