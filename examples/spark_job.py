@@ -22,7 +22,7 @@ BOUNDS = (0.0, 100.0)  # public: incomes in thousands, cut off above
 
 
 def invented(spark: SparkSession, households: int) -> DataFrame:
-    """Make households of one to four people whose incomes hang together."""
+    """Make households of one to four people whose incomes are correlated."""
     homes = spark.range(households).withColumn("common", f.randn(1))
     people = homes.select("id", "common", f.expr("explode(sequence(0, cast(id % 4 as int)))"))
     own = f.sqrt(f.lit(0.3)) * f.col("common") + f.sqrt(f.lit(0.7)) * f.randn(2)

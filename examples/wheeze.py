@@ -1,4 +1,4 @@
-"""Four yearly answers of one child hang together: how much noise a count of them needs.
+"""Four yearly answers of one child are correlated: how much noise a count of them needs.
 
 The table is the Ohio children's wheeze study (Fitzmaurice and Laird 1993), 537 children, ages 7 to
 10. An earlier, published table plays the public data that the correlation is learned from.

@@ -154,7 +154,7 @@ def test_queries_on_the_command_line_get_a_caret():
 def test_options_that_do_not_fit():
     ask = "calibrate people.csv -q 'sum(income)'"
     for options, words in {
-        "": "say how the values hang together",
+        "": "say how the values are correlated",
         "--kind magic": "a kind of model is one of",
         "--kind groups": "the column that tells them apart",
         "--groups household": "bounds",

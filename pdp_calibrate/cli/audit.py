@@ -27,12 +27,12 @@ def audit(
         float, typer.Option(help="Probability with which the lower bound holds.")
     ] = 0.99,
     seed: Annotated[
-        int | None, typer.Option(help="Of the imagined databases; the noise has none.")
+        int | None, typer.Option(help="Of the simulated databases; the noise has none.")
     ] = None,
     time_limit: TimeLimit = 60.0,
     json: AsJson = False,
 ) -> None:
-    """Attack a calibrated release with its worst adversary, on imagined data.
+    """Attack a calibrated release with its worst adversary, on simulated data.
 
     A lower bound above ε would prove the promise broken (exit code 1).
     """

@@ -89,7 +89,7 @@ def _correlation(model: pdp.JointTable) -> str:
     last_two = model.probabilities.sum(axis=(0, 1))
     after_no, after_yes = last_two[:, 1] / last_two.sum(axis=1)
     return (
-        "One child's four answers hang together: of those who wheezed at 9,"
+        "One child's four answers are correlated: of those who wheezed at 9,"
         f" {after_yes:.0%} wheezed at 10; of the others, {after_no:.0%}. Ordinary differential"
         " privacy sets its noise for one answer changing alone. But if one answer were different,"
         " the other three would probably be too, and the total would move by more than one."
@@ -103,7 +103,7 @@ def _adversary(witness: pdp.Witness | None) -> str:
         knows = f"already knows the child's answers at {', '.join(map(str, witness.known))}."
     else:
         knows = (
-            "knows nothing about this child, only how such answers usually hang together. Knowing"
+            "knows nothing about this child, only how such answers are usually correlated. Knowing"
             " some answers would help less: what is known no longer moves with the secret."
         )
     return (

@@ -38,7 +38,7 @@ def fit(
     force: Force = False,
     json: AsJson = False,
 ) -> None:
-    """Learn how values hang together, or assume it, and write the model to a file.
+    """Learn how values are correlated, or assume it, and write the model to a file.
 
     Private rows need --epsilon: a model learned from them is itself secret.
     """

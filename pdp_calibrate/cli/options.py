@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pdp_calibrate.jobs.verbs import Resolved
 
 
-_ROWS, _MODEL, _SEARCH = "Rows", "How the values hang together", "Search"
+_ROWS, _MODEL, _SEARCH = "Rows", "How the values are correlated", "Search"
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, to stdout.")]
@@ -113,7 +113,7 @@ class RowOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
-    """How the values hang together."""
+    """How the values are correlated."""
 
     model: Annotated[
         Path | None,
@@ -299,7 +299,7 @@ class Prepared:
     asked: list[Asked]
     """The queries as written."""
     settings: ModelSettings
-    """How the values hang together."""
+    """How the values are correlated."""
     found: list[Resolved]
     """For each query, what is asked of which model."""
 

@@ -144,7 +144,7 @@ class Model(abc.ABC):
         """The differential-privacy budget spent on learning the numbers; None if there is none.
 
         It protects whole draws (a row, a household, a series), so it is also the most that the
-        numbers tell about any single tuple, however the tuples of a draw hang together. A model
+        numbers tell about any single tuple, however the tuples of a draw are correlated. A model
         made of others spends what they spent together, unless it was learned as a whole.
         """
         if self._estimation_epsilon is not None:

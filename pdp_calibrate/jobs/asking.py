@@ -20,7 +20,7 @@ from pdp_calibrate.jobs.verbs import (
 )
 
 _HOW_TO_SAY = (
-    "say how the values hang together: with a model file, with a kind of model to learn, or, for"
+    "say how the values are correlated: with a model file, with a kind of model to learn, or, for"
     " rows in groups, with the column of the groups and the bounds (and a correlation)."
 )
 

@@ -40,7 +40,7 @@ class Plan:
     source: Source
     """Where the rows are."""
     settings: ModelSettings
-    """How they hang together."""
+    """How they are correlated."""
     queries: tuple[PlannedQuery, ...]
     """What is asked."""
     epsilon: float

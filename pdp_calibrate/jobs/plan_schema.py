@@ -56,7 +56,7 @@ PLAN: Schema = _strict(
             },
         ),
         "model": _strict(
-            "How the values hang together: a file, a kind to learn, or an assumption.",
+            "How the values are correlated: a file, a kind to learn, or an assumption.",
             [],
             {
                 "file": described("A model in JSON.", TEXT),

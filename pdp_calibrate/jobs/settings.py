@@ -1,4 +1,4 @@
-"""How the rows hang together, as a command line or a plan file says it.
+"""How the rows are correlated, as a command line or a plan file says it.
 
 One of four ways: a file with a model; a kind of model to learn from the rows; for rows in groups
 an assumption (a correlation, and a public range); or, for groups, nothing at all, which means that

@@ -138,7 +138,7 @@ def anyone(adversaries: Adversaries) -> str:
     if adversaries.at_least is None:
         return "anyone who knows every entry but one exactly"
     if adversaries.at_most == 0:
-        return "anyone who knows nobody's entry, only how entries hang together"
+        return "anyone who knows nobody's entry, only how entries are correlated"
     if (adversaries.at_least, adversaries.at_most) == (0, None):
         return "anyone, whichever other entries they know exactly"
     most = "" if adversaries.at_most is None else f" and at most {adversaries.at_most}"
@@ -148,7 +148,7 @@ def anyone(adversaries: Adversaries) -> str:
 def knowledge(known: Mapping[Hashable, Hashable], model: Model | None = None) -> str:
     """Say what an adversary knows; runs of numbered entries in short."""
     if not known:
-        return "knows nobody's entry, only how the entries hang together"
+        return "knows nobody's entry, only how the entries are correlated"
     if len(known) > _MOST_LISTED:
         values = {number(value) for value in known.values()}
         holding = f", all of them {values.pop()}" if len(values) == 1 else ""
