@@ -14,7 +14,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from pdp_calibrate.core.line_kernels import widest
+from pdp_calibrate.core.line_program import widest
 
 DEFICITS, DENSITIES, LOGS, LAWS = 0, 1, 2, 3
 

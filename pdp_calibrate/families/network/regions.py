@@ -1,11 +1,12 @@
-"""Everything that one branch of a tree can look like from its inner end.
+"""The regions of a tree in which an adversary knows nobody, each around one target.
 
-Along a branch each tuple is known to hold some value, which cuts off all behind it, or unknown, and
-then every way its own branches can look is combined. A look at a branch is the joint probability
-of what is known in it and of the sum of what is not, given each value of the tuple it hangs on.
+**Branches.** Along a branch each tuple is known to hold some value, which cuts off all behind it,
+or unknown, and then every way its own branches can look is combined. A look at a branch is the
+joint probability of what is known in it and of the sum of what is not, given each value of the
+tuple it hangs on.
 
-Branches that repeat in a tree (equal kernels, contributions and branches behind) are one object, so
-that each is worked out once, and equal branches at one tuple count in any order.
+Branches that repeat in a tree (equal kernels, contributions and branches behind) are one object,
+so that each is worked out once, and equal branches at one tuple count in any order.
 
 Beyond a horizon nobody looks. There the last tuple, b, is taken as known, whatever it holds, at a
 price. Let all outputs together tell at most a about any one tuple, whatever else is known. The law
@@ -15,16 +16,14 @@ several such tuples add up where they meet, and are contracted from there on tog
 takes every x_b to be possible whatever else holds, as it is if b hangs on an edge without zeros;
 if not, b is exposed and has no price.
 
-The regions of a tree in which an adversary knows nobody, each around one target.
+**Regions.** Given what is known, only the unknown tuples in one piece with the target matter: the
+rest of the answer does not depend on the secret, and blurs it. All releases of one query with
+scales λ_m together have a likelihood g of the region's sum whose logarithm changes by at most Σ_m
+1/λ_m per unit. So they leak at most what the worst such g tells (`core.line_program`), region by
+region. A single release with all of that budget has such a likelihood too.
 
-Given what is known, only the unknown tuples in one piece with the target matter: the rest of the
-answer does not depend on the secret, and blurs it. All releases of one query with scales λ_m
-together have a likelihood g of the region's sum whose logarithm changes by at most Σ_m 1/λ_m per
-unit. So they leak at most what the worst such g tells (`chains.lines`), region by region. A single
-release with all of that budget has such a likelihood too.
-
-Regions reach as far from the target as the work allows; what lies beyond has its price
-(`branches`). Trees that look alike around many targets are looked at once.
+Regions reach as far from the target as the work allows; what lies beyond has its price (`Branch`).
+Targets around which a tree is the same are worked out once.
 """
 
 from __future__ import annotations
@@ -41,15 +40,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.adversary import Knowledge
 from pdp_calibrate.core.contraction import contracted
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.lattice import Lattice, lattice_of
-from pdp_calibrate.core.line_kernels import widest_of
+from pdp_calibrate.core.line_program import widest_of
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.plain_dp import ROUND_UP
 from pdp_calibrate.core.problem import Problem
-from pdp_calibrate.families.network.contraction import links_of
 from pdp_calibrate.families.network.tree import MarkovTree
 
 IntArray = npt.NDArray[np.int64]
@@ -72,6 +69,11 @@ class Looks:
     def seen(self) -> FloatArray:
         """How many tuples each look is about, the last known ones included."""
         return 1 + self._added_up(lambda branch: branch.seen)
+
+    @functools.cached_property
+    def masses(self) -> FloatArray:
+        """The probability of each look, given each value of the tuple."""
+        return np.asarray(self.laws.sum(axis=2))
 
     @functools.cached_property
     def exposed(self) -> npt.NDArray[np.bool_]:
@@ -266,76 +268,6 @@ _NEGLIGIBLE = 1e-12  # nats for which nobody looks further
 _WORTHWHILE = 0.99  # of a bound: from here on another round
 
 
-def region_bounds(
-    problem: Problem,
-    highest: FloatArray,
-    scale: float,
-    *,
-    enough: float = 0.0,
-    deadline: float = math.inf,
-) -> FloatArray:
-    """Lower given bounds on the leakage about each tuple to those of its regions.
-
-    Parameters
-    ----------
-    problem
-        A tree and a query of one number.
-    highest
-        What is known to bound the leakage about each tuple.
-    scale
-        The scale λ, or 1/Σ_m 1/λ_m for repeats.
-    enough
-        Bounds below this need not be lowered.
-    deadline
-        Value of `time.monotonic()` after which no further target is looked at.
-    """
-    tree, knowledge = problem.model, problem.knowledge
-    if not isinstance(tree, MarkovTree):
-        raise TypeError(f"only Markov trees have regions, got {tree!r}.")
-    lattice = _lattice(problem.contributions)
-    regions = _regions(tree, lattice.points.tobytes(), knowledge)
-    step, moved = lattice.step / scale, 2 * float(lattice.errors.max()) / scale
-    alone = np.zeros(len(highest))
-    if knowledge.admits_strongest and not problem.hidden_noise:
-        # Who knows everyone else compares all secrets, impossible ones too.
-        alone = problem.contributions.tuple_ranges() / scale * ROUND_UP
-
-    def lowered(bounds: FloatArray) -> FloatArray:
-        found, worst = np.array(bounds), enough
-        seen: dict[_Surroundings, float] = {}
-        for target in sorted(regions.around, key=lambda place: -bounds[place]):
-            if bounds[target] <= worst or time.monotonic() > deadline:
-                break  # bounds fall from target to target
-            surroundings = regions.around[target]
-            if surroundings not in seen:
-                told = regions.bound(target, step, moved, float(bounds.max()))
-                seen[surroundings] = told
-            found[target] = min(bounds[target], max(seen[surroundings], alone[target]))
-            worst = max(worst, float(found[target]))
-        return found
-
-    bounds, before = lowered(highest), highest
-    everyone = knowledge.admits_strongest and len(knowledge.targets) == knowledge.total
-    while everyone and enough < bounds.max() < _WORTHWHILE * before.max():
-        # Whatever lies beyond the horizon tells less, too, of any tuple.
-        bounds, before = lowered(bounds), bounds
-    return bounds
-
-
-def _lattice(contributions: Contributions) -> Lattice:
-    values = [array[:, 0] - array[:, 0].min() for array in contributions.values]
-    added = np.zeros((len(values), max(map(len, values))))
-    for row, value in zip(added, values, strict=True):
-        row[: len(value)] = value
-    return lattice_of(added, min(len(values), _LARGEST), _STEPS)
-
-
-@functools.lru_cache(maxsize=4)
-def _regions(tree: MarkovTree, points: bytes, knowledge: Knowledge) -> Regions:
-    numbers = np.frombuffer(points, dtype=np.int64)
-    return Regions(tree, numbers.reshape(len(tree.names), -1), knowledge)
-
-
 class _Surroundings(NamedTuple):
     """What a target sees; targets that see the same leak the same."""
 
@@ -349,23 +281,77 @@ class Regions:
 
     Parameters
     ----------
-    tree
-        The model.
-    points
-        What each value of each tuple adds to the sum, in steps from zero; rows may be longer.
-    knowledge
-        The adversaries. How many they may know is not looked at, only whether they may know any.
+    problem
+        A tree, a query of one number and the adversaries. How many tuples they may know does not
+        matter here, only whether they may know any.
     """
 
-    def __init__(self, tree: MarkovTree, points: IntArray, knowledge: Knowledge) -> None:
-        self.tree, self.knowledge, self.links = tree, knowledge, links_of(tree)
+    def __init__(self, problem: Problem) -> None:
+        tree = problem.model
+        if not isinstance(tree, MarkovTree):
+            raise TypeError(f"only Markov trees have regions, got {tree!r}.")
+        self.tree, self.knowledge, self.links = tree, problem.knowledge, tree.links
+        self.lattice = _lattice(problem.contributions)
+        points = self.lattice.points  # rows may be longer than their domains
         self.points = [row[: len(domain)] for row, domain in zip(points, tree.domains, strict=True)]
         self._states, self._highest_point = max(map(len, tree.domains)), int(points.max())
+        self._alone = np.zeros(len(tree.names))
+        if self.knowledge.admits_strongest and not problem.hidden_noise:
+            # Who knows everyone else compares all secrets, impossible ones too.
+            self._alone = problem.contributions.tuple_ranges()
         self._edges: dict[object, Edge] = {}
         self._interned: dict[tuple[Edge, tuple[Branch, ...] | None, bool], Branch] = {}
         self._serials: dict[Branch, int] = {}
         self._looks: dict[_Surroundings, Looks] = {}
         self.around: dict[int, _Surroundings] = self._as_far_as_affordable()
+
+    def bounds(
+        self,
+        highest: FloatArray,
+        scale: float,
+        *,
+        enough: float = 0.0,
+        deadline: float = math.inf,
+    ) -> FloatArray:
+        """Lower given bounds on the leakage about each tuple to those of its regions.
+
+        Parameters
+        ----------
+        highest
+            What is known to bound the leakage about each tuple.
+        scale
+            The scale λ, or 1/Σ_m 1/λ_m for repeats.
+        enough
+            Bounds below this need not be lowered.
+        deadline
+            Value of `time.monotonic()` after which no further target is looked at.
+        """
+        knowledge = self.knowledge
+        bounds, before = self._lowered(highest, scale, enough, deadline), highest
+        everyone = knowledge.admits_strongest and len(knowledge.targets) == knowledge.total
+        while everyone and enough < bounds.max() < _WORTHWHILE * before.max():
+            # Whatever lies beyond the horizon tells less, too, of any tuple.
+            bounds, before = self._lowered(bounds, scale, enough, deadline), bounds
+        return bounds
+
+    def _lowered(
+        self, bounds: FloatArray, scale: float, enough: float, deadline: float
+    ) -> FloatArray:
+        """Lower the bounds once, `bounds.max()` being told of any tuple beyond the horizon."""
+        lattice = self.lattice
+        step, moved = lattice.step / scale, 2 * float(lattice.errors.max()) / scale
+        alone = self._alone / scale * ROUND_UP
+        found, worst = np.array(bounds), enough
+        seen: dict[_Surroundings, float] = {}
+        for target in sorted(self.around, key=lambda place: -bounds[place]):
+            if bounds[target] <= worst or time.monotonic() > deadline:
+                break  # bounds fall from target to target
+            surroundings = self.around[target]
+            if surroundings not in seen:
+                seen[surroundings] = self.bound(target, step, moved, float(bounds.max()))
+            found[target] = min(bounds[target], max(seen[surroundings], alone[target]))
+            worst = max(worst, float(found[target]))
+        return found
 
     def bound(self, target: int, step: float, moved: float, most: float) -> float:
         """Bound the leakage about one target; ∞ where there is no saying.
@@ -403,7 +389,7 @@ class Regions:
         # A price is a sum with a term per tuple at most; contraction does not enlarge its rounding.
         prices = prices * (1 + 4 * UNIT_ROUNDOFF * seen) + moved * seen
         tiny = 1e-310 * math.exp(deepest)
-        told = float(widest_of(looks.laws, looks.laws.sum(axis=2), prices, step, units, tiny))
+        told = float(widest_of(looks.laws, looks.masses, prices, step, units, tiny))
         return max(0.0, told) * ROUND_UP
 
     def _as_far_as_affordable(self) -> dict[int, _Surroundings]:
@@ -482,3 +468,11 @@ class Regions:
         highest += sum(branch.highest for branch in branches)
         own = ways(branches) * len(surroundings.possible) * (highest + 1)
         return own + sum(branch.numbers for branch in set(branches))
+
+
+def _lattice(contributions: Contributions) -> Lattice:
+    values = [array[:, 0] - array[:, 0].min() for array in contributions.values]
+    added = np.zeros((len(values), max(map(len, values))))
+    for row, value in zip(added, values, strict=True):
+        row[: len(value)] = value
+    return lattice_of(added, min(len(values), _LARGEST), _STEPS)
