@@ -236,8 +236,8 @@ def widest_of(laws, masses, prices, step, units, tiny):
     A set need not be told apart below the largest bound so far, less its own price.
     """
     best = -np.inf
-    for look in range(len(laws)):
-        floor = max(0.0, best - prices[look])
-        found = widest(laws[look], masses[look], laws.shape[2], step, units[look], tiny, floor)
-        best = max(best, found + prices[look])
+    for place in range(len(laws)):
+        floor = max(0.0, best - prices[place])
+        found = widest(laws[place], masses[place], laws.shape[2], step, units[place], tiny, floor)
+        best = max(best, found + prices[place])
     return best
