@@ -14,7 +14,8 @@ from pdp_calibrate.composition.recursive_bound import peeled_bounds
 from pdp_calibrate.composition.table_dual import dual_bound
 from pdp_calibrate.core import lipschitz
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.lipschitz import line_bounds, spread_bounds
+from pdp_calibrate.core.line_program import line_bounds
+from pdp_calibrate.core.lipschitz import spread_bounds
 from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import lower
 from tests.random_models import random_table

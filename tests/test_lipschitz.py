@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.line_program import line_bounds, widest
 from pdp_calibrate.core.lipschitz import lipschitz_bound, wasserstein_infinity
 from pdp_calibrate.core.mixtures import log_densities
 from tests import oracle
+from tests.marks import bounds_checked
 
 
 def random_case(seed: int) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -75,3 +77,24 @@ def test_equal_priors_tell_nothing() -> None:
     law = np.array([0.2, 0.5, 0.3])
     costs = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
     assert lipschitz_bound(law, law, costs) <= 1e-12
+
+
+@pytest.mark.parametrize("seed", bounds_checked(range(30), 3))
+def test_both_evaluations_of_the_line_program_agree(seed):
+    """NumPy through many pairs, and the compiled one for steps of one size."""
+    rng = np.random.default_rng(seed)
+    atoms, step = int(rng.integers(2, 30)), float(rng.choice([0.01, 0.3, 4.0]))
+    rows = rng.dirichlet(np.full(atoms, 0.4), size=3)
+    rows[rng.random(rows.shape) < 0.2] = 0.0
+    rows[:, rng.integers(atoms)] += 0.01
+    rows /= rows.sum(axis=1, keepdims=True)
+    pairs = list(itertools.permutations(range(3), 2))
+    first, second = (np.array([rows[pair[k]] for pair in pairs]) for k in (0, 1))
+    listed = line_bounds(first, second, np.full(atoms - 1, step), additions=4)
+    compiled = widest(rows, rows.sum(axis=1), atoms, step, 1e-15, 1e-300)
+    assert compiled == pytest.approx(listed.max(), rel=1e-11, abs=1e-12)
+    for pair, bound in zip(pairs, listed, strict=True):
+        two = rows[list(pair)]
+        both = max(bound, listed[pairs.index(pair[::-1])])
+        alone = widest(two, two.sum(axis=1), atoms, step, 1e-15, 1e-300)
+        assert alone == pytest.approx(both, rel=1e-11, abs=1e-12)

@@ -13,7 +13,7 @@ from pdp_calibrate.composition.spending import Spending
 from pdp_calibrate.composition.table_dual import dual_bound
 from pdp_calibrate.core.contraction import birkhoff_bounds, diameters
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.line_kernels import widest
+from pdp_calibrate.core.line_program import widest
 from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.families.chain.search import repeated_bound

@@ -15,19 +15,12 @@ from pdp_calibrate.core.query import lower
 from pdp_calibrate.families.chain.search import repeated_bound
 from pdp_calibrate.families.network import regions
 from pdp_calibrate.families.network.contraction import tree_bounds
-from pdp_calibrate.families.network.regions import region_bounds
+from pdp_calibrate.families.network.regions import Regions
 from tests.marks import bounds_checked
 from tests.random_time import cells_of_tree, random_tree
 from tests.vector_oracle import worst_vector_leakage
 
 ALL, WEAKEST = pdp.Adversaries.all(), pdp.Adversaries.weakest()
-
-
-@pytest.fixture(autouse=True)
-def _forget():
-    regions._regions.cache_clear()
-    yield
-    regions._regions.cache_clear()
 
 
 def problem_of(model, query, rate, adversaries=ALL):
@@ -43,7 +36,7 @@ def birkhoff_of(problem):
 
 def bound_of(problem, highest=None):
     highest = birkhoff_of(problem) if highest is None else highest
-    return float(region_bounds(problem, highest, 1.0)[list(problem.knowledge.targets)].max())
+    return float(Regions(problem).bounds(highest, 1.0)[list(problem.knowledge.targets)].max())
 
 
 def unlimited(problem):
@@ -104,7 +97,6 @@ def test_what_lies_beyond_the_horizon_has_its_price(seed, monkeypatch):
     found = [float(highest.max())]
     for steps in (1, 2, 3, 8):
         monkeypatch.setattr(regions, "_FURTHEST", steps)
-        regions._regions.cache_clear()
         found.append(bound_of(problem, highest))
         assert program <= found[-1] * (1 + 1e-9)
         assert found[-1] <= found[0]
@@ -117,8 +109,7 @@ def test_a_horizon_without_a_price_would_be_unsound(monkeypatch):
     monkeypatch.setattr(regions, "_FURTHEST", 2)
     truth = dual_bound(problem_of(tree.to_table(), pdp.Sum(), 0.3), dp_epsilon=0.0)
     priced = bound_of(problem)
-    monkeypatch.setattr("pdp_calibrate.families.network.regions.contracted", lambda _d, _a: 0.0)
-    regions._regions.cache_clear()
+    monkeypatch.setattr(regions, "contracted", lambda _d, _a: 0.0)
     assert bound_of(problem) < truth <= priced
 
 
@@ -195,11 +186,7 @@ def test_equal_branches_count_in_any_order(stay):
     assert both[0] == pytest.approx(both[1], rel=1e-9)
     written = dual_bound(problem_of(star.to_table(), pdp.Sum(), 0.3), dp_epsilon=0.0)
     assert both[0] == pytest.approx(written, rel=1e-7)
-    sizes = [
-        len(regions._regions(
-            tree, regions._lattice(lower(pdp.Sum(), tree)).points.tobytes(), ALL.resolve(tree)
-        )._interned) for tree in (star, other)
-    ]  # fmt: skip
+    sizes = [len(Regions(problem_of(tree, pdp.Sum(), 0.3))._interned) for tree in (star, other)]
     assert sizes[0] < sizes[1]
 
 
@@ -247,29 +234,28 @@ def test_beyond_reach_the_bounds_given_stay():
     tree = regular_tree(40, 3, 0.6)
     far_apart = problem_of(tree, pdp.Sum(), 1e3)
     highest = birkhoff_of(far_apart)
-    assert np.array_equal(region_bounds(far_apart, highest, 1.0), highest)
+    assert np.array_equal(Regions(far_apart).bounds(highest, 1.0), highest)
     near = problem_of(tree, pdp.Sum(), 0.1)
     highest = birkhoff_of(near)
-    assert np.array_equal(region_bounds(near, highest, 1.0, deadline=0.0), highest)
-    assert np.array_equal(region_bounds(near, highest, 1.0, enough=9.0), highest)
+    assert np.array_equal(Regions(near).bounds(highest, 1.0, deadline=0.0), highest)
+    assert np.array_equal(Regions(near).bounds(highest, 1.0, enough=9.0), highest)
     rare = pdp.MarkovTree(  # the law of the last underflows
         domains=[[0, 1]] * 4,
         parents=[None, 0, 1, 2],
         tables=[[1 - 1e-150, 1e-150], *[[[1.0, 0.0], [1 - 1e-150, 1e-150]]] * 3],
     )
     problem = problem_of(rare, pdp.Sum(), 0.1)
-    assert np.array_equal(region_bounds(problem, birkhoff_of(problem), 1.0), birkhoff_of(problem))
+    assert np.array_equal(Regions(problem).bounds(birkhoff_of(problem), 1.0), birkhoff_of(problem))
     table = regular_tree(2, 1, 0.6).to_table()
     with pytest.raises(TypeError, match="only Markov trees"):
-        region_bounds(problem_of(table, pdp.Sum(), 1.0), highest, 1.0)
+        Regions(problem_of(table, pdp.Sum(), 1.0))
 
 
 def test_looks_are_all_that_an_adversary_can_see():
     """Enumerate known sets and values of a small tree by hand."""
     tree = regular_tree(4, 2, 0.7)
     target = 3  # hangs on 1, which hangs on 0, as does 2
-    points = regions._lattice(lower(pdp.Sum(), tree)).points.tobytes()
-    seen = regions._regions(tree, points, ALL.resolve(tree))
+    seen = Regions(problem_of(tree, pdp.Sum(), 1.0))
     branches = seen.around[target].branches
     laws = regions.combined(seen.points[target], branches).laws
     cells = cells_of_tree(tree)

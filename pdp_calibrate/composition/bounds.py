@@ -22,7 +22,7 @@ from pdp_calibrate.core.adversary import Knowledge
 from pdp_calibrate.core.bracket import Bound
 from pdp_calibrate.core.contraction import birkhoff_bounds, diameters
 from pdp_calibrate.core.leakage import worst
-from pdp_calibrate.core.lipschitz import line_bounds
+from pdp_calibrate.core.line_program import line_bounds
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.table import JointTable
@@ -33,7 +33,7 @@ from pdp_calibrate.families.exchangeable.model import BinaryGroup
 from pdp_calibrate.families.gaussian.model import Gaussian
 from pdp_calibrate.families.network.contraction import tree_bounds
 from pdp_calibrate.families.network.mixing_chain import MixingChain
-from pdp_calibrate.families.network.regions import region_bounds
+from pdp_calibrate.families.network.regions import Regions
 from pdp_calibrate.families.network.tree import MarkovTree
 from pdp_calibrate.families.table.sets import ConditionalBall, SampledTable
 
@@ -308,7 +308,7 @@ def _windows(leaf: Leaf, deadline: float) -> float | None:
     if problem.contributions.table is not None or problem.contributions.coordinates > 1:
         return None
     bounds = tree_bounds(problem.model, leaf.tuple_budgets, problem.knowledge)
-    bounds = region_bounds(problem, bounds, 1.0, enough=enough, deadline=deadline)
+    bounds = Regions(problem).bounds(bounds, 1.0, enough=enough, deadline=deadline)
     return float(bounds[list(problem.knowledge.targets)].max())
 
 

@@ -21,7 +21,8 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.composition.recursive_bound import Case, peeled_bounds
-from pdp_calibrate.core.lipschitz import line_bounds, lipschitz_bound, spread_bounds
+from pdp_calibrate.core.line_program import line_bounds
+from pdp_calibrate.core.lipschitz import lipschitz_bound, spread_bounds
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.table import JointTable

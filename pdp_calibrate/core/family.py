@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from pdp_calibrate.errors import ModelError
 
@@ -50,6 +50,14 @@ class Engine(Protocol):
         deadline
             Value of `time.monotonic()` after which the rest counts with a bound.
         """
+
+
+@runtime_checkable
+class Sharing(Protocol):
+    """An engine whose preparation serves other adversaries as well."""
+
+    def against(self, problem: Problem) -> Engine:
+        """Return an engine for the same model and answers against the adversaries of `problem`."""
 
 
 def engine_of(problem: Problem) -> Engine:

@@ -1,10 +1,10 @@
-"""What engines of structured families share: plain DP, the group bound, and witnesses."""
+"""What engines of structured families share: plain DP, answers that repeat, tables, witnesses."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -49,24 +49,16 @@ def plain_dp(problem: Problem, target: int, scale: float, others: Mapping[int, i
     )
 
 
-def group_bound(problem: Problem, scale: float, positions: Sequence[int] | None = None) -> float:
-    """Return Σ LS_j/λ, rounded up: nobody sees the answer move further than these tuples can."""
-    ranges = problem.contributions.tuple_ranges()
-    chosen = ranges if positions is None else ranges[list(positions)]
-    return math.fsum(chosen) / scale * ROUND_UP
+def as_one(contributions: Contributions) -> Contributions | None:
+    """Return the one number that every coordinate of an answer repeats; None if they differ.
 
-
-def as_one(contributions: Contributions, scale: float) -> tuple[Contributions, float] | None:
-    """Return answers that are all the same number as one, released with all of the budget.
-
-    In the unit of the noise, and with what their rounding may cost in nats; None if they differ.
+    Whatever the k coordinates say at scale λ, a likelihood that changes as slowly along that number
+    says at scale λ/k: it is one release with all of the budget.
     """
     if any(np.any(array != array[:, :1]) for array in contributions.values):
         return None
-    times = contributions.coordinates / scale
-    columns = {id(array): array[:, 0] * times for array in contributions.values}
-    found = Contributions.additive([columns[id(array)] for array in contributions.values])
-    return found, 8 * UNIT_ROUNDOFF * found.magnitude
+    columns = {id(array): array[:, 0] for array in contributions.values}
+    return Contributions.additive([columns[id(array)] for array in contributions.values])
 
 
 def witness_at(
@@ -92,13 +84,36 @@ def witness_at(
     )
 
 
-def search_table(
-    problem: Problem, joint: JointTable, scale: float, *, incumbent: float, deadline: float
-) -> Bracket:
-    """Search the same problem written out as a joint table."""
-    written = dataclasses.replace(problem, model=joint)
-    found = written.engine.bracket(scale, incumbent=incumbent, deadline=deadline)
-    if found.witness is None:
-        return found
-    witness = dataclasses.replace(found.witness, model=problem.model)
-    return dataclasses.replace(found, witness=witness)
+class WrittenOut:
+    """A problem about a model that is small enough to be searched as a joint table.
+
+    Parameters
+    ----------
+    problem
+        The problem about the model itself.
+    about_table
+        The same problem about its joint table.
+    """
+
+    def __init__(self, problem: Problem, about_table: Problem) -> None:
+        self.problem, self.about_table = problem, about_table
+
+    @classmethod
+    def of(cls, problem: Problem, joint: JointTable) -> WrittenOut:
+        """Write a problem out; `joint` is its model as a table."""
+        return cls(problem, dataclasses.replace(problem, model=joint))
+
+    def against(self, problem: Problem) -> WrittenOut:
+        """Return the same against the adversaries of `problem`."""
+        if problem is self.problem:
+            return self
+        return WrittenOut(problem, self.about_table.against(problem.knowledge))
+
+    def bracket(self, scale: float, *, incumbent: float, deadline: float) -> Bracket:
+        """Search the table; the witness is about the model itself."""
+        engine = self.about_table.engine
+        found = engine.bracket(scale, incumbent=incumbent, deadline=deadline)
+        if found.witness is None:
+            return found
+        witness = dataclasses.replace(found.witness, model=self.problem.model)
+        return dataclasses.replace(found, witness=witness)

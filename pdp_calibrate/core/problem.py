@@ -21,7 +21,7 @@ import numpy as np
 from pdp_calibrate.core.adversary import Adversaries, Knowledge
 from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.family import Engine, engine_of
+from pdp_calibrate.core.family import Engine, Sharing, engine_of
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.table import MAXIMAL_CELLS, JointTable, Writable
@@ -68,6 +68,16 @@ class Problem:
         """What searches it: made once, whatever the scales."""
         return engine_of(self)
 
+    def against(self, knowledge: Knowledge) -> Problem:
+        """Return the same problem against other adversaries.
+
+        Where its engine can take over what this one's has prepared, it does.
+        """
+        other = dataclasses.replace(self, knowledge=knowledge)
+        if isinstance(self.engine, Sharing):
+            other.__dict__["engine"] = self.engine.against(other)  # where the property keeps it
+        return other
+
     def extremes(self) -> list[Problem]:
         """Return the same problem against those who know nothing, and who know everyone else."""
         knowledge = self.knowledge
@@ -75,9 +85,7 @@ class Problem:
             return [self]
         sizes = {0, knowledge.total - 1} & {knowledge.fewest, knowledge.most}
         return [
-            dataclasses.replace(
-                self, knowledge=dataclasses.replace(knowledge, fewest=size, most=size)
-            )
+            self.against(dataclasses.replace(knowledge, fewest=size, most=size))
             for size in sorted(sizes)
         ]
 
@@ -85,15 +93,14 @@ class Problem:
         """Return the same problem against one adversary only."""
         everyone = range(self.knowledge.total)
         known = frozenset(everyone) - {target} - set(unknown)
-        return dataclasses.replace(
-            self,
-            knowledge=Knowledge(
+        return self.against(
+            Knowledge(
                 total=self.knowledge.total,
                 targets=(target,),
                 fewest=len(known),
                 most=len(known),
                 known=known,
-            ),
+            )
         )
 
 

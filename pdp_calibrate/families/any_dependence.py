@@ -133,38 +133,47 @@ def _checked_bounds(bounds: object) -> Domain:
     return tuple(ends.tolist())
 
 
-def search(
-    problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
-) -> Bracket:
-    """Return the group bound of the adversary who knows least; see `engines.tables.search`."""
-    del incumbent, deadline
-    contributions = problem.contributions
-    if contributions.table is not None:
-        raise UnsupportedQueryError(
-            "Custom needs a JointTable; on Unknown use Sum, Mean, Count or Linear."
+class AnyDependenceEngine:
+    """Bounds everyone by the group of the adversary who knows least, which some θ attains."""
+
+    def __init__(self, problem: Problem) -> None:
+        contributions = problem.contributions
+        if contributions.table is not None:
+            raise UnsupportedQueryError(
+                "Custom needs a JointTable; on Unknown use Sum, Mean, Count or Linear."
+            )
+        ranges = contributions.tuple_ranges()
+        self.target, self.unknown = _least_knowing(problem, ranges)
+        moving = [self.target, *self.unknown]
+        self.reach = math.fsum(ranges[moving])
+        # Several coordinates add up only if all tuples can move the same way.
+        several = contributions.coordinates > 1
+        own = contributions.values[self.target]
+        alike = all(np.array_equal(contributions.values[p], own) for p in moving)
+        self.attained = self.reach if not several or alike else max(ranges[moving])
+        known = {p: 0 for p in range(problem.knowledge.total) if p not in set(moving)}
+        secrets = int(own[:, 0].argmax()), int(own[:, 0].argmin())
+        if secrets[0] == secrets[1]:
+            secrets = (0, len(own) - 1)
+        self.witness = witness_at(problem, self.target, known, secrets, math.inf)
+
+    def bracket(
+        self,
+        scale: float,
+        *,
+        incumbent: float = 0.0,
+        enough: float = math.inf,
+        deadline: float = math.inf,
+    ) -> Bracket:
+        """Divide by the scale; see `core.family.Engine`."""
+        del incumbent, enough, deadline
+        return Bracket(
+            upper=self.reach / scale * ROUND_UP,
+            lower=self.attained / scale * ROUND_DOWN,
+            witness=self.witness,
+            target=self.target,
+            unknown=self.unknown,
         )
-    ranges = contributions.tuple_ranges()
-    target, unknown = _least_knowing(problem, ranges)
-    moving = [target, *unknown]
-    leak = math.fsum(ranges[moving]) / scale
-    # Several coordinates add up only if all tuples can move the same way.
-    several = contributions.values[0].shape[-1] > 1
-    alike = all(
-        np.array_equal(contributions.values[p], contributions.values[target]) for p in moving
-    )
-    lower = leak if not several or alike else max(ranges[moving]) / scale
-    answers = contributions.values[target][:, 0]
-    known = {p: 0 for p in range(problem.knowledge.total) if p not in set(moving)}
-    secrets = int(answers.argmax()), int(answers.argmin())
-    if secrets[0] == secrets[1]:
-        secrets = (0, len(answers) - 1)
-    return Bracket(
-        upper=leak * ROUND_UP,
-        lower=lower * ROUND_DOWN,
-        witness=witness_at(problem, target, known, secrets, math.inf),
-        target=target,
-        unknown=unknown,
-    )
 
 
 def _least_knowing(problem: Problem, ranges: np.ndarray) -> tuple[int, tuple[int, ...]]:
@@ -178,22 +187,3 @@ def _least_knowing(problem: Problem, ranges: np.ndarray) -> tuple[int, tuple[int
     order = np.argsort(ranges, kind="stable")
     target, *unknown = order[knowledge.fewest :][::-1]
     return int(target), tuple(sorted(int(p) for p in unknown))
-
-
-class AnyDependenceEngine:
-    """Searches one problem at many scales."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-
-    def bracket(
-        self,
-        scale: float,
-        *,
-        incumbent: float = 0.0,
-        enough: float = math.inf,
-        deadline: float = math.inf,
-    ) -> Bracket:
-        """Find the worst adversary at one scale; see `core.family.Engine`."""
-        del enough
-        return search(self.problem, scale, incumbent=incumbent, deadline=deadline)

@@ -51,10 +51,9 @@ def judged(seed: int) -> tuple[float, float, float]:
     rate = float(rng.choice([0.05, 0.3, 1.0]))
     who = pdp.Adversaries.weakest() if seed % 3 == 1 else pdp.Adversaries.all()
     regions._FURTHEST = int(rng.integers(1, 5))
-    regions._regions.cache_clear()
     problem = problem_of(tree, query, rate, who)
     highest = tree_bounds(tree, problem.contributions.tuple_ranges(), problem.knowledge)
-    found = float(regions.region_bounds(problem, highest, 1.0).max())
+    found = float(regions.Regions(problem).bounds(highest, 1.0).max())
     truth = dual_bound(problem_of(tree.to_table(), query, rate, who), dp_epsilon=0.0)
     return float(highest.max()), found, truth
 
@@ -101,7 +100,6 @@ def main() -> None:
         "tuples children   keeps   contraction   regions   lower end   yardsticks",
     ]
     regions._FURTHEST = 100
-    regions._regions.cache_clear()
     unit = yardstick()
     for size, children in TREES:
         for stay in STAYS:

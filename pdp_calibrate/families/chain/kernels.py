@@ -3,10 +3,16 @@
 For a fixed secret v of the target, the joint density of the noisy sum over the window walked so
 far and the state at its end is held at every lattice point from 0 to the largest possible sum;
 beyond these it falls like e^{−distance}. One step adds a tuple: shift the density by what the
-tuple's state adds, then apply the transition. The forms are those of `engines.groups.kernels`:
-DEFICITS keep what a density lacks to its mass, DENSITIES the density, LOGS its logarithm (and that
-of masses and transition). LAWS leave the noise out: the joint law of the sum and the state, for
-releases repeated any number of times; see `repeats`.
+tuple's state adds, then apply the transition.
+
+The caller chooses the form by the width of the lattice in units of the scale: DEFICITS keep what a
+density lacks to its mass, so that a tiny leakage keeps its digits; DENSITIES the density; LOGS its
+logarithm (and that of masses and transition), where densities would underflow. LAWS leave the noise
+out: the joint law of the sum and the state, for releases repeated any number of times.
+
+No form subtracts before the final comparison: all entries are sums of products of non-negative
+numbers, or logarithms of such, so the relative error grows by a few units per step, and `Walk`
+knows how many steps there are. It charges them to both ends of the bracket.
 """
 
 from __future__ import annotations
@@ -14,7 +20,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from pdp_calibrate.core.line_kernels import widest
+from pdp_calibrate.core.line_program import widest
 
 DEFICITS, DENSITIES, LOGS, LAWS = 0, 1, 2, 3
 
@@ -24,15 +30,23 @@ NOT, TAILS, WHOLE = 0, 1, 2  # over which outputs a window counts for the lower 
 
 @numba.njit(cache=True)
 def _shift(source, mass, size, by, new_size, step, decay, lack, form, out):
-    """Move a density to the right by so many points, filling in its exponential tails."""
+    """Move a density to the right by some points, filling in its exponential tails.
+
+    Outside the points held so far there is no atom, so the density falls by e^{−step} per point,
+    exactly; what it lacks to its mass follows: m − (m − l)·e^{−d} = l·e^{−d} + m·(1 − e^{−d}).
+    For laws, `decay` and `lack` are zero there: no noise, no tails.
+    """
+    # The new points on the left, below the smallest sum.
     for r in range(by):
         gap = by - r
         if form == LOGS:
             out[r] = source[0] - gap * step
         else:
             out[r] = source[0] * decay[gap] + mass * lack[gap]
+    # The points held so far.
     for r in range(size):
         out[r + by] = source[r]
+    # The new points on the right, up to what another state may add.
     for r in range(by + size, new_size):
         gap = r - by - size + 1
         if form == LOGS:
@@ -44,6 +58,7 @@ def _shift(source, mass, size, by, new_size, step, decay, lack, form, out):
 @numba.njit(cache=True)
 def _mix(rows, weights, size, form, out):
     """Write Σ_j weights[j]·rows[j] to `out`; logarithms stay logarithms."""
+    # Row by row, so that memory is read in order; terms of weight zero add nothing.
     if form != LOGS:
         for r in range(size):
             out[r] = weights[0] * rows[0, r]
@@ -53,6 +68,7 @@ def _mix(rows, weights, size, form, out):
                 for r in range(size):
                     out[r] += weight * rows[j, r]
         return
+    # The largest term is taken out first: no exponential overflows, and one of them is 1.
     for r in range(size):
         peak = -np.inf
         for j in range(len(weights)):
@@ -95,13 +111,16 @@ def advance(
     """
     states = len(points)
     new_size = size
+    # All states get the points of the one that adds most.
     for old in range(states):
         new_size = max(new_size, size + points[old])
+    # Given the old state, its contribution moves the sum …
     for old in range(states):
         _shift(
             source[old], masses[old], size, points[old], new_size, step, decay, lack, form,
             shifted[old],
         )  # fmt: skip
+    # … and averaging over it leaves the sum and the new state.
     for new in range(len(matrix)):
         _mix(shifted, matrix[new], new_size, form, out[new])
         new_masses[new] = _mixed_mass(masses, matrix[new], form)
@@ -117,6 +136,8 @@ def compare(rows, masses, size, form, step, unit, tiny):
     """
     if form == LAWS:
         return widest(rows, masses, size, step, unit, tiny), -np.inf
+    # Only secrets that can happen together with the ends are compared, each divided by its mass:
+    # that turns joint densities into conditional ones.
     impossible = -np.inf if form == LOGS else 0.0
     secrets = 0
     scales = np.empty(len(masses))
@@ -128,6 +149,8 @@ def compare(rows, masses, size, form, step, unit, tiny):
             secrets += 1
     if secrets < 2:
         return -np.inf, -np.inf
+    # The supremum over all outputs is attained at a lattice point (see `core.mixtures`); there the
+    # largest and the smallest density make the worst pair. The logarithm is taken once, at the end.
     best, ends = -np.inf, -np.inf
     for r in range(size):
         first = rows[live[0], r]
@@ -198,6 +221,7 @@ def run_right(
     summed, totals = np.empty((secrets, here.shape[2])), np.empty(secrets)
     flat = np.zeros(states) if form == LOGS else np.ones(states)
     backwards = np.ascontiguousarray(matrix.T)
+    # Joint densities of the left part and the first tuple on the right, per secret v and state u.
     for v in range(secrets):
         for u in range(states):
             weight = matrix[v, u]
@@ -208,6 +232,7 @@ def run_right(
     for b in range(1, steps):
         pruning = prune_cost[b] < np.inf
         worst = -np.inf
+        # Windows that end here: the tuple b steps away is known, whatever it holds.
         if known_up[b] > -np.inf or known_low[b] != NOT or pruning:
             for u in range(states):
                 whole, ends = compare(here[:, u], masses[:, u], size, form, step, unit, tiny)
@@ -217,6 +242,8 @@ def run_right(
                 gain = (whole if known_low[b] == WHOLE else ends) - known_cost[b]
                 if known_low[b] != NOT and gain > lower:
                     lower, lower_at, lower_known, lower_end = gain, b, True, u
+        # Windows open to the end of the chain: the b − 1 tuples walked so far are the last ones.
+        # The state beyond the end is summed out, which leaves the density of the sum alone.
         if none_up[b - 1] > -np.inf or none_low[b - 1] != NOT:
             for v in range(secrets):
                 _mix(here[v], flat, size, form, summed[v])
@@ -227,12 +254,15 @@ def run_right(
             gain = (whole if none_low[b - 1] == WHOLE else ends) - none_cost[b - 1]
             if none_low[b - 1] != NOT and gain > lower:
                 lower, lower_at, lower_known, lower_end = gain, b - 1, False, 0
+        # Whatever reaches further leaks at most the diameter more than the worst known end here
+        # (truncation, `core.contraction`): below the threshold, nobody need be told apart.
         bound = max(bound, upper)
         if pruning and worst + prune_cost[b] <= threshold:
             bound = max(bound, worst + prune_cost[b])
             break
         if b == steps - 1:
             break
+        # The tuple b steps away becomes unknown: take it into the sum.
         new_size = size
         for v in range(secrets):
             new_size = advance(
@@ -255,6 +285,7 @@ def tilted_walk(vector, points, forwards, matrix):
     states = len(vector)
     for j in range(len(points)):
         moved = np.empty(states)
+        # log Σ_old e^{…}, the largest term taken out so that nothing overflows.
         for new in range(states):
             peak = -np.inf
             for old in range(states):
@@ -266,6 +297,7 @@ def tilted_walk(vector, points, forwards, matrix):
                     link = matrix[old, new] if forwards else matrix[new, old]
                     total += np.exp(vector[old] + points[j, old] + link - peak)
             moved[new] = peak + np.log(total) if total > 0.0 else -np.inf
+        # Take the peak out: a common factor, which cancels from every difference.
         highest = -np.inf
         for new in range(states):
             highest = max(highest, moved[new])

@@ -1,27 +1,24 @@
-"""All windows around one target, or around every target of a chain that looks alike everywhere.
-
-One adversary along a chain: one window, and the limits r → ±∞ where it is long.
-
-One query about a chain, released again and again.
-
-The likelihood of M outputs of one query is Π_m e^{−|r_m − s|/λ_m}, a function of the answer s whose
-logarithm changes by at most Σ_m 1/λ_m per unit. So in a window of the chain no two secrets can be
-told apart further than by the worst likelihood that changes so slowly along the line of answers,
-however many releases share the sum Σ_m 1/λ_m. That is a recursion along the law of the window's
-sum, and windows are walked as for a single release. Where the worst likelihood climbs or falls all
-the way, as for states that follow each other, it is also the limit r → ±∞ of one release with all
-of the budget, and nothing is lost.
-
-The worst adversary of a Markov chain.
+"""The worst adversary of a Markov chain.
 
 Given what is known, only the nearest known tuple on each side of the target matters, so the 2^{T−1}
-known sets come down to windows. Chains of equal contributions look alike everywhere: their windows
-are told by two lengths, whatever the target.
+known sets come down to windows. `walk_around` goes through all windows around one target, or around
+every target where all tuples add the same: their windows differ in two lengths only, whatever the
+target. `search_one` evaluates one adversary: one window, and the limits r → ±∞ where it is long.
+
+**One query about a chain, released again and again** (`repeated_bound`). The likelihood of M
+outputs of one query is Π_m e^{−|r_m − s|/λ_m}, a function of the answer s whose logarithm changes
+by at most Σ_m 1/λ_m per unit. So in a window of the chain no two secrets can be told apart
+further than by the worst likelihood that changes so slowly along the line of answers, however
+many releases share the sum Σ_m 1/λ_m. That is a recursion along the law of the window's sum
+(`core.line_program`), and windows are walked as for a single release. Where the worst likelihood
+climbs or falls all the way, as for states that follow each other, it is also the limit r → ±∞ of
+one release with all of the budget, and nothing is lost.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import time
 from dataclasses import dataclass
@@ -32,18 +29,256 @@ import numpy as np
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.contraction import birkhoff_bounds, diameters
+from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
-from pdp_calibrate.core.plain_dp import ROUND_UP, as_one, nobody, plain_dp, search_table
+from pdp_calibrate.core.plain_dp import ROUND_UP, WrittenOut, as_one, nobody, plain_dp
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.table import LOG_SMALLEST, MAXIMAL_CELLS
 from pdp_calibrate.families.chain.kernels import NOT, TAILS, WHOLE, tilted_walk
 from pdp_calibrate.families.chain.model import MarkovChain
-from pdp_calibrate.families.chain.setup import Setup, setup_of
+from pdp_calibrate.families.chain.setup import Setup
 from pdp_calibrate.families.chain.walk import Walk
 from pdp_calibrate.families.chain.windows import Ends, Rules, Side
 from pdp_calibrate.families.chain.witness import Place, likely_course, witness_in
 
+_WRITTEN_OUT = 12  # tuples up to which a chain may be searched as a joint table
+
+
+_QUICK_LAWS = 500_000  # up to here a table beats a lattice onto which contributions are rounded
+
+
 _NOWHERE = Side("none", 0)
+
+
+class Preparation:
+    """What searches need to know whoever the adversaries are, worked out when first needed."""
+
+    def __init__(self, problem: Problem, chain: MarkovChain) -> None:
+        self.problem, self.chain = problem, chain
+
+    @functools.cached_property
+    def setup(self) -> Setup:
+        """The chain and the answer, prepared for windows."""
+        return Setup(self.chain, self.problem.contributions)
+
+    @functools.cached_property
+    def written(self) -> WrittenOut:
+        """The problem as one about a joint table."""
+        return WrittenOut.of(self.problem, self.chain.to_table())
+
+    @functools.cached_property
+    def one_step(self) -> float:
+        """The diameter of one step of the chain."""
+        return float(diameters(self.chain.kernel, 1)[0][1])
+
+    @functools.cached_property
+    def repeated(self) -> tuple[Contributions, Setup] | None:
+        """The number that all coordinates repeat, prepared for windows; None if they differ."""
+        once = as_one(self.problem.contributions)
+        return None if once is None else (once, Setup(self.chain, once))
+
+
+class ChainEngine:
+    """Searches windows, or the joint table of a short chain.
+
+    Exact for chains of up to 200 tuples whose contributions lie on a lattice. Otherwise a bracket:
+    windows are cut where the chain has forgotten, and contributions rounded. Answers of several
+    numbers about a long chain get a bound only.
+
+    Parameters
+    ----------
+    problem
+        The chain, what its tuples add, and who attacks them.
+    prepared
+        What an engine for the same chain and answers has prepared.
+    """
+
+    def __init__(self, problem: Problem, *, prepared: Preparation | None = None) -> None:
+        chain, contributions = problem.model, problem.contributions
+        if not isinstance(chain, MarkovChain):
+            raise TypeError(f"this engine searches Markov chains, got {chain!r}.")
+        self.problem, self.chain = problem, chain
+        self.prepared = Preparation(problem, chain) if prepared is None else prepared
+        self._has_secrets = len(chain.states) > 1
+        self._several = contributions.table is not None or contributions.coordinates > 1
+        self._written: WrittenOut | None = None
+        if self._has_secrets and self._needs_table():
+            self._written = self.prepared.written.against(problem)
+
+    def against(self, problem: Problem) -> ChainEngine:
+        """Return an engine for the same chain and answers; see `core.family.Sharing`."""
+        return ChainEngine(problem, prepared=self.prepared)
+
+    def _needs_table(self) -> bool:
+        """Whether the joint table is searched, which no window replaces or which is quicker."""
+        chain = self.chain
+        if self.problem.contributions.table is not None:
+            return True
+        if self._several or (_separated(self.problem) and chain.length <= _WRITTEN_OUT):
+            if _fits_a_table(chain):
+                return True
+            if self._several:
+                return False
+        return _is_small(chain) and bool(self.prepared.setup.lattice(chain.length - 1).errors.any())
+
+    def bracket(
+        self,
+        scale: float,
+        *,
+        incumbent: float = 0.0,
+        enough: float = math.inf,
+        deadline: float = math.inf,
+    ) -> Bracket:
+        """Find the worst adversary at one scale; see `core.family.Engine`."""
+        del enough
+        if not self._has_secrets:
+            return nobody(self.problem)
+        if self._written is not None:
+            return self._written.bracket(scale, incumbent=incumbent, deadline=deadline)
+        if self._several:
+            return self._bound_only(scale, incumbent, deadline)
+        if self.problem.knowledge.known is not None:
+            return search_one(self.problem, self.prepared.setup, scale)
+        return _search_all(self.problem, self.prepared.setup, scale, incumbent, deadline)
+
+    def _bound_only(self, scale: float, incumbent: float, deadline: float) -> Bracket:
+        """Bound answers of several numbers by Birkhoff or, where they repeat one, by windows."""
+        problem, length = self.problem, self.chain.length
+        bounds = birkhoff_bounds(
+            problem.contributions.tuple_ranges() / scale, self.prepared.one_step
+        )
+        target = max(problem.knowledge.targets, key=lambda position: bounds[position])
+        known = problem.knowledge.known or frozenset()
+        unknown = tuple(p for p in range(length) if p != target and p not in known)
+        value = float(bounds[target])
+        if self.prepared.repeated is not None:
+            once, setup = self.prepared.repeated
+            repeated = dataclasses.replace(problem, contributions=once)
+            each = scale / problem.contributions.coordinates
+            windows = _repeated_bound(repeated, setup, each, incumbent, deadline)
+            # Steps divided by a rounded scale: a few units of how far the answer reaches.
+            rounding = 8 * UNIT_ROUNDOFF * once.magnitude / each
+            value = value if windows is None else min(value, (windows + rounding) * ROUND_UP)
+        return dataclasses.replace(nobody(problem), upper=value, target=target, unknown=unknown)
+
+
+def _separated(problem: Problem) -> bool:
+    """Whether unknown tuples beyond a known one may blur the answer."""
+    knowledge, length = problem.knowledge, problem.knowledge.total
+    if knowledge.known is None:
+        return 0 < knowledge.most < length - 1
+    (target,) = knowledge.targets
+    place = Place.nearest(length, target, knowledge.known)
+    return length - 1 - len(knowledge.known) > place.inside
+
+
+def _fits_a_table(chain: MarkovChain) -> bool:
+    cells = len(chain.states) ** min(chain.length, 64)
+    return cells <= MAXIMAL_CELLS and chain.log_rarest() > LOG_SMALLEST
+
+
+def _is_small(chain: MarkovChain) -> bool:
+    """Whether all conditional laws of the joint table are quickly listed."""
+    laws = chain.length * (2 * len(chain.states)) ** min(chain.length, 64)
+    return laws <= _QUICK_LAWS and _fits_a_table(chain)
+
+
+def _search_all(
+    problem: Problem, setup: Setup, scale: float, incumbent: float, deadline: float
+) -> Bracket:
+    knowledge = problem.knowledge
+    best = nobody(problem)
+    if knowledge.admits_strongest and not problem.hidden_noise:
+        target = int(setup.ranges.argmax())
+        best = plain_dp(problem, target, scale, likely_course(setup))
+        if knowledge.fewest == setup.length - 1:
+            return best
+    bounds = setup.bounds(scale)
+    if setup.homogeneous:
+        highest = float(bounds.max())
+        if highest <= max(incumbent, best.upper) or time.monotonic() > deadline:
+            return _at_least(best, highest, int(bounds.argmax()), setup)
+        return best.or_worse(
+            _search_around(
+                problem, setup, scale, None, highest, max(incumbent, best.upper), deadline
+            )
+        )
+    seen: set[object] = set()
+    reach = setup.reach(scale)
+    for target in sorted(range(setup.length), key=lambda position: -bounds[position]):
+        bound = float(bounds[target])
+        if bound <= max(incumbent, best.upper) or time.monotonic() > deadline:
+            # Bounds fall from target to target, so this one covers all that follow.
+            return _at_least(best, bound, target, setup)
+        view = setup.view(target, reach)
+        if view not in seen:
+            seen.add(view)
+            best = best.or_worse(
+                _search_around(
+                    problem, setup, scale, target, bound, max(incumbent, best.upper), deadline
+                )
+            )
+    return best
+
+
+def _at_least(best: Bracket, bound: float, target: int, setup: Setup) -> Bracket:
+    """Raise the upper end to a bound; if it stands above, the bound's target is behind it."""
+    if bound <= best.upper:
+        return best
+    unknown = tuple(position for position in range(setup.length) if position != target)
+    return dataclasses.replace(best, upper=bound, target=target, unknown=unknown)
+
+
+def _search_around(
+    problem: Problem,
+    setup: Setup,
+    scale: float,
+    target: int | None,
+    bound: float,
+    incumbent: float,
+    deadline: float,
+) -> Bracket:
+    """Search the windows around one target; None for all of them at once."""
+    reach = setup.reach(scale)
+    knowledge = problem.knowledge
+    rules = Rules(setup, knowledge, hidden=problem.hidden_noise, target=target, reach=reach)
+    walk = Walk(
+        setup,
+        setup.lattice(reach),
+        scale,
+        target=target,
+        left=rules.most_left,
+        right=rules.most_right,
+    )
+    outcome = walk_around(walk, rules, incumbent - walk.error, deadline)
+    place = Place.of(setup, knowledge, target, *outcome.upper_sides)
+    value = max(outcome.upper, outcome.pruned) + walk.error
+    value = min(bound, max(0.0, value) * ROUND_UP) if outcome.finished else bound
+    found = Bracket(
+        upper=value,
+        lower=0.0,
+        witness=None,
+        target=place.target,
+        unknown=place.unknown(setup.length, knowledge.most),
+    )
+    if outcome.lower > -np.inf:
+        found = found.or_worse(_attained(problem, setup, walk, target, outcome))
+    if any(side.kind == "far" for side in outcome.upper_sides):
+        found = with_tail(problem, setup, scale, place, found)
+    return found
+
+
+def _attained(
+    problem: Problem, setup: Setup, walk: Walk, target: int | None, outcome: Outcome
+) -> Bracket:
+    """Name the window behind the lower end."""
+    knowledge = problem.knowledge
+    place = Place.of(setup, knowledge, target, *outcome.lower_sides)
+    unknown = place.unknown(setup.length, knowledge.most)
+    hidden = problem.hidden_noise or len(unknown) > place.inside
+    witness = witness_in(problem, walk, place, outcome.lower_sides, unknown, hidden=hidden)
+    lower = max(0.0, outcome.lower - walk.error)
+    return Bracket(upper=0.0, lower=lower, witness=witness, target=place.target, unknown=unknown)
 
 
 @dataclass(kw_only=True)
@@ -294,18 +529,24 @@ def repeated_bound(
     additive = contributions.table is None and contributions.coordinates == 1
     if not isinstance(chain, MarkovChain) or not additive:
         return None
-    setup = setup_of(chain, contributions)
-    knowledge, bounds = problem.knowledge, setup.bounds(1.0)
+    return _repeated_bound(problem, Setup(chain, contributions), 1.0, incumbent, deadline)
+
+
+def _repeated_bound(
+    problem: Problem, setup: Setup, scale: float, incumbent: float, deadline: float
+) -> float | None:
+    """Bound them at the scale 1/Σ_m 1/λ_m."""
+    knowledge, bounds = problem.knowledge, setup.bounds(scale)
     worst = 0.0
     if knowledge.admits_strongest and not problem.hidden_noise:
-        worst = float(setup.ranges.max()) * ROUND_UP
+        worst = float(setup.ranges.max()) / scale * ROUND_UP
     if knowledge.known is not None:
-        found = _one_adversary(problem, setup)
+        found = _one_adversary(problem, setup, scale)
         return None if found is None else min(found, float(bounds[knowledge.targets[0]]))
     targets: list[int | None] = [None]
     if not setup.homogeneous:
         targets = sorted(range(setup.length), key=lambda position: -float(bounds[position]))
-    reach = _reach(setup, len(targets))
+    reach = _reach(setup, scale, len(targets))
     if reach < setup.length - 1 and setup.diameters[reach] >= bounds.max():
         return float(bounds.max())  # what lies out of reach alone could be worse
     seen: set[object] = set()
@@ -316,7 +557,8 @@ def repeated_bound(
         view = None if target is None else setup.view(target, reach)
         if view is None or view not in seen:
             seen.add(view)
-            found = _around(problem, setup, target, reach, max(incumbent, worst), deadline)
+            least = max(incumbent, worst)
+            found = _around(problem, setup, scale, target, reach, least, deadline)
             if found is None:
                 return None
             worst = max(worst, min(bound, found))
@@ -326,6 +568,7 @@ def repeated_bound(
 def _around(
     problem: Problem,
     setup: Setup,
+    scale: float,
     target: int | None,
     reach: int,
     incumbent: float,
@@ -335,7 +578,7 @@ def _around(
     knowledge = problem.knowledge
     rules = Rules(setup, knowledge, hidden=problem.hidden_noise, target=target, reach=reach)
     walk = Walk(
-        setup, setup.lattice(reach), 1.0, target=target,
+        setup, setup.lattice(reach), scale, target=target,
         left=rules.most_left, right=rules.most_right, laws=True,
     )  # fmt: skip
     if walk.is_deep:
@@ -345,15 +588,16 @@ def _around(
     return found if outcome.finished else math.inf
 
 
-def _one_adversary(problem: Problem, setup: Setup) -> float | None:
+def _one_adversary(problem: Problem, setup: Setup, scale: float) -> float | None:
     knowledge = problem.knowledge
     (target,), known = knowledge.targets, knowledge.known or frozenset()
     place = Place.nearest(setup.length, target, known)
     if place.inside == 0:
-        return float(setup.ranges[target]) * ROUND_UP
-    left, right = place.sides(setup.length, _reach(setup, 1))
+        return float(setup.ranges[target]) / scale * ROUND_UP
+    reach = _reach(setup, scale, 1)
+    left, right = place.sides(setup.length, reach)
     walk = Walk(
-        setup, setup.lattice(_reach(setup, 1)), 1.0, target=target,
+        setup, setup.lattice(reach), scale, target=target,
         left=left.distance, right=right.distance, laws=True,
     )  # fmt: skip
     if walk.is_deep:
@@ -361,9 +605,9 @@ def _one_adversary(problem: Problem, setup: Setup) -> float | None:
     return max(0.0, one_window(walk, place, left, right, code=NOT).upper) * ROUND_UP
 
 
-def _reach(setup: Setup, targets: int) -> int:
+def _reach(setup: Setup, scale: float, targets: int) -> int:
     """Return how far windows are walked: as far as the work allowed goes."""
-    reach = setup.reach(1.0)
+    reach = setup.reach(scale)
     ends = setup.states * (setup.states + 1) * setup.states**2
     while reach > _SHORTEST:
         lattice = setup.lattice(reach)
@@ -372,195 +616,3 @@ def _reach(setup: Setup, targets: int) -> int:
             break
         reach = max(_SHORTEST, reach * 7 // 8)
     return reach
-
-
-_WRITTEN_OUT = 12  # tuples up to which a chain may be searched as a joint table
-
-
-_QUICK_LAWS = 500_000  # up to here a table beats a lattice onto which contributions are rounded
-
-
-def search(
-    problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
-) -> Bracket:
-    """Find the worst adversary of a Markov chain; see `engines.tables.search`.
-
-    Exact for chains of up to 200 tuples whose contributions lie on a lattice. Otherwise a bracket:
-    windows are cut where the chain has forgotten, and contributions rounded.
-    """
-    chain, contributions = problem.model, problem.contributions
-    if not isinstance(chain, MarkovChain):
-        raise TypeError(f"this engine searches Markov chains, got {chain!r}.")
-    if len(chain.states) == 1:
-        return nobody(problem)
-    several = contributions.table is not None or contributions.values[0].shape[-1] > 1
-    if several or (_separated(problem) and chain.length <= _WRITTEN_OUT):
-        if contributions.table is not None or _fits_a_table(chain):
-            joint = chain.to_table()
-            return search_table(problem, joint, scale, incumbent=incumbent, deadline=deadline)
-        if several:
-            return _bound_only(problem, chain, scale, incumbent, deadline)
-    setup = setup_of(chain, contributions)
-    if _is_small(chain) and setup.lattice(setup.reach(scale)).errors.any():
-        joint = chain.to_table()
-        return search_table(problem, joint, scale, incumbent=incumbent, deadline=deadline)
-    if problem.knowledge.known is not None:
-        return search_one(problem, setup, scale)
-    return _search_all(problem, setup, scale, incumbent, deadline)
-
-
-def _separated(problem: Problem) -> bool:
-    """Whether unknown tuples beyond a known one may blur the answer."""
-    knowledge, length = problem.knowledge, problem.knowledge.total
-    if knowledge.known is None:
-        return 0 < knowledge.most < length - 1
-    (target,) = knowledge.targets
-    place = Place.nearest(length, target, knowledge.known)
-    return length - 1 - len(knowledge.known) > place.inside
-
-
-def _fits_a_table(chain: MarkovChain) -> bool:
-    cells = len(chain.states) ** min(chain.length, 64)
-    return cells <= MAXIMAL_CELLS and chain.log_rarest() > LOG_SMALLEST
-
-
-def _is_small(chain: MarkovChain) -> bool:
-    """Whether all conditional laws of the joint table are quickly listed."""
-    laws = chain.length * (2 * len(chain.states)) ** min(chain.length, 64)
-    return laws <= _QUICK_LAWS and _fits_a_table(chain)
-
-
-def _bound_only(
-    problem: Problem, chain: MarkovChain, scale: float, incumbent: float, deadline: float
-) -> Bracket:
-    """Answers of several numbers: Birkhoff's bound or, for repeats of one, windows; below, none."""
-    ranges = problem.contributions.tuple_ranges() / scale
-    bounds = birkhoff_bounds(ranges, float(diameters(chain.kernel, 1)[0][1]))
-    target = max(problem.knowledge.targets, key=lambda position: bounds[position])
-    known = problem.knowledge.known or frozenset()
-    unknown = tuple(p for p in range(chain.length) if p != target and p not in known)
-    value = float(bounds[target])
-    together = as_one(problem.contributions, scale)
-    if together is not None:
-        once, rounding = together
-        repeated = dataclasses.replace(problem, contributions=once)
-        windows = repeated_bound(repeated, incumbent=incumbent, deadline=deadline)
-        value = value if windows is None else min(value, (windows + rounding) * ROUND_UP)
-    return dataclasses.replace(nobody(problem), upper=value, target=target, unknown=unknown)
-
-
-def _search_all(
-    problem: Problem, setup: Setup, scale: float, incumbent: float, deadline: float
-) -> Bracket:
-    knowledge = problem.knowledge
-    best = nobody(problem)
-    if knowledge.admits_strongest and not problem.hidden_noise:
-        target = int(setup.ranges.argmax())
-        best = plain_dp(problem, target, scale, likely_course(setup))
-        if knowledge.fewest == setup.length - 1:
-            return best
-    bounds = setup.bounds(scale)
-    if setup.homogeneous:
-        highest = float(bounds.max())
-        if highest <= max(incumbent, best.upper) or time.monotonic() > deadline:
-            return _at_least(best, highest, int(bounds.argmax()), setup)
-        return best.or_worse(
-            _search_around(
-                problem, setup, scale, None, highest, max(incumbent, best.upper), deadline
-            )
-        )
-    seen: set[object] = set()
-    reach = setup.reach(scale)
-    for target in sorted(range(setup.length), key=lambda position: -bounds[position]):
-        bound = float(bounds[target])
-        if bound <= max(incumbent, best.upper) or time.monotonic() > deadline:
-            # Bounds fall from target to target, so this one covers all that follow.
-            return _at_least(best, bound, target, setup)
-        view = setup.view(target, reach)
-        if view not in seen:
-            seen.add(view)
-            best = best.or_worse(
-                _search_around(
-                    problem, setup, scale, target, bound, max(incumbent, best.upper), deadline
-                )
-            )
-    return best
-
-
-def _at_least(best: Bracket, bound: float, target: int, setup: Setup) -> Bracket:
-    """Raise the upper end to a bound; if it stands above, the bound's target is behind it."""
-    if bound <= best.upper:
-        return best
-    unknown = tuple(position for position in range(setup.length) if position != target)
-    return dataclasses.replace(best, upper=bound, target=target, unknown=unknown)
-
-
-def _search_around(
-    problem: Problem,
-    setup: Setup,
-    scale: float,
-    target: int | None,
-    bound: float,
-    incumbent: float,
-    deadline: float,
-) -> Bracket:
-    """Search the windows around one target; None for all of them at once."""
-    reach = setup.reach(scale)
-    knowledge = problem.knowledge
-    rules = Rules(setup, knowledge, hidden=problem.hidden_noise, target=target, reach=reach)
-    walk = Walk(
-        setup,
-        setup.lattice(reach),
-        scale,
-        target=target,
-        left=rules.most_left,
-        right=rules.most_right,
-    )
-    outcome = walk_around(walk, rules, incumbent - walk.error, deadline)
-    place = Place.of(setup, knowledge, target, *outcome.upper_sides)
-    value = max(outcome.upper, outcome.pruned) + walk.error
-    value = min(bound, max(0.0, value) * ROUND_UP) if outcome.finished else bound
-    found = Bracket(
-        upper=value,
-        lower=0.0,
-        witness=None,
-        target=place.target,
-        unknown=place.unknown(setup.length, knowledge.most),
-    )
-    if outcome.lower > -np.inf:
-        found = found.or_worse(_attained(problem, setup, walk, target, outcome))
-    if any(side.kind == "far" for side in outcome.upper_sides):
-        found = with_tail(problem, setup, scale, place, found)
-    return found
-
-
-def _attained(
-    problem: Problem, setup: Setup, walk: Walk, target: int | None, outcome: Outcome
-) -> Bracket:
-    """Name the window behind the lower end."""
-    knowledge = problem.knowledge
-    place = Place.of(setup, knowledge, target, *outcome.lower_sides)
-    unknown = place.unknown(setup.length, knowledge.most)
-    hidden = problem.hidden_noise or len(unknown) > place.inside
-    witness = witness_in(problem, walk, place, outcome.lower_sides, unknown, hidden=hidden)
-    lower = max(0.0, outcome.lower - walk.error)
-    return Bracket(upper=0.0, lower=lower, witness=witness, target=place.target, unknown=unknown)
-
-
-class ChainEngine:
-    """Searches one problem at many scales."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-
-    def bracket(
-        self,
-        scale: float,
-        *,
-        incumbent: float = 0.0,
-        enough: float = math.inf,
-        deadline: float = math.inf,
-    ) -> Bracket:
-        """Find the worst adversary at one scale; see `core.family.Engine`."""
-        del enough
-        return search(self.problem, scale, incumbent=incumbent, deadline=deadline)

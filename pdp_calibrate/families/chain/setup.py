@@ -1,10 +1,12 @@
-"""What a search along a chain needs to know, worked out once per chain and query."""
+"""What a search along a chain needs to know, worked out once per chain and query.
+
+An engine makes it, and lends it to the engines of other adversaries of the same problem.
+"""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections import OrderedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -35,9 +37,6 @@ _FORGOTTEN = 1e-3  # diameter at which most windows can be pruned
 
 
 _TOLERANCE = 2e-7  # what truncation may add on each side, of the smallest leakage
-
-
-_KEPT = 8  # chains and queries remembered
 
 
 class Setup:
@@ -122,22 +121,6 @@ class Setup:
         while reach < len(self.diameters) - 1 and self._runs(reach) * 2 * reach <= work:
             reach += max(1, reach // 8)
         return min(reach, len(self.diameters) - 1)
-
-
-_SETUPS: OrderedDict[tuple[int, int], tuple[MarkovChain, Contributions, Setup]] = OrderedDict()
-
-
-def setup_of(chain: MarkovChain, contributions: Contributions) -> Setup:
-    """Return the preparation for these very objects, from memory if it was made before."""
-    key = id(chain), id(contributions)
-    if key in _SETUPS:  # the objects are kept beside it, so that an identity is never reused
-        _SETUPS.move_to_end(key)
-        return _SETUPS[key][2]
-    setup = Setup(chain, contributions)
-    _SETUPS[key] = chain, contributions, setup
-    while len(_SETUPS) > _KEPT:
-        _SETUPS.popitem(last=False)
-    return setup
 
 
 def _support(

@@ -21,7 +21,7 @@ _DEEPEST = 600.0  # logarithms up to here are far from underflow, products inclu
 
 
 class Walk:
-    """Windows around one target (or around all of them, where the chain looks alike).
+    """Windows around one target (or around all of them, where every tuple adds the same).
 
     With `laws`, the law of each window's sum is walked instead of the density of the noisy sum.
     """

@@ -1,8 +1,8 @@
 """Which windows an adversary can look through, and what their leakage counts for.
 
-Given what is known, only the nearest known tuple on each side of the target matters. A window is
-told by its left and its right side: *known* at some distance, or *none* (everything up to the end
-of the chain is unknown); *far* stands for all sides longer than the reach of the search.
+Given what is known, only the nearest known tuple on each side of the target matters. A window has
+a left and a right side. Each is *known* at some distance, or *none* (everything up to the end of
+the chain is unknown); *far* stands for all sides longer than the reach of the search.
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ class Rules:
         setup, last = self.setup, self.setup.length - 1
         within = (distance >= 1) & (distance <= self.most_right)
         if self.target is not None:
-            room = last - self.target
-            return within & (distance <= room), (distance == room) & (room <= self.reach)
+            behind = last - self.target
+            return within & (distance <= behind), (distance == behind) & (behind <= self.reach)
         if left.kind == "none":
             return (
                 within & (left.distance + distance <= last),
@@ -164,12 +164,12 @@ class Rules:
         last = self.setup.length - 1
         if left.kind != "known" or left.distance < self.reach:
             return np.zeros(len(right), dtype=np.bool_)
-        room = (
+        fits = (
             left.distance + 1 + right <= last
             if self.target is None
             else np.full(len(right), self.target > self.reach)
         )
-        return room & (self.knowledge.fewest <= last - (left.distance + right - 1))
+        return fits & (self.knowledge.fewest <= last - (left.distance + right - 1))
 
     def _beyond(self, left: Side, distance: IntArray) -> tuple[npt.NDArray[np.bool_], ...]:
         """Return where windows stand for larger ones: further left (known, open), further right."""
@@ -177,7 +177,7 @@ class Rules:
         known, none = self._feasible(left._replace(value=int(self.setup.first.argmin())), distance)
         left_known = self._far_left(left, distance) & known & (most >= 1)
         left_none = self._far_left(left, distance) & none
-        room = (
+        fits = (
             left.distance + self.reach + 1 <= last
             if self.target is None
             else last - self.target > self.reach
@@ -185,5 +185,5 @@ class Rules:
         ends = int(left.kind == "known")
         allowed = (ends <= most) & (self.knowledge.fewest <= last - (left.inside + self.reach))
         far_both = self._far_left(left, distance + 1)
-        right = (distance == self.reach) & room & (allowed | far_both)
+        right = (distance == self.reach) & fits & (allowed | far_both)
         return left_known, left_none, right

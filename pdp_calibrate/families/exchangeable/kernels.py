@@ -8,6 +8,9 @@ A density at all lattice points costs one sweep to the right and one to the left
 forms that the caller chooses by the width of the lattice in units of the scale: DEFICITS (what a
 density lacks to 1) for narrow ones, so that a tiny leakage keeps its digits; DENSITIES; LOGS for
 wide ones, where densities underflow. In the form LOGS, weights and ways are logarithms too.
+
+All entries are sums of products of non-negative numbers, or logarithms of such: nothing cancels
+before the final comparison, and `BinaryGroupSearch` charges the rounding to both ends.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ DEFICITS, DENSITIES, LOGS = 0, 1, 2
 
 @numba.njit(cache=True)
 def _log_add(first, second):
+    """Return log(e^first + e^second) without overflow."""
     high, low = max(first, second), min(first, second)
     if low == -np.inf:
         return high
@@ -31,6 +35,7 @@ def _law(weights, ways, start, shift, form, out):
     """Write the law of the lattice points to `out`; return whether it exists."""
     size = len(ways)
     out[:] = -np.inf if form == LOGS else 0.0
+    # Logarithms: the peak is taken out before their exponentials are added up.
     if form == LOGS:
         peak = -np.inf
         for s in range(size):
@@ -43,6 +48,7 @@ def _law(weights, ways, start, shift, form, out):
             total += np.exp(out[s + shift] - peak)
         out -= peak + np.log(total)
         return True
+    # Masses, divided by their sum; the caller has seen to it that no possible one underflows.
     total = 0.0
     for s in range(size):
         out[s + shift] = weights[start + s] * ways[s]
@@ -55,11 +61,17 @@ def _law(weights, ways, start, shift, form, out):
 
 @numba.njit(cache=True)
 def _sweep(law, step, form, out):
-    """Write the mixture's density at every point, in the given form, to `out`."""
+    """Write the mixture's density at every point, in the given form, to `out`.
+
+    The density at r is Σ_{s ≤ r} p_s·e^{−(r−s)·step}, which a sweep to the right carries along, and
+    Σ_{s > r} p_s·e^{−(s−r)·step}, which a sweep to the left does. As deficits both carry what they
+    lack to the mass passed so far: l becomes l·e^{−step} + mass·(1 − e^{−step}) at every step.
+    """
     decay, lack = np.exp(-step), -np.expm1(-step)
     size = len(law)
     here = -np.inf if form == LOGS else 0.0
     mass = 0.0
+    # To the right: atoms at or before the point.
     for r in range(size):
         if form == LOGS:
             here = _log_add(here - step, law[r])
@@ -71,6 +83,7 @@ def _sweep(law, step, form, out):
         out[r] = here
     here = -np.inf if form == LOGS else 0.0
     mass = 0.0
+    # To the left: atoms behind the point.
     for r in range(size - 1, -1, -1):
         if form == LOGS:
             out[r] = _log_add(out[r], here)
@@ -94,6 +107,7 @@ def _excess(first, second, form):
 
 @numba.njit(cache=True)
 def _log_ratio(excess, form):
+    """Turn what `_excess` measured into a log-ratio."""
     if excess == -np.inf or form == LOGS:
         return excess
     return np.log1p(excess) if form == DEFICITS else np.log(excess)
@@ -130,12 +144,16 @@ def worst_event(weights, ways, own, known, step, form):
     best, best_ones, best_point, best_secret = -np.inf, 0, 0, 0
     tail, tail_ones, tail_point, tail_secret = -np.inf, 0, 0, 0
     for ones in range(known + 1):
+        # The laws of the sum under both secrets; an event under which one of them is impossible
+        # tells nothing apart.
         if not _law(weights, ways, ones, 0, form, laws[0]):
             continue
         if not _law(weights, ways, ones + 1, own, form, laws[1]):
             continue
         _sweep(laws[0], step, form, found[0])
         _sweep(laws[1], step, form, found[1])
+        # The supremum over all outputs is attained at a lattice point (see `core.mixtures`), the
+        # limits r → ±∞ at the outermost ones.
         for point in range(size):
             up = _excess(found[1, point], found[0, point], form)
             down = _excess(found[0, point], found[1, point], form)

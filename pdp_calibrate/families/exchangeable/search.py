@@ -1,37 +1,34 @@
-"""The walk through the adversaries of an exchangeable group.
+"""The exact engine for exchangeable groups.
 
-Members are alike, so an adversary is told by a few numbers: is the target inside the query, and how
-many unknown members are inside and outside of it.
+Members are alike, so an adversary is described by three numbers: whether the target is inside the
+query, and how many unknown members are inside and outside of it.
 
-The exact engine for exchangeable yes/no groups.
+In a yes/no group, what the known members hold matters only by how many of them hold a one. That
+makes O(m²) mixtures where a table of the same group has 2^m cells.
 
-What the known members hold is told by how many of them hold a one. That makes O(m²) mixtures where
-a table of the same group has 2^m cells.
-
-The exact engine for exchangeable groups with several categories.
-
-What the known members hold is told by the counts t of the categories among them. Then
+With several categories, it matters by the counts t of the categories among the known members. Then
 P(counts s of the unknown | v, t) ∝ w(t + s + e_v)·(number of assignments with counts s), where w
 is the probability of one assignment.
-
-Engines for exchangeable groups: who is known and unknown matters only by number.
 """
 
 from __future__ import annotations
 
 import abc
+import copy
 import dataclasses
 import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF, log_densities
-from pdp_calibrate.core.plain_dp import ROUND_UP, nobody, plain_dp, search_table, witness_at
+from pdp_calibrate.core.plain_dp import ROUND_UP, WrittenOut, nobody, plain_dp, witness_at
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.table import MAXIMAL_CELLS
 from pdp_calibrate.errors import UnsupportedQueryError
@@ -74,36 +71,51 @@ def equal_values(problem: Problem) -> FloatArray | None:
 
 
 class GroupSearch(abc.ABC):
-    """One search: what it looks through, and how one case of it is judged."""
+    """The cases of a group, and how one of them is judged.
 
-    def __init__(self, problem: Problem, added: FloatArray, scale: float) -> None:
-        self.problem, self.scale, self.size = problem, scale, len(added)
+    Of all that is prepared here, only `problem` and `cases` depend on the adversaries.
+    """
+
+    def __init__(self, problem: Problem, added: FloatArray) -> None:
+        self.problem, self.size = problem, len(added)
         reach = added.max(axis=1)
         self.members_in = [int(p) for p in np.flatnonzero(reach)]
         self.members_out = [int(p) for p in np.flatnonzero(reach == 0)]
         self.added: FloatArray = added[self.members_in[0] if self.members_in else 0]
+        self.cases = self._sorted_cases()
+
+    def against(self, problem: Problem) -> Self:
+        """Return the same search against other adversaries."""
+        other = copy.copy(self)
+        other.problem = problem
+        other.cases = other._sorted_cases()  # noqa: SLF001, its own class
+        return other
 
     @abc.abstractmethod
-    def evaluated(self, case: Case, target: int, unknown: tuple[int, ...]) -> Bracket:
+    def evaluated(self, case: Case, scale: float, target: int, unknown: tuple[int, ...]) -> Bracket:
         """Find the worst of a case, somebody being unknown or hidden in noise."""
 
-    def run(self, incumbent: float, deadline: float) -> Bracket:
+    def run(self, scale: float, incumbent: float, deadline: float) -> Bracket:
         """Go through all cases, those who see the answer move furthest first."""
         best = nobody(self.problem)
-        for case in sorted(self._cases(), key=lambda case: -(case.own + case.inside)):
+        for case in self.cases:
             reach = (case.own + case.inside) * float(self.added.max())
-            bound = reach / self.scale * ROUND_UP
+            bound = reach / scale * ROUND_UP
             if bound <= max(incumbent, best.upper) or time.monotonic() > deadline:
                 # Bounds fall from case to case, so this one covers all that follow.
                 return dataclasses.replace(best, upper=max(best.upper, bound))
             target, unknown = self._members(case)
             if unknown or self.problem.hidden_noise:
-                found = self.evaluated(case, target, unknown)
+                found = self.evaluated(case, scale, target, unknown)
             else:
                 others = dict.fromkeys(range(self.size), 0)
-                found = plain_dp(self.problem, target, self.scale, others)
+                found = plain_dp(self.problem, target, scale, others)
             best = best.or_worse(found)
         return best
+
+    def _sorted_cases(self) -> list[Case]:
+        """List the cases that the adversaries admit, the furthest reaching first."""
+        return sorted(self._cases(), key=lambda case: -(case.own + case.inside))
 
     def _cases(self) -> Iterator[Case]:
         knowledge = self.problem.knowledge
@@ -141,10 +153,8 @@ _WIDEST = 600.0  # e^-600 and its products with probabilities are far from under
 class BinaryGroupSearch(GroupSearch):
     """The search through a yes/no group."""
 
-    def __init__(
-        self, problem: Problem, group: BinaryGroup, added: FloatArray, scale: float
-    ) -> None:
-        super().__init__(problem, added, scale)
+    def __init__(self, problem: Problem, group: BinaryGroup, added: FloatArray) -> None:
+        super().__init__(problem, added)
         self.step = float(self.added[1] - self.added[0])
         with np.errstate(divide="ignore"):
             log_law = np.log(group.count_probabilities)
@@ -157,9 +167,9 @@ class BinaryGroupSearch(GroupSearch):
         ]
         self.largest_log = float(np.abs(finite).max(initial=0.0)) + ways[self.size // 2]
 
-    def evaluated(self, case: Case, target: int, unknown: tuple[int, ...]) -> Bracket:
+    def evaluated(self, case: Case, scale: float, target: int, unknown: tuple[int, ...]) -> Bracket:
         """Go through all values that the known members may hold, by their number of ones."""
-        step = abs(self.step) / self.scale
+        step = abs(self.step) / scale
         width = (case.own + case.inside) * step
         known_number = self.size - 1 - case.inside - case.outside
         weights, ways = self.log_weights[case.outside], self.log_ways[case.inside]
@@ -231,13 +241,33 @@ class _Weights:
         return _Weights(self.size - 1, categories, np.logaddexp.reduce(self[filled], axis=1))
 
 
+class _Unknown(NamedTuple):
+    """All that some unknown members inside the query may hold."""
+
+    counts: npt.NDArray[np.int64]
+    """How many of them hold each category, shape (possibilities, categories)."""
+    ways: FloatArray
+    """The logarithm of the number of assignments with these counts."""
+    sums: FloatArray
+    """The different sums of what they add."""
+    of_counts: npt.NDArray[np.intp]
+    """Which of the sums belongs to which counts."""
+
+    @classmethod
+    def members(cls, number: int, added: FloatArray) -> _Unknown:
+        """List what so many members may hold, `added` being what each category adds."""
+        listed = list(compositions(number, len(added)))
+        counts = np.array(listed, dtype=np.int64)
+        sums, of_counts = np.unique(counts @ added, return_inverse=True)
+        ways = np.array([log_ways(counts) for counts in listed])
+        return cls(counts, ways, sums, of_counts.ravel())
+
+
 class CategoryGroupSearch(GroupSearch):
     """The search through a group with categories."""
 
-    def __init__(
-        self, problem: Problem, group: CategoryGroup, added: FloatArray, scale: float
-    ) -> None:
-        super().__init__(problem, added, scale)
+    def __init__(self, problem: Problem, group: CategoryGroup, added: FloatArray) -> None:
+        super().__init__(problem, added)
         self.categories = len(group.categories)
         ways = [log_ways(counts) for counts in compositions(group.size, self.categories)]
         with np.errstate(divide="ignore"):
@@ -246,13 +276,14 @@ class CategoryGroupSearch(GroupSearch):
         for _ in range(min(len(self.members_out), group.size - 1)):
             self.weights.append(self.weights[-1].without_one())
         self.largest_log = float(np.abs(logs[np.isfinite(logs)]).max()) + max(ways)
+        self._unknown: dict[int, _Unknown] = {}
 
-    def evaluated(self, case: Case, target: int, unknown: tuple[int, ...]) -> Bracket:
+    def evaluated(self, case: Case, scale: float, target: int, unknown: tuple[int, ...]) -> Bracket:
         """Go through all values that the known members may hold, by their counts."""
         own, inside, outside = case.own, case.inside, case.outside
-        ways = np.array([log_ways(counts) for counts in compositions(inside, self.categories)])
-        counts = np.array(list(compositions(inside, self.categories)), dtype=np.int64)
-        sums, inverse = np.unique(counts @ self.added, return_inverse=True)
+        if inside not in self._unknown:
+            self._unknown[inside] = _Unknown.members(inside, self.added)
+        counts, ways, sums, of_counts = self._unknown[inside]
         atoms = (own * self.added[:, np.newaxis] + sums)[np.newaxis, :, :, np.newaxis]
         outputs = np.unique(atoms)
         weights = self.weights[outside]
@@ -268,11 +299,11 @@ class CategoryGroupSearch(GroupSearch):
             peaks = logs.max(axis=2)
             possible = peaks > -np.inf
             logs = logs - np.where(possible, peaks, 0.0)[..., np.newaxis]
-            laws, log_laws = _laws_of_sums(logs, inverse.ravel(), len(sums))
+            laws, log_laws = _laws_of_sums(logs, of_counts, len(sums))
             log_density, error = log_densities(
                 laws,
-                atoms / self.scale,
-                outputs[np.newaxis, :, np.newaxis] / self.scale,
+                atoms / scale,
+                outputs[np.newaxis, :, np.newaxis] / scale,
                 additions=len(counts) + math.ceil((6 + 2 * outside) * (2 + self.largest_log)),
                 log_laws=log_laws,
             )
@@ -344,37 +375,30 @@ def _laws_of_sums(
     return laws, np.where(possible, log_laws, -math.log(number))
 
 
-def search(
-    problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
-) -> Bracket:
-    """Find the worst adversary of an exchangeable group; see `engines.tables.search`."""
-    group = problem.model
-    if not isinstance(group, BinaryGroup | CategoryGroup):
-        raise TypeError(f"this engine searches exchangeable groups, got {group!r}.")
-    if len(group.domains[0]) == 1:
-        return nobody(problem)
-    added = equal_values(problem)
-    if added is None:
-        if len(group.domains[0]) ** group.size > MAXIMAL_CELLS:
-            raise UnsupportedQueryError(
-                "members of a group too large for a joint table must all weigh the same, or"
-                " nothing, and be asked one number. Use Sum, Mean or Count, with over= for a part."
-            )
-        joint = group.to_table()
-        return search_table(problem, joint, scale, incumbent=incumbent, deadline=deadline)
-    walk: GroupSearch
-    if isinstance(group, BinaryGroup):
-        walk = BinaryGroupSearch(problem, group, added, scale)
-    else:
-        walk = CategoryGroupSearch(problem, group, added, scale)
-    return walk.run(incumbent, deadline)
-
-
 class GroupEngine:
-    """Searches one problem at many scales."""
+    """Searches an exchangeable group by its cases, or as a table where its members differ.
 
-    def __init__(self, problem: Problem) -> None:
+    Parameters
+    ----------
+    problem
+        The group, what its members add, and who attacks them.
+    search
+        The search of an engine for the same group and answers, whose preparation is taken over.
+    """
+
+    def __init__(self, problem: Problem, *, search: GroupSearch | WrittenOut | None = None) -> None:
+        group = problem.model
+        if not isinstance(group, BinaryGroup | CategoryGroup):
+            raise TypeError(f"this engine searches exchangeable groups, got {group!r}.")
         self.problem = problem
+        self._search: GroupSearch | WrittenOut | None = None
+        if len(group.domains[0]) > 1:  # else nobody has two secrets
+            found = _search_of(problem, group) if search is None else search.against(problem)
+            self._search = found
+
+    def against(self, problem: Problem) -> GroupEngine:
+        """Return an engine for the same group and answers; see `core.family.Sharing`."""
+        return GroupEngine(problem, search=self._search)
 
     def bracket(
         self,
@@ -386,4 +410,23 @@ class GroupEngine:
     ) -> Bracket:
         """Find the worst adversary at one scale; see `core.family.Engine`."""
         del enough
-        return search(self.problem, scale, incumbent=incumbent, deadline=deadline)
+        if self._search is None:
+            return nobody(self.problem)
+        if isinstance(self._search, WrittenOut):
+            return self._search.bracket(scale, incumbent=incumbent, deadline=deadline)
+        return self._search.run(scale, incumbent, deadline)
+
+
+def _search_of(problem: Problem, group: BinaryGroup | CategoryGroup) -> GroupSearch | WrittenOut:
+    """Prepare the search by cases, where all members inside the query add the same."""
+    added = equal_values(problem)
+    if added is not None:
+        if isinstance(group, BinaryGroup):
+            return BinaryGroupSearch(problem, group, added)
+        return CategoryGroupSearch(problem, group, added)
+    if len(group.domains[0]) ** group.size > MAXIMAL_CELLS:
+        raise UnsupportedQueryError(
+            "members of a group too large for a joint table must all weigh the same, or"
+            " nothing, and be asked one number. Use Sum, Mean or Count, with over= for a part."
+        )
+    return WrittenOut.of(problem, group.to_table())

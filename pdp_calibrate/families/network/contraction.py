@@ -1,11 +1,9 @@
-"""The edges of a tree, looked at from either end.
-
-Birkhoff's bound on a tree: what passes an edge is contracted.
+"""The edges of a tree, seen from either end, and Birkhoff's bound: what passes one is contracted.
 
 Let tuple j alone move the log-likelihood of everything released by at most ε_j. Seen from tuple i,
 a neighbour k and all that lies behind it can say no more about x_i than L(a_k), where
 a_k = ε_k + Σ L(a_l) over the neighbours l behind k, and L is the contraction of the edge between
-them (`chains.mixing`). The sum at i bounds every adversary. Two passes give it for every tuple:
+them (`core.contraction`). The sum at i bounds every adversary. Two passes give it for every tuple:
 one towards the root, one away from it. Known tuples say nothing and let nothing through.
 """
 
@@ -14,6 +12,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +20,9 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Knowledge
 from pdp_calibrate.core.contraction import contracted, diameter_of
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
-from pdp_calibrate.families.network.tree import MarkovTree
+
+if TYPE_CHECKING:
+    from pdp_calibrate.families.network.tree import MarkovTree
 
 _SMALLEST = 1e-280  # probabilities below this may have lost digits to underflow
 
@@ -105,12 +106,6 @@ class Links:
         return max(drifts.values()) * (1 + 1e-9)
 
 
-@functools.lru_cache(maxsize=8)
-def links_of(tree: MarkovTree) -> Links:
-    """Return the edges of a tree, from memory if they were asked for before."""
-    return Links(tree)
-
-
 _SUM = 1 + 4 * UNIT_ROUNDOFF  # covers an addition
 
 
@@ -127,13 +122,13 @@ def tree_bounds(tree: MarkovTree, budgets: FloatArray, knowledge: Knowledge) -> 
         The adversaries; where only one is meant, what lies behind known tuples does not count.
     """
     known: Collection[int] = knowledge.known or ()
-    links, parents = links_of(tree).diameters, tree.parents
+    diameters, parents = tree.links.diameters, tree.parents
     totals = np.array(budgets, dtype=np.float64)
     upwards = np.zeros(len(totals))
     for place in reversed(tree.order):
         parent = parents[place]
         if parent is not None and place not in known:
-            upwards[place] = contracted(links[place], float(totals[place]))
+            upwards[place] = contracted(diameters[place], float(totals[place]))
             totals[parent] = (totals[parent] + upwards[place]) * _SUM
     for place in tree.order:
         parent = parents[place]
@@ -141,5 +136,5 @@ def tree_bounds(tree: MarkovTree, budgets: FloatArray, knowledge: Knowledge) -> 
             total = float(totals[parent])
             # A difference of sums of up to n terms is off by as many roundings of the sum.
             others = total - upwards[place] + 8 * UNIT_ROUNDOFF * total
-            totals[place] = (totals[place] + contracted(links[place], others)) * _SUM
+            totals[place] = (totals[place] + contracted(diameters[place], others)) * _SUM
     return totals

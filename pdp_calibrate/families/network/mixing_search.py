@@ -10,6 +10,7 @@ known tuples cut the chain. One member, which alternates least, gives the lower 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import Any
 
@@ -28,31 +29,62 @@ from pdp_calibrate.families.network.mixing_chain import MixingChain
 _LONGEST_SEARCHED = 24  # tuples of a member that is searched for the lower end
 
 
-def search(
-    problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
-) -> Bracket:
-    """Bound the worst adversary of the worst chain; see `engines.tables.search`."""
-    model, contributions = problem.model, problem.contributions
-    if not isinstance(model, MixingChain):
-        raise TypeError(f"this engine bounds sets of Markov chains, got {model!r}.")
-    if contributions.table is not None:
-        raise UnsupportedQueryError(
-            "Custom has no bound on a set of chains; ask Sum, Mean, Linear, Count or Histogram."
-        )
-    value, target, unknown = _upper_end(problem, model, contributions.tuple_ranges() / scale)
-    found = dataclasses.replace(nobody(problem), upper=value, target=target, unknown=unknown)
-    if contributions.coordinates > 1:
-        return found
-    knowledge = problem.knowledge
-    if knowledge.admits_strongest and not problem.hidden_noise:
-        attacked = max(knowledge.targets, key=lambda p: contributions.tuple_ranges()[p])
-        others = dict.fromkeys(range(model.length), 0)
-        found = found.with_lower(plain_dp(problem, attacked, scale, others))
-    if not unknown or value <= incumbent or model.length > _LONGEST_SEARCHED:
-        return found
-    member = _member(model, contributions.values)
-    attained = dataclasses.replace(problem, model=member).engine.bracket(scale, deadline=deadline)
-    return found.with_lower(attained)
+class MixingEngine:
+    """Bounds all chains of the set at once; one member gives the lower end.
+
+    Parameters
+    ----------
+    problem
+        The set, what the tuples add, and who attacks them.
+    lender
+        An engine for the same set and answers, whose member is taken over.
+    """
+
+    def __init__(self, problem: Problem, *, lender: MixingEngine | None = None) -> None:
+        model, contributions = problem.model, problem.contributions
+        if not isinstance(model, MixingChain):
+            raise TypeError(f"this engine bounds sets of Markov chains, got {model!r}.")
+        if contributions.table is not None:
+            raise UnsupportedQueryError(
+                "Custom has no bound on a set of chains; ask Sum, Mean, Linear, Count or Histogram."
+            )
+        self.problem, self.model, self._lender = problem, model, lender
+
+    def against(self, problem: Problem) -> MixingEngine:
+        """Return an engine for the same set and answers; see `core.family.Sharing`."""
+        return MixingEngine(problem, lender=self)
+
+    @functools.cached_property
+    def member(self) -> Problem:
+        """The same problem about one chain of the set."""
+        if self._lender is not None:
+            return self._lender.member.against(self.problem.knowledge)
+        chain = _member(self.model, self.problem.contributions.values)
+        return dataclasses.replace(self.problem, model=chain)
+
+    def bracket(
+        self,
+        scale: float,
+        *,
+        incumbent: float = 0.0,
+        enough: float = math.inf,
+        deadline: float = math.inf,
+    ) -> Bracket:
+        """Bound the worst adversary of the worst chain; see `core.family.Engine`."""
+        del enough
+        problem, model, contributions = self.problem, self.model, self.problem.contributions
+        value, target, unknown = _upper_end(problem, model, contributions.tuple_ranges() / scale)
+        found = dataclasses.replace(nobody(problem), upper=value, target=target, unknown=unknown)
+        if contributions.coordinates > 1:
+            return found
+        knowledge = problem.knowledge
+        if knowledge.admits_strongest and not problem.hidden_noise:
+            attacked = max(knowledge.targets, key=lambda p: contributions.tuple_ranges()[p])
+            others = dict.fromkeys(range(model.length), 0)
+            found = found.with_lower(plain_dp(problem, attacked, scale, others))
+        if not unknown or value <= incumbent or model.length > _LONGEST_SEARCHED:
+            return found
+        return found.with_lower(self.member.engine.bracket(scale, deadline=deadline))
 
 
 def _upper_end(
@@ -94,22 +126,3 @@ def _member(model: MixingChain, values: tuple[FloatArray, ...]) -> Model:
         provenance=model.provenance,
     )
     return member.marked_like(model)
-
-
-class MixingEngine:
-    """Searches one problem at many scales."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-
-    def bracket(
-        self,
-        scale: float,
-        *,
-        incumbent: float = 0.0,
-        enough: float = math.inf,
-        deadline: float = math.inf,
-    ) -> Bracket:
-        """Find the worst adversary at one scale; see `core.family.Engine`."""
-        del enough
-        return search(self.problem, scale, incumbent=incumbent, deadline=deadline)

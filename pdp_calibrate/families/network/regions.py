@@ -1,30 +1,29 @@
-"""Everything that one branch of a tree can look like from its inner end.
+"""The regions of a tree in which an adversary knows nobody, each around one target.
 
-Along a branch each tuple is known to hold some value, which cuts off all behind it, or unknown, and
-then every way its own branches can look is combined. A look at a branch is the joint probability
-of what is known in it and of the sum of what is not, given each value of the tuple it hangs on.
+**Branches.** Along a branch each tuple is known to hold some value, which cuts off all behind it,
+or unknown, and then every view of its own branches is combined. A view of a branch is the
+joint probability of what is known in it and of the sum of what is not, given each value of the
+tuple it is attached to.
 
-Branches that repeat in a tree (equal kernels, contributions and branches behind) are one object, so
-that each is worked out once, and equal branches at one tuple count in any order.
+Branches that repeat in a tree (equal kernels, contributions and branches behind) are one object,
+so that each is worked out once, and equal branches at one tuple count in any order.
 
-Beyond a horizon nobody looks. There the last tuple, b, is taken as known, whatever it holds, at a
+Views end at a horizon. There the last tuple, b, is taken as known, whatever it holds, at a
 price. Let all outputs together tell at most a about any one tuple, whatever else is known. The law
 of x_b given the target averages what outputs say of each x_b, which differs by a factor of at most
 e^a; so it tells of the target no more than the contraction of a on the way from b. Prices of
 several such tuples add up where they meet, and are contracted from there on together. All that
-takes every x_b to be possible whatever else holds, as it is if b hangs on an edge without zeros;
-if not, b is exposed and has no price.
+takes every x_b to be possible whatever else holds, as it is if the edge to b has no zeros; if it
+has, b is exposed and has no price.
 
-The regions of a tree in which an adversary knows nobody, each around one target.
+**Regions.** Given what is known, only the unknown tuples in one piece with the target matter: the
+rest of the answer does not depend on the secret, and blurs it. All releases of one query with
+scales λ_m together have a likelihood g of the region's sum whose logarithm changes by at most Σ_m
+1/λ_m per unit. So they leak at most what the worst such g tells (`core.line_program`), region by
+region. A single release with all of that budget has such a likelihood too.
 
-Given what is known, only the unknown tuples in one piece with the target matter: the rest of the
-answer does not depend on the secret, and blurs it. All releases of one query with scales λ_m
-together have a likelihood g of the region's sum whose logarithm changes by at most Σ_m 1/λ_m per
-unit. So they leak at most what the worst such g tells (`chains.lines`), region by region. A single
-release with all of that budget has such a likelihood too.
-
-Regions reach as far from the target as the work allows; what lies beyond has its price
-(`branches`). Trees that look alike around many targets are looked at once.
+Regions reach as far from the target as the work allows; what lies beyond has its price (`Branch`).
+Targets around which a tree is the same are worked out once.
 """
 
 from __future__ import annotations
@@ -41,41 +40,44 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.adversary import Knowledge
 from pdp_calibrate.core.contraction import contracted
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.lattice import Lattice, lattice_of
-from pdp_calibrate.core.line_kernels import widest_of
+from pdp_calibrate.core.line_program import widest_of
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.plain_dp import ROUND_UP
 from pdp_calibrate.core.problem import Problem
-from pdp_calibrate.families.network.contraction import links_of
 from pdp_calibrate.families.network.tree import MarkovTree
 
 IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Looks:
-    """All ways to look at a tuple and its branches."""
+class Views:
+    """All views of a tuple and its branches."""
 
     laws: FloatArray
-    """Probabilities [look, value of the tuple, sum]."""
+    """Probabilities [view, value of the tuple, sum]."""
     joins: tuple[tuple[Branch, IntArray, IntArray], ...]
-    """Each branch in turn: the look so far, and the look at the branch, that make a new look."""
+    """Each branch in turn: the view so far, and the view of the branch, that make a new view."""
 
     def prices(self, most: float) -> FloatArray:
-        """Return what lies beyond the horizon may add to each look that is not exposed, in nats."""
+        """Return what lies beyond the horizon may add to each view that is not exposed, in nats."""
         return self._added_up(lambda branch: branch.prices(most))
 
     @functools.cached_property
     def seen(self) -> FloatArray:
-        """How many tuples each look is about, the last known ones included."""
+        """How many tuples each view is about, the last known ones included."""
         return 1 + self._added_up(lambda branch: branch.seen)
 
     @functools.cached_property
+    def masses(self) -> FloatArray:
+        """The probability of each view, given each value of the tuple."""
+        return np.asarray(self.laws.sum(axis=2))
+
+    @functools.cached_property
     def exposed(self) -> npt.NDArray[np.bool_]:
-        """Which looks have an exposed tuple at the horizon."""
+        """Which views have an exposed tuple at the horizon."""
         return np.asarray(self._added_up(lambda branch: branch.exposed) > 0)
 
     def _added_up(self, of_branch: Callable[[Branch], FloatArray]) -> FloatArray:
@@ -86,7 +88,7 @@ class Looks:
 
 
 class Edge:
-    """A tuple as seen from the neighbour it hangs on, whatever lies behind it.
+    """A tuple as seen from the neighbour it is attached to, whatever lies behind it.
 
     Parameters
     ----------
@@ -121,14 +123,14 @@ class Edge:
 
 
 class Branch:
-    """A tuple and all that lies behind it, seen from the neighbour it hangs on.
+    """A tuple and all that lies behind it, seen from the neighbour it is attached to.
 
     Parameters
     ----------
     edge
         The tuple and its neighbour.
     behind
-        Further branches, equal ones side by side; None where nobody looks further.
+        Further branches, equal ones side by side; None at the horizon.
     at_target
         Whether the neighbour is the target itself.
     """
@@ -149,28 +151,28 @@ class Branch:
             edge.diameter,
             math.inf if self.is_far else sum(other.highest_price for other in self.behind),
         )
-        """No price of what lies beyond the horizon is higher, whatever is told of its tuples."""
+        """No price of what lies beyond the horizon is higher, whatever is learned of its tuples."""
         self._priced: tuple[float, FloatArray] = (-1.0, np.zeros(0))
 
     @functools.cached_property
     def count(self) -> int:
-        """How many looks there are at most."""
+        """How many views there are at most."""
         return len(self.known) + (ways(self.behind) if self.may_not else 0)
 
     @functools.cached_property
     def numbers(self) -> float:
-        """How many probabilities the looks at it, and at what lies behind, have at most."""
+        """How many probabilities the views of it, and of what lies behind, have at most."""
         own = float(self.count) * len(self.kernel) * (self.highest + 1)
         return own + sum(branch.numbers for branch in set(self.behind))
 
     @functools.cached_property
-    def inner(self) -> Looks | None:
-        """All looks at the tuple itself, where it may be unknown."""
+    def inner(self) -> Views | None:
+        """All views of the tuple itself, where it may be unknown."""
         return combined(self.points, self.behind) if self.may_not else None
 
     @functools.cached_property
     def laws(self) -> FloatArray:
-        """Probabilities [look, value of the neighbour, sum]; looks at the known tuple first."""
+        """Probabilities [view, value of the neighbour, sum]; views of the known tuple first."""
         known = self.known[:, :, np.newaxis]
         if self.inner is None:
             return known
@@ -180,19 +182,19 @@ class Branch:
 
     @functools.cached_property
     def seen(self) -> FloatArray:
-        """How many tuples each look is about."""
+        """How many tuples each view is about."""
         inner = np.zeros(0) if self.inner is None else self.inner.seen
         return np.concatenate([np.ones(len(self.known)), inner])
 
     @functools.cached_property
     def exposed(self) -> FloatArray:
-        """How many exposed tuples each look has at the horizon."""
+        """How many exposed tuples each view has at the horizon."""
         inner = np.zeros(0) if self.inner is None else self.inner.exposed
         here = float(self.is_far and math.isinf(self.diameter))
         return np.concatenate([np.full(len(self.known), here), inner])
 
     def prices(self, most: float) -> FloatArray:
-        """Return what lies beyond the horizon may add to each look; `most` is told of any tuple."""
+        """Return what lies beyond the horizon may add to each view, `most` about any tuple."""
         if self._priced[0] != most:
             inner = np.zeros(0) if self.inner is None else self.inner.prices(most)
             distinct, which = np.unique(inner, return_inverse=True)
@@ -203,8 +205,8 @@ class Branch:
         return self._priced[1]
 
 
-def combined(points: IntArray, branches: Sequence[Branch]) -> Looks:
-    """Look at a tuple together with its branches, in all ways; equal branches side by side."""
+def combined(points: IntArray, branches: Sequence[Branch]) -> Views:
+    """Return all views of a tuple together with its branches; equal branches side by side."""
     laws = np.zeros((1, len(points), int(points.max()) + 1))
     laws[0, np.arange(len(points)), points] = 1.0
     last, joins = np.zeros(1, dtype=np.int64), []
@@ -217,11 +219,11 @@ def combined(points: IntArray, branches: Sequence[Branch]) -> Looks:
         possible = np.any(laws > 0, axis=(1, 2))
         laws, last = laws[possible], last[possible]
         joins.append((branch, before[possible], last))
-    return Looks(laws, tuple(joins))
+    return Views(laws, tuple(joins))
 
 
 def ways(branches: Iterable[Branch]) -> int:
-    """Count the ways to look at several branches: multisets of looks where branches are equal."""
+    """Count the views of several branches: multisets of views where branches are equal."""
     number = 1
     for branch, equal in itertools.groupby(branches):
         times = sum(1 for _ in equal)
@@ -230,7 +232,7 @@ def ways(branches: Iterable[Branch]) -> int:
 
 
 def _convolved(one: FloatArray, other: FloatArray) -> FloatArray:
-    """Add independent sums, look by look and value by value."""
+    """Add independent sums, view by view and value by value."""
     longer, shorter = (one, other) if one.shape[2] >= other.shape[2] else (other, one)
     size = longer.shape[2]
     found = np.zeros((*longer.shape[:2], size + shorter.shape[2] - 1))
@@ -242,7 +244,7 @@ def _convolved(one: FloatArray, other: FloatArray) -> FloatArray:
 _Ends = tuple[int, int]  # (outer tuple, its neighbour on the way to a target)
 
 
-_NUMBERS = 4e6  # probabilities that all looks together may have
+_NUMBERS = 4e6  # probabilities that all views together may have
 
 
 _EDGES = 1e6  # pairs of neighbouring edges that may be gone through
@@ -260,80 +262,10 @@ _STEPS = 512  # of a sum whose contributions must be rounded to a lattice
 _DEEPEST = 600.0  # logarithms up to here are far from underflow, products included
 
 
-_NEGLIGIBLE = 1e-12  # nats for which nobody looks further
+_NEGLIGIBLE = 1e-12  # nats for which views reach no further
 
 
 _WORTHWHILE = 0.99  # of a bound: from here on another round
-
-
-def region_bounds(
-    problem: Problem,
-    highest: FloatArray,
-    scale: float,
-    *,
-    enough: float = 0.0,
-    deadline: float = math.inf,
-) -> FloatArray:
-    """Lower given bounds on the leakage about each tuple to those of its regions.
-
-    Parameters
-    ----------
-    problem
-        A tree and a query of one number.
-    highest
-        What is known to bound the leakage about each tuple.
-    scale
-        The scale λ, or 1/Σ_m 1/λ_m for repeats.
-    enough
-        Bounds below this need not be lowered.
-    deadline
-        Value of `time.monotonic()` after which no further target is looked at.
-    """
-    tree, knowledge = problem.model, problem.knowledge
-    if not isinstance(tree, MarkovTree):
-        raise TypeError(f"only Markov trees have regions, got {tree!r}.")
-    lattice = _lattice(problem.contributions)
-    regions = _regions(tree, lattice.points.tobytes(), knowledge)
-    step, moved = lattice.step / scale, 2 * float(lattice.errors.max()) / scale
-    alone = np.zeros(len(highest))
-    if knowledge.admits_strongest and not problem.hidden_noise:
-        # Who knows everyone else compares all secrets, impossible ones too.
-        alone = problem.contributions.tuple_ranges() / scale * ROUND_UP
-
-    def lowered(bounds: FloatArray) -> FloatArray:
-        found, worst = np.array(bounds), enough
-        seen: dict[_Surroundings, float] = {}
-        for target in sorted(regions.around, key=lambda place: -bounds[place]):
-            if bounds[target] <= worst or time.monotonic() > deadline:
-                break  # bounds fall from target to target
-            surroundings = regions.around[target]
-            if surroundings not in seen:
-                told = regions.bound(target, step, moved, float(bounds.max()))
-                seen[surroundings] = told
-            found[target] = min(bounds[target], max(seen[surroundings], alone[target]))
-            worst = max(worst, float(found[target]))
-        return found
-
-    bounds, before = lowered(highest), highest
-    everyone = knowledge.admits_strongest and len(knowledge.targets) == knowledge.total
-    while everyone and enough < bounds.max() < _WORTHWHILE * before.max():
-        # Whatever lies beyond the horizon tells less, too, of any tuple.
-        bounds, before = lowered(bounds), bounds
-    return bounds
-
-
-def _lattice(contributions: Contributions) -> Lattice:
-    values = [array[:, 0] - array[:, 0].min() for array in contributions.values]
-    added = np.zeros((len(values), max(map(len, values))))
-    for row, value in zip(added, values, strict=True):
-        row[: len(value)] = value
-    return lattice_of(added, min(len(values), _LARGEST), _STEPS)
-
-
-@functools.lru_cache(maxsize=4)
-def _regions(tree: MarkovTree, points: bytes, knowledge: Knowledge) -> Regions:
-    numbers = np.frombuffer(points, dtype=np.int64)
-    return Regions(tree, numbers.reshape(len(tree.names), -1), knowledge)
 
 
 class _Surroundings(NamedTuple):
@@ -349,23 +281,77 @@ class Regions:
 
     Parameters
     ----------
-    tree
-        The model.
-    points
-        What each value of each tuple adds to the sum, in steps from zero; rows may be longer.
-    knowledge
-        The adversaries. How many they may know is not looked at, only whether they may know any.
+    problem
+        A tree, a query of one number and the adversaries. How many tuples they may know does not
+        matter here, only whether they may know any.
     """
 
-    def __init__(self, tree: MarkovTree, points: IntArray, knowledge: Knowledge) -> None:
-        self.tree, self.knowledge, self.links = tree, knowledge, links_of(tree)
+    def __init__(self, problem: Problem) -> None:
+        tree = problem.model
+        if not isinstance(tree, MarkovTree):
+            raise TypeError(f"only Markov trees have regions, got {tree!r}.")
+        self.tree, self.knowledge, self.links = tree, problem.knowledge, tree.links
+        self.lattice = _lattice(problem.contributions)
+        points = self.lattice.points  # rows may be longer than their domains
         self.points = [row[: len(domain)] for row, domain in zip(points, tree.domains, strict=True)]
         self._states, self._highest_point = max(map(len, tree.domains)), int(points.max())
+        self._alone = np.zeros(len(tree.names))
+        if self.knowledge.admits_strongest and not problem.hidden_noise:
+            # Who knows everyone else compares all secrets, impossible ones too.
+            self._alone = problem.contributions.tuple_ranges()
         self._edges: dict[object, Edge] = {}
         self._interned: dict[tuple[Edge, tuple[Branch, ...] | None, bool], Branch] = {}
         self._serials: dict[Branch, int] = {}
-        self._looks: dict[_Surroundings, Looks] = {}
+        self._views: dict[_Surroundings, Views] = {}
         self.around: dict[int, _Surroundings] = self._as_far_as_affordable()
+
+    def bounds(
+        self,
+        highest: FloatArray,
+        scale: float,
+        *,
+        enough: float = 0.0,
+        deadline: float = math.inf,
+    ) -> FloatArray:
+        """Lower given bounds on the leakage about each tuple to those of its regions.
+
+        Parameters
+        ----------
+        highest
+            What is known to bound the leakage about each tuple.
+        scale
+            The scale λ, or 1/Σ_m 1/λ_m for repeats.
+        enough
+            Bounds below this need not be lowered.
+        deadline
+            Value of `time.monotonic()` after which no further target is taken up.
+        """
+        knowledge = self.knowledge
+        bounds, before = self._lowered(highest, scale, enough, deadline), highest
+        everyone = knowledge.admits_strongest and len(knowledge.targets) == knowledge.total
+        while everyone and enough < bounds.max() < _WORTHWHILE * before.max():
+            # Whatever lies beyond the horizon tells less, too, of any tuple.
+            bounds, before = self._lowered(bounds, scale, enough, deadline), bounds
+        return bounds
+
+    def _lowered(
+        self, bounds: FloatArray, scale: float, enough: float, deadline: float
+    ) -> FloatArray:
+        """Lower the bounds once, `bounds.max()` being learned of any tuple beyond the horizon."""
+        lattice = self.lattice
+        step, moved = lattice.step / scale, 2 * float(lattice.errors.max()) / scale
+        alone = self._alone / scale * ROUND_UP
+        found, worst = np.array(bounds), enough
+        seen: dict[_Surroundings, float] = {}
+        for target in sorted(self.around, key=lambda place: -bounds[place]):
+            if bounds[target] <= worst or time.monotonic() > deadline:
+                break  # bounds fall from target to target
+            surroundings = self.around[target]
+            if surroundings not in seen:
+                seen[surroundings] = self.bound(target, step, moved, float(bounds.max()))
+            found[target] = min(bounds[target], max(seen[surroundings], alone[target]))
+            worst = max(worst, float(found[target]))
+        return found
 
     def bound(self, target: int, step: float, moved: float, most: float) -> float:
         """Bound the leakage about one target; ∞ where there is no saying.
@@ -379,7 +365,7 @@ class Regions:
         moved
             What it may cost in nats that a tuple's contributions were rounded to steps.
         most
-            Bound on what is told of any tuple, whatever else is known.
+            Bound on what is learned of any tuple, whatever else is known.
         """
         tree, surroundings = self.tree, self.around[target]
         branches = surroundings.branches
@@ -387,13 +373,13 @@ class Regions:
         deepest = -math.fsum(branch.log_rarest for branch in branches)
         if not step * highest + deepest <= _DEEPEST:
             return math.inf
-        if surroundings not in self._looks:
-            looks = combined(self.points[target], branches)
-            looks.laws[:, ~tree.supports[target]] = 0.0
-            self._looks[surroundings] = looks
-        looks = self._looks[surroundings]
-        seen, prices = looks.seen, looks.prices(most)
-        if looks.exposed.any() or math.isinf(prices.max()):
+        if surroundings not in self._views:
+            views = combined(self.points[target], branches)
+            views.laws[:, ~tree.supports[target]] = 0.0
+            self._views[surroundings] = views
+        views = self._views[surroundings]
+        seen, prices = views.seen, views.prices(most)
+        if views.exposed.any() or math.isinf(prices.max()):
             return math.inf
         # All terms are positive, so every operation adds a unit. Each tuple is multiplied with an
         # edge, which may be turned round, and added up; merging sums adds up the shorter one.
@@ -403,11 +389,11 @@ class Regions:
         # A price is a sum with a term per tuple at most; contraction does not enlarge its rounding.
         prices = prices * (1 + 4 * UNIT_ROUNDOFF * seen) + moved * seen
         tiny = 1e-310 * math.exp(deepest)
-        told = float(widest_of(looks.laws, looks.laws.sum(axis=2), prices, step, units, tiny))
-        return max(0.0, told) * ROUND_UP
+        widest = float(widest_of(views.laws, views.masses, prices, step, units, tiny))
+        return max(0.0, widest) * ROUND_UP
 
     def _as_far_as_affordable(self) -> dict[int, _Surroundings]:
-        """Look one step further from every target while the work allows."""
+        """Let views reach one step further from every target while the work allows."""
         neighbours, targets = self.links.neighbours, self.knowledge.targets
         pairs = sum(len(near) ** 2 for near in neighbours)
         found: dict[int, _Surroundings] = {}
@@ -440,11 +426,11 @@ class Regions:
                 )
                 for target in targets
             }
-            views = set(around.values())
-            if around == found or sum(map(self._numbers, views)) > _NUMBERS:
+            different = set(around.values())
+            if around == found or sum(map(self._numbers, different)) > _NUMBERS:
                 break
             found = around
-            prices = (sum(branch.highest_price for branch in view.branches) for view in views)
+            prices = (sum(branch.highest_price for branch in one.branches) for one in different)
             if max(prices, default=0.0) <= _NEGLIGIBLE:
                 break
             beyond = {ends: branch(ends, at_target=False) for ends in behind}
@@ -476,9 +462,17 @@ class Regions:
         return tuple(branches)
 
     def _numbers(self, surroundings: _Surroundings) -> float:
-        """Count the probabilities needed to look around a target."""
+        """Count the probabilities needed for all views around a target."""
         branches = surroundings.branches
         highest = int(np.frombuffer(surroundings.points, dtype=np.int64).max())
         highest += sum(branch.highest for branch in branches)
         own = ways(branches) * len(surroundings.possible) * (highest + 1)
         return own + sum(branch.numbers for branch in set(branches))
+
+
+def _lattice(contributions: Contributions) -> Lattice:
+    values = [array[:, 0] - array[:, 0].min() for array in contributions.values]
+    added = np.zeros((len(values), max(map(len, values))))
+    for row, value in zip(added, values, strict=True):
+        row[: len(value)] = value
+    return lattice_of(added, min(len(values), _LARGEST), _STEPS)

@@ -36,6 +36,7 @@ from pdp_calibrate.core.table import (
     written_out,
 )
 from pdp_calibrate.errors import ModelError
+from pdp_calibrate.families.network.contraction import Links
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
@@ -198,6 +199,11 @@ class MarkovTree(Model):
             parent, kernel = self.parents[place], self.kernels[place]
             found[place] = read_only(kernel if parent is None else found[parent] @ kernel)
         return tuple(found[place] for place in range(len(self.parents)))
+
+    @functools.cached_property
+    def links(self) -> Links:
+        """Its edges, seen from either end."""
+        return Links(self)
 
     def to_table(self) -> JointTable:
         """Write the tree out as a joint table, if that has at most 2²² cells."""

@@ -1,13 +1,12 @@
-"""The limits r → ±∞ on a tree, for the lower end of the bracket.
+"""The worst adversary of a Markov tree.
 
-There the density is E[e^{±f/λ} | x_i, x_K], in which the branches at x_i are factors. A branch is
-left unknown where that helps, and else cut off by knowing the neighbour. Two passes, one towards
-the root and one away from it, weigh every branch at every tuple.
+Small trees are searched as joint tables. Of others there is a bracket. Above: Birkhoff's bound
+(`contraction`) or the regions around a target (`regions`), whichever is lower. Below: plain DP and
+the limits r → ±∞.
 
-The worst adversary of a Markov tree.
-
-Above: Birkhoff's bound (`contraction`) or the regions around a target (`regions`), whichever is
-lower. Below: plain DP and the limits r → ±∞ (`limits`).
+**The limits.** There the density is E[e^{±f/λ} | x_i, x_K], in which the branches at x_i are
+factors. A branch is left unknown where that helps, and else cut off by knowing the neighbour. Two
+passes, one towards the root and one away from it, weigh every branch at every tuple.
 """
 
 from __future__ import annotations
@@ -23,41 +22,224 @@ import numpy.typing as npt
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.bracket import Bracket
+from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
-from pdp_calibrate.core.plain_dp import ROUND_UP, as_one, nobody, plain_dp, search_table
+from pdp_calibrate.core.plain_dp import ROUND_UP, WrittenOut, as_one, nobody, plain_dp
 from pdp_calibrate.core.problem import Problem
-from pdp_calibrate.core.table import LOG_SMALLEST, MAXIMAL_CELLS, MAXIMAL_TUPLES, JointTable
-from pdp_calibrate.families.network.contraction import links_of, tree_bounds
-from pdp_calibrate.families.network.regions import region_bounds
+from pdp_calibrate.core.table import LOG_SMALLEST, MAXIMAL_CELLS, MAXIMAL_TUPLES
+from pdp_calibrate.families.network.contraction import tree_bounds
+from pdp_calibrate.families.network.regions import Regions
 from pdp_calibrate.families.network.tree import MarkovTree
 
 _LARGEST = 2**22  # numbers in the arrays of one pass
 
 
-def attained(problem: Problem, tree: MarkovTree, scale: float) -> Bracket:
-    """Return the best limit r → ±∞, over all targets, that was found.
+class Preparation:
+    """What searches need to know whoever the adversaries are, worked out when first needed."""
 
-    None where probabilities underflow: edges cannot be turned round there.
+    def __init__(self, problem: Problem, tree: MarkovTree) -> None:
+        self.problem, self.tree = problem, tree
+
+    @functools.cached_property
+    def written(self) -> WrittenOut:
+        """The problem as one about a joint table."""
+        return WrittenOut.of(self.problem, self.tree.to_table())
+
+    @functools.cached_property
+    def layers(self) -> _Layers | None:
+        """The tree in arrays; None where they were too large, or edges cannot be turned round."""
+        states = max(map(len, self.tree.domains))
+        if len(self.tree.names) * states**2 > _LARGEST or not self.tree.links.is_accurate:
+            return None
+        return _Layers(self.tree, self.problem.contributions)
+
+    @functools.cached_property
+    def course(self) -> dict[int, int]:
+        """Possible values of all tuples, by position."""
+        tree, course = self.tree, dict[int, int]()
+        for place in tree.order:
+            parent, kernel = tree.parents[place], tree.kernels[place]
+            course[place] = int((kernel if parent is None else kernel[course[parent]]).argmax())
+        return course
+
+
+class TreeEngine:
+    """Searches the joint table of a small tree; brackets a large one.
+
+    Exact where the joint table has at most 2²² cells, within the time allowed. Beyond, a bracket:
+    Birkhoff's bound or regions above, plain DP and the limits r → ±∞ below.
+
+    Parameters
+    ----------
+    problem
+        The tree, what its tuples add, and who attacks them.
+    prepared
+        What an engine for the same tree and answers has prepared.
     """
-    best = nobody(problem)
-    states = max(map(len, tree.domains))
-    if problem.knowledge.known is not None or len(tree.names) * states**2 > _LARGEST:
+
+    def __init__(self, problem: Problem, *, prepared: Preparation | None = None) -> None:
+        tree, contributions = problem.model, problem.contributions
+        if not isinstance(tree, MarkovTree):
+            raise TypeError(f"this engine searches Markov trees, got {tree!r}.")
+        self.problem, self.tree = problem, tree
+        self.prepared = Preparation(problem, tree) if prepared is None else prepared
+        self._in_table = contributions.table is not None or _fits_a_table(tree)
+        self._about_some: tuple[tuple[int, ...], WrittenOut] | None = None
+
+    def against(self, problem: Problem) -> TreeEngine:
+        """Return an engine for the same tree and answers; see `core.family.Sharing`."""
+        return TreeEngine(problem, prepared=self.prepared)
+
+    @functools.cached_property
+    def _written(self) -> WrittenOut:
+        return self.prepared.written.against(self.problem)
+
+    @functools.cached_property
+    def _regions(self) -> Regions | None:
+        """The regions of the answer, or of the number that all its coordinates repeat."""
+        if self.problem.contributions.coordinates == 1:
+            return Regions(self.problem)
+        once = as_one(self.problem.contributions)
+        if once is None:
+            return None
+        return Regions(dataclasses.replace(self.problem, contributions=once))
+
+    def bracket(
+        self,
+        scale: float,
+        *,
+        incumbent: float = 0.0,
+        enough: float = math.inf,
+        deadline: float = math.inf,
+    ) -> Bracket:
+        """Find the worst adversary at one scale; see `core.family.Engine`."""
+        del enough
+        contributions, knowledge = self.problem.contributions, self.problem.knowledge
+        if contributions.table is not None:
+            return self._written.bracket(scale, incumbent=incumbent, deadline=deadline)
+        bounds = tree_bounds(self.tree, contributions.tuple_ranges() / scale, knowledge)
+        best = self._plain(scale)
+        if best is not None and best.upper >= bounds[list(knowledge.targets)].max():
+            return best
+        # Whoever cannot leak more than this need not be told apart.
+        least = incumbent if best is None else max(incumbent, best.upper)
+        if self._in_table:
+            return self._searched(scale, bounds, best, least, deadline)
+        return self._between(scale, bounds, best, least, deadline)
+
+    def _plain(self, scale: float) -> Bracket | None:
+        """Return what those who know everyone else learn, where there are any."""
+        knowledge, contributions = self.problem.knowledge, self.problem.contributions
+        if not knowledge.admits_strongest or self.problem.hidden_noise:
+            return None
+        if contributions.coordinates > 1:
+            return None
+        ranges = contributions.tuple_ranges()
+        widest = max(knowledge.targets, key=lambda position: ranges[position])
+        return plain_dp(self.problem, widest, scale, self.prepared.course)
+
+    def _between(
+        self,
+        scale: float,
+        bounds: FloatArray,
+        best: Bracket | None,
+        least: float,
+        deadline: float,
+    ) -> Bracket:
+        """Return the best bound there is, and the best limit below it."""
+        contributions, targets = self.problem.contributions, self.problem.knowledge.targets
+        times = contributions.coordinates
+        if self._regions is not None:
+            lowered = self._regions.bounds(bounds, scale / times, enough=least, deadline=deadline)
+            if times > 1:
+                # Steps divided by a rounded scale: a few units of how far the answer reaches.
+                rounding = 8 * UNIT_ROUNDOFF * contributions.magnitude * times / scale
+                lowered = np.minimum(bounds, (lowered + rounding) * ROUND_UP)
+            bounds = lowered
+        target = max(targets, key=lambda position: bounds[position])
+        bound = self._bound(bounds, target)
+        if times > 1:
+            return bound
+        found = self._attained(scale)
+        found = found if best is None else best.with_lower(found)
+        return bound.with_lower(found)
+
+    def _searched(
+        self,
+        scale: float,
+        bounds: FloatArray,
+        best: Bracket | None,
+        least: float,
+        deadline: float,
+    ) -> Bracket:
+        """Search the joint table, about those targets only that could leak more than `least`."""
+        targets = self.problem.knowledge.targets
+        open_targets = tuple(t for t in targets if bounds[t] > least)
+        closed = [t for t in targets if bounds[t] <= least]
+        found = best
+        if closed:
+            covered = self._bound(bounds, max(closed, key=lambda position: bounds[position]))
+            found = covered if found is None else found.or_worse(covered)
+        if open_targets:
+            table = self._written_about(open_targets)
+            searched = table.bracket(scale, incumbent=least, deadline=deadline)
+            highest = self._bound(bounds, max(open_targets, key=lambda t: bounds[t]))
+            searched = searched if searched.upper <= highest.upper else highest.with_lower(searched)
+            found = searched if found is None else found.or_worse(searched)
+        return nobody(self.problem) if found is None else found
+
+    def _written_about(self, targets: tuple[int, ...]) -> WrittenOut:
+        """Return the problem about some targets only; scales that follow each other share them."""
+        knowledge = self.problem.knowledge
+        if targets == knowledge.targets:
+            return self._written
+        if self._about_some is None or self._about_some[0] != targets:
+            some = dataclasses.replace(
+                self.problem, knowledge=dataclasses.replace(knowledge, targets=targets)
+            )
+            self._about_some = targets, self._written.against(some)
+        return self._about_some[1]
+
+    def _bound(self, bounds: FloatArray, target: int) -> Bracket:
+        """Return the bound about one target, as if everyone were unknown who may be."""
+        known = self.problem.knowledge.known or frozenset()
+        places = range(len(self.problem.names))
+        return Bracket(
+            upper=float(bounds[target]),
+            lower=0.0,
+            witness=None,
+            target=target,
+            unknown=tuple(p for p in places if p != target and p not in known),
+        )
+
+    def _attained(self, scale: float) -> Bracket:
+        """Return the best limit r → ±∞, over all targets, that was found."""
+        best, layers = nobody(self.problem), self.prepared.layers
+        if self.problem.knowledge.known is not None or layers is None:
+            return best
+        for sign in (1, -1):
+            limit = _limit(self.problem, layers, scale, sign)
+            if limit is not None and limit.lower > best.lower:
+                best = limit
         return best
-    if not links_of(tree).is_accurate:
-        return best
-    for sign in (1, -1):
-        limit = _limit(problem, tree, scale, sign)
-        if limit is not None and limit.lower > best.lower:
-            best = limit
-    return best
+
+
+def _fits_a_table(tree: MarkovTree) -> bool:
+    cells = math.prod(len(domain) for domain in tree.domains[:MAXIMAL_TUPLES])
+    small = len(tree.names) <= MAXIMAL_TUPLES and cells <= MAXIMAL_CELLS
+    return small and tree.log_rarest() > LOG_SMALLEST
 
 
 class _Layers:
     """A tree in arrays, domains filled up with impossible values; its tuples by their depth."""
 
-    def __init__(self, tree: MarkovTree) -> None:
-        links, size = links_of(tree), len(tree.names)
+    def __init__(self, tree: MarkovTree, contributions: Contributions) -> None:
+        links, size = tree.links, len(tree.names)
         states = max(map(len, tree.domains))
+        self.tree = tree
+        self.added = np.zeros((size, states))
+        for place, array in enumerate(contributions.values):
+            self.added[place, : len(array)] = array[:, 0] - array[:, 0].min()
         self.parents = np.array([-1 if parent is None else parent for parent in tree.parents])
         downwards, upwards = np.zeros((2, size, states, states))
         self.possible = np.zeros((size, states), dtype=np.bool_)
@@ -76,11 +258,6 @@ class _Layers:
         self.layers = np.split(order, np.flatnonzero(np.diff(depths[order])) + 1)
 
 
-@functools.lru_cache(maxsize=4)
-def _layers_of(tree: MarkovTree) -> _Layers:
-    return _Layers(tree)
-
-
 class _Messages(NamedTuple):
     """What branches say, in logarithms up to a constant."""
 
@@ -92,8 +269,7 @@ class _Messages(NamedTuple):
     """Bound on the rounded operations of one message, in units."""
 
 
-def _messages(tree: MarkovTree, tilts: FloatArray) -> _Messages:
-    layers = _layers_of(tree)
+def _messages(layers: _Layers, tilts: FloatArray) -> _Messages:
     parents = layers.parents
     upwards, downwards = np.zeros_like(tilts), np.zeros_like(tilts)
     below, largest = np.array(tilts), 0.0
@@ -108,7 +284,7 @@ def _messages(tree: MarkovTree, tilts: FloatArray) -> _Messages:
         whole[layer] += downwards[layer]
         largest = max(largest, size)
     most = 1 + int(np.bincount(parents[parents >= 0], minlength=1).max())
-    # What one branch says is also told from what all branches say, in up to as many roundings.
+    # What one branch says is also worked out from what all branches say, in as many roundings.
     return _Messages(upwards, downwards, tilts.shape[1] + 12 + (4 + most) * largest)
 
 
@@ -125,15 +301,12 @@ def _log_means(log_kernels: FloatArray, logs: FloatArray) -> tuple[FloatArray, f
     return found, float(np.abs(terms[np.isfinite(terms)]).max(initial=0.0))
 
 
-def _limit(problem: Problem, tree: MarkovTree, scale: float, sign: int) -> Bracket | None:
+def _limit(problem: Problem, layers: _Layers, scale: float, sign: int) -> Bracket | None:
     """Compare two secrets at r → ±∞, each branch unknown or cut off, whichever tells more."""
-    knowledge, layers = problem.knowledge, _layers_of(tree)
-    tilts = np.zeros(layers.possible.shape)
-    for place, array in enumerate(problem.contributions.values):
-        tilts[place, : len(array)] = sign * (array[:, 0] - array[:, 0].min()) / scale
-    messages = _messages(tree, tilts)
-    target, one, other = _most_promising(tree, tilts, messages, knowledge.targets)
-    links = links_of(tree)
+    knowledge, tree = problem.knowledge, layers.tree
+    links, tilts = tree.links, sign * layers.added / scale
+    messages = _messages(layers, tilts)
+    target, one, other = _most_promising(layers, tilts, messages, knowledge.targets)
     gain, cut = float(tilts[target, one] - tilts[target, other]), dict[int, int]()
     for neighbour in links.neighbours[target]:
         is_above = tree.parents[target] == neighbour
@@ -165,10 +338,9 @@ def _limit(problem: Problem, tree: MarkovTree, scale: float, sign: int) -> Brack
 
 
 def _most_promising(
-    tree: MarkovTree, tilts: FloatArray, messages: _Messages, targets: tuple[int, ...]
+    layers: _Layers, tilts: FloatArray, messages: _Messages, targets: tuple[int, ...]
 ) -> tuple[int, int, int]:
     """Return the target and secrets that tell most, if every branch may be cut off."""
-    layers = _layers_of(tree)
 
     def apart(logs: FloatArray) -> npt.NDArray[np.float64]:
         return np.asarray(logs[:, :, np.newaxis] - logs[:, np.newaxis, :])
@@ -182,147 +354,3 @@ def _most_promising(
     best = np.where(possible, gains, -np.inf).argmax()
     target, one, other = map(int, np.unravel_index(best, gains.shape))
     return target, one, other
-
-
-def search(
-    problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
-) -> Bracket:
-    """Find the worst adversary of a tree; see `engines.tables.search`.
-
-    Exact where the joint table has at most 2²² cells, within the time allowed. Beyond, a bracket:
-    Birkhoff's bound or regions above, plain DP and the limits r → ±∞ below.
-    """
-    tree, contributions = problem.model, problem.contributions
-    if not isinstance(tree, MarkovTree):
-        raise TypeError(f"this engine searches Markov trees, got {tree!r}.")
-    joint = _table(tree) if _fits_a_table(tree) or contributions.table is not None else None
-    if contributions.table is not None and joint is not None:
-        return search_table(problem, joint, scale, incumbent=incumbent, deadline=deadline)
-    bounds = tree_bounds(tree, contributions.tuple_ranges() / scale, problem.knowledge)
-    best = _plain(problem, tree, scale)
-    if best is not None and best.upper >= bounds[list(problem.knowledge.targets)].max():
-        return best
-    if joint is None:
-        return _between(problem, tree, scale, bounds, best, incumbent, deadline)
-    return _in_table(problem, joint, scale, bounds, best, incumbent, deadline)
-
-
-def _between(
-    problem: Problem,
-    tree: MarkovTree,
-    scale: float,
-    bounds: FloatArray,
-    best: Bracket | None,
-    incumbent: float,
-    deadline: float,
-) -> Bracket:
-    """Return the best bound there is, and the best limit below it."""
-    contributions, targets = problem.contributions, problem.knowledge.targets
-    enough = incumbent if best is None else max(incumbent, best.upper)
-    if contributions.coordinates == 1:
-        bounds = region_bounds(problem, bounds, scale, enough=enough, deadline=deadline)
-    elif (together := as_one(contributions, scale)) is not None:
-        once, rounding = together
-        repeated = dataclasses.replace(problem, contributions=once)
-        regions = region_bounds(repeated, bounds, 1.0, enough=enough, deadline=deadline)
-        bounds = np.minimum(bounds, (regions + rounding) * ROUND_UP)
-    target = max(targets, key=lambda position: bounds[position])
-    bound = _bound(problem, bounds, target)
-    if contributions.coordinates > 1:
-        return bound
-    found = attained(problem, tree, scale)
-    found = found if best is None else best.with_lower(found)
-    return bound.with_lower(found)
-
-
-def _in_table(
-    problem: Problem,
-    joint: JointTable,
-    scale: float,
-    bounds: FloatArray,
-    best: Bracket | None,
-    incumbent: float,
-    deadline: float,
-) -> Bracket:
-    """Search the joint table, about those targets only that could be worse than what is known."""
-    knowledge = problem.knowledge
-    enough = incumbent if best is None else max(incumbent, best.upper)
-    open_targets = tuple(t for t in knowledge.targets if bounds[t] > enough)
-    closed = [t for t in knowledge.targets if bounds[t] <= enough]
-    found = best
-    if closed:
-        covered = _bound(problem, bounds, max(closed, key=lambda position: bounds[position]))
-        found = covered if found is None else found.or_worse(covered)
-    if open_targets:
-        some = dataclasses.replace(
-            problem, knowledge=dataclasses.replace(knowledge, targets=open_targets)
-        )
-        searched = search_table(some, joint, scale, incumbent=enough, deadline=deadline)
-        highest = _bound(problem, bounds, max(open_targets, key=lambda t: bounds[t]))
-        searched = searched if searched.upper <= highest.upper else highest.with_lower(searched)
-        found = searched if found is None else found.or_worse(searched)
-    return nobody(problem) if found is None else found
-
-
-def _bound(problem: Problem, bounds: FloatArray, target: int) -> Bracket:
-    """Return the bound about one target, as if everyone were unknown who may be."""
-    known = problem.knowledge.known or frozenset()
-    places = range(len(problem.names))
-    return Bracket(
-        upper=float(bounds[target]),
-        lower=0.0,
-        witness=None,
-        target=target,
-        unknown=tuple(p for p in places if p != target and p not in known),
-    )
-
-
-def _plain(problem: Problem, tree: MarkovTree, scale: float) -> Bracket | None:
-    """Return what those who know everyone else learn, where there are any."""
-    knowledge = problem.knowledge
-    if not knowledge.admits_strongest or problem.hidden_noise:
-        return None
-    if problem.contributions.coordinates > 1:
-        return None
-    ranges = problem.contributions.tuple_ranges()
-    widest = max(knowledge.targets, key=lambda position: ranges[position])
-    return plain_dp(problem, widest, scale, _likely_course(tree))
-
-
-@functools.lru_cache(maxsize=2)
-def _table(tree: MarkovTree) -> JointTable:
-    return tree.to_table()
-
-
-def _fits_a_table(tree: MarkovTree) -> bool:
-    cells = math.prod(len(domain) for domain in tree.domains[:MAXIMAL_TUPLES])
-    small = len(tree.names) <= MAXIMAL_TUPLES and cells <= MAXIMAL_CELLS
-    return small and tree.log_rarest() > LOG_SMALLEST
-
-
-def _likely_course(tree: MarkovTree) -> dict[int, int]:
-    """Return possible values of all tuples, by position."""
-    course: dict[int, int] = {}
-    for place in tree.order:
-        parent, kernel = tree.parents[place], tree.kernels[place]
-        course[place] = int((kernel if parent is None else kernel[course[parent]]).argmax())
-    return course
-
-
-class TreeEngine:
-    """Searches one problem at many scales."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-
-    def bracket(
-        self,
-        scale: float,
-        *,
-        incumbent: float = 0.0,
-        enough: float = math.inf,
-        deadline: float = math.inf,
-    ) -> Bracket:
-        """Find the worst adversary at one scale; see `core.family.Engine`."""
-        del enough
-        return search(self.problem, scale, incumbent=incumbent, deadline=deadline)
