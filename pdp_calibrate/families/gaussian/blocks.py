@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.families.gaussian.instance import (
     Instance,
@@ -58,7 +59,7 @@ def blocks_of(
     `functions` linear functions are bounded together: by default the sign patterns of the answer.
     """
     blocks = []
-    for positions in _components(problem):
+    for positions in components(problem.model):
         instance = instance_of(problem, weights, positions, functions=functions)
         if instance is not None:
             named = problem.knowledge.known
@@ -73,16 +74,15 @@ def blocks_of(
     return blocks
 
 
-def _components(problem: Problem) -> list[list[int]]:
+def components(model: Model) -> list[list[int]]:
     """Return the connected components of the covariance; a set of covariances is one block.
 
     Independent tuples say nothing about each other: given x_K, the coefficient of x_i depends on
     its own block alone.
     """
-    size = len(problem.model.names)
-    if not isinstance(problem.model, Gaussian):
-        return [list(range(size))]
-    number, labels = connected_components(problem.model.covariance != 0, directed=False)
+    if not isinstance(model, Gaussian):
+        return [list(range(len(model.names)))]
+    number, labels = connected_components(model.covariance != 0, directed=False)
     return [np.flatnonzero(labels == label).tolist() for label in range(number)]
 
 
