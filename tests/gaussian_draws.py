@@ -11,7 +11,6 @@ from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.query import Linear, Query, lower
-from pdp_calibrate.families.gaussian import search as gaussian
 from pdp_calibrate.families.gaussian.model import Gaussian
 
 
@@ -66,10 +65,10 @@ def joint_search(
         model=model,
         contributions=Contributions(
             values=tuple(np.concatenate(column, axis=-1) for column in values),
-            weights=tuple(np.concatenate(column) for column in columns),
+            weights=tuple(np.concatenate(column) / scales for column in columns),
             clamped=clamped,
         ),
         knowledge=everyone.resolve(model),
         names=model.names,
     )
-    return gaussian.search(problem, np.array(scales))
+    return problem.engine.bracket(1.0)

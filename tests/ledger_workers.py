@@ -30,6 +30,25 @@ def race(folder: str, rounds: int, barrier: Any, won: Any) -> None:
             pass
 
 
+def search_slowly(path: str, epsilon: float, searching: Any, go_on: Any, met: Any) -> None:
+    """Charge a ledger, and search for the joint leakage until the other process has charged too."""
+    from pdp_calibrate.ledger import accounts
+
+    real, waited = accounts.spent, []
+
+    def slow(*about: Any, **options: Any) -> Any:
+        if not waited:
+            searching.set()
+            waited.append(go_on.wait(timeout=60))
+        return real(*about, **options)
+
+    accounts.spent = slow
+    try:
+        met.put((waited, pdp.Ledger.open(path).charge(epsilon)))
+    except pdp.BudgetExceededError as error:
+        met.put((waited, str(error)))
+
+
 def be_killed(path: str, times: int) -> None:
     """Fork children that release without end, and kill each in the middle of it.
 

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,23 @@ def test_every_model_that_json_names_has_an_engine():
 
     for kind in set(MODELS) - {"Blocks", "ModelSet"}:  # these are split into their parts
         assert model_named(kind).engine is not None
+
+
+def test_every_composer_that_a_model_names_is_there():
+    from pdp_calibrate.core.composer import Composer
+    from pdp_calibrate.core.family import model_named
+    from pdp_calibrate.families import MODELS
+
+    named = {model_named(kind).composer for kind in MODELS} - {None}
+    assert len(named) >= 7
+    for module, name in (found.split(":") for found in named):
+        assert issubclass(getattr(import_module(module), name), Composer)
+
+
+def test_composition_knows_no_family_but_the_tables_that_others_are_written_out_as():
+    for path in SOURCES:
+        if room(path) == "composition":
+            assert {part[1] for part in inside(path) if part[0] == "families"} <= {"table"}, path
 
 
 def test_no_source_file_is_two_rooms():

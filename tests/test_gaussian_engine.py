@@ -1,12 +1,17 @@
 """The Gaussian engine against regressions one by one, high precision, and the paper."""
 
+import math
 import time
+from fractions import Fraction
 
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
+from pdp_calibrate.core.problem import split
+from pdp_calibrate.core.query import lower
+from pdp_calibrate.families.gaussian.search import GaussianEngine
 from tests import gaussian_oracle as oracle
 from tests.gaussian_draws import Draw, draw, joint_search
 from tests.marks import bounds_checked
@@ -230,18 +235,97 @@ def test_memory_is_bounded(monkeypatch):
 
 @pytest.mark.compiled
 def test_an_incumbent_spares_the_search():
-    from pdp_calibrate.core.adversary import Adversaries
-    from pdp_calibrate.core.problem import split
-    from pdp_calibrate.core.query import lower
-    from pdp_calibrate.families.gaussian import search as gaussian
-
     model = hard()
-    (problem,) = split(model, lower(pdp.Sum(), model), Adversaries.all())
-    full = gaussian.search(problem, 1.0)
-    above = gaussian.search(problem, 1.0, incumbent=10 * full.upper)
+    (problem,) = split(model, lower(pdp.Sum(), model), pdp.Adversaries.all())
+    full = GaussianEngine(problem).bracket(1.0)
+    above = GaussianEngine(problem).bracket(1.0, incumbent=10 * full.upper)
     assert full.upper <= above.upper <= 10 * full.upper
-    just = gaussian.search(problem, 1.0, incumbent=full.upper * 1.001)
+    just = GaussianEngine(problem).bracket(1.0, incumbent=full.upper * 1.001)
     assert full.upper * (1 - 1e-9) <= just.upper <= full.upper * 1.001
+
+
+def engine_counting_searches(model, query, monkeypatch):
+    """Return an engine, and what each of its searches was asked for."""
+    (problem,) = split(model, lower(query, model), pdp.Adversaries.all())
+    engine, searches = problem.engine, []
+    search = engine._unit.search
+
+    def counted(incumbent, deadline):
+        searches.append((incumbent, deadline))
+        return search(incumbent, deadline)
+
+    monkeypatch.setattr(engine._unit, "search", counted)
+    return engine, searches
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("clamp", [False, True])
+def test_one_search_answers_all_scales(clamp, monkeypatch):
+    model, query = hard(size=12), pdp.Sum(clamp=clamp)
+    engine, searches = engine_counting_searches(model, query, monkeypatch)
+    one = engine.bracket(1.0)
+    for scale in np.random.default_rng(0).lognormal(sigma=20.0, size=200).tolist():
+        found = engine.bracket(scale)
+        for end, rounded in ((one.upper, found.upper), (one.lower, found.lower)):
+            assert abs(Fraction(rounded) * Fraction(scale) / Fraction(end) - 1) <= 2.0**-52
+        assert Fraction(found.upper) * Fraction(scale) >= one.upper
+        assert Fraction(found.lower) * Fraction(scale) <= one.lower
+        assert (found.witness, found.target, found.unknown) == (
+            one.witness, one.target, one.unknown
+        )  # fmt: skip
+    assert len(searches) == 1
+    fresh = pdp.leakage(model, query, scale=0.37)
+    assert fresh.value == engine.bracket(0.37).upper
+
+
+@pytest.mark.compiled
+def test_a_search_that_was_cut_is_made_again_where_there_is_time(monkeypatch):
+    engine, searches = engine_counting_searches(hard(), pdp.Sum(), monkeypatch)
+    past = time.monotonic() - 1
+    early = engine.bracket(0.3, deadline=past)
+    again = engine.bracket(0.3, deadline=past)
+    assert (again.upper, again.lower) == (early.upper, early.lower)
+    assert len(searches) == 1  # there was no time for another one
+    full = engine.bracket(0.3)
+    assert len(searches) == 2
+    assert early.lower <= full.lower <= full.upper < early.upper
+    after = engine.bracket(0.3, deadline=past)
+    assert (after.upper, after.lower) == (full.upper, full.lower)
+    assert len(searches) == 2
+
+
+@pytest.mark.compiled
+def test_who_was_not_told_apart_is_searched_when_it_matters(monkeypatch):
+    engine, searches = engine_counting_searches(hard(), pdp.Sum(), monkeypatch)
+    true = pdp.leakage(hard(), pdp.Sum(), scale=1.0)
+    coarse = engine.bracket(1.0, incumbent=1.2 * true.value)
+    assert true.value < coarse.upper <= 1.2 * true.value
+    for scale in (0.1, 0.7, 3.0, 1 / 3):  # the same incumbent, rounded at each scale
+        engine.bracket(scale, incumbent=1.2 * true.value / scale)
+    engine.bracket(2.0, incumbent=1.0 * true.value)
+    assert len(searches) == 1
+    fine = engine.bracket(1.0, incumbent=0.9 * true.value)
+    assert len(searches) == 2
+    assert fine.upper == pytest.approx(true.value, rel=1e-9)
+    engine.bracket(1.0)  # somebody leaks more than that incumbent: it has hidden nothing
+    assert len(searches) == 2
+    assert engine.bracket(1.0, incumbent=math.inf).upper == engine.bracket(1.0).upper
+
+
+@pytest.mark.parametrize("spread", [1e-200, 1.0, 1e200])
+def test_leakages_at_the_ends_of_the_floats(spread):
+    covariance = spread * np.array([[1, 0.5], [0.5, 1]])
+    wide = pdp.Gaussian(covariance=covariance, bounds=(0, 1e90))
+    found = pdp.leakage(wide, pdp.Linear(weights=[1e159, 1e159]), scale=1e-50)
+    assert found.value == pytest.approx(1.5e299, rel=1e-12)
+    found = pdp.leakage(wide, pdp.Linear(weights=[1e159, 1e159]), scale=1e300)
+    assert found.value == pytest.approx(1.5e-51, rel=1e-12)
+    usual = pdp.Gaussian(covariance=covariance, bounds=(0, 1))
+    vanishing = pdp.leakage(usual, pdp.Linear(weights=[1e-300, 1e-300]), scale=1e300)
+    assert 0 == vanishing.lower < vanishing.value <= 1e-300
+    group = pdp.GaussianGroup(size=3, correlation=0.5, bounds=(0, 1e90))
+    found = pdp.leakage(group, pdp.Linear(weights=[1e159] * 3), scale=1e-50)
+    assert found.value == pytest.approx(2e299, rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -293,6 +377,9 @@ def test_numbers_beyond_floats_are_refused():
     model = pdp.Gaussian(covariance=[[1, 0.5], [0.5, 1]], bounds=(0, 1))
     with pytest.raises(pdp.PdpError, match="overflows"):
         pdp.leakage(model, pdp.Linear(weights=[1e10, 1.0]), scale=1e-300)
+    group = pdp.GaussianGroup(size=3, correlation=0.5, bounds=(0, 1e10))
+    with pytest.raises(pdp.PdpError, match="overflows"):
+        pdp.leakage(group, pdp.Sum(), scale=1e-300)
     wide = pdp.Gaussian(covariance=[[1, 0.5], [0.5, 1]], bounds=(0, 1e20))
     with pytest.raises(pdp.PdpError, match="too large"):
         pdp.leakage(wide, pdp.Sum(), scale=1e-300)

@@ -8,8 +8,8 @@ import pytest
 import pdp_calibrate as pdp
 from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import lower
+from pdp_calibrate.families.gaussian.blocks import instance_of
 from pdp_calibrate.families.gaussian.instance import distance, precision_of, product_minus_identity
-from pdp_calibrate.families.gaussian.search import instance_of
 from pdp_calibrate.families.gaussian.sign_certificate import certified_upper, signs_for
 from tests import gaussian_oracle as oracle
 

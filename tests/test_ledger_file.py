@@ -1,5 +1,6 @@
 """Ledgers on disk: what was released is in them, whatever happens to the process or the disk."""
 
+import contextlib
 import errno
 import json
 import multiprocessing
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
+from pdp_calibrate.ledger import accounts
 from pdp_calibrate.ledger.store import FileStore
 from tests import ledger_workers
 
@@ -281,6 +283,69 @@ def test_two_processes_racing_for_the_last_epsilon(tmp_path):
         ledger = pdp.Ledger.open(tmp_path / f"{number}.json")
         assert len(ledger.history) == 2
         assert ledger.spent <= 1.0
+
+
+@pytest.mark.parametrize(("epsilon", "fits"), [(0.2, True), (0.5, False)])
+def test_a_slow_search_keeps_no_other_process_waiting(path, epsilon, fits):
+    ledger = pdp.Ledger(COUPLE, epsilon=1.0, path=path)
+    alone = ledger.would_spend(dp_epsilon=epsilon)
+    assert alone <= 1.0  # as the other process finds before this one spends
+    context = multiprocessing.get_context("spawn")
+    searching, go_on, met = context.Event(), context.Event(), context.Queue()
+    slow = context.Process(
+        target=ledger_workers.search_slowly, args=(str(path), epsilon, searching, go_on, met)
+    )
+    slow.start()
+    assert searching.wait(60)
+    first = ledger.charge(0.3)  # while the other one searches
+    go_on.set()
+    waited, result = met.get(timeout=90)
+    slow.join(60)
+    assert waited == [True]  # and not until it gave up waiting
+    spent = [entry.spent for entry in ledger.history]
+    if fits:
+        assert spent == [first, result]
+        assert result > max(first, alone)
+        assert result == ledger.spent <= 1.0
+    else:
+        assert spent == [first]
+        assert "above the budget" in result
+
+
+@pytest.mark.parametrize("others", [1, 2, 5])
+def test_who_is_overtaken_again_and_again_ends_with_the_lock(path, others, monkeypatch):
+    ledger, other = pdp.Ledger(COUPLE, epsilon=50.0, path=path), pdp.Ledger.open(path)
+    real, searches, inside, held = accounts.spent, [], [], []
+    lock = FileStore.locked
+
+    @contextlib.contextmanager
+    def noted(store):
+        with lock(store):
+            held.append(True)
+            yield
+            held.pop()
+
+    def overtaken(*about, **options):
+        if inside:
+            return real(*about, **options)
+        searches.append(bool(held))
+        if len(searches) <= others and not held:
+            inside.append(True)
+            other.charge(0.1)
+            inside.pop()
+        return real(*about, **options)
+
+    monkeypatch.setattr(FileStore, "locked", noted)
+    monkeypatch.setattr(accounts, "spent", overtaken)
+    result = ledger.charge(0.2)
+    assert searches == {1: [False] * 2, 2: [False] * 3, 5: [False] * 3 + [True]}[others]
+    history = pdp.Ledger.open(path).history
+    assert [entry.dp_epsilon for entry in history] == [0.1] * min(others, 3) + [0.2]
+    monkeypatch.undo()
+    assert result == history[-1].spent == pdp.Ledger.open(path).spent
+    again = pdp.Ledger(COUPLE, epsilon=50.0)
+    for entry in history:
+        assert again.charge(entry.dp_epsilon) == entry.spent
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.composition.bounds import group_of_two_values
 from pdp_calibrate.composition.joint import spent
 from pdp_calibrate.composition.spending import Spending
 from pdp_calibrate.composition.table_dual import dual_bound
@@ -19,6 +18,7 @@ from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import lower
+from pdp_calibrate.families.exchangeable.composed import group_of_two_values
 from pdp_calibrate.families.gaussian.alike_search import group_slope
 from pdp_calibrate.families.table.setting import setting_of
 

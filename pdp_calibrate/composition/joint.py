@@ -29,10 +29,11 @@ import math
 
 import numpy as np
 
-from pdp_calibrate.composition.bounds import Leaf, is_searchable, leaf_bound
-from pdp_calibrate.composition.spending import ROUND_UP, Spending, nothing_about
+from pdp_calibrate.composition.bounds import is_searchable, releases_bound
+from pdp_calibrate.composition.spending import Spending, nothing_about
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.bracket import Bound
+from pdp_calibrate.core.composer import ROUND_UP, Releases
 from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.leakage import worst
 from pdp_calibrate.core.model import Model
@@ -120,14 +121,14 @@ def _together(
     budgets = dict(zip(model.names, spending.tuple_budgets(model), strict=True))
     found = Bound(value=0.0, method="nothing")
     for problem, separate in zip(leaves, apart, strict=True):
-        leaf = Leaf(
+        releases = Releases(
             problem=problem,
             separate=separate if alone else None,
             budgets=None if small else np.array([budgets[name] for name in problem.names]),
             dp_epsilon=spending.dp_epsilon,
             threshold=threshold,
         )
-        found = found.or_worse(leaf_bound(leaf, deadline))
+        found = found.or_worse(releases_bound(releases, deadline))
     if alone and any(problem.hidden_noise for problem in leaves):
         whole = split(model, spending.joined(model), adversaries)
         if all(is_searchable(problem) for problem in whole):

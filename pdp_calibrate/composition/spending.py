@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.composer import ROUND_UP
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.model import Model
-
-ROUND_UP = 1 + 16 * UNIT_ROUNDOFF
-
 
 _LARGEST_JOINED = 20_000  # numbers: tuples times answers
 

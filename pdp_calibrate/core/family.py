@@ -1,7 +1,8 @@
 """What the library asks of a family of models.
 
 A family is a folder in `families/`: a model (a subclass of `Model`), an engine that searches it,
-perhaps an estimator. The model names its engine in the class attribute `engine`, as
+perhaps an estimator, and a composer if it has bounds of its own for several releases (see
+`core.composer`). The model names its engine in the class attribute `engine`, as
 ``"module:Class"`` so that compiled code is loaded when it is first needed, or as the class itself.
 The rest of the library reaches a family through its model and this protocol alone.
 """

@@ -17,7 +17,7 @@ import json
 import math
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,9 @@ from pdp_calibrate.arrays import FloatArray, digest_of, frozen_array, plain
 from pdp_calibrate.core.checks import checked_positive
 from pdp_calibrate.core.family import Engine, model_named
 from pdp_calibrate.errors import ModelError, PrivacyLeakWarning, damage_refused
+
+if TYPE_CHECKING:
+    from pdp_calibrate.core.composer import Composer
 
 Domain = tuple[Hashable, ...]
 """The values that a tuple can take; for a continuous tuple the two ends of its public range."""
@@ -62,6 +65,8 @@ class Model(abc.ABC):
 
     engine: ClassVar[str | type[Engine] | None] = None
     """The engine that searches models of this family: ``"module:Class"``, or the class itself."""
+    composer: ClassVar[str | type[Composer] | None] = None
+    """What this family says of several releases, named as engines are; None for nothing special."""
 
     def __init_subclass__(cls) -> None:
         Model._families[cls.__name__] = cls

@@ -172,6 +172,7 @@ class JointTable(Model):
     """
 
     engine = "pdp_calibrate.families.table.search:TableEngine"
+    composer = "pdp_calibrate.families.table.composed:TableComposer"
 
     probabilities: FloatArray
     """The cells, read-only."""

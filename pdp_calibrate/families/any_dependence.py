@@ -18,6 +18,7 @@ import numpy as np
 
 from pdp_calibrate.arrays import frozen_array
 from pdp_calibrate.core.bracket import Bracket
+from pdp_calibrate.core.composer import Composer
 from pdp_calibrate.core.model import (
     Domain,
     Model,
@@ -60,6 +61,7 @@ class Unknown(Model):
     """
 
     engine = "pdp_calibrate.families.any_dependence:AnyDependenceEngine"
+    composer = "pdp_calibrate.families.any_dependence:AnyDependenceComposer"
     only_additive = True
 
     size: int
@@ -124,6 +126,20 @@ class Unknown(Model):
 
     def __repr__(self) -> str:
         return f"Unknown({self.size} tuples, {self.provenance})"
+
+
+class AnyDependenceComposer(Composer):
+    """Several releases about tuples of any dependence leak as if all tuples moved at once."""
+
+    def is_searchable(self, problem: Problem) -> bool:
+        """Yes: the search is the group bound."""
+        del problem
+        return True
+
+    def is_bounded(self, problem: Problem) -> bool:
+        """Yes: values stay in their range."""
+        del problem
+        return True
 
 
 def _checked_bounds(bounds: object) -> Domain:

@@ -36,7 +36,10 @@ from pdp_calibrate.ledger.entries import (
     last_spent,
     stored_layout,
 )
-from pdp_calibrate.ledger.store import Pages
+from pdp_calibrate.ledger.store import Pages, State
+
+_ATTEMPTS = 3  # to search while others may write
+
 
 _CLOSE = 1e-6  # how near to the whole budget the largest release comes
 
@@ -240,30 +243,53 @@ def release_step(
 def record(
     steps: Sequence[Step], pages: Pages, accounts: Accounts, *, draw: str, budget: float
 ) -> float:
-    """Check and write down, while nobody else can, and return what is spent then.
+    """Check and write down, and return what is spent then.
+
+    The search for the joint leakage may take long, and keeps nobody waiting: it is about the state
+    that was read, and what it found is written only if the ledger is still in that state once
+    nobody else can change it. If others wrote meanwhile it starts again; where that happens again
+    and again, it ends with a search during which nobody else can write.
 
     Everything is durable when it returns; if it raises, nothing was written.
     """
+
+    def next_of(state: State) -> State:
+        return _with_steps(steps, state, accounts, draw=draw, budget=budget)
+
+    for _ in range(_ATTEMPTS):
+        before = pages.read()
+        after = next_of(before)
+        if pages.replace(before, after):
+            return last_spent(after["entries"], draw)
     with pages.changing() as state:
-        entries = state["entries"]
-        before = last_spent(entries, draw)
-        after = accounts.total(state, draw)
-        for step in steps:
-            check_same_tuples(entries, draw, step.layout)
-            check_same_sizes(entries, draw, step.sizes)
-            after = step.add(after)
-            bound = accounts.bound(after)
-            line = {
-                "draw": draw,
-                "at": datetime.now(UTC).isoformat(timespec="microseconds"),
-                "spent": bound.value,
-                "method": bound.method,
-            }
-            entries.append(step.described | line)
-        if not bound.value <= budget:
-            raise _exceeded(draw, bound, before=before, budget=budget, several=len(steps) > 1)
-        accounts.keep(state, draw, after)
-    return bound.value
+        state.update(next_of(state))
+    return last_spent(state["entries"], draw)
+
+
+def _with_steps(
+    steps: Sequence[Step], state: State, accounts: Accounts, *, draw: str, budget: float
+) -> State:
+    """Return the state with all steps written down; raise if they do not fit the budget."""
+    entries = [*state["entries"]]
+    before = last_spent(entries, draw)
+    after = accounts.total(state, draw)
+    for step in steps:
+        check_same_tuples(entries, draw, step.layout)
+        check_same_sizes(entries, draw, step.sizes)
+        after = step.add(after)
+        bound = accounts.bound(after)
+        line = {
+            "draw": draw,
+            "at": datetime.now(UTC).isoformat(timespec="microseconds"),
+            "spent": bound.value,
+            "method": bound.method,
+        }
+        entries.append(step.described | line)
+    if not bound.value <= budget:
+        raise _exceeded(draw, bound, before=before, budget=budget, several=len(steps) > 1)
+    written = state | {"entries": entries}
+    accounts.keep(written, draw, after)
+    return written
 
 
 def _exceeded(

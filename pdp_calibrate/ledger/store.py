@@ -237,6 +237,18 @@ class Pages:
             self.store.write(state)
             self._seen = state["entries"][:]
 
+    def replace(self, before: State, after: State) -> bool:
+        """Write a state that was made from another one, unless others changed that meanwhile.
+
+        Returns whether it was written; then it is durable.
+        """
+        with self.store.locked():
+            if self._read() != before:
+                return False
+            self.store.write(after)
+            self._seen = after["entries"][:]
+        return True
+
     def add_draw(self, name: str) -> None:
         """Begin a draw of its own name."""
         with self.changing() as state:

@@ -24,9 +24,9 @@ import pdp_calibrate as pdp
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import lower
+from pdp_calibrate.families.gaussian.blocks import instance_of
 from pdp_calibrate.families.gaussian.branch_and_bound import branch_and_bound, root_bounds
 from pdp_calibrate.families.gaussian.instance import Instance, precision_of, search_tau
-from pdp_calibrate.families.gaussian.search import instance_of
 
 T = TypeVar("T")
 

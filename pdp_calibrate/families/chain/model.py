@@ -68,6 +68,7 @@ class MarkovChain(Model):
     """
 
     engine = "pdp_calibrate.families.chain.search:ChainEngine"
+    composer = "pdp_calibrate.families.chain.composed:ChainComposer"
     runs_along_time = True
 
     transition: FloatArray

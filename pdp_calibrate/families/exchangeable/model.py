@@ -90,6 +90,7 @@ class BinaryGroup(_Exchangeable):
     """
 
     engine = "pdp_calibrate.families.exchangeable.search:GroupEngine"
+    composer = "pdp_calibrate.families.exchangeable.composed:BinaryComposer"
 
     count_probabilities: FloatArray
     """P(c members hold 1) for c = 0 … m, read-only."""

@@ -89,6 +89,7 @@ class GaussianGroup(_Homogeneous):
     """
 
     engine = "pdp_calibrate.families.gaussian.alike_search:AlikeEngine"
+    composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
 
     correlation: tuple[float, float]
     """The range of the common correlation."""
@@ -155,6 +156,7 @@ class GaussianSeries(_Homogeneous):
     """
 
     engine = "pdp_calibrate.families.gaussian.alike_search:AlikeEngine"
+    composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
     runs_along_time = True
 
     correlation: float

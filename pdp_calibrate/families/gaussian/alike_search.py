@@ -29,6 +29,7 @@ from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
+from pdp_calibrate.families.gaussian.units import Units
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,27 +204,39 @@ def _unknown(target: int, a: int, b: int, size: int, knowledge: Knowledge) -> tu
 _MOST_ANSWERS = 12  # released together: each pattern of signs is one search
 
 
-def search(
-    problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = np.inf
-) -> Bracket:
-    """Find the worst adversary; quick at any size, so incumbent and deadline change nothing."""
-    del incumbent, deadline
-    contributions = problem.contributions
-    if contributions.weights is None:
-        raise UnsupportedQueryError("a Gaussian model answers Sum, Mean and Linear.")
-    model = problem.model
-    if not isinstance(model, GaussianGroup | GaussianSeries):
-        raise TypeError(f"this engine searches Gaussian groups and series, got {model!r}.")
-    low, high = model.bounds
-    weights = np.stack(contributions.weights) / scale
-    best: Bracket | None = None
-    for combined in _combined(weights, clamped=contributions.clamped):
-        for slope in _slopes(problem, model, combined):
-            found = _found(problem, slope, high - low)
-            best = found if best is None else best.or_worse(found)
-    if best is None:
-        raise UnsupportedQueryError("no adversary of the set attacks any tuple of the model.")
-    return best
+class AlikeEngine:
+    """Searches groups and series, once for all scales: quick at any size."""
+
+    def __init__(self, problem: Problem) -> None:
+        contributions = problem.contributions
+        if contributions.weights is None:
+            raise UnsupportedQueryError("a Gaussian model answers Sum, Mean and Linear.")
+        model = problem.model
+        if not isinstance(model, GaussianGroup | GaussianSeries):
+            raise TypeError(f"this engine searches Gaussian groups and series, got {model!r}.")
+        low, high = model.bounds
+        answers = np.stack(contributions.weights)
+        self._units = Units.of(answers, np.array(high - low))
+        best: Bracket | None = None
+        for combined in _combined(self._units.weights(answers), clamped=contributions.clamped):
+            for slope in _slopes(problem, model, combined):
+                found = _found(problem, slope, high - low)
+                best = found if best is None else best.or_worse(found)
+        if best is None:
+            raise UnsupportedQueryError("no adversary of the set attacks any tuple of the model.")
+        self._unit = best
+
+    def bracket(
+        self,
+        scale: float,
+        *,
+        incumbent: float = 0.0,
+        enough: float = math.inf,
+        deadline: float = math.inf,
+    ) -> Bracket:
+        """Return the worst adversary at one scale; see `core.family.Engine`."""
+        del incumbent, enough, deadline
+        return self._units.at(scale, self._unit)
 
 
 def _combined(weights: FloatArray, *, clamped: bool) -> Iterator[FloatArray]:
@@ -282,22 +295,3 @@ def _found(problem: Problem, slope: Slope, width: float) -> Bracket:
         target=slope.target,
         unknown=slope.unknown,
     )
-
-
-class AlikeEngine:
-    """Searches one problem at many scales."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-
-    def bracket(
-        self,
-        scale: float,
-        *,
-        incumbent: float = 0.0,
-        enough: float = math.inf,
-        deadline: float = math.inf,
-    ) -> Bracket:
-        """Find the worst adversary at one scale; see `core.family.Engine`."""
-        del enough
-        return search(self.problem, scale, incumbent=incumbent, deadline=deadline)

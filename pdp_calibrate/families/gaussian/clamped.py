@@ -21,40 +21,22 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.problem import Problem
-from pdp_calibrate.errors import PdpError
+from pdp_calibrate.families.gaussian.blocks import Block
 from pdp_calibrate.families.gaussian.branch_and_bound import BlockSearch, explored
-from pdp_calibrate.families.gaussian.instance import (
-    Instance,
-    checked_tau,
-    precision_of,
-    search_tau,
-    tau_of,
-)
+from pdp_calibrate.families.gaussian.instance import Instance
 from pdp_calibrate.families.gaussian.regression import Regression, found_from
-from pdp_calibrate.families.gaussian.search import blocks_of, instance_of
 
 
-def search_clamped(
-    problem: Problem, weights: FloatArray, *, incumbent: float, deadline: float
+def bracket_clamped(
+    problem: Problem, weights: FloatArray, block: Block, *, incumbent: float, deadline: float
 ) -> Bracket:
-    """Bound the leakage of a clamped answer for every admitted adversary.
+    """Bound the leakage of a clamped answer for every admitted adversary of one block.
 
     The lower end is the strongest adversary's, plain DP, where someone admitted knows everyone
     else in the block: then no clamped value but the target's moves. Otherwise it is 0.
     """
-    together = np.abs(weights).sum(axis=0, keepdims=True)  # bounds add up over coordinates
-    best: Bracket | None = None
-    for block in blocks_of(problem):
-        instance = instance_of(problem, together, block, functions=len(problem.model.names))
-        if instance is None:
-            continue
-        threshold = max(incumbent, best.upper) if best else incumbent
-        bracket = _worst(problem, instance, block, incumbent=threshold, deadline=deadline)
-        found = _found(problem, together, instance, block, bracket)
-        best = found if best is None else best.or_worse(found)
-    if best is None:
-        raise PdpError("no adversary of the set attacks a tuple of this model.")
-    return best
+    found = _worst(block, incumbent=incumbent, deadline=deadline)
+    return _found(problem, weights, block, found)
 
 
 def coupled(
@@ -79,34 +61,23 @@ def coupled(
     return value * float(factors[target]), upper * float(factors[target]) * rounding
 
 
-def _worst(
-    problem: Problem, instance: Instance, block: list[int], *, incumbent: float, deadline: float
-) -> BlockSearch:
-    named = problem.knowledge.known
-    if named is not None or instance.most == 0 or instance.fewest == instance.size - 1:
-        tau = checked_tau(tau_of(instance.covariance, 1))
-        worst: BlockSearch | None = None
-        for target in instance.targets:
-            if named is not None:
-                known = tuple(k for k, position in enumerate(block) if position in named)
-            else:
-                others = [k for k in range(instance.size) if k != target]
-                known = tuple(others[: instance.fewest])
-            value, upper = coupled(instance, target, known, tau=tau)
-            if worst is None or upper > worst.upper:
-                worst = BlockSearch(upper=upper, best=value, target=target, known=known, visited=1)
-        if worst is not None:
-            return worst
-    precision = precision_of(instance)
-    tau = search_tau(instance, precision)
-    return _branched(instance, precision, tau=tau, incumbent=incumbent, deadline=deadline)
+def _worst(block: Block, *, incumbent: float, deadline: float) -> BlockSearch:
+    instance = block.instance
+    if block.known is None and instance.most > 0 and instance.fewest < instance.size - 1:
+        return _branched(block, incumbent=incumbent, deadline=deadline)
+    found = []
+    for target in instance.targets:
+        others = tuple(k for k in range(instance.size) if k != target)
+        known = others[: instance.fewest] if block.known is None else block.known
+        value, upper = coupled(instance, target, known, tau=block.tau)
+        found.append(BlockSearch(upper=upper, best=value, target=target, known=known, visited=1))
+    return max(found, key=lambda one: one.upper)
 
 
-def _branched(
-    instance: Instance, precision: FloatArray, *, tau: float, incumbent: float, deadline: float
-) -> BlockSearch:
+def _branched(block: Block, *, incumbent: float, deadline: float) -> BlockSearch:
     from pdp_calibrate.families.gaussian import clamped_kernels
 
+    instance = block.instance
     targets = np.array(instance.targets, dtype=np.int64)
     # Before anything is decided the group bound holds: everyone moves over the whole range.
     together = float(np.abs(instance.coordinates[0]) @ instance.factors) * (1 + 1e-12)
@@ -115,14 +86,14 @@ def _branched(
         instance,
         (
             instance.covariance,
-            precision,
+            block.precision,
             instance.coordinates[0],
             instance.factors,
             targets,
         ),
         keys=np.full(len(targets), together),
         targets=targets,
-        tau=tau,
+        tau=block.search_tau,
         incumbent=incumbent,
         deadline=deadline,
     )
@@ -131,16 +102,16 @@ def _branched(
 def _found(
     problem: Problem,
     weights: FloatArray,
-    instance: Instance,
-    block: list[int],
+    block: Block,
     bracket: BlockSearch,
 ) -> Bracket:
+    instance, positions = block.instance, block.positions
     one = np.ones(1)
     nothing = Regression(value=bracket.upper, lower=0.0, signs=one)
     found = found_from(
         problem,
         weights,
-        block,
+        positions,
         bracket.target,
         bracket.known,
         nothing,
@@ -152,9 +123,9 @@ def _found(
     floors = np.abs(instance.coordinates[0]) * instance.factors
     target = max(instance.targets, key=lambda place: float(floors[place]))
     floor = float(floors[target]) * (1 - 32 * UNIT_ROUNDOFF)
-    sign = np.sign(np.column_stack(problem.contributions.weights or ())[:1, block[target]])
+    sign = np.sign(np.column_stack(problem.contributions.weights or ())[:1, positions[target]])
     strongest = Regression(value=floor, lower=floor, signs=np.where(sign == 0, 1.0, sign))
-    others = [place for place in range(len(block)) if place != target]
+    others = [place for place in range(instance.size) if place != target]
     return found.with_lower(
-        found_from(problem, weights, block, target, others, strongest, upper=bracket.upper)
+        found_from(problem, weights, positions, target, others, strongest, upper=bracket.upper)
     )

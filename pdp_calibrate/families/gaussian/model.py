@@ -58,6 +58,7 @@ class Gaussian(Model):
     """
 
     engine = "pdp_calibrate.families.gaussian.search:GaussianEngine"
+    composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
 
     mean: FloatArray
     """One mean per tuple, read-only."""

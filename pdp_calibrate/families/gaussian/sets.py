@@ -64,6 +64,7 @@ class LoewnerBall(_Around):
     """
 
     engine = "pdp_calibrate.families.gaussian.search:GaussianEngine"
+    composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
 
     center: Gaussian
     """The Gaussian in the middle."""
@@ -158,6 +159,7 @@ class SampledGaussian(_Around):
     """
 
     engine = "pdp_calibrate.families.gaussian.search:GaussianEngine"
+    composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
 
     center: Gaussian
     """The Gaussian with the sample covariance."""

@@ -60,6 +60,7 @@ class MixingChain(Model):
     """
 
     engine = "pdp_calibrate.families.network.mixing_search:MixingEngine"
+    composer = "pdp_calibrate.families.network.composed:MixingComposer"
     only_additive = True
     runs_along_time = True
 

@@ -74,6 +74,7 @@ class MarkovTree(Model):
     """
 
     engine = "pdp_calibrate.families.network.tree_search:TreeEngine"
+    composer = "pdp_calibrate.families.network.composed:TreeComposer"
 
     parents: tuple[int | None, ...]
     """The position of each tuple's parent."""

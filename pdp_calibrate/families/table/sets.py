@@ -55,6 +55,7 @@ class ConditionalBall(Model):
     """
 
     engine = "pdp_calibrate.families.table.set_search:TableSetEngine"
+    composer = "pdp_calibrate.families.table.composed:TableComposer"
     only_additive = True
 
     center: JointTable
@@ -153,6 +154,7 @@ class SampledTable(Model):
     """
 
     engine = "pdp_calibrate.families.table.set_search:TableSetEngine"
+    composer = "pdp_calibrate.families.table.composed:TableComposer"
     only_additive = True
 
     counts: npt.NDArray[np.int64]

@@ -1,0 +1,100 @@
+"""Several releases about an exchangeable group with two values: only the number of ones counts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.adversary import Knowledge
+from pdp_calibrate.core.composer import Composer, Releases
+from pdp_calibrate.core.line_program import line_bounds
+from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
+from pdp_calibrate.families.exchangeable.model import BinaryGroup
+
+LARGEST_GROUP = 200  # members; beyond this the mixtures are too many
+
+
+class BinaryComposer(Composer):
+    """Bounds releases about a yes/no group along the line of its counts."""
+
+    def counted(self, releases: Releases, deadline: float) -> float | None:
+        """Look only at how many members hold 1."""
+        del deadline
+        problem = releases.problem
+        if not isinstance(problem.model, BinaryGroup):
+            return None
+        return group_of_two_values(
+            problem.model,
+            float(releases.tuple_budgets.max()),
+            problem.knowledge,
+            by_count=releases.dp_epsilon == 0 and releases.is_alike,
+        )
+
+    def is_counted_exactly(self, releases: Releases) -> bool:
+        """Whether all that is released is about the count, or none of it is about answers."""
+        answers = releases.problem.contributions.total_range()
+        only_one = releases.dp_epsilon == 0 or not answers
+        small = len(releases.problem.model.names) <= LARGEST_GROUP
+        return releases.is_alike and only_one and small
+
+
+def group_of_two_values(
+    group: BinaryGroup, step: float, knowledge: Knowledge, *, by_count: bool
+) -> float | None:
+    """Bound releases about an exchangeable yes/no group; None for a group too large.
+
+    Exchangeable laws do not tell members apart, and the average of a likelihood over all orders of
+    the unknown members changes by no more than it does itself: so it is enough to look at
+    likelihoods of the number of ones, along a line. Given x_i = v and t ones among k known members,
+    P(s more ones) ∝ W(v+t+s)/C(m, v+t+s)·C(m−1−k, s).
+
+    Parameters
+    ----------
+    group
+        The law of the count.
+    step
+        How far one member alone can move the likelihood, in nats.
+    knowledge
+        The adversaries.
+    by_count
+        Whether the likelihood depends on the number of all ones alone.
+    """
+    size = group.size
+    if size > LARGEST_GROUP:
+        return None
+    with np.errstate(divide="ignore"):
+        log_masses = np.log(group.count_probabilities)
+    log_masses = log_masses - [math.log(math.comb(size, ones)) for ones in range(size + 1)]
+    worst = step if knowledge.most == size - 1 else 0.0
+    for known in range(knowledge.fewest, min(knowledge.most, size - 2) + 1):
+        worst = max(worst, _with_known(log_masses, size, known, step, by_count=by_count))
+    return worst * (1 + 16 * UNIT_ROUNDOFF)
+
+
+def _with_known(
+    log_masses: FloatArray, size: int, known: int, step: float, *, by_count: bool
+) -> float:
+    """Bound adversaries who know so many members, whatever these hold."""
+    unknown = size - 1 - known
+    ways = np.array([math.log(math.comb(unknown, ones)) for ones in range(unknown + 1)])
+    ones = np.arange(known + 1)[:, np.newaxis] + np.arange(unknown + 1)
+    laws = []
+    for value in (0, 1):
+        logs = log_masses[ones + value] + ways
+        peak = logs.max(axis=1, keepdims=True)
+        masses = np.exp(logs - np.where(np.isfinite(peak), peak, 0.0))
+        laws.append(masses / np.maximum(masses.sum(axis=1, keepdims=True), 1e-300))
+    possible = (laws[0].sum(axis=1) > 0.5) & (laws[1].sum(axis=1) > 0.5)
+    if not possible.any():
+        return 0.0
+    none, one = laws[0][possible], laws[1][possible]
+    own = step
+    if by_count:  # x_i itself moves along the same line
+        none, one, own = np.pad(none, ((0, 0), (0, 1))), np.pad(one, ((0, 0), (1, 0))), 0.0
+    steps = np.full(none.shape[1] - 1, step)
+    # Logarithms of up to some hundreds are right to as many roundings.
+    additions = 2000 + 4 * size
+    both = [line_bounds(*pair, steps, additions=additions) for pair in ((none, one), (one, none))]
+    return own + float(np.max(both))

@@ -1,0 +1,118 @@
+"""The independent blocks of a Gaussian problem: what a search of each needs, at any scale."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.families.gaussian.instance import (
+    Instance,
+    checked_tau,
+    precision_of,
+    rescaled,
+    search_tau,
+    tau_of,
+)
+from pdp_calibrate.families.gaussian.model import Gaussian
+from pdp_calibrate.families.gaussian.regression import center_of, multipliers_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """Tuples that say nothing about the others, some of which may be attacked."""
+
+    positions: list[int]
+    """Where they are in the problem."""
+    instance: Instance
+    """Their covariance and weights, rescaled."""
+    known: tuple[int, ...] | None
+    """Whom a named adversary knows, as positions in the block."""
+
+    @functools.cached_property
+    def tau(self) -> float:
+        """Relative error of conditional moments from the covariance."""
+        instance = self.instance
+        return checked_tau(tau_of(instance.covariance, len(instance.coordinates)))
+
+    @functools.cached_property
+    def precision(self) -> FloatArray:
+        """The inverse of the covariance."""
+        return precision_of(self.instance)
+
+    @functools.cached_property
+    def search_tau(self) -> float:
+        """Relative error of conditional moments from the covariance or its inverse."""
+        return search_tau(self.instance, self.precision)
+
+
+def blocks_of(
+    problem: Problem, weights: FloatArray, *, functions: int | None = None
+) -> list[Block]:
+    """Return the blocks in which somebody is attacked.
+
+    `functions` linear functions are bounded together: by default the sign patterns of the answer.
+    """
+    blocks = []
+    for positions in components(problem.model):
+        instance = instance_of(problem, weights, positions, functions=functions)
+        if instance is not None:
+            named = problem.knowledge.known
+            known = None if named is None else [k for k, p in enumerate(positions) if p in named]
+            blocks.append(
+                Block(
+                    positions=positions,
+                    instance=instance,
+                    known=None if known is None else tuple(known),
+                )
+            )
+    return blocks
+
+
+def components(model: Model) -> list[list[int]]:
+    """Return the connected components of the covariance; a set of covariances is one block.
+
+    Independent tuples say nothing about each other: given x_K, the coefficient of x_i depends on
+    its own block alone.
+    """
+    if not isinstance(model, Gaussian):
+        return [list(range(len(model.names)))]
+    number, labels = connected_components(model.covariance != 0, directed=False)
+    return [np.flatnonzero(labels == label).tolist() for label in range(number)]
+
+
+def instance_of(
+    problem: Problem, weights: FloatArray, block: list[int], *, functions: int | None = None
+) -> Instance | None:
+    """Rescale one block; None if no target lies in it.
+
+    `functions` linear functions are bounded together: by default the sign patterns of the answer.
+    """
+    knowledge = problem.knowledge
+    places = {position: place for place, position in enumerate(block)}
+    targets = tuple(places[target] for target in knowledge.targets if target in places)
+    rest = knowledge.total - len(block)
+    fewest, most = max(0, knowledge.fewest - rest), min(len(block) - 1, knowledge.most)
+    if knowledge.known is not None:
+        fewest = most = len(knowledge.known.intersection(block))
+    if not targets:
+        return None
+    center = center_of(problem.model)
+    covariance, coordinates, factors = rescaled(
+        center.covariance[np.ix_(block, block)], weights[:, block], center.widths[block]
+    )
+    number = functions or 2 ** (len(weights) - 1)
+    return Instance(
+        covariance=covariance,
+        coordinates=coordinates,
+        factors=factors,
+        multipliers=multipliers_of(problem.model, functions=number)[: len(block)].copy(),
+        targets=targets,
+        fewest=fewest,
+        most=most,
+    )

@@ -1,0 +1,80 @@
+"""Several releases about Gaussian tuples, groups and series: their costs add up."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.composer import ROUND_UP, Composer, Releases
+from pdp_calibrate.core.leakage import worst
+from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.errors import UnsupportedQueryError
+from pdp_calibrate.families.gaussian.blocks import components
+from pdp_calibrate.families.gaussian.sets import SampledGaussian
+
+_MOST_DIRECTIONS = 12  # answers that an engine weighs together
+
+
+class ShiftComposer(Composer):
+    """Under another secret everyone unknown is shifted by a fixed amount.
+
+    Then the answers' costs are those of the exact leakage, and every tuple moved costs ε₀.
+    """
+
+    def shifted(self, releases: Releases, deadline: float) -> float | None:
+        """Add up the costs of all answers and mechanisms."""
+        if releases.budgets is not None:
+            return None
+        total = _moved_tuples(releases.problem) * releases.dp_epsilon
+        for part in few_directions(releases.problem):
+            found, _ = worst([part], 1.0, deadline=deadline)
+            total = total * ROUND_UP + found.upper
+        return total
+
+
+def _moved_tuples(problem: Problem) -> int:
+    """Return how many tuples can differ between two databases of one adversary."""
+    unknown = problem.knowledge.total - problem.knowledge.fewest
+    if problem.knowledge.known is not None:
+        return unknown
+    return min(unknown, max(map(len, components(problem.model))))
+
+
+def few_directions(leaf: Problem) -> list[Problem]:
+    """Split an answer of many coordinates; a shift's costs may be bounded part by part."""
+    contributions = leaf.contributions
+    weights = contributions.weights
+    if weights is None or contributions.coordinates <= _MOST_DIRECTIONS:
+        return [leaf]
+    columns = np.column_stack(weights)  # coordinates × tuples
+    groups = _parallel(columns)
+    chunks = [groups[k : k + _MOST_DIRECTIONS] for k in range(0, len(groups), _MOST_DIRECTIONS)]
+    if len(chunks) > 1 and isinstance(leaf.model, SampledGaussian):
+        raise UnsupportedQueryError("bands of a sample hold for one list of queries at a time.")
+    return [_of_coordinates(leaf, [chunk for group in some for chunk in group]) for some in chunks]
+
+
+def _parallel(columns: FloatArray) -> list[list[int]]:
+    """Group coordinates whose weights are multiples of each other."""
+    groups: dict[tuple[float, ...], list[int]] = {}
+    for place, row in enumerate(columns):
+        peak = row[int(np.abs(row).argmax())]
+        key = tuple((row / peak).round(12)) if peak else ()
+        groups.setdefault(key, []).append(place)
+    return list(groups.values())
+
+
+def _of_coordinates(leaf: Problem, chosen: Sequence[int]) -> Problem:
+    contributions = leaf.contributions
+    weights = contributions.weights
+    return dataclasses.replace(
+        leaf,
+        contributions=dataclasses.replace(
+            contributions,
+            values=tuple(array[:, list(chosen)] for array in contributions.values),
+            weights=weights and tuple(array[list(chosen)] for array in weights),
+        ),
+    )

@@ -1,0 +1,112 @@
+"""Leakages of Gaussian models are proportional to 1/λ: what is found once holds at every scale.
+
+Weights enter a leakage as a_j/λ, and everything a search compares (coefficients, bands, caps of
+clamped values) is proportional to them. So the search runs once, with weights in units of a power
+of two, which changes no digit, and each scale costs one division, rounded outwards.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.bracket import Bracket
+from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
+from pdp_calibrate.errors import PdpError
+
+_LEAST_EXPONENT = -1021  # of normal floats
+
+
+@dataclass(frozen=True, kw_only=True)
+class Units:
+    """Which leakage counts as one: 2^exponent over the scale."""
+
+    exponent: int
+
+    @classmethod
+    def of(cls, weights: FloatArray, sizes: FloatArray) -> Units:
+        """Choose units in which the largest weight·size is about one and no weight is lost."""
+        exponents = np.frexp(weights)[1][weights != 0]
+        if not len(exponents):
+            return cls(exponent=0)
+        largest = (np.frexp(weights)[1] + np.frexp(sizes)[1])[weights != 0].max()
+        return cls(exponent=int(min(largest, exponents.min() - _LEAST_EXPONENT)))
+
+    def weights(self, weights: FloatArray) -> FloatArray:
+        """Return the weights in these units, no digit changed."""
+        return np.asarray(np.ldexp(weights, -self.exponent))
+
+    def threshold(self, leak: float, scale: float) -> float:
+        """Return a leakage at this scale in these units, rounded down."""
+        if not math.isfinite(leak):
+            return leak
+        return _rounded(Fraction(leak) * Fraction(scale) / self._one, -math.inf)
+
+    def at(self, scale: float, found: Bracket) -> Bracket:
+        """Return what was found in these units at a scale: the upper end up, the lower one down."""
+        if not math.isfinite(found.upper):  # nothing could be said
+            return found
+        one = self._one / Fraction(scale)
+        upper = _rounded(Fraction(found.upper) * one, math.inf)
+        if math.isinf(upper):
+            raise PdpError(
+                "the leakage is too large for a floating-point number: it overflows at scale"
+                f" {scale:.3g}. Raise the scale."
+            )
+        lower = _rounded(Fraction(found.lower) * one, -math.inf)
+        return dataclasses.replace(found, upper=upper, lower=lower)
+
+    @property
+    def _one(self) -> Fraction:
+        return Fraction(2) ** self.exponent
+
+
+def _rounded(exact: Fraction, towards: float) -> float:
+    """Return the next float in this direction, or the number itself."""
+    try:
+        nearest = float(exact)
+    except OverflowError:
+        return math.inf if towards > 0 else math.nextafter(math.inf, 0.0)
+    wrong = nearest < exact if towards > 0 else nearest > exact
+    return math.nextafter(nearest, towards) if wrong else nearest
+
+
+Search = Callable[[float, float], Bracket]
+"""Searches with an incumbent and a deadline, in units of its own."""
+
+
+@dataclass(kw_only=True)
+class Remembered:
+    """What a search found, for as long as nobody asks for more."""
+
+    search: Search
+    """What searches."""
+    _found: Bracket | None = None
+    _incumbent: float = 0.0
+    """Who leaks less than this was not told apart."""
+    _finished: bool = False
+    """Whether no deadline cut it short."""
+
+    def bracket(self, incumbent: float, deadline: float) -> Bracket:
+        """Return the bracket found before, if it is as narrow as is asked for; else search."""
+        before = self._found
+        if before is not None:
+            as_narrow = self._finished and incumbent >= self._incumbent
+            if as_narrow or time.monotonic() > deadline:
+                return before
+        least = incumbent * (1 - 16 * UNIT_ROUNDOFF)  # at another scale it is rounded otherwise
+        found = self.search(least, deadline)
+        self._finished = time.monotonic() <= deadline
+        # Somebody leaks more than the incumbent: then it has spared work, and hidden nothing.
+        self._incumbent = 0.0 if found.lower >= least else least
+        if before is not None:
+            found = found.at_most(before.upper).with_lower(before)
+        self._found = found
+        return found

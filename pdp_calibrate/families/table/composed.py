@@ -1,0 +1,37 @@
+"""Several releases about a table, or a set of tables: searched together where that can end."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pdp_calibrate.core.composer import Composer
+from pdp_calibrate.core.problem import Problem
+
+_LARGEST_TABLE = 2**12  # cells of a joint search
+
+
+_LARGEST_GRID = 2**22  # answers times outputs of a joint search
+
+
+_LARGEST_SEARCH = 2e9  # … times everything an adversary may know
+
+
+class TableComposer(Composer):
+    """Searches several answers together on a grid of outputs."""
+
+    def is_searchable(self, problem: Problem) -> bool:
+        """Whether the grid is small enough."""
+        contributions = problem.contributions
+        if contributions.coordinates == 1:
+            return True
+        sizes = tuple(len(domain) for domain in problem.model.domains if len(domain) > 1)
+        if math.prod(sizes) > _LARGEST_TABLE:
+            return False
+        answers = contributions.in_every_cell().reshape(-1, contributions.coordinates)
+        levels = [len(np.unique(column)) for column in answers.T]
+        distinct = len(np.unique(answers, axis=0))
+        outputs = math.prod(float(number) for number in levels)
+        leaves = sum(math.prod(size + 1.0 for size in sizes) / (size + 1) * size for size in sizes)
+        return outputs * distinct <= _LARGEST_GRID and outputs * leaves <= _LARGEST_SEARCH
