@@ -11,7 +11,7 @@ Leakages of correlated data do not add up, so every release so far counts at onc
 
 **Learning the model.** A mechanism that is ε-DP for substituting the whole draw adds just ε: its
 output θ̂ has a likelihood p(θ̂|x) between m and e^ε·m for every draw x, m the smallest. So, however
-the tuples of the draw hang together, Σ_u P(u|x_i,x_K)·p(θ̂|x)·p(r|x) lies between m and e^ε·m times
+the tuples of the draw are correlated, Σ_u P(u|x_i,x_K)·p(θ̂|x)·p(r|x) lies between m and e^ε·m times
 what it is without p(θ̂|x), for either secret; and so it does draw by draw where the output depends
 on other, independent draws as well.
 
