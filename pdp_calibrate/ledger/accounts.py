@@ -252,7 +252,6 @@ def record(
 
     Everything is durable when it returns; if it raises, nothing was written.
     """
-
     if not steps:
         return last_spent(pages.read()["entries"], draw)
 
