@@ -404,7 +404,7 @@ def test_the_command_line_takes_an_anchor(files):
     for line in (
         f"ledger show {with_it}", f"ledger history {with_it}", f"ledger charge {with_it} 0.1",
         f"ledger draw {with_it} next", f"explain {with_it}",
-        f"report {with_it} -o {folder}/report.html",
+        f"report {with_it} -o {folder}/report.html --force",
     ):  # fmt: skip
         fine(line)
         again = line.replace(f" --anchor {anchor}", "")

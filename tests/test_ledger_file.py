@@ -312,6 +312,14 @@ def test_a_slow_search_keeps_no_other_process_waiting(path, epsilon, fits):
         assert "above the budget" in result
 
 
+def test_nothing_to_write_down_writes_nothing(path):
+    ledger = pdp.Ledger(COUPLE, epsilon=1.0, path=path)
+    ledger.charge(0.1)
+    before = path.read_bytes()
+    ledger.spend_together([])
+    assert path.read_bytes() == before
+
+
 @pytest.mark.parametrize("others", [1, 2, 5])
 def test_who_is_overtaken_again_and_again_ends_with_the_lock(path, others, monkeypatch):
     ledger, other = pdp.Ledger(COUPLE, epsilon=50.0, path=path), pdp.Ledger.open(path)

@@ -1,7 +1,7 @@
 """Mechanisms of which only a plain-DP budget is known, such as another library's.
 
-A mechanism that is ε₀-DP for substituting one tuple may tell more about a tuple that others hang
-together with. How much more depends on the model alone: the worst ε₀-DP mechanism is a likelihood
+A mechanism that is ε₀-DP for substituting one tuple may tell more about a tuple that others depend
+on. How much more depends on the model alone: the worst ε₀-DP mechanism is a likelihood
 that changes by at most e^{ε₀} with each tuple, and the largest ratio of two averages of such
 likelihoods is a linear program. The answer is exact on tables as far as the programs reach, exact
 for exchangeable yes/no groups, Birkhoff's contraction on chains, and the group bound elsewhere.

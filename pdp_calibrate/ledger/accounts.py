@@ -252,6 +252,8 @@ def record(
 
     Everything is durable when it returns; if it raises, nothing was written.
     """
+    if not steps:
+        return last_spent(pages.read()["entries"], draw)
 
     def next_of(state: State) -> State:
         return _with_steps(steps, state, accounts, draw=draw, budget=budget)

@@ -1,7 +1,8 @@
 """Which values of a frame a release is about, as ledgers write it down and compare it.
 
-A model says how the values of one column are correlated, or of the columns that name its tuples.
-It says nothing of another column of the same people, nor of the same column in other groups.
+A model says how the values of one column are correlated, or those of the columns that its tuples
+are named after. It says nothing of another column of the same people, nor of the same column in
+other groups.
 
 One line of a ledger: what was released, never what came out.
 """

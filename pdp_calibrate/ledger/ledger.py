@@ -228,7 +228,7 @@ class Ledger:
         """Turn to a new, independent draw of the data, with a budget of its own.
 
         Yesterday's budget says nothing about today's data if today's are drawn independently of
-        yesterday's. If they are correlated, they belong into one model and one draw.
+        yesterday's. If they depend on each other, they belong into one model and one draw.
         """
         self._pages.add_draw(name)
         self._draw = name

@@ -177,6 +177,8 @@ def _best_window(
     """
     if knowledge.most == 0:
         return 0, 0
+    if knowledge.fewest == size - 1:  # both neighbours, where there are two
+        return min(1, len(left) - 1), min(1, len(right) - 1)
     if knowledge.fewest == 0 and knowledge.most >= 2:
         return int(left.argmax()), int(right.argmax())
     outside_left = np.append(0, target + 1 - np.arange(1, len(left)))

@@ -24,7 +24,7 @@ from pdp_calibrate.families.gaussian.regression import (
 from pdp_calibrate.families.gaussian.sign_certificate import certified_upper
 from pdp_calibrate.families.gaussian.units import Remembered, Units
 
-_ONE_BY_ONE = 200  # so many regressions are made for their smaller rounding error
+_ONE_BY_ONE = 200  # up to here single regressions are made: they round less
 
 
 _EXACT = 1 + 5e-10  # a bracket narrower than this needs no search
