@@ -14,7 +14,7 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.workers import run
 from pdp_calibrate.families.table.hidden_set_kernels import explore_hidden, first_intervals
 from pdp_calibrate.families.table.setting import NOTHING, Attack, Outcome, Setting, bracket
-from pdp_calibrate.families.table.tree_search import BranchSearch, climb, known_limits, target_bound
+from pdp_calibrate.families.table.tree_search import BranchSearch, climb, target_bound
 
 _FEWEST_TUPLES = 13  # the tree is as fast below
 
@@ -65,10 +65,10 @@ class _Part:
 
 def steps_of(setting: Setting) -> Steps | None:
     """Put the answers on steps; None if this search does not suit the table."""
-    number = len(setting.sizes)
+    number, prepared = len(setting.sizes), setting.prepared
     if setting.table is not None or setting.coordinates > 1 or set(setting.sizes) != {2}:
         return None
-    if setting.knowledge.known is not None or setting.counts_strongest or setting.tails_only:
+    if setting.knowledge.known is not None or prepared.counts_strongest or setting.tails_only:
         return None
     if number < _FEWEST_TUPLES or setting.is_near_one or setting.furthest > _FURTHEST:
         return None
@@ -86,11 +86,9 @@ def steps_of(setting: Setting) -> Steps | None:
         return None
     if weights.sum() > _MOST_STEPS:
         return None
-    flipped = tuple(bool(move < 0) for move in moves)
-    cells = np.flip(setting.probabilities, tuple(np.flatnonzero(flipped)))
     return Steps(
-        cells=np.ascontiguousarray(cells.transpose(range(number)[::-1])).ravel(),
-        flipped=flipped,
+        cells=prepared.bit_cells,
+        flipped=prepared.flipped,
         weights=weights,
         step=step,
         moved=moved,
@@ -124,9 +122,9 @@ def search_hidden(search: BranchSearch, steps: Steps, incumbent: float, error: f
 
 
 def _run(search: BranchSearch, steps: Steps, shared: FloatArray) -> list[_Part | None]:
-    """Visit all sets, in parts, on both cores."""
+    """Visit all sets, in parts, on all cores."""
     setting, number = search.setting, len(steps.weights)
-    least_known, most_known = known_limits(setting)
+    least_known, most_known = setting.prepared.known_limits
     targets = np.array([place in setting.knowledge.targets for place in range(number)])
     shapes = (number + 1, 2, number), (number + 1, 2, number, number)
     positions = int(steps.weights.sum()) + 1

@@ -5,7 +5,6 @@ The conditional laws of a set of tables: centres, and how far around them anythi
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 
@@ -134,7 +133,6 @@ class Balls:
     """Bound on the rounded operations behind each law."""
 
 
-@functools.lru_cache(maxsize=4)
 def center_of(model: Model) -> JointTable:
     """Return the table in the middle, for its size and as the start of a witness."""
     if isinstance(model, ConditionalBall):
