@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from pdp_calibrate.errors import ModelError
 
@@ -50,6 +50,19 @@ class Engine(Protocol):
         deadline
             Value of `time.monotonic()` after which the rest counts with a bound.
         """
+
+
+@runtime_checkable
+class Climbing(Protocol):
+    """What an engine has besides if searching everyone takes it long.
+
+    Calibration then looks for a worse adversary among the neighbours of the one that a search
+    named, who know one tuple more or less, before everyone is searched again. An engine that
+    searches everyone about as fast as one adversary leaves the attribute out.
+    """
+
+    climbs: bool
+    """Whether neighbours of its adversaries are worth a search each."""
 
 
 def engine_of(problem: Problem) -> Engine:

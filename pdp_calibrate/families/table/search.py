@@ -88,6 +88,9 @@ _LARGE_SET = (
 )
 
 
+_CLIMBED_TUPLES = 20  # up to here the neighbours of an adversary are few beside all adversaries
+
+
 _LARGEST_LOG_WORK = 1e9  # pairs of atom and output, each an exponential
 
 
@@ -158,6 +161,11 @@ def _witness(setting: Setting, attack: Attack) -> Witness:
     )
 
 
+def climbs(problem: Problem) -> bool:
+    """Return whether calibration should try the neighbours of an adversary one by one."""
+    return problem.knowledge.known is None and problem.knowledge.total <= _CLIMBED_TUPLES
+
+
 class TableEngine:
     """Searches the adversaries of one joint table, at many scales.
 
@@ -165,9 +173,8 @@ class TableEngine:
     own, and what is left is put into the form that searches work on.
     """
 
-    climbs = True
-
     def __init__(self, problem: Problem) -> None:
+        self.climbs = climbs(problem)
         self._problem = problem
         self._varying = Varying.of(problem)
         if self._varying is None:

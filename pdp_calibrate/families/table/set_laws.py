@@ -150,6 +150,28 @@ def center_of(model: Model) -> JointTable:
     ).marked_like(model)
 
 
+_KEPT = 2**22  # probabilities of conditional laws that are kept from one scale to the next
+
+
+class ConditionalLaws:
+    """The conditional laws of a set of tables, each worked out once while they are not too many."""
+
+    def __init__(self, model: Model, reachable: Reachable) -> None:
+        self.model, self.reachable = model, reachable
+        self._kept: dict[tuple[int, tuple[int, ...]], Balls] = {}
+        self._left = _KEPT
+
+    def balls(self, target: int, unknown: tuple[int, ...]) -> Balls:
+        """Return what adversaries with this target and these unknown tuples may believe."""
+        found = self._kept.get((target, unknown))
+        if found is None:
+            found = balls_of(self.model, self.reachable, target, unknown)
+            if found.laws.size <= self._left:
+                self._left -= found.laws.size
+                self._kept[target, unknown] = found
+        return found
+
+
 def balls_of(model: Model, reachable: Reachable, target: int, unknown: tuple[int, ...]) -> Balls:
     """Condition on (x_i, x_K), for all their values at once; no event is left out."""
     counted = isinstance(model, SampledTable)

@@ -18,21 +18,20 @@ from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.best_first import best_first
 from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
-from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.core.workers import Clock
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 from pdp_calibrate.families.table.prepared import PreparedTable
-from pdp_calibrate.families.table.search import search_strongest
+from pdp_calibrate.families.table.search import climbs, search_strongest
 from pdp_calibrate.families.table.set_kernels import LOST, moved_in, moved_out, worst_pair
 from pdp_calibrate.families.table.set_laws import (
     ANY_LAW,
     MOST_OUTPUTS,
     Balls,
+    ConditionalLaws,
     Indices,
     Reachable,
-    balls_of,
     by_distance,
     center_of,
     outputs_between,
@@ -84,7 +83,7 @@ def found_by(problem: Problem, around: _Search, outcome: Outcome) -> Bracket:
 
 
 def _member(around: _Search, attack: Attack, unknown: tuple[int, ...]) -> JointTable:
-    balls = balls_of(around.model, around.reachable, attack.target, unknown)
+    balls = around.laws.balls(attack.target, unknown)
     own = around.reachable.parts[attack.target] / around.scale
     order, _ = by_distance(attack.output[np.newaxis], own, balls.values / around.scale)
     held = [attack.known[place] for place in balls.known]
@@ -160,13 +159,17 @@ _BETWEEN_CHECKS = 2**27  # steps between checks of the clock
 class _Search:
     """What stays the same for all adversaries."""
 
-    model: Model
+    laws: ConditionalLaws
     center: JointTable
     setting: Setting
-    reachable: Reachable
     scale: float
     clock: Clock
     tails_only: bool = False
+
+    @property
+    def reachable(self) -> Reachable:
+        """The values that the unknown part of the answer can take."""
+        return self.laws.reachable
 
 
 def _search(around: _Search, incumbent: float) -> Outcome:
@@ -196,7 +199,7 @@ def _judge(around: _Search, target: int, unknown: tuple[int, ...], bound: float)
     outputs = outputs_between(own, values, tails_only=around.tails_only)
     if outputs is None:
         return Outcome(upper=bound, lower=0.0, attack=None)
-    balls = balls_of(around.model, reachable, target, unknown)
+    balls = around.laws.balls(target, unknown)
     rounding = (balls.additions + len(values) + 16) * UNIT_ROUNDOFF
     wider = np.where(balls.radii < 1, balls.radii * (1 + 8 * rounding), ANY_LAW)
     near = around.setting.is_near_one
@@ -305,9 +308,8 @@ class TableSetEngine:
     knows all others here learns what plain differential privacy says, tuples left out or not.
     """
 
-    climbs = True
-
     def __init__(self, problem: Problem) -> None:
+        self.climbs = climbs(problem)
         if problem.contributions.table is not None:
             raise UnsupportedQueryError(
                 "Custom has no bound on a set of tables; ask Sum, Mean, Linear, Count or Histogram,"
@@ -322,12 +324,12 @@ class TableSetEngine:
         self._problem = dataclasses.replace(inner, knowledge=knowledge)
         self._center = center_of(inner.model)
         self._prepared = PreparedTable.of(dataclasses.replace(self._problem, model=self._center))
-        self._reachable = Reachable(inner.contributions)
+        self._laws = ConditionalLaws(inner.model, Reachable(inner.contributions))
 
     @functools.cached_property
     def _too_large(self) -> bool:
         """Whether a search without a time limit is refused; counted when one is first asked for."""
-        return _is_too_large(self._prepared, self._reachable)
+        return _is_too_large(self._prepared, self._laws.reachable)
 
     def bracket(
         self,
@@ -349,10 +351,9 @@ class TableSetEngine:
             )
         setting = setting_of(self._prepared, scale)
         around = _Search(
-            model=self._problem.model,
+            laws=self._laws,
             center=self._center,
             setting=setting,
-            reachable=self._reachable,
             scale=scale,
             clock=Clock(deadline),
         )

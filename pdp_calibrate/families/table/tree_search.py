@@ -268,12 +268,13 @@ def branch_search(
     setting: Setting, grid: Grid, incumbent: float, clock: Clock
 ) -> tuple[BranchSearch, float]:
     """Return what all branches share, and the rounding error of every log-ratio."""
-    pad = -len(grid.outputs) % VECTOR
+    number = len(grid.outputs)
+    padded = np.minimum(np.arange(number + -number % VECTOR), number - 1)  # the last one again
     search = BranchSearch(
         setting,
         grid,
-        np.ascontiguousarray(np.pad(grid.kernel, ((0, 0), (0, pad)), mode="edge")),
-        np.pad(grid.outputs, ((0, pad), (0, 0)), mode="edge"),
+        np.ascontiguousarray(np.take(grid.kernel, padded, axis=1)),
+        np.take(grid.outputs, padded, axis=0),
         np.array([-1.0, math.expm1(min(incumbent, 700.0))]),
         clock,
         threading.local(),
