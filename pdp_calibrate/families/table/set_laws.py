@@ -203,7 +203,7 @@ def balls_of(model: Model, reachable: Reachable, target: int, unknown: tuple[int
 
 
 def _sampled_radii(model: SampledTable, sums: FloatArray, cells: int) -> FloatArray:
-    """Return the radius of each event from the rows that match it; see `models.sampling`."""
+    """Return the radius of each event from the rows that match it; see `sampling_radius`."""
     values, rows = sums.shape[-1], sums.sum(axis=-1)
     log_odds = math.log(model.events) - math.log(1 - model.confidence)
     if model.noise_scale == 0 or values == 1:
