@@ -102,7 +102,7 @@ def test_one_number_equals_brute_force_for_every_kind_of_adversaries(seed):
         assert leak.lower <= truth * (1 + 1e-12) + 1e-13
         assert leak.exact
         if leak.witness is None:
-            assert leak.value == 0
+            assert leak.value < 1e-14  # the rounding of what the others add is charged
         else:
             assert_witness_attains(table, leak, function, scale, admits)
 
