@@ -195,7 +195,7 @@ def test_the_tree_allocates_what_it_writes_whatever_the_sizes():
     grid, clock = grid_of(setting), Clock(math.inf)
     shared, _ = branch_search(setting, grid, 0.0, clock)
     for branch in branches_of(shared, 3):
-        shared.rooms.__dict__.clear()
+        shared.per_thread.__dict__.clear()
         levels = [math.prod(sizes[p] for p in branch.opened[k:]) for k in range(6)]
         assert len(filled(shared, branch)) == sum(levels) * 2 * (len(shared.outputs) + 1)
     assert search_branches(setting, grid, 0.0, clock).upper == pytest.approx(3.0953343, abs=5e-8)

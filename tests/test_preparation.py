@@ -79,7 +79,7 @@ def test_what_no_scale_changes_is_done_once_per_engine(scales, monkeypatch):
     (problem,) = split(model, lower(pdp.Sum(), model), pdp.Adversaries.all())
     for scale in np.geomspace(0.5, 5, scales):
         problem.engine.bracket(float(scale))
-    # The whole, then its two groups: each is looked at for groups, both are searched by the tree.
+    # The whole is split, its two groups are not; both are searched by the tree.
     assert Counter(calls) == {
         "independent_groups": 3,
         "pair_tables": 3,

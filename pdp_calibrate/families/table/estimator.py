@@ -53,7 +53,7 @@ class TableEstimator(FrameEstimator):
         mutual information, learned from pairs of columns and written out as a table; everything
         that the tree leaves out is assumed away. ``blocks``: columns that test independent of
         each other go into independent `Blocks`. That a test sees nothing proves nothing, pairs do
-        not show how three columns hang together, and no confidence covers either structure.
+        not show how three columns are correlated, and no confidence covers either structure.
     smoothing
         Added to every count (of the table, of each pair for a tree, of each block), so that no
         unseen combination counts as impossible: the posterior mean under a symmetric Dirichlet

@@ -130,13 +130,13 @@ def _run(search: BranchSearch, steps: Steps, shared: FloatArray) -> list[_Part |
     positions = int(steps.weights.sum()) + 1
     first = *(np.empty(shape) for shape in shapes), np.empty((*shapes[0], positions))
     bounded = first_intervals(steps.cells, steps.weights, steps.step, *first)
-    rooms = threading.local()
+    per_thread = threading.local()
 
     def visit(chosen: int) -> _Part:
-        if not hasattr(rooms, "nodes"):
-            rooms.intervals = [array.copy() for array in first]
-            rooms.nodes = np.empty(_room_for(steps))
-            rooms.scaled = np.zeros(len(rooms.nodes) // 2 + 64, dtype=np.float32)
+        if not hasattr(per_thread, "nodes"):
+            per_thread.intervals = [array.copy() for array in first]
+            per_thread.nodes = np.empty(_numbers_needed(steps))
+            per_thread.scaled = np.zeros(len(per_thread.nodes) // 2 + 64, dtype=np.float32)
         found = np.zeros(5, dtype=np.int64)
         ratio, complete = explore_hidden(
             steps.cells,
@@ -150,9 +150,9 @@ def _run(search: BranchSearch, steps: Steps, shared: FloatArray) -> list[_Part |
             shared,
             search.clock.stop,
             bounded,
-            *rooms.intervals,
-            rooms.nodes,
-            rooms.scaled,
+            *per_thread.intervals,
+            per_thread.nodes,
+            per_thread.scaled,
             found,
         )
         return _Part(ratio, found, complete)
@@ -164,7 +164,7 @@ def _run(search: BranchSearch, steps: Steps, shared: FloatArray) -> list[_Part |
     return run(parts, visit, search.clock, what="comparing adversaries", small=small)
 
 
-def _room_for(steps: Steps) -> int:
+def _numbers_needed(steps: Steps) -> int:
     """Return how many numbers the nodes of any path take together."""
     added = np.concatenate([[0], np.cumsum(np.sort(steps.weights)[::-1])])
     number = len(steps.weights)

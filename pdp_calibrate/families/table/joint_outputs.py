@@ -65,7 +65,7 @@ def search_vectors(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
     ]
     heapq.heapify(queue)
     outcome = NOTHING
-    judged = 0.0  # the largest bound of those who need no further look
+    judged = 0.0  # the largest bound of those who are settled
     programs = 0
     while queue:
         worst = heapq.heappop(queue)

@@ -47,7 +47,7 @@ def log_sets(values: int) -> float:
 
 
 def sampling_radius(rows: FloatArray, values: int, log_odds: float) -> FloatArray:
-    """Return the distance within which every law counted from so many rows is right.
+    """Return the distance within which every law counted from these numbers of rows is right.
 
     Parameters
     ----------

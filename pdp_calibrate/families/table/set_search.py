@@ -1,6 +1,6 @@
-"""Who attains the bound: names, values, and a table in which the two worst laws hold.
+"""The engine for sets of tables: one target and one set of unknown tuples after the other.
 
-Judge one target and one set of unknown tuples after the other.
+Whoever attains the bound is named together with a table in which the two worst laws hold.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""A table and a query in units of the noise: what every search over tables works on.
+"""A table and a query in units of the noise, what a search over them finds, and conditional laws.
 
-What a search over part of the adversaries found, before it gets names and units.
-
-The table conditioned on what an adversary knows, for all values of it at once.
+Every search over tables works on a `Setting` and returns an `Outcome`, which gets names and the
+user's units later.
 """
 
 from __future__ import annotations
@@ -94,7 +93,7 @@ class Setting:
         return self.furthest - self.prepared.log_rarest <= LARGEST_EXPONENT
 
     def rounding_error(self, additions: int) -> float:
-        """Bound the error of a log-ratio of two densities computed with so many additions.
+        """Bound the error of a log-ratio of two densities computed with this number of additions.
 
         A density is Σ p·k over a mass Σ p, all terms of one sign: each sum is right to `additions`
         relative roundings, each kernel k = e^{−d} to those of d, which are relative to the furthest

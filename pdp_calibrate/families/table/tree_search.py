@@ -1,14 +1,11 @@
-"""Where the tree is cut into branches, and how the first node of a branch is filled.
+"""Search all adversaries of a table whose answers lie on a grid: branch and bound over knowledge.
 
-One pass over the table bounds everybody who attacks one target, before any search.
-
-Before anything is decided, the density of a cell depends on the cell only through its answer, so
-among cells with equal answers only the two with extreme odds matter to the two-cell bound. What is
-left is a node of the tree with few cells, and `branch_bound` does the rest.
-
-A good start for the branch and bound: the more is known to leak, the more can be cut.
-
-Search all adversaries of a table whose answers lie on a grid, one branch after the other.
+The tree is cut into branches whose first nodes fit in memory. A long search gets a good start by
+climbing, for the more is known to leak, the more can be cut; and one pass over the table bounds
+everybody who attacks one target. Before anything is decided, the density of a cell depends on the
+cell only through its answer, so among cells with equal answers only the two with extreme odds
+matter to the two-cell bound. What is left is a node of the tree with few cells, and `branch_bound`
+does the rest.
 """
 
 from __future__ import annotations
@@ -56,7 +53,7 @@ class BranchSearch:
     outputs: FloatArray
     shared: FloatArray
     clock: Clock
-    rooms: threading.local
+    per_thread: threading.local
     ceilings: dict[int, float]
     """Bounds on all who attack one target, where they are worth the pass over the table."""
 
@@ -89,7 +86,7 @@ def branches_of(search: BranchSearch, target: int) -> Iterator[Branch]:
 
 
 def filled(search: BranchSearch, branch: Branch) -> FloatArray:
-    """Return this thread's room, with the branch's node in front."""
+    """Return this thread's work space, with the branch's node in front."""
     setting = search.setting
     steps = _strides(setting.sizes)
     base = np.zeros(1, dtype=np.int64)
@@ -104,10 +101,10 @@ def filled(search: BranchSearch, branch: Branch) -> FloatArray:
         opened = _offsets(opened, steps[place], setting.sizes[place])
     own = np.arange(setting.sizes[branch.target], dtype=np.int64) * steps[branch.target]
     needed = _cells_of_all_levels(setting, branch) * len(own) * (search.kernel.shape[1] + 1)
-    data: FloatArray | None = getattr(search.rooms, "data", None)
+    data: FloatArray | None = getattr(search.per_thread, "data", None)
     if data is None or len(data) < needed:
         data = np.empty(needed)
-        search.rooms.data = data
+        search.per_thread.data = data
     fill_node(
         setting.probabilities.ravel(), search.grid.answers, search.kernel, opened, hidden, own, data
     )
@@ -388,10 +385,10 @@ def _search_branch(
 
 def _habits(search: BranchSearch) -> FloatArray:
     """Return what this thread has learned about the worth of bounds."""
-    habits: FloatArray | None = getattr(search.rooms, "habits", None)
+    habits: FloatArray | None = getattr(search.per_thread, "habits", None)
     if habits is None:
         habits = np.zeros((4, len(search.setting.sizes)))
-        search.rooms.habits = habits
+        search.per_thread.habits = habits
     return habits
 
 
