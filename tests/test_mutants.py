@@ -20,7 +20,7 @@ from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.families.exchangeable.composed import group_of_two_values
 from pdp_calibrate.families.gaussian.alike_search import group_slope
-from pdp_calibrate.families.table.setting import setting_of
+from tests.table_searches import setting_at
 
 PAIR = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
 HERE = {"x1": 1, "x2": 0}
@@ -90,7 +90,7 @@ def test_the_furthest_distance_of_two_answers_is_rounded_up():
     for scale in (0.1, 0.3, 0.7, 1.1, 1.9, 3.7):
         problems = split(PAIR, lower(pdp.Sum(), PAIR), pdp.Adversaries.all())
         for problem in problems:
-            assert Fraction(setting_of(problem, scale).furthest) * Fraction(scale) >= 2
+            assert Fraction(setting_at(problem, scale).furthest) * Fraction(scale) >= 2
 
 
 @pytest.mark.parametrize("scale", [0.25, 3.0])

@@ -20,13 +20,13 @@ from pdp_calibrate.core.query import lower
 from pdp_calibrate.core.workers import Clock
 from pdp_calibrate.families.table.grid import grid_of
 from pdp_calibrate.families.table.logspace import search_logspace
-from pdp_calibrate.families.table.search import search
-from pdp_calibrate.families.table.setting import conditional_laws, setting_of
+from pdp_calibrate.families.table.setting import conditional_laws
 from pdp_calibrate.families.table.sorted_mixtures import search_lines
 from pdp_calibrate.families.table.tree_search import search_branches, target_bound
 from tests import oracle, plain_engine
 from tests.marks import bounds_checked
 from tests.random_tables import additive_problem, binary_cells, random_problem
+from tests.table_searches import search, setting_at
 
 BIT = np.array([[0.0], [1.0]])
 FOREVER = Clock(math.inf)
@@ -88,7 +88,7 @@ def test_equal_to_the_plain_engine(chunk: int) -> None:
 def test_the_tree_agrees_with_sorted_mixtures(kind: str, scale: float) -> None:
     """Two algorithms that share no code, on a table deep enough for every bound to act."""
     problem = additive_problem(binary_cells(10, kind, seed=3), [BIT] * 10)
-    setting = setting_of(problem, scale)
+    setting = setting_at(problem, scale)
     grid = grid_of(setting)
     assert grid is not None
     tree = search_branches(setting, grid, 0.0, FOREVER)
@@ -164,8 +164,8 @@ def test_tiny_probabilities_stay_right() -> None:
 
 def test_log_space_agrees_where_both_work() -> None:
     problem = additive_problem(binary_cells(6, "zeros", seed=1), [BIT] * 6)
-    setting = setting_of(problem, 0.7)
-    slow = search_logspace(problem, setting, 0.7, 0.0, FOREVER)
+    setting = setting_at(problem, 0.7)
+    slow = search_logspace(setting, 0.0, FOREVER)
     assert slow.lower == pytest.approx(search(problem, 0.7).lower, rel=1e-10)
 
 
@@ -204,7 +204,7 @@ def test_sorted_mixtures_of_any_function_equal_the_oracle(seed: int, scale: floa
     table = pdp.JointTable(probabilities=cells, domains=[range(2), range(3), range(4)])
     query = pdp.Custom(function=lambda x: float(answers[x]))
     (problem,) = split(table, lower(query, table), Adversaries.all())
-    found = search_lines(setting_of(problem, scale), 0.0, FOREVER)
+    found = search_lines(setting_at(problem, scale), 0.0, FOREVER)
     truth, _ = oracle.worst_leakage(
         cells, table.domains, lambda x: float(answers[x]), scale, lambda _, known: len(known) < 2
     )
@@ -216,7 +216,7 @@ def test_sorted_mixtures_of_any_function_equal_the_oracle(seed: int, scale: floa
 @pytest.mark.parametrize("scale", [0.5, 40.0])
 def test_one_pass_bounds_every_adversary_of_a_target(kind: str, scale: float) -> None:
     problem = additive_problem(binary_cells(8, kind, seed=4), [BIT] * 8)
-    setting = setting_of(problem, scale)
+    setting = setting_at(problem, scale)
     grid = grid_of(setting)
     assert grid is not None
     for target in range(8):
@@ -234,7 +234,7 @@ def test_one_pass_bounds_tuples_that_all_but_surely_agree(rare: float, scale: fl
     cells = np.full((2, 2, 2), rare)
     cells[0, 0, 0] = cells[1, 1, 1] = 0.5 - 3 * rare
     problem = additive_problem(cells, [BIT] * 3)
-    setting = setting_of(problem, scale)
+    setting = setting_at(problem, scale)
     grid = grid_of(setting)
     assert grid is not None
     assert setting.fits_linear_space

@@ -14,9 +14,10 @@ from pdp_calibrate.core.problem import Problem, split
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.families.table import hidden_sets as hiding
 from pdp_calibrate.families.table.hidden_set_kernels import first_intervals, hide_in_intervals
-from pdp_calibrate.families.table.search import search
+from pdp_calibrate.families.table.prepared import PreparedTable
 from tests import oracle, plain_engine
 from tests.marks import bounds_checked
+from tests.table_searches import search
 
 FAR = 10_000  # more tuples than any table has: turns the search over hidden sets off
 
@@ -53,7 +54,7 @@ def random_problem(seed: int) -> tuple[Problem, pdp.JointTable, pdp.Linear, floa
 def always_hidden(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Search small tables by hidden sets too; the list returned grows with every such search."""
     monkeypatch.setattr(hiding, "_FEWEST_TUPLES", 2)
-    monkeypatch.setattr("pdp_calibrate.families.table.search._line_work", lambda _: math.inf)
+    monkeypatch.setattr(PreparedTable, "line_work", math.inf)
     used: list[int] = []
     monkeypatch.setattr(
         "pdp_calibrate.families.table.search.search_hidden",

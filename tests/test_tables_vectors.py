@@ -10,10 +10,11 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.workers import Clock
 from pdp_calibrate.families.table.joint_outputs import search_vectors
-from pdp_calibrate.families.table.search import search, search_strongest
-from pdp_calibrate.families.table.setting import Outcome, setting_of
+from pdp_calibrate.families.table.search import search_strongest
+from pdp_calibrate.families.table.setting import Outcome
 from tests.marks import bounds_checked
 from tests.random_tables import additive_problem
+from tests.table_searches import search, setting_at
 
 
 def brute_force(cells: FloatArray, values: list[FloatArray], scale: FloatArray) -> float:
@@ -107,8 +108,8 @@ def test_one_sum_released_twice_can_leak_more_than_twice() -> None:
 
 
 def bracket_of(problem: Problem, scale: FloatArray, clock: Clock) -> Outcome:
-    setting = setting_of(problem, scale)
-    found = search_vectors(problem, setting, scale, 0.0, clock)
+    setting = setting_at(problem, scale)
+    found = search_vectors(setting, 0.0, clock)
     return found.or_worse(search_strongest(setting))
 
 

@@ -1,12 +1,10 @@
-"""The smallest scale at which a falling leakage curve is low enough.
-
-The smallest scale at which no adversary leaks more than ε.
+"""The smallest scale at which no adversary leaks more than ε.
 
 A search at some scale, cut at ε, either proves it or names a violator. The scale is then raised
-until this adversary, or a neighbour who leaks more, keeps ε: they are cheap to evaluate one by one.
-It ends because every search that names somebody raises the scale. Those who know nothing and those
-who know everyone else are settled first, for one of them is often the worst and they are few; a
-search over everyone stops at whoever leaks far more than ε, so few of them look at all.
+until this adversary keeps ε, or a neighbour who leaks more: where a search of everyone is slow,
+neighbours are tried one by one. It ends because every search that names somebody raises the scale.
+Those who know nothing and those who know everyone else are settled first, for one of them is often
+the worst and they are few; a search over everyone stops at whoever leaks far more than ε.
 """
 
 from __future__ import annotations
@@ -16,10 +14,13 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from scipy.optimize import brentq
 
 from pdp_calibrate.core.bracket import Bracket
+from pdp_calibrate.core.family import Climbing
 from pdp_calibrate.core.leakage import worst
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.errors import CalibrationError
@@ -87,13 +88,13 @@ def smallest_scale(
 _HEADROOM = 1 - 1e-12  # equally bad adversaries differ by rounding: solve a hair below ε
 
 
-_FAR_ABOVE = 1.03  # of ε: whoever leaks more is dealt with before the others are looked at
+_FAR_ABOVE = 1.03  # of ε: whoever leaks more is dealt with before the others are searched
 
 
-_HASTY = 0.25  # of the scale: the room given at once where there is no time left
+_HASTY = 0.25  # of the scale: the slack given at once where there is no time left
 
 
-_COARSEST = 1e-4  # of the scale: how much of the room given to a bound may be too much
+_COARSEST = 1e-4  # of the scale: how much of the slack given to a bound may be too much
 
 
 _NEGLIGIBLE = 1e-9  # of the scale that group privacy needs
@@ -103,9 +104,6 @@ _MAXIMAL_SEARCHES = 10_000
 
 
 _LARGEST_SCALE = 1e300  # searches double it, and noise of it is added to answers
-
-
-_CLIMBED_TUPLES = 20  # up to here all neighbours of an adversary are looked at
 
 
 def certified_scale(
@@ -138,105 +136,179 @@ def certified_scale(
             " know more, such as Adversaries.all()."
         )
 
-    def leak(adversary: Problem, at: float) -> Bracket:
-        return leakage_with_rounding([adversary], at, rounding=rounding)[0]
+    ascent = _Ascent(epsilon, rounding=rounding, deadline=deadline, low=low, high=high)
+    extremes = [
+        _Part(problem=extreme, whole=problem, place=place)
+        for place, problem in enumerate(problems)
+        for extreme in problem.extremes()
+    ]
+    alone = {part.place: part for part in extremes if part.problem is part.whole}
+    everyone = [
+        alone.get(place, _Part(problem=problem, whole=problem, place=place))
+        for place, problem in enumerate(problems)
+    ]
+    if extremes and extremes != everyone:
+        ascent.settle(extremes)
+    found = ascent.settle(everyone)
+    return ascent.scale, ascent.closest(found, extremes)
 
-    def upper_end(adversary: Problem, at: float) -> float:
-        return leak(adversary, at).upper
 
-    def climbed(
-        part: Problem, within: Problem, target: int, unknown: tuple[int, ...], at: float
-    ) -> tuple[int, ...]:
-        return _local_worst(
-            within, target, unknown, lambda others: upper_end(part.restricted(target, others), at)
-        )
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Adversaries of one problem who are searched together."""
 
-    whole = {id(extreme): (extreme, problem) for problem in problems
-             for extreme in problem.extremes()}  # fmt: skip
-    extremes = [extreme for extreme, _ in whole.values()]
-    candidates: dict[tuple[int, int, tuple[int, ...]], Problem] = {}
-    named: set[tuple[int, int, tuple[int, ...]]] = set()
-    scale, step, as_group = low, 1e-12, high * (1 + 1e-12)
-    for everyone in filter(None, (extremes, list(problems))):
-        too_small = math.inf
+    problem: Problem
+    """The problem against them."""
+    whole: Problem
+    """The same against everyone."""
+    place: int
+    """The place of the whole among the problems of the calibration."""
+
+    @property
+    def climbs(self) -> bool:
+        """Whether their neighbours are tried one by one."""
+        engine = self.whole.engine
+        return isinstance(engine, Climbing) and engine.climbs
+
+
+class _Case(NamedTuple):
+    """One adversary of a part."""
+
+    part: _Part
+    target: int
+    unknown: tuple[int, ...]
+
+
+class _Ascent:
+    """A scale that is raised until nobody leaks more than ε.
+
+    Parameters
+    ----------
+    epsilon, rounding, deadline
+        As in `certified_scale`.
+    low
+        Where the scale starts.
+    high
+        The scale of group privacy.
+    """
+
+    def __init__(
+        self, epsilon: float, *, rounding: float, deadline: float, low: float, high: float
+    ) -> None:
+        self.scale = low
+        self._epsilon, self._rounding, self._deadline = epsilon, rounding, deadline
+        self._high, self._as_group = high, high * (1 + 1e-12)
+        self._slack = 1e-12  # of the scale: what a bound that names no violator gets next
+        self._problems: dict[tuple[int, int, tuple[int, ...]], Problem] = {}
+        self._solved: dict[_Case, Problem] = {}
+        self._named: set[_Case] = set()
+
+    def settle(self, parts: Sequence[_Part]) -> Bracket:
+        """Raise the scale until a search proves that nobody in these parts leaks more than ε."""
+        too_small = math.inf  # the largest scale that a mere bound refused
         for _ in range(_MAXIMAL_SEARCHES):
-            found, problem = leakage_with_rounding(
-                everyone,
-                scale,
-                rounding=rounding,
-                incumbent=epsilon,
-                enough=_FAR_ABOVE * epsilon,
-                deadline=deadline,
-            )
-            if found.upper <= epsilon:
-                break
-            case = id(problem), found.target, found.unknown
-            late = time.monotonic() > deadline
-            if case in candidates or late:
-                # What stands against this scale is a bound, not an adversary: give it room, but
-                # not past the scale of group privacy without asking there.
-                step = max(step, _HASTY) if late else step
-                too_small, further = scale, scale * (1 + step)
-                scale = as_group if scale < as_group < further else further
-                step = min(2 * step, 1.0)
-                continue
-            _, within = whole.get(id(problem), (problem, problem))
-            unknown, solved = found.unknown, None
-            if case not in named:  # else a neighbour was solved for, and that was not enough
-                named.add(case)
-                unknown = climbed(problem, within, found.target, unknown, scale)
-            while unknown != solved:
-                violator = problem.restricted(found.target, unknown)
-                candidates[id(problem), found.target, unknown] = violator
-                # More noise never leaks more, so whoever kept ε so far still does.
-                scale = smallest_scale(
-                    functools.partial(upper_end, violator),
-                    epsilon * _HEADROOM,
-                    low=scale,
-                    high=max(high, scale),
-                )
-                solved = unknown
-                unknown = climbed(problem, within, found.target, unknown, scale)
-        else:
-            raise CalibrationError(f"no scale could be certified for epsilon = {epsilon}.")
-        while scale > too_small * (1 + _COARSEST) and time.monotonic() < deadline:
-            # The room given was more than what the bound needs.
-            between = math.sqrt(too_small * scale)
-            tried, _ = leakage_with_rounding(
-                everyone, between, rounding=rounding, incumbent=epsilon, deadline=deadline
-            )
-            if tried.upper <= epsilon:
-                scale, found = between, tried
+            found, part = self._search(parts, self.scale, enough=_FAR_ABOVE * self._epsilon)
+            if found.upper <= self._epsilon:
+                return self._tightened(parts, found, too_small)
+            case = _Case(part, found.target, found.unknown)
+            if case in self._solved or time.monotonic() > self._deadline:
+                # What stands against this scale is a bound, not an adversary.
+                too_small = self.scale
+                self._give_slack()
+            else:
+                self._raise_for(case)
+        raise CalibrationError(f"no scale could be certified for epsilon = {self._epsilon}.")
+
+    def closest(self, found: Bracket, extremes: Sequence[_Part]) -> Bracket:
+        """Say who comes closest to ε; the last search cut off all that stays below.
+
+        The brackets of single adversaries may be wider than what it proved of everyone.
+        """
+        adversaries = (*(part.problem for part in extremes), *self._solved.values())
+        attained = [self._leakage(adversary, self.scale) for adversary in adversaries]
+        return functools.reduce(Bracket.or_worse, attained, found).at_most(self._epsilon)
+
+    def _search(
+        self, parts: Sequence[_Part], scale: float, *, enough: float = math.inf
+    ) -> tuple[Bracket, _Part]:
+        """Search everyone who may leak more than ε, and say in which part the worst is."""
+        found, problem = leakage_with_rounding(
+            [part.problem for part in parts],
+            scale,
+            rounding=self._rounding,
+            incumbent=self._epsilon,
+            enough=enough,
+            deadline=self._deadline,
+        )
+        return found, next(part for part in parts if part.problem is problem)
+
+    def _give_slack(self) -> None:
+        """Raise the scale a little more each time, past that of group privacy only from there."""
+        if time.monotonic() > self._deadline:
+            self._slack = max(self._slack, _HASTY)
+        further = self.scale * (1 + self._slack)
+        self.scale = self._as_group if self.scale < self._as_group < further else further
+        self._slack = min(2 * self._slack, 1.0)
+
+    def _tightened(self, parts: Sequence[_Part], found: Bracket, too_small: float) -> Bracket:
+        """Take back what a bound did not need of its slack."""
+        while self.scale > too_small * (1 + _COARSEST) and time.monotonic() < self._deadline:
+            between = math.sqrt(too_small * self.scale)
+            tried, _ = self._search(parts, between)
+            if tried.upper <= self._epsilon:
+                self.scale, found = between, tried
             else:
                 too_small = between
-    # The last search cut off all that stays below ε; the candidates say who comes closest. Their
-    # own brackets may be wider than what it proved of everyone.
-    attained = [leak(one, scale) for one in (*extremes, *candidates.values())]
-    return scale, functools.reduce(Bracket.or_worse, attained, found).at_most(epsilon)
+        return found
 
+    def _raise_for(self, case: _Case) -> None:
+        """Raise the scale until this adversary, or a neighbour who leaks more, keeps ε."""
+        if case not in self._named:  # else a neighbour was solved for, and that was not enough
+            self._named.add(case)
+            case = self._worst_neighbour(case)
+        solved = None
+        while case != solved:
+            violator = self._solved[case] = self._problem(case)
+            # More noise never leaks more, so whoever kept ε so far still does.
+            self.scale = smallest_scale(
+                functools.partial(self._upper_end, violator),
+                self._epsilon * _HEADROOM,
+                low=self.scale,
+                high=max(self._high, self.scale),
+            )
+            solved, case = case, self._worst_neighbour(case)
 
-def _local_worst(
-    problem: Problem,
-    target: int,
-    unknown: tuple[int, ...],
-    leak: Callable[[tuple[int, ...]], float],
-) -> tuple[int, ...]:
-    """Let somebody know one tuple more or less while that leaks more: often the worst one."""
-    knowledge = problem.knowledge
-    if knowledge.known is not None or knowledge.total > _CLIMBED_TUPLES:
-        return unknown
-    places = [place for place in range(knowledge.total) if place != target]
-    best, idle = leak(unknown), 0
-    for place in itertools.cycle(places):
-        if idle == len(places):
-            break
-        others = tuple(sorted({place} ^ set(unknown)))
-        idle += 1
-        if knowledge.fewest <= knowledge.total - 1 - len(others) <= knowledge.most:
-            found = leak(others)
-            if found > best:
-                unknown, best, idle = others, found, 0
-    return unknown
+    def _worst_neighbour(self, case: _Case) -> _Case:
+        """Let somebody know one tuple more or less while that leaks more: often the worst one."""
+        if not case.part.climbs:
+            return case
+        knowledge = case.part.whole.knowledge
+        places = [place for place in range(knowledge.total) if place != case.target]
+        best, idle = self._upper_end(self._problem(case), self.scale), 0
+        for place in itertools.cycle(places):
+            if idle == len(places):
+                break
+            idle += 1
+            others = tuple(sorted({place} ^ set(case.unknown)))
+            if knowledge.fewest <= knowledge.total - 1 - len(others) <= knowledge.most:
+                neighbour = case._replace(unknown=others)
+                found = self._upper_end(self._problem(neighbour), self.scale)
+                if found > best:
+                    case, best, idle = neighbour, found, 0
+        return case
+
+    def _problem(self, case: _Case) -> Problem:
+        """Return the problem against one adversary, prepared once however often it is searched."""
+        adversary = case.part.place, case.target, case.unknown
+        if adversary not in self._problems:
+            self._problems[adversary] = case.part.whole.restricted(case.target, case.unknown)
+        return self._problems[adversary]
+
+    def _leakage(self, problem: Problem, scale: float) -> Bracket:
+        return leakage_with_rounding([problem], scale, rounding=self._rounding)[0]
+
+    def _upper_end(self, problem: Problem, scale: float) -> float:
+        return self._leakage(problem, scale).upper
 
 
 def leakage_with_rounding(

@@ -61,6 +61,19 @@ class Sharing(Protocol):
         """Return an engine for the same model and answers against the adversaries of `problem`."""
 
 
+@runtime_checkable
+class Climbing(Protocol):
+    """What an engine has besides if searching everyone takes it long.
+
+    Calibration then looks for a worse adversary among the neighbours of the one that a search
+    named, who know one tuple more or less, before everyone is searched again. An engine that
+    searches everyone about as fast as one adversary leaves the attribute out.
+    """
+
+    climbs: bool
+    """Whether neighbours of its adversaries are worth a search each."""
+
+
 def engine_of(problem: Problem) -> Engine:
     """Make the engine that the problem's model names."""
     found = type(problem.model).engine

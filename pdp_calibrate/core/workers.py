@@ -1,6 +1,8 @@
-"""Run compiled searches on both cores, stop them in time, and show how far they are.
+"""Run compiled searches on all cores the process may use, stop them in time, show their progress.
 
-Show how far long work is, on a terminal only.
+Nothing assumes a number of cores: it is asked of the system each time, and it respects limits set
+on the process (`taskset`, job schedulers, containers with their own cores). Only speed and memory
+depend on it, for every thread has work space of its own. Progress is shown on a terminal only.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _R = TypeVar("_R")
 
 @dataclass(frozen=True)
 class Clock:
-    """When to stop, and the flag that compiled code looks at."""
+    """When to stop, and the flag that compiled code reads."""
 
     deadline: float
     """Value of `time.monotonic()`."""
@@ -51,12 +53,21 @@ def run(
 ) -> list[_R | None]:
     """Apply `work` to every task; None for tasks not begun in time.
 
-    `work` releases the interpreter lock, so that threads share memory and both cores. Small work
+    `work` releases the interpreter lock, so that threads share memory and use all cores. Small work
     stays in this thread.
     """
     if small:
         return [None if clock.is_over else work(task) for task in tasks]
     return _in_threads(tasks, work, clock, what)
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    if sys.version_info >= (3, 13):
+        return os.process_cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows, where nothing limits a process
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _in_threads(
@@ -65,7 +76,7 @@ def _in_threads(
     def unless_over(task: _T) -> _R | None:
         return None if clock.stop[0] else work(task)
 
-    with ThreadPoolExecutor(max_workers=min(2, os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(max_workers=max(1, min(cores(), len(tasks)))) as pool:
         futures = [pool.submit(unless_over, task) for task in tasks]
         try:
             with progress(what, total=len(tasks)) as show:

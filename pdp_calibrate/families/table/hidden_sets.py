@@ -14,7 +14,7 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.workers import run
 from pdp_calibrate.families.table.hidden_set_kernels import explore_hidden, first_intervals
 from pdp_calibrate.families.table.setting import NOTHING, Attack, Outcome, Setting, bracket
-from pdp_calibrate.families.table.tree_search import BranchSearch, climb, known_limits, target_bound
+from pdp_calibrate.families.table.tree_search import BranchSearch, climb, target_bound
 
 _FEWEST_TUPLES = 13  # the tree is as fast below
 
@@ -65,10 +65,10 @@ class _Part:
 
 def steps_of(setting: Setting) -> Steps | None:
     """Put the answers on steps; None if this search does not suit the table."""
-    number = len(setting.sizes)
+    number, prepared = len(setting.sizes), setting.prepared
     if setting.table is not None or setting.coordinates > 1 or set(setting.sizes) != {2}:
         return None
-    if setting.knowledge.known is not None or setting.counts_strongest or setting.tails_only:
+    if setting.knowledge.known is not None or prepared.counts_strongest or setting.tails_only:
         return None
     if number < _FEWEST_TUPLES or setting.is_near_one or setting.furthest > _FURTHEST:
         return None
@@ -86,11 +86,9 @@ def steps_of(setting: Setting) -> Steps | None:
         return None
     if weights.sum() > _MOST_STEPS:
         return None
-    flipped = tuple(bool(move < 0) for move in moves)
-    cells = np.flip(setting.probabilities, tuple(np.flatnonzero(flipped)))
     return Steps(
-        cells=np.ascontiguousarray(cells.transpose(range(number)[::-1])).ravel(),
-        flipped=flipped,
+        cells=prepared.bit_cells,
+        flipped=prepared.flipped,
         weights=weights,
         step=step,
         moved=moved,
@@ -124,21 +122,21 @@ def search_hidden(search: BranchSearch, steps: Steps, incumbent: float, error: f
 
 
 def _run(search: BranchSearch, steps: Steps, shared: FloatArray) -> list[_Part | None]:
-    """Visit all sets, in parts, on both cores."""
+    """Visit all sets, in parts, on all cores."""
     setting, number = search.setting, len(steps.weights)
-    least_known, most_known = known_limits(setting)
+    least_known, most_known = setting.prepared.known_limits
     targets = np.array([place in setting.knowledge.targets for place in range(number)])
     shapes = (number + 1, 2, number), (number + 1, 2, number, number)
     positions = int(steps.weights.sum()) + 1
     first = *(np.empty(shape) for shape in shapes), np.empty((*shapes[0], positions))
     bounded = first_intervals(steps.cells, steps.weights, steps.step, *first)
-    rooms = threading.local()
+    per_thread = threading.local()
 
     def visit(chosen: int) -> _Part:
-        if not hasattr(rooms, "nodes"):
-            rooms.intervals = [array.copy() for array in first]
-            rooms.nodes = np.empty(_room_for(steps))
-            rooms.scaled = np.zeros(len(rooms.nodes) // 2 + 64, dtype=np.float32)
+        if not hasattr(per_thread, "nodes"):
+            per_thread.intervals = [array.copy() for array in first]
+            per_thread.nodes = np.empty(_numbers_needed(steps))
+            per_thread.scaled = np.zeros(len(per_thread.nodes) // 2 + 64, dtype=np.float32)
         found = np.zeros(5, dtype=np.int64)
         ratio, complete = explore_hidden(
             steps.cells,
@@ -152,9 +150,9 @@ def _run(search: BranchSearch, steps: Steps, shared: FloatArray) -> list[_Part |
             shared,
             search.clock.stop,
             bounded,
-            *rooms.intervals,
-            rooms.nodes,
-            rooms.scaled,
+            *per_thread.intervals,
+            per_thread.nodes,
+            per_thread.scaled,
             found,
         )
         return _Part(ratio, found, complete)
@@ -166,7 +164,7 @@ def _run(search: BranchSearch, steps: Steps, shared: FloatArray) -> list[_Part |
     return run(parts, visit, search.clock, what="comparing adversaries", small=small)
 
 
-def _room_for(steps: Steps) -> int:
+def _numbers_needed(steps: Steps) -> int:
     """Return how many numbers the nodes of any path take together."""
     added = np.concatenate([[0], np.cumsum(np.sort(steps.weights)[::-1])])
     number = len(steps.weights)

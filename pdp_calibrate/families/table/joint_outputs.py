@@ -16,7 +16,6 @@ import numpy as np
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.lipschitz import lipschitz_bound
 from pdp_calibrate.core.mixtures import log_densities
-from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.workers import Clock
 from pdp_calibrate.families.table.setting import (
     NOTHING,
@@ -27,7 +26,6 @@ from pdp_calibrate.families.table.setting import (
     bracket,
     conditional_laws,
     group_bound,
-    unknown_sets,
 )
 
 _LARGEST_PROGRAM = 4096  # pairs of atoms in one linear program
@@ -58,23 +56,16 @@ class _Open:
     secrets: tuple[int, int] = (0, 0)
 
 
-def search_vectors(
-    problem: Problem,
-    setting: Setting,
-    scale: float | FloatArray,
-    incumbent: float,
-    clock: Clock,
-) -> Outcome:
+def search_vectors(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
     """Return a bracket for all adversaries but those who know everyone else."""
     counter = itertools.count()
     queue = [
         _Open(-group_bound(setting, (target, *unknown)), next(counter), target, unknown)
-        for target in setting.knowledge.targets
-        for unknown in unknown_sets(setting, target)
+        for target, unknown in setting.prepared.cases()
     ]
     heapq.heapify(queue)
     outcome = NOTHING
-    judged = 0.0  # the largest bound of those who need no further look
+    judged = 0.0  # the largest bound of those who are settled
     programs = 0
     while queue:
         worst = heapq.heappop(queue)
@@ -83,14 +74,14 @@ def search_vectors(
         if bound <= enough or clock.is_over or programs >= _PROGRAMS:
             judged = max(judged, bound)
             break
-        events = conditional_laws(problem, worst.target, worst.unknown)
+        events = conditional_laws(setting.prepared.problem, worst.target, worst.unknown)
         if worst.event is None:
             for event in range(len(events.laws)):
-                for found, item in _pairs(setting, events, scale, worst, event, counter):
+                for found, item in _pairs(setting, events, worst, event, counter):
                     outcome = outcome.or_worse(found)
                     heapq.heappush(queue, item)
             continue
-        tighter = _program(events, scale, worst.event, worst.secrets)
+        tighter = _program(setting, events, worst.event, worst.secrets)
         programs += 1
         judged = max(judged, min(bound, tighter))
     return Outcome(upper=max(judged, outcome.lower), lower=outcome.lower, attack=outcome.attack)
@@ -99,13 +90,12 @@ def search_vectors(
 def _pairs(
     setting: Setting,
     events: Events,
-    scale: float | FloatArray,
     parent: _Open,
     event: int,
     counter: Iterator[int],
 ) -> Iterator[tuple[Outcome, _Open]]:
     """Attack each ordered pair of secrets of one event, and say what is left to prove."""
-    atoms = events.atoms[event % len(events.atoms)] / scale
+    atoms = events.atoms[event % len(events.atoms)] / setting.scale
     for first, second in itertools.permutations(np.flatnonzero(events.possible[event]), 2):
         laws = events.laws[event][[first, second]]
         gain, error, output = _ascend(laws, atoms[[first, second]], events.additions)
@@ -166,11 +156,9 @@ def _ascend(laws: FloatArray, atoms: FloatArray, additions: int) -> tuple[float,
     return best, error, best_output
 
 
-def _program(
-    events: Events, scale: float | FloatArray, event: int, secrets: tuple[int, int]
-) -> float:
+def _program(setting: Setting, events: Events, event: int, secrets: tuple[int, int]) -> float:
     """Return the Lipschitz bound of one event and pair of secrets."""
-    atoms = events.atoms[event % len(events.atoms)] / scale
+    atoms = events.atoms[event % len(events.atoms)] / setting.scale
     first, second = (events.laws[event][secret] for secret in secrets)
     if np.count_nonzero(first) * np.count_nonzero(second) > _LARGEST_PROGRAM:
         return np.inf

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.best_first import best_first
 from pdp_calibrate.core.mixtures import log_densities
-from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.workers import Clock
 from pdp_calibrate.families.table.setting import (
     NOTHING,
@@ -25,59 +25,32 @@ from pdp_calibrate.families.table.setting import (
     bracket,
     conditional_laws,
     group_bound,
-    unknown_sets,
 )
 
 _CHUNK = 2**20  # numbers held at once while densities are evaluated
 
 
-def log_work(setting: Setting) -> float:
-    """Estimate how many (atom, output) pairs the search looks at."""
-    total = 0.0
-    for target in setting.knowledge.targets:
-        for unknown in unknown_sets(setting, target):
-            hidden = float(np.prod([setting.sizes[place] for place in unknown], dtype=np.float64))
-            atoms = hidden * setting.sizes[target]
-            total += setting.probabilities.size * atoms**setting.coordinates
-    return total
-
-
-def search_logspace(
-    problem: Problem,
-    setting: Setting,
-    scale: float | FloatArray,
-    incumbent: float,
-    clock: Clock,
-) -> Outcome:
+def search_logspace(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
     """Return the worst of all adversaries but those who know everyone else."""
-    cases = sorted(
+    return best_first(
         (
-            (group_bound(setting, (target, *unknown)), target, unknown)
-            for target in setting.knowledge.targets
-            for unknown in unknown_sets(setting, target)
+            (group_bound(setting, (target, *unknown)), (target, unknown))
+            for target, unknown in setting.prepared.cases()
         ),
-        key=lambda case: -case[0],
+        lambda _, case: _mixtures(setting, *case),
+        start=NOTHING,
+        unjudged=lambda bound, _: Outcome(upper=bound, lower=0.0, attack=None),
+        cutoff=lambda outcome: max(incumbent, outcome.lower),
+        is_over=lambda: clock.is_over,
+        what="comparing adversaries",
     )
-    outcome = NOTHING
-    for bound, target, unknown in cases:
-        if bound <= max(incumbent, outcome.lower) or clock.is_over:
-            # Bounds fall from case to case, so this one covers all that follow.
-            return outcome.or_worse(Outcome(upper=bound, lower=0.0, attack=None))
-        outcome = outcome.or_worse(_mixtures(problem, setting, scale, target, unknown))
-    return outcome
 
 
-def _mixtures(
-    problem: Problem,
-    setting: Setting,
-    scale: float | FloatArray,
-    target: int,
-    unknown: tuple[int, ...],
-) -> Outcome:
+def _mixtures(setting: Setting, target: int, unknown: tuple[int, ...]) -> Outcome:
     """Compare the mixtures of every pair of secrets, for every x_K, at every output."""
     outcome = NOTHING
-    events = conditional_laws(problem, target, unknown)
-    for first, laws, possible, atoms, outputs in _pieces(events, scale, setting.tails_only):
+    events = conditional_laws(setting.prepared.problem, target, unknown)
+    for first, laws, possible, atoms, outputs in _pieces(events, setting):
         log_density, error = log_densities(laws, atoms, outputs, additions=events.additions)
         highest = np.where(possible[:, :, np.newaxis], log_density, -np.inf)
         lowest = np.where(possible[:, :, np.newaxis], log_density, np.inf)
@@ -106,14 +79,14 @@ def _mixtures(
 _Piece = tuple[int, FloatArray, npt.NDArray[np.bool_], FloatArray, FloatArray]
 
 
-def _pieces(events: Events, scale: float | FloatArray, tails_only: bool) -> Iterator[_Piece]:  # noqa: FBT001
+def _pieces(events: Events, setting: Setting) -> Iterator[_Piece]:
     """Cut events and outputs into pieces whose densities fit in memory.
 
     Yields the position of the first event, laws, possible secrets, atoms and outputs, the last two
     in units of the scale.
     """
-    atoms = events.atoms / scale
-    everywhere = _outputs(atoms, tails_only=tails_only)
+    atoms = events.atoms / setting.scale
+    everywhere = _outputs(atoms, tails_only=setting.tails_only)
     number = everywhere.shape[1]
     per_event = events.laws[0].size * atoms.shape[-1]
     width = max(1, min(number, _CHUNK // per_event))

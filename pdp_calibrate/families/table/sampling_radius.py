@@ -29,7 +29,6 @@ By the triangle inequality the radius around c/C is D/C plus the radius above.
 
 from __future__ import annotations
 
-import functools
 import math
 
 import numpy as np
@@ -48,7 +47,7 @@ def log_sets(values: int) -> float:
 
 
 def sampling_radius(rows: FloatArray, values: int, log_odds: float) -> FloatArray:
-    """Return the distance within which every law counted from so many rows is right.
+    """Return the distance within which every law counted from these numbers of rows is right.
 
     Parameters
     ----------
@@ -72,7 +71,6 @@ def sampling_radius(rows: FloatArray, values: int, log_odds: float) -> FloatArra
     return np.asarray(np.where(rows > 0, np.minimum(radius, 1.0), 1.0))
 
 
-@functools.lru_cache(maxsize=4096)
 def noise_reach(scale: float, cells: int, values: int, log_odds: float) -> float:
     """Return D, which no sum of noise over a set of values exceeds in either direction.
 

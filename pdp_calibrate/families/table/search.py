@@ -1,12 +1,12 @@
-"""Whoever knows everyone else: the output tells x_i as plain differential privacy says.
-
-The exact engine for joint tables: every target, every known set, every value, every output.
+"""The exact engine for joint tables: every target, every known set, every value, every output.
 
 Answers on a grid (counts, histograms, whole numbers) go through a compiled branch and bound over
-what the adversary knows (`tree`), many binary tuples through all hidden sets (`hiding`); arbitrary
-real answers through sorted mixtures (`recursion`); ranges too wide for linear floating point
-through log space (`logspace`). All four are exact. Vectors with too many outputs get a bracket
-(`vectors`). Its ends include every rounding error.
+what the adversary knows (`tree_search`), many binary tuples through all hidden sets
+(`hidden_sets`); arbitrary real answers through sorted mixtures (`sorted_mixtures`); ranges too wide
+for linear floating point through log space (`logspace`). All four are exact. Vectors with too many
+outputs get a bracket (`joint_outputs`). Its ends include every rounding error.
+
+Whoever knows everyone else learns from the output what plain differential privacy says.
 """
 
 from __future__ import annotations
@@ -24,18 +24,14 @@ from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.workers import Clock
 from pdp_calibrate.families.table.grid import grid_of
 from pdp_calibrate.families.table.hidden_sets import search_hidden, steps_of
-from pdp_calibrate.families.table.independence import (
-    Split,
-    group_problem,
-    independent_groups,
-    put_back,
-)
+from pdp_calibrate.families.table.independence import independent_groups
 from pdp_calibrate.families.table.joint_outputs import search_vectors
-from pdp_calibrate.families.table.logspace import log_work, search_logspace
+from pdp_calibrate.families.table.logspace import search_logspace
+from pdp_calibrate.families.table.prepared import PreparedTable
 from pdp_calibrate.families.table.setting import NOTHING, Attack, Outcome, Setting, setting_of
 from pdp_calibrate.families.table.sorted_mixtures import search_lines
-from pdp_calibrate.families.table.tree_search import prepared, search_branches, work_of
-from pdp_calibrate.families.table.varying import search_varying
+from pdp_calibrate.families.table.tree_search import branch_search, search_branches, work_of
+from pdp_calibrate.families.table.varying import Varying, no_secrets
 
 
 def search_strongest(setting: Setting) -> Outcome:
@@ -49,8 +45,7 @@ def search_strongest(setting: Setting) -> Outcome:
 def _attack(setting: Setting, target: int) -> Outcome:
     others = [place for place in range(len(setting.sizes)) if place != target]
     if setting.table is None:
-        likely = setting.probabilities.sum(axis=target)
-        cell = np.unravel_index(int(np.argmax(likely)), likely.shape)
+        cell = setting.prepared.likeliest_others[target]
         answers = setting.parts[target][np.newaxis]
     else:
         answers = np.moveaxis(setting.table, target, -2)
@@ -59,8 +54,8 @@ def _attack(setting: Setting, target: int) -> Outcome:
     if distance < 0:
         return NOTHING
     if setting.table is not None:
-        cell = np.unravel_index(event, answers.shape[:-2])
-    known = dict(zip(others, map(int, cell), strict=True))
+        cell = tuple(map(int, np.unravel_index(event, answers.shape[:-2])))
+    known = dict(zip(others, cell, strict=True))
     output = answers.reshape(-1, *answers.shape[-2:])[event, secrets[0]]
     if setting.table is None:
         for place, value in known.items():
@@ -93,97 +88,16 @@ _LARGE_SET = (
 )
 
 
+_CLIMBED_TUPLES = 20  # up to here the neighbours of an adversary are few beside all adversaries
+
+
 _LARGEST_LOG_WORK = 1e9  # pairs of atom and output, each an exponential
 
 
-def search(
-    problem: Problem,
-    scale: float | FloatArray,
-    *,
-    incumbent: float = 0.0,
-    enough: float = np.inf,
-    deadline: float = np.inf,
-) -> Bracket:
-    """Find the worst adversary of a joint table.
-
-    Parameters
-    ----------
-    problem
-        Table, contributions and adversaries.
-    scale
-        The Laplace scale λ, or one per output coordinate.
-    incumbent
-        Adversaries who cannot leak more than this need not be told apart.
-    enough
-        A long search may stop, with a wide bracket, once somebody is found to leak more than this.
-    deadline
-        Value of `time.monotonic()` after which the rest counts with a bound.
-    """
-    return search_varying(
-        problem, lambda varying: _search_table(varying, scale, incumbent, enough, deadline)
-    )
-
-
-def _search_table(
-    problem: Problem,
-    scale: float | FloatArray,
-    incumbent: float,
-    enough: float,
-    deadline: float,
-) -> Bracket:
-    """Search a table whose tuples have two or more values each."""
-    setting = setting_of(problem, scale)
-    split = independent_groups(setting)
-    if split is not None:
-        return _search_groups(problem, setting, split, scale, incumbent, enough, deadline)
-    clock = Clock(deadline, enough=enough)
-    outcome = NOTHING
-    admits_strongest = setting.knowledge.admits_strongest
-    if admits_strongest and not problem.hidden_noise:
-        outcome = search_strongest(setting)
-    threshold = max(incumbent, outcome.lower)
-    outcome = outcome.or_worse(_search(problem, setting, scale, threshold, clock))
-    found = _found(problem, setting, scale, outcome)
-    if not problem.hidden_noise:
-        return found
-    # Only in the tails does the dropped noise cancel: they give the lower end.
-    tails = dataclasses.replace(setting, tails_only=True)
-    attained = _found(problem, setting, scale, _search(problem, tails, scale, 0.0, clock))
-    return dataclasses.replace(found, lower=attained.lower, witness=attained.witness)
-
-
-def _search_groups(
-    problem: Problem,
-    setting: Setting,
-    split: Split,
-    scale: float | FloatArray,
-    incumbent: float,
-    enough: float,
-    deadline: float,
-) -> Bracket:
-    """Search each independent group alone, each with the worst so far as its incumbent."""
-    worst: Bracket | None = None
-    for group in split.groups:
-        part = group_problem(problem, setting, group)
-        if part.knowledge.targets:
-            threshold = max(incumbent, worst.lower) if worst else incumbent
-            found = search(part, scale, incumbent=threshold, enough=enough, deadline=deadline)
-            found = put_back(found, problem, setting, group, split.error)
-            worst = found if worst is None else worst.or_worse(found)
-    if worst is None:
-        raise ValueError("no adversary of the problem attacks any tuple.")
-    return worst
-
-
-def _search(
-    problem: Problem,
-    setting: Setting,
-    scale: float | FloatArray,
-    incumbent: float,
-    clock: Clock,
-) -> Outcome:
+def _search(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
     """Search everyone but those who know everyone else, by the means that suit the answers."""
-    one_set = setting.knowledge.known is not None or setting.knowledge.most == 0
+    prepared, knowledge = setting.prepared, setting.knowledge
+    one_set = knowledge.known is not None or knowledge.most == 0
     is_line = setting.coordinates == 1 and setting.fits_linear_space
     if one_set and is_line and setting.probabilities.size > _LARGE_SET:
         return search_lines(setting, incumbent, clock)
@@ -191,38 +105,22 @@ def _search(
     if setting.coordinates > 1:
         if grid is not None and work_of(setting, grid) <= _LARGEST_GRID_WORK:
             return search_branches(setting, grid, incumbent, clock)
-        exact = setting.tails_only or log_work(setting) <= _LARGEST_LOG_WORK
-        search = search_logspace if exact else search_vectors
-        return search(problem, setting, scale, incumbent, clock)
+        exact = setting.tails_only or prepared.log_work <= _LARGEST_LOG_WORK
+        return (search_logspace if exact else search_vectors)(setting, incumbent, clock)
     if not setting.fits_linear_space:
-        return search_logspace(problem, setting, scale, incumbent, clock)
-    if grid is None or work_of(setting, grid) > _line_work(setting):
+        return search_logspace(setting, incumbent, clock)
+    if grid is None or work_of(setting, grid) > prepared.line_work:
         return search_lines(setting, incumbent, clock)
     steps = steps_of(setting)
     if steps is not None:
-        shared, error = prepared(setting, grid, incumbent, clock)
+        shared, error = branch_search(setting, grid, incumbent, clock)
         outcome = search_hidden(shared, steps, incumbent, error)
         if outcome.attack is not None or outcome.upper <= incumbent:
             return outcome
     return search_branches(setting, grid, incumbent, clock)
 
 
-def _line_work(setting: Setting) -> float:
-    """Estimate the work of sorted mixtures, in the units of the tree's."""
-    others = len(setting.sizes) - 1
-    knowledge = setting.knowledge
-    sets = 1.0
-    if knowledge.known is None:
-        sizes = range(knowledge.fewest, knowledge.most + 1)
-        sets = float(sum(math.comb(others, size) for size in sizes))
-    secrets = sum(setting.sizes[target] for target in knowledge.targets)
-    sorting = 8.0 if setting.table is None else 64.0
-    return sorting * sets * secrets * setting.probabilities.size
-
-
-def _found(
-    problem: Problem, setting: Setting, scale: float | FloatArray, outcome: Outcome
-) -> Bracket:
+def _found(setting: Setting, outcome: Outcome) -> Bracket:
     """Translate positions into names and values, and the output back into the user's units."""
     attack = outcome.attack
     if attack is None:
@@ -234,19 +132,20 @@ def _found(
     return Bracket(
         upper=outcome.upper,
         lower=outcome.lower,
-        witness=_witness(problem, attack, scale),
+        witness=_witness(setting, attack),
         target=attack.target,
         unknown=unknown,
     )
 
 
-def _witness(problem: Problem, attack: Attack, scale: float | FloatArray) -> Witness:
+def _witness(setting: Setting, attack: Attack) -> Witness:
+    problem = setting.prepared.problem
     contributions, domains, names = problem.contributions, problem.model.domains, problem.names
     if contributions.table is None:
         start = sum(part.min(axis=0) for part in contributions.values)
     else:
         start = contributions.table.reshape(-1, contributions.table.shape[-1]).min(axis=0)
-    output = start + attack.output * scale
+    output = start + attack.output * setting.scale
     if problem.hidden_noise:
         output = np.where(attack.output > 0, np.inf, -np.inf)
     return Witness(
@@ -262,19 +161,75 @@ def _witness(problem: Problem, attack: Attack, scale: float | FloatArray) -> Wit
     )
 
 
+def climbs(problem: Problem) -> bool:
+    """Return whether calibration should try the neighbours of an adversary one by one."""
+    return problem.knowledge.known is None and problem.knowledge.total <= _CLIMBED_TUPLES
+
+
 class TableEngine:
-    """Searches one problem at many scales."""
+    """Searches the adversaries of one joint table, at many scales.
+
+    Prepared once: tuples of one value are left out, independent groups become engines of their
+    own, and what is left is put into the form that searches work on.
+    """
 
     def __init__(self, problem: Problem) -> None:
-        self.problem = problem
+        self.climbs = climbs(problem)
+        self._problem = problem
+        self._varying = Varying.of(problem)
+        if self._varying is None:
+            return
+        self._prepared = PreparedTable.of(self._varying.problem)
+        self._groups = [
+            (group, TableEngine(group.problem)) for group in independent_groups(self._prepared)
+        ]
 
     def bracket(
         self,
-        scale: float,
+        scale: float | FloatArray,
         *,
         incumbent: float = 0.0,
         enough: float = math.inf,
         deadline: float = math.inf,
     ) -> Bracket:
-        """Find the worst adversary at one scale; see `core.family.Engine`."""
-        return search(self.problem, scale, incumbent=incumbent, enough=enough, deadline=deadline)
+        """Find the worst adversary at one scale, or at one per output coordinate.
+
+        The rest is as `core.family.Engine` says.
+        """
+        if self._varying is None:
+            return no_secrets(self._problem)
+        search = self._worst_group if self._groups else self._worst_adversary
+        return self._varying.put_back(search(scale, incumbent, enough, deadline))
+
+    def _worst_group(
+        self, scale: float | FloatArray, incumbent: float, enough: float, deadline: float
+    ) -> Bracket:
+        """Search each independent group alone, each with the worst so far as its incumbent."""
+        worst: Bracket | None = None
+        for group, engine in self._groups:
+            threshold = max(incumbent, worst.lower) if worst else incumbent
+            found = engine.bracket(scale, incumbent=threshold, enough=enough, deadline=deadline)
+            found = group.put_back(found)
+            worst = found if worst is None else worst.or_worse(found)
+        if worst is None:
+            raise ValueError("no adversary of the problem attacks any tuple.")
+        return worst
+
+    def _worst_adversary(
+        self, scale: float | FloatArray, incumbent: float, enough: float, deadline: float
+    ) -> Bracket:
+        """Search all adversaries of a table that is no product."""
+        setting = setting_of(self._prepared, scale)
+        clock = Clock(deadline, enough=enough)
+        hidden_noise = self._problem.hidden_noise
+        outcome = NOTHING
+        if setting.knowledge.admits_strongest and not hidden_noise:
+            outcome = search_strongest(setting)
+        threshold = max(incumbent, outcome.lower)
+        found = _found(setting, outcome.or_worse(_search(setting, threshold, clock)))
+        if not hidden_noise:
+            return found
+        # Only in the tails does the dropped noise cancel: they give the lower end.
+        tails = dataclasses.replace(setting, tails_only=True)
+        attained = _found(setting, _search(tails, 0.0, clock))
+        return dataclasses.replace(found, lower=attained.lower, witness=attained.witness)

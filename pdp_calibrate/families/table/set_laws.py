@@ -5,7 +5,6 @@ The conditional laws of a set of tables: centres, and how far around them anythi
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 
@@ -134,7 +133,6 @@ class Balls:
     """Bound on the rounded operations behind each law."""
 
 
-@functools.lru_cache(maxsize=4)
 def center_of(model: Model) -> JointTable:
     """Return the table in the middle, for its size and as the start of a witness."""
     if isinstance(model, ConditionalBall):
@@ -150,6 +148,28 @@ def center_of(model: Model) -> JointTable:
         names=model.names,
         provenance=model.provenance,
     ).marked_like(model)
+
+
+_KEPT = 2**22  # probabilities of conditional laws that are kept from one scale to the next
+
+
+class ConditionalLaws:
+    """The conditional laws of a set of tables, each worked out once while they are not too many."""
+
+    def __init__(self, model: Model, reachable: Reachable) -> None:
+        self.model, self.reachable = model, reachable
+        self._kept: dict[tuple[int, tuple[int, ...]], Balls] = {}
+        self._left = _KEPT
+
+    def balls(self, target: int, unknown: tuple[int, ...]) -> Balls:
+        """Return what adversaries with this target and these unknown tuples may believe."""
+        found = self._kept.get((target, unknown))
+        if found is None:
+            found = balls_of(self.model, self.reachable, target, unknown)
+            if found.laws.size <= self._left:
+                self._left -= found.laws.size
+                self._kept[target, unknown] = found
+        return found
 
 
 def balls_of(model: Model, reachable: Reachable, target: int, unknown: tuple[int, ...]) -> Balls:
@@ -183,7 +203,7 @@ def balls_of(model: Model, reachable: Reachable, target: int, unknown: tuple[int
 
 
 def _sampled_radii(model: SampledTable, sums: FloatArray, cells: int) -> FloatArray:
-    """Return the radius of each event from the rows that match it; see `models.sampling`."""
+    """Return the radius of each event from the rows that match it; see `sampling_radius`."""
     values, rows = sums.shape[-1], sums.sum(axis=-1)
     log_odds = math.log(model.events) - math.log(1 - model.confidence)
     if model.noise_scale == 0 or values == 1:

@@ -1,11 +1,12 @@
-"""Who attains the bound: names, values, and a table in which the two worst laws hold.
+"""The engine for sets of tables: one target and one set of unknown tuples after the other.
 
-Judge one target and one set of unknown tuples after the other.
+Whoever attains the bound is named together with a table in which the two worst laws hold.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,22 +15,23 @@ import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
+from pdp_calibrate.core.best_first import best_first
 from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
-from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.table import JointTable
-from pdp_calibrate.core.workers import Clock, progress
+from pdp_calibrate.core.workers import Clock
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
-from pdp_calibrate.families.table.search import search_strongest
+from pdp_calibrate.families.table.prepared import PreparedTable
+from pdp_calibrate.families.table.search import climbs, search_strongest
 from pdp_calibrate.families.table.set_kernels import LOST, moved_in, moved_out, worst_pair
 from pdp_calibrate.families.table.set_laws import (
     ANY_LAW,
     MOST_OUTPUTS,
     Balls,
+    ConditionalLaws,
     Indices,
     Reachable,
-    balls_of,
     by_distance,
     center_of,
     outputs_between,
@@ -41,18 +43,15 @@ from pdp_calibrate.families.table.setting import (
     Setting,
     group_bound,
     setting_of,
-    unknown_sets,
 )
-from pdp_calibrate.families.table.varying import search_varying
+from pdp_calibrate.families.table.varying import Varying, no_secrets
 
 _RARE = 1e-3  # probability given to an event that the centre does not have
 
 
-def found_by(
-    problem: Problem, setting: Setting, reachable: Reachable, scale: float, outcome: Outcome
-) -> Bracket:
+def found_by(problem: Problem, around: _Search, outcome: Outcome) -> Bracket:
     """Translate positions into names and values, and the output into the user's units."""
-    attack = outcome.attack
+    setting, attack = around.setting, outcome.attack
     if attack is None:
         target = setting.knowledge.targets[0]
         unknown = next(iter(setting.knowledge.unknown_sets(target)))
@@ -60,13 +59,13 @@ def found_by(
     target, known = attack.target, attack.known
     unknown = tuple(p for p in range(len(setting.sizes)) if p != target and p not in known)
     values, domains, names = problem.contributions.values, problem.model.domains, problem.names
-    member = center_of(problem.model)
+    member = around.center
     start = sum(part.min(axis=0) for part in values)
-    output = start + attack.output * scale
+    output = start + attack.output * around.scale
     if unknown:  # the attack's output leaves out what the known tuples add
-        member = _member(problem, setting, reachable, scale, attack, unknown)
+        member = _member(around, attack, unknown)
         for place, value in known.items():
-            output = output + reachable.parts[place][value]
+            output = output + around.reachable.parts[place][value]
     if problem.hidden_noise:
         output = np.where(attack.output > 0, np.inf, -np.inf)
     first, second = attack.secrets
@@ -83,21 +82,14 @@ def found_by(
     )
 
 
-def _member(
-    problem: Problem,
-    setting: Setting,
-    reachable: Reachable,
-    scale: float,
-    attack: Attack,
-    unknown: tuple[int, ...],
-) -> JointTable:
-    balls = balls_of(problem.model, reachable, attack.target, unknown)
-    own, values = reachable.parts[attack.target] / scale, balls.values / scale
-    order, _ = by_distance(attack.output[np.newaxis], own, values)
+def _member(around: _Search, attack: Attack, unknown: tuple[int, ...]) -> JointTable:
+    balls = around.laws.balls(attack.target, unknown)
+    own = around.reachable.parts[attack.target] / around.scale
+    order, _ = by_distance(attack.output[np.newaxis], own, balls.values / around.scale)
     held = [attack.known[place] for place in balls.known]
-    sizes = [setting.sizes[place] for place in balls.known]
+    sizes = [around.setting.sizes[place] for place in balls.known]
     event = int(np.ravel_multi_index(held, sizes)) if held else 0
-    return member_with(center_of(problem.model), balls, attack, event, order[0])
+    return member_with(around.center, balls, attack, event, order[0])
 
 
 def member_with(
@@ -160,82 +152,44 @@ _MOST_CASES = 2**19  # pairs of target and unknown set
 _MOST_NUMBERS = 2**21  # distances held at once
 
 
-_BETWEEN_LOOKS = 2**27  # steps between looks at the clock
+_BETWEEN_CHECKS = 2**27  # steps between checks of the clock
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Search:
     """What stays the same for all adversaries."""
 
-    model: Model
+    laws: ConditionalLaws
+    center: JointTable
     setting: Setting
-    reachable: Reachable
     scale: float
     clock: Clock
     tails_only: bool = False
 
-
-def search(
-    problem: Problem, scale: float, *, incumbent: float = 0.0, deadline: float = math.inf
-) -> Bracket:
-    """Find the worst adversary and pair of laws; see `engines.tables.search`."""
-    if problem.contributions.table is not None:
-        raise UnsupportedQueryError(
-            "Custom has no bound on a set of tables; ask Sum, Mean, Linear, Count or Histogram, or"
-            " use a ModelSet of joint tables."
-        )
-    return search_varying(problem, lambda varying: _search_set(varying, scale, incumbent, deadline))
-
-
-def _search_set(problem: Problem, scale: float, incumbent: float, deadline: float) -> Bracket:
-    """Search a set of tables whose tuples have two or more values each.
-
-    No event is impossible in all members, so whoever knows all others here learns what plain
-    differential privacy says, tuples left out or not.
-    """
-    knowledge = dataclasses.replace(problem.knowledge, incomplete=False)
-    problem = dataclasses.replace(problem, knowledge=knowledge)
-    setting = setting_of(dataclasses.replace(problem, model=center_of(problem.model)), scale)
-    reachable = Reachable(problem.contributions)
-    clock = Clock(deadline)
-    around = _Search(
-        model=problem.model, setting=setting, reachable=reachable, scale=scale, clock=clock
-    )
-    _refuse_too_large(around)
-    outcome = NOTHING
-    if setting.knowledge.admits_strongest and not problem.hidden_noise:
-        outcome = search_strongest(setting)
-    outcome = outcome.or_worse(_search(around, max(incumbent, outcome.lower)))
-    if problem.hidden_noise:
-        # Only in the tails does the dropped noise cancel: they give the lower end.
-        tails = _search(dataclasses.replace(around, tails_only=True), 0.0)
-        outcome = Outcome(upper=outcome.upper, lower=tails.lower, attack=tails.attack)
-    return found_by(problem, setting, reachable, scale, outcome)
+    @property
+    def reachable(self) -> Reachable:
+        """The values that the unknown part of the answer can take."""
+        return self.laws.reachable
 
 
 def _search(around: _Search, incumbent: float) -> Outcome:
     """Judge everyone but those who know everyone else, from the largest group bound down."""
-    setting = around.setting
+    setting, prepared = around.setting, around.setting.prepared
     ranges = [group_bound(setting, (place,)) for place in range(len(setting.sizes))]
-    if around.clock.is_over or _cases(setting) > _MOST_CASES:
+    if around.clock.is_over or _cases(prepared) > _MOST_CASES:
         return Outcome(upper=_largest_group(setting, ranges), lower=0.0, attack=None)
-    cases = sorted(
+    return best_first(
         (
-            (math.fsum([ranges[target], *(ranges[place] for place in unknown)]), target, unknown)
-            for target in setting.knowledge.targets
-            for unknown in unknown_sets(setting, target)
+            (math.fsum([ranges[target], *(ranges[place] for place in unknown)]), (target, unknown))
+            for target, unknown in prepared.cases()
         ),
-        key=lambda case: -case[0],
+        lambda bound, case: _judge(around, *case, bound),
+        start=NOTHING,
+        unjudged=lambda bound, _: Outcome(upper=bound, lower=0.0, attack=None),
+        cutoff=lambda outcome: max(incumbent, outcome.lower),
+        is_over=lambda: around.clock.is_over,
+        what="comparing adversaries",
     )
-    outcome = NOTHING
-    with progress("comparing adversaries", total=len(cases)) as show:
-        for done, (bound, target, unknown) in enumerate(cases):
-            if bound <= max(incumbent, outcome.lower) or around.clock.is_over:
-                # Bounds fall from case to case, so this one covers all that follow.
-                return outcome.or_worse(Outcome(upper=bound, lower=0.0, attack=None))
-            outcome = outcome.or_worse(_judge(around, target, unknown, bound))
-            show(done)
-    return outcome
 
 
 def _judge(around: _Search, target: int, unknown: tuple[int, ...], bound: float) -> Outcome:
@@ -245,7 +199,7 @@ def _judge(around: _Search, target: int, unknown: tuple[int, ...], bound: float)
     outputs = outputs_between(own, values, tails_only=around.tails_only)
     if outputs is None:
         return Outcome(upper=bound, lower=0.0, attack=None)
-    balls = balls_of(around.model, reachable, target, unknown)
+    balls = around.laws.balls(target, unknown)
     rounding = (balls.additions + len(values) + 16) * UNIT_ROUNDOFF
     wider = np.where(balls.radii < 1, balls.radii * (1 + 8 * rounding), ANY_LAW)
     near = around.setting.is_near_one
@@ -254,7 +208,7 @@ def _judge(around: _Search, target: int, unknown: tuple[int, ...], bound: float)
     step = max(1, _MOST_NUMBERS // per_output)
     for begin in range(0, len(outputs), step):
         order, distances = by_distance(outputs[begin : begin + step], own, values)
-        block = max(1, _BETWEEN_LOOKS // (len(order) * per_output))
+        block = max(1, _BETWEEN_CHECKS // (len(order) * per_output))
         for start in range(0, len(wider), block):
             if around.clock.is_over:
                 return Outcome(upper=bound, lower=0.0, attack=None)
@@ -311,9 +265,9 @@ def _known(setting: Setting, balls: Balls, event: int) -> dict[int, int]:
     return dict(zip(balls.known, map(int, values), strict=True))
 
 
-def _cases(setting: Setting) -> int:
+def _cases(prepared: PreparedTable) -> int:
     """Count the pairs of a target and a set of unknown tuples."""
-    knowledge, others = setting.knowledge, len(setting.sizes) - 1
+    knowledge, others = prepared.knowledge, len(prepared.sizes) - 1
     if knowledge.known is not None:
         return 1
     sizes = range(knowledge.fewest, knowledge.most + 1)
@@ -328,38 +282,54 @@ def _largest_group(setting: Setting, ranges: list[float]) -> float:
     return math.fsum(sorted(ranges)[knowledge.fewest :])
 
 
-def _refuse_too_large(around: _Search) -> None:
-    """Raise before a search that would take hours; with a time limit it may start."""
-    if math.isfinite(around.clock.deadline):
-        return
-    setting, steps = around.setting, 0.0
-    too_large = _cases(setting) > _MOST_CASES
-    targets = () if too_large else setting.knowledge.targets
-    for target in targets:
-        for unknown in unknown_sets(setting, target):
-            values = around.reachable.values(unknown)
-            events = setting.probabilities.size / math.prod(setting.sizes[p] for p in unknown)
-            levels = setting.sizes[target] * len(values)
-            if setting.coordinates > 1:
-                levels = math.prod(len(np.unique(column)) + 1 for column in values.T)
-                levels = 0 if levels > MOST_OUTPUTS else levels
-            steps += events * len(values) * levels
-        too_large = too_large or steps > _MOST_STEPS
-        if too_large:
-            break
-    if too_large:
-        raise ModelError(
-            "this set of tables has too many conditional laws to compare all of them. Use fewer"
-            " columns or values, restrict the adversaries, or pass time_limit= for a larger, still"
-            " certified bound."
-        )
+def _is_too_large(prepared: PreparedTable, reachable: Reachable) -> bool:
+    """Return whether comparing all conditional laws would take hours."""
+    if _cases(prepared) > _MOST_CASES:
+        return True
+    steps = 0.0
+    for target, unknown in prepared.cases():
+        values = reachable.values(unknown)
+        events = prepared.probabilities.size / math.prod(prepared.sizes[p] for p in unknown)
+        levels = prepared.sizes[target] * len(values)
+        if prepared.coordinates > 1:
+            levels = math.prod(len(np.unique(column)) + 1 for column in values.T)
+            levels = 0 if levels > MOST_OUTPUTS else levels
+        steps += events * len(values) * levels
+        if steps > _MOST_STEPS:
+            return True
+    return False
 
 
 class TableSetEngine:
-    """Searches one problem at many scales."""
+    """Searches the adversaries of one set of tables, at many scales.
+
+    Prepared once: tuples of one value are left out, and the centre, what can be reached and whether
+    the set is too large to search are worked out. No event is impossible in all members, so whoever
+    knows all others here learns what plain differential privacy says, tuples left out or not.
+    """
 
     def __init__(self, problem: Problem) -> None:
-        self.problem = problem
+        self.climbs = climbs(problem)
+        if problem.contributions.table is not None:
+            raise UnsupportedQueryError(
+                "Custom has no bound on a set of tables; ask Sum, Mean, Linear, Count or Histogram,"
+                " or use a ModelSet of joint tables."
+            )
+        self._whole = problem
+        self._varying = Varying.of(problem)
+        if self._varying is None:
+            return
+        inner = self._varying.problem
+        knowledge = dataclasses.replace(inner.knowledge, incomplete=False)
+        self._problem = dataclasses.replace(inner, knowledge=knowledge)
+        self._center = center_of(inner.model)
+        self._prepared = PreparedTable.of(dataclasses.replace(self._problem, model=self._center))
+        self._laws = ConditionalLaws(inner.model, Reachable(inner.contributions))
+
+    @functools.cached_property
+    def _too_large(self) -> bool:
+        """Whether a search without a time limit is refused; counted when one is first asked for."""
+        return _is_too_large(self._prepared, self._laws.reachable)
 
     def bracket(
         self,
@@ -369,6 +339,30 @@ class TableSetEngine:
         enough: float = math.inf,
         deadline: float = math.inf,
     ) -> Bracket:
-        """Find the worst adversary at one scale; see `core.family.Engine`."""
+        """Find the worst adversary and pair of laws at one scale; see `core.family.Engine`."""
         del enough
-        return search(self.problem, scale, incumbent=incumbent, deadline=deadline)
+        if self._varying is None:
+            return no_secrets(self._whole)
+        if not math.isfinite(deadline) and self._too_large:
+            raise ModelError(
+                "this set of tables has too many conditional laws to compare all of them. Use fewer"
+                " columns or values, restrict the adversaries, or pass time_limit= for a larger,"
+                " still certified bound."
+            )
+        setting = setting_of(self._prepared, scale)
+        around = _Search(
+            laws=self._laws,
+            center=self._center,
+            setting=setting,
+            scale=scale,
+            clock=Clock(deadline),
+        )
+        outcome = NOTHING
+        if setting.knowledge.admits_strongest and not self._problem.hidden_noise:
+            outcome = search_strongest(setting)
+        outcome = outcome.or_worse(_search(around, max(incumbent, outcome.lower)))
+        if self._problem.hidden_noise:
+            # Only in the tails does the dropped noise cancel: they give the lower end.
+            tails = _search(dataclasses.replace(around, tails_only=True), 0.0)
+            outcome = Outcome(upper=outcome.upper, lower=tails.lower, attack=tails.attack)
+        return self._varying.put_back(found_by(self._problem, around, outcome))

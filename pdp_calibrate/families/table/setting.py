@@ -1,17 +1,14 @@
-"""A table and a query in units of the noise: what every search over tables works on.
+"""A table and a query in units of the noise, what a search over them finds, and conditional laws.
 
-What a search over part of the adversaries found, before it gets names and units.
-
-The table conditioned on what an adversary knows, for all values of it at once.
+Every search over tables works on a `Setting` and returns an `Outcome`, which gets names and the
+user's units later.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +19,7 @@ from pdp_calibrate.core.contributions import diameter
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.table import JointTable
+from pdp_calibrate.families.table.prepared import PreparedTable
 
 LARGEST_EXPONENT = 660.0  # e^±660 is far from overflow and from the subnormal numbers
 
@@ -33,31 +31,37 @@ NEAR_ONE = 1.0  # ranges up to this many scales: keep density − 1 rather than 
 class Setting:
     """What is attacked, with answers divided by the scale of their coordinate."""
 
-    probabilities: FloatArray
-    """The joint table, one axis per tuple."""
+    prepared: PreparedTable
+    """All that no scale changes."""
+    scale: float | FloatArray
+    """The Laplace scale λ, or one per output coordinate."""
     parts: tuple[FloatArray, ...]
     """`parts[j][v]`: what value v of tuple j adds, from zero, in units of the scale; () if not
     additive."""
     table: FloatArray | None
     """The answer in every cell, from zero, in units of the scale; None if additive."""
-    knowledge: Knowledge
-    """The adversaries."""
-    counts_strongest: bool
-    """Whether θ matters also to those who know everyone else here (but not all there is)."""
     tails_only: bool = False
     """Whether only the limits r → ±∞ count."""
-    cache: dict[str, Any] = field(default_factory=dict, repr=False)
-    """Facts about the table worked out once."""
+
+    @property
+    def probabilities(self) -> FloatArray:
+        """The joint table, one axis per tuple."""
+        return self.prepared.probabilities
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """The adversaries."""
+        return self.prepared.knowledge
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """The domain size of each tuple."""
-        return self.probabilities.shape
+        return self.prepared.sizes
 
-    @cached_property
+    @property
     def coordinates(self) -> int:
         """Number of output coordinates."""
-        return int((self.parts[0] if self.table is None else self.table).shape[-1])
+        return self.prepared.coordinates
 
     @cached_property
     def answers(self) -> FloatArray:
@@ -86,11 +90,10 @@ class Setting:
     @cached_property
     def fits_linear_space(self) -> bool:
         """Whether no mass, kernel or ratio of densities can underflow or overflow."""
-        rarest = self.probabilities[self.probabilities > 0].min()
-        return bool(self.furthest - np.log(rarest) <= LARGEST_EXPONENT)
+        return self.furthest - self.prepared.log_rarest <= LARGEST_EXPONENT
 
     def rounding_error(self, additions: int) -> float:
-        """Bound the error of a log-ratio of two densities computed with so many additions.
+        """Bound the error of a log-ratio of two densities computed with this number of additions.
 
         A density is Σ p·k over a mass Σ p, all terms of one sign: each sum is right to `additions`
         relative roundings, each kernel k = e^{−d} to those of d, which are relative to the furthest
@@ -101,31 +104,14 @@ class Setting:
         return 4 * roundings * UNIT_ROUNDOFF * size
 
 
-def setting_of(problem: Problem, scale: float | FloatArray) -> Setting:
-    """Divide the query by the noise; every tuple's part starts at zero to keep its digits."""
-    if not isinstance(problem.model, JointTable):
-        raise TypeError(f"the table engine searches joint tables, got {problem.model!r}.")
-    contributions = problem.contributions
-    table = contributions.table
-    if table is not None:
-        table = (table - table.reshape(-1, table.shape[-1]).min(axis=0)) / scale
+def setting_of(prepared: PreparedTable, scale: float | FloatArray) -> Setting:
+    """Divide the query by the noise."""
     return Setting(
-        probabilities=problem.model.probabilities,
-        parts=tuple((part - part.min(axis=0)) / scale for part in contributions.values),
-        table=table,
-        knowledge=problem.knowledge,
-        counts_strongest=problem.hidden_noise or problem.knowledge.incomplete,
+        prepared=prepared,
+        scale=scale,
+        parts=tuple(part / scale for part in prepared.parts),
+        table=None if prepared.table is None else prepared.table / scale,
     )
-
-
-def unknown_sets(setting: Setting, target: int) -> Iterator[tuple[int, ...]]:
-    """Yield the admitted sets of unknown tuples, without the empty one unless θ counts for it.
-
-    Knowing everyone else, the output tells LS_i/λ whatever the table is: searched elsewhere.
-    """
-    for unknown in setting.knowledge.unknown_sets(target):
-        if unknown or setting.counts_strongest:
-            yield unknown
 
 
 def group_bound(setting: Setting, moving: tuple[int, ...]) -> float:

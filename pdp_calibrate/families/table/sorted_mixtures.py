@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
+import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.best_first import best_first
 from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.workers import Clock, run
 from pdp_calibrate.families.table.setting import (
@@ -16,14 +20,13 @@ from pdp_calibrate.families.table.setting import (
     Outcome,
     Setting,
     bracket,
-    unknown_sets,
 )
 from pdp_calibrate.families.table.sorted_mixture_kernels import compare_mixtures
 
 _SAME = 4 * UNIT_ROUNDOFF  # of the furthest distance: closer atoms are one
 
 
-_SMALL_WORK = 1e5  # cells looked at that need no second thread
+_SMALL_WORK = 1e5  # cells compared that need no second thread
 
 
 _TOGETHER = 32  # unknown sets per task
@@ -32,7 +35,21 @@ _TOGETHER = 32  # unknown sets per task
 _Case = tuple[float, int, tuple[int, ...]]  # (group bound, target, unknown tuples)
 
 
-_Result = tuple[float, float, Attack | None]
+@dataclass(frozen=True, kw_only=True)
+class _Compared:
+    """What is known about some of the sets."""
+
+    lower: float = -1.0
+    """The largest ratio − 1 of two densities that was found."""
+    bound: float = 0.0
+    """A bound on the log-ratios that were left out."""
+    attack: Attack | None = None
+    """Who attains the ratio."""
+
+    def or_worse(self, other: _Compared) -> _Compared:
+        """Return the larger ratio together with the larger bound."""
+        one = other if other.lower > self.lower else self
+        return dataclasses.replace(one, bound=max(self.bound, other.bound))
 
 
 def search_lines(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
@@ -48,14 +65,13 @@ def search_lines(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
     cases = sorted(
         (
             (movement(target, unknown), target, unknown)
-            for target in setting.knowledge.targets
-            for unknown in unknown_sets(setting, target)
+            for target, unknown in setting.prepared.cases()
         ),
         key=lambda case: -case[0],
     )
     if not cases:
         return NOTHING
-    shared = np.array([-1.0, math.expm1(min(incumbent, 700.0))])
+    shared = np.array([-1.0, _ratio(incumbent)])
     remaining = iter(cases)
     tasks = list(iter(lambda: list(islice(remaining, _TOGETHER)), []))
     work = setting.probabilities.size * len(cases)
@@ -76,50 +92,83 @@ def search_lines(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
         if result is None:
             found = Outcome(upper=task[0][0], lower=0.0, attack=None)
         else:
-            ratio, bound, attack = result
-            found = bracket(math.log1p(max(ratio, 0.0)), bound, error, attack)
+            ratio = math.log1p(max(result.lower, 0.0))
+            found = bracket(ratio, result.bound, error, result.attack)
         outcome = outcome.or_worse(found)
     return outcome
 
 
-def _search_sets(setting: Setting, task: list[_Case], shared: FloatArray, clock: Clock) -> _Result:
-    """Return the largest ratio − 1, a bound on what was left out, and who attains the ratio."""
-    sizes = np.array(setting.sizes, dtype=np.int64)
-    strides = np.array(
-        [math.prod(setting.sizes[place + 1 :]) for place in range(len(sizes))], dtype=np.int64
+def _search_sets(
+    setting: Setting, task: list[_Case], shared: FloatArray, clock: Clock
+) -> _Compared:
+    """Compare the mixtures of some sets; `shared` holds the largest ratio of all threads."""
+    flat = _Flat.of(setting)
+    return best_first(
+        ((_ratio(case[0]), case) for case in task),
+        lambda _, case: _compared(setting, flat, shared, *case[1:]),
+        start=_Compared(),
+        unjudged=lambda _, case: _Compared(bound=case[0]),
+        cutoff=lambda _: max(shared),
+        is_over=lambda: clock.is_over,
     )
-    parts = np.zeros((len(sizes), max(setting.sizes)))
-    for place, part in enumerate(setting.parts):
-        parts[place, : len(part)] = part[:, 0]
-    table = np.empty(0) if setting.table is None else setting.table.ravel()
-    best: _Result = (-1.0, 0.0, None)
-    for bound, target, unknown in task:
-        if clock.is_over or math.expm1(min(bound, 700.0)) <= max(shared):
-            # Group bounds fall from case to case, so this one covers all that follow.
-            return best[0], bound, best[2]
-        hidden = np.zeros(len(sizes), dtype=np.bool_)
-        hidden[list(unknown)] = True
-        ratio, cell, first, second, output = compare_mixtures(
-            setting.probabilities.ravel(),
-            sizes,
-            strides,
-            parts,
-            table,
-            target,
-            hidden,
-            float(setting.is_near_one),
-            setting.tails_only,
-            _SAME * setting.furthest,
-            shared,
+
+
+def _ratio(bound: float) -> float:
+    """Turn a bound on a log-ratio into one on the ratio − 1; large ones are one."""
+    return math.expm1(min(bound, 700.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Flat:
+    """A setting in the arrays that compiled code reads."""
+
+    sizes: npt.NDArray[np.int64]
+    strides: npt.NDArray[np.int64]
+    parts: FloatArray
+    """What each value of each tuple adds, shape (tuples, values); 0 where there is no value."""
+    table: FloatArray
+    """The answers of all cells; empty if the query is additive."""
+
+    @classmethod
+    def of(cls, setting: Setting) -> _Flat:
+        sizes = setting.sizes
+        parts = np.zeros((len(sizes), max(sizes)))
+        for place, part in enumerate(setting.parts):
+            parts[place, : len(part)] = part[:, 0]
+        strides = [math.prod(sizes[place + 1 :]) for place in range(len(sizes))]
+        return cls(
+            sizes=np.array(sizes, dtype=np.int64),
+            strides=np.array(strides, dtype=np.int64),
+            parts=parts,
+            table=np.empty(0) if setting.table is None else setting.table.ravel(),
         )
-        if ratio > best[0]:
-            places = [p for p in range(len(sizes)) if p != target and not hidden[p]]
-            values = np.unravel_index(cell, [setting.sizes[p] for p in places]) if places else ()
-            known = dict(zip(places, map(int, values), strict=True))
-            if setting.table is None:
-                output += sum(parts[place, value] for place, value in known.items())
-            attack = Attack(
-                target=target, known=known, secrets=(first, second), output=np.array([output])
-            )
-            best = (ratio, best[1], attack)
-    return best
+
+
+def _compared(
+    setting: Setting, flat: _Flat, shared: FloatArray, target: int, unknown: tuple[int, ...]
+) -> _Compared:
+    """Compare the mixtures of one target and one set of unknown tuples."""
+    hidden = np.zeros(len(flat.sizes), dtype=np.bool_)
+    hidden[list(unknown)] = True
+    ratio, cell, first, second, output = compare_mixtures(
+        setting.probabilities.ravel(),
+        flat.sizes,
+        flat.strides,
+        flat.parts,
+        flat.table,
+        target,
+        hidden,
+        float(setting.is_near_one),
+        setting.tails_only,
+        _SAME * setting.furthest,
+        shared,
+    )
+    if ratio <= -1.0:
+        return _Compared()
+    places = [p for p in range(len(flat.sizes)) if p != target and not hidden[p]]
+    values = np.unravel_index(cell, [setting.sizes[p] for p in places]) if places else ()
+    known = dict(zip(places, map(int, values), strict=True))
+    if setting.table is None:
+        output += sum(flat.parts[place, value] for place, value in known.items())
+    attack = Attack(target=target, known=known, secrets=(first, second), output=np.array([output]))
+    return _Compared(lower=ratio, attack=attack)

@@ -143,7 +143,7 @@ def _rejected(p_values: Sequence[float], level: float, correction: Correction) -
 
 
 def connected_blocks(tests: Sequence[PairTest], names: Sequence[Hashable]) -> list[list[int]]:
-    """Return the positions of the columns that are linked by rejected tests."""
+    """Return the positions of the columns that rejected tests connect."""
     place = {name: position for position, name in enumerate(names)}
     links = np.zeros((len(names), len(names)))
     for one in tests:

@@ -1,19 +1,11 @@
-"""Which tuples say most about a target: the order in which the tree decides them.
+"""Search all adversaries of a table whose answers lie on a grid: branch and bound over knowledge.
 
-The bound on a branch is tight when the tuples still open say little about the target, so those that
-say most are decided first. Only speed depends on it.
-
-Where the tree is cut into branches, and how the first node of a branch is filled.
-
-One pass over the table bounds everybody who attacks one target, before any search.
-
-Before anything is decided, the density of a cell depends on the cell only through its answer, so
-among cells with equal answers only the two with extreme odds matter to the two-cell bound. What is
-left is a node of the tree with few cells, and `branch_bound` does the rest.
-
-A good start for the branch and bound: the more is known to leak, the more can be cut.
-
-Search all adversaries of a table whose answers lie on a grid, one branch after the other.
+The tree is cut into branches whose first nodes fit in memory. A long search gets a good start by
+climbing, for the more is known to leak, the more can be cut; and one pass over the table bounds
+everybody who attacks one target. Before anything is decided, the density of a cell depends on the
+cell only through its answer, so among cells with equal answers only the two with extreme odds
+matter to the two-cell bound. What is left is a node of the tree with few cells, and `branch_bound`
+does the rest.
 """
 
 from __future__ import annotations
@@ -21,7 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,96 +25,6 @@ from pdp_calibrate.families.table.grid import Grid
 from pdp_calibrate.families.table.setting import NOTHING, Attack, Outcome, Setting, bracket
 from pdp_calibrate.families.table.tree_kernels import VECTOR, explore, fill_node, leaf_ratio
 from pdp_calibrate.families.table.two_cell_bound import MOST_BUCKETS, branch_bound, workspace
-
-_DATABASES = 64  # drawn to see how tuples depend on each other
-
-
-def order_by_influence(setting: Setting, target: int) -> list[int]:
-    """Return the other tuples, most influential first."""
-    influence = setting.cache.get("influence")
-    if influence is None:
-        influence = setting.cache["influence"] = _influence(setting)
-    others = [place for place in range(len(setting.sizes)) if place != target]
-    return sorted(others, key=lambda place: (-influence[target, place], place))
-
-
-def _influence(setting: Setting) -> FloatArray:
-    """Return by how many nats one tuple moves the odds of another, given all the rest.
-
-    Averaged over some databases drawn from the table; always the same ones.
-    """
-    cells, sizes = setting.probabilities.ravel(), setting.sizes
-    steps = np.array([int(np.prod(sizes[place + 1 :])) for place in range(len(sizes))])
-    total = np.cumsum(cells)
-    draws = np.random.default_rng(0).random(_DATABASES) * total[-1]
-    drawn = np.minimum(np.searchsorted(total, draws), len(cells) - 1)
-    places = np.array(np.unravel_index(drawn, sizes))
-    influence = np.zeros((len(sizes), len(sizes)))
-    for first in range(len(sizes)):
-        for second in range(first):
-            start = drawn - places[first] * steps[first] - places[second] * steps[second]
-            own, other = (np.arange(sizes[p]) * steps[p] for p in (first, second))
-            block = cells[start[:, np.newaxis, np.newaxis] + own[:, np.newaxis] + other]
-            found = float(np.mean(_interaction(block)))
-            influence[first, second] = influence[second, first] = found
-    return influence
-
-
-def _interaction(blocks: FloatArray) -> FloatArray:
-    """Return the largest log-odds interaction of each block, zeros counting as very rare."""
-    logs = np.log(blocks + 1e-9 * blocks.max(axis=(1, 2), keepdims=True))
-    logs = logs - logs.mean(axis=1, keepdims=True)
-    logs = logs - logs.mean(axis=2, keepdims=True)
-    return np.asarray(np.abs(logs).max(axis=(1, 2)))
-
-
-def pair_tables(setting: Setting) -> dict[tuple[int, int], FloatArray]:
-    """Return the joint law of every pair of tuples."""
-    cached = setting.cache.get("pairs")
-    if cached is None:
-        cached = {}
-        _add_pairs(setting.probabilities, list(range(len(setting.sizes))), cached)
-        setting.cache["pairs"] = cached
-    return cached
-
-
-def _add_pairs(
-    table: FloatArray, places: list[int], pairs: dict[tuple[int, int], FloatArray]
-) -> None:
-    """Halve the tuples: pairs across come from one matrix product, pairs within by recursion."""
-    if len(places) < 2:
-        return
-    middle = len(places) // 2
-    left, right = places[:middle], places[middle:]
-    rows = int(np.prod(table.shape[:middle]))
-    matrix = table.reshape(rows, -1)
-    left_marks, right_marks = _indicators(table.shape[:middle]), _indicators(table.shape[middle:])
-    crossed = left_marks.T @ (matrix @ right_marks)
-    start = 0
-    for i, place in enumerate(left):
-        stop = start + table.shape[i]
-        other_start = 0
-        for j, other in enumerate(right):
-            other_stop = other_start + table.shape[middle + j]
-            block = crossed[start:stop, other_start:other_stop]
-            pairs[place, other], pairs[other, place] = block, block.T
-            other_start = other_stop
-        start = stop
-    _add_pairs(matrix.sum(axis=1).reshape(table.shape[:middle]), left, pairs)
-    _add_pairs(matrix.sum(axis=0).reshape(table.shape[middle:]), right, pairs)
-
-
-def _indicators(shape: tuple[int, ...]) -> FloatArray:
-    """One column per (tuple, value), one row per cell: 1 where the cell has the value."""
-    places = np.indices(shape).reshape(len(shape), -1)
-    return np.concatenate(
-        [
-            place[:, np.newaxis] == np.arange(size)
-            for place, size in zip(places, shape, strict=True)
-        ],
-        axis=1,
-    ).astype(np.float64)
-
 
 _NODE_NUMBERS = 2**22  # floats in the first node of a branch; larger branches are cut further
 
@@ -151,7 +53,7 @@ class BranchSearch:
     outputs: FloatArray
     shared: FloatArray
     clock: Clock
-    rooms: threading.local
+    per_thread: threading.local
     ceilings: dict[int, float]
     """Bounds on all who attack one target, where they are worth the pass over the table."""
 
@@ -159,16 +61,16 @@ class BranchSearch:
 def branches_of(search: BranchSearch, target: int) -> Iterator[Branch]:
     """Cut a target's tree until each first node fits in memory."""
     setting = search.setting
-    fewest, most = known_limits(setting)
+    fewest, most = setting.prepared.known_limits
     if fewest > most:
         return
     sizes = setting.sizes
-    others = order_by_influence(setting, target)
+    others = setting.prepared.orders[target]
     width = sizes[target] * (search.kernel.shape[1] + 1)
     cut = 0
     while cut < len(others) and width * math.prod(sizes[p] for p in others[cut:]) > _NODE_NUMBERS:
         cut += 1
-    may_know, may_hide = permissions(setting, others[:cut])
+    may_know, may_hide = setting.prepared.permissions(others[:cut])
     options = [
         [value for value in range(sizes[place]) if knowable] + [sizes[place]] * bool(hideable)
         for place, knowable, hideable in zip(others[:cut], may_know, may_hide, strict=True)
@@ -179,12 +81,12 @@ def branches_of(search: BranchSearch, target: int) -> Iterator[Branch]:
             yield Branch(
                 target=target,
                 decided=tuple(zip(others[:cut], values, strict=True)),
-                opened=tuple(others[cut:]),
+                opened=others[cut:],
             )
 
 
 def filled(search: BranchSearch, branch: Branch) -> FloatArray:
-    """Return this thread's room, with the branch's node in front."""
+    """Return this thread's work space, with the branch's node in front."""
     setting = search.setting
     steps = _strides(setting.sizes)
     base = np.zeros(1, dtype=np.int64)
@@ -199,10 +101,10 @@ def filled(search: BranchSearch, branch: Branch) -> FloatArray:
         opened = _offsets(opened, steps[place], setting.sizes[place])
     own = np.arange(setting.sizes[branch.target], dtype=np.int64) * steps[branch.target]
     needed = _cells_of_all_levels(setting, branch) * len(own) * (search.kernel.shape[1] + 1)
-    data: FloatArray | None = getattr(search.rooms, "data", None)
+    data: FloatArray | None = getattr(search.per_thread, "data", None)
     if data is None or len(data) < needed:
         data = np.empty(needed)
-        search.rooms.data = data
+        search.per_thread.data = data
     fill_node(
         setting.probabilities.ravel(), search.grid.answers, search.kernel, opened, hidden, own, data
     )
@@ -213,24 +115,6 @@ def _cells_of_all_levels(setting: Setting, branch: Branch) -> int:
     """Count the cells that `explore` writes: one node per number of tuples still open."""
     sizes = [setting.sizes[place] for place in branch.opened]
     return sum(math.prod(sizes[level:]) for level in range(len(sizes) + 1))
-
-
-def known_limits(setting: Setting) -> tuple[int, int]:
-    """Fewest and most tuples known; knowing everyone else is searched elsewhere."""
-    knowledge = setting.knowledge
-    everyone = len(setting.sizes) - 1
-    most = knowledge.most if setting.counts_strongest else min(knowledge.most, everyone - 1)
-    return knowledge.fewest, most
-
-
-def permissions(
-    setting: Setting, places: Sequence[int]
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return, per tuple, whether it may be known, and whether it may be unknown."""
-    named = setting.knowledge.known
-    may_know = np.array([named is None or place in named for place in places], dtype=np.bool_)
-    may_hide = np.array([named is None or place not in named for place in places], dtype=np.bool_)
-    return may_know, may_hide
 
 
 def branch_group_bound(setting: Setting, branch: Branch) -> float:
@@ -313,13 +197,13 @@ def climb(search: BranchSearch, error: float) -> Outcome:
     """Find a good start: from everyone known, change one tuple at a time while it helps."""
     outcome = NOTHING
     setting = search.setting
-    fewest, most = known_limits(setting)
-    likely = np.unravel_index(int(np.argmax(setting.probabilities)), setting.sizes)
+    fewest, most = setting.prepared.known_limits
+    likely = setting.prepared.likeliest
     for target in setting.knowledge.targets:
-        others = order_by_influence(setting, target)
-        may_know, may_hide = permissions(setting, others)
+        others = setting.prepared.orders[target]
+        may_know, may_hide = setting.prepared.permissions(others)
         chosen = {
-            place: int(likely[place]) if knowable else setting.sizes[place]
+            place: likely[place] if knowable else setting.sizes[place]
             for place, knowable in zip(others, may_know, strict=True)
         }
         best = _leaf(search, target, chosen)
@@ -373,28 +257,21 @@ _COARSE_GAPS = (0.0526, 0.0)  # five per cent of the value, then exact
 
 
 def work_of(setting: Setting, grid: Grid) -> float:
-    """Estimate how many numbers the search looks at if nothing can be cut."""
-    sizes, knowledge = setting.sizes, setting.knowledge
-    total = 0.0
-    for target in knowledge.targets:
-        others = [size for place, size in enumerate(sizes) if place != target]
-        leaves = math.prod(size + 1.0 for size in others)
-        if knowledge.known is not None or knowledge.most == 0:
-            leaves = 2.0 * math.prod(others)
-        total += leaves * sizes[target]
-    return total * len(grid.outputs)
+    """Estimate how many numbers the search compares if nothing can be cut."""
+    return setting.prepared.leaves * len(grid.outputs)
 
 
-def prepared(
+def branch_search(
     setting: Setting, grid: Grid, incumbent: float, clock: Clock
 ) -> tuple[BranchSearch, float]:
     """Return what all branches share, and the rounding error of every log-ratio."""
-    pad = -len(grid.outputs) % VECTOR
+    number = len(grid.outputs)
+    padded = np.minimum(np.arange(number + -number % VECTOR), number - 1)  # the last one again
     search = BranchSearch(
         setting,
         grid,
-        np.ascontiguousarray(np.pad(grid.kernel, ((0, 0), (0, pad)), mode="edge")),
-        np.pad(grid.outputs, ((0, pad), (0, 0)), mode="edge"),
+        np.ascontiguousarray(np.take(grid.kernel, padded, axis=1)),
+        np.take(grid.outputs, padded, axis=0),
         np.array([-1.0, math.expm1(min(incumbent, 700.0))]),
         clock,
         threading.local(),
@@ -406,7 +283,7 @@ def prepared(
 
 def search_branches(setting: Setting, grid: Grid, incumbent: float, clock: Clock) -> Outcome:
     """Return the worst of all adversaries but those who know everyone else."""
-    search, error = prepared(setting, grid, incumbent, clock)
+    search, error = branch_search(setting, grid, incumbent, clock)
     branches = [
         branch for target in setting.knowledge.targets for branch in branches_of(search, target)
     ]
@@ -467,9 +344,9 @@ def _search_branch(
     known = {place: value for place, value in branch.decided if value < sizes[place]}
     parts, floor, ceiling = _answers_left(setting, branch, known)
     marks = _marks(setting, branch)
-    may_know, may_hide = permissions(setting, branch.opened)
+    may_know, may_hide = setting.prepared.permissions(branch.opened)
     choices = np.zeros(len(open_sizes), dtype=np.int64)
-    fewest, most = known_limits(setting)
+    fewest, most = setting.prepared.known_limits
     ratio, output, first, second, bound = explore(
         data,
         open_sizes,
@@ -508,10 +385,10 @@ def _search_branch(
 
 def _habits(search: BranchSearch) -> FloatArray:
     """Return what this thread has learned about the worth of bounds."""
-    habits: FloatArray | None = getattr(search.rooms, "habits", None)
+    habits: FloatArray | None = getattr(search.per_thread, "habits", None)
     if habits is None:
         habits = np.zeros((4, len(search.setting.sizes)))
-        search.rooms.habits = habits
+        search.per_thread.habits = habits
     return habits
 
 

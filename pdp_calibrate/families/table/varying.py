@@ -9,8 +9,6 @@ everyone else takes them along: whoever knows all others but not all of them is 
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,18 +20,6 @@ from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.table import JointTable, written_out
 from pdp_calibrate.families.table.sets import ConditionalBall, SampledTable
-
-
-def search_varying(problem: Problem, search: Callable[[Problem], Bracket]) -> Bracket:
-    """Search the tuples of two or more values, and say what was found about all of them."""
-    if min(_sizes(problem)) > 1:
-        return search(problem)
-    varying = Varying.of(problem)
-    if varying is None:
-        target = problem.knowledge.targets[0]
-        unknown = next(iter(problem.knowledge.unknown_sets(target)))
-        return Bracket(upper=0.0, lower=0.0, witness=None, target=target, unknown=unknown)
-    return varying.put_back(search(varying.problem))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +58,8 @@ class Varying:
 
     def put_back(self, found: Bracket) -> Bracket:
         """Translate what was found back to all tuples."""
+        if not self.left_out:
+            return found
         unknown = tuple(self.kept[place] for place in found.unknown)
         known = self._known(unknown)
         witness = found.witness
@@ -116,6 +104,13 @@ class Varying:
         return written_out(model, found.probabilities.reshape(_sizes(self.whole)))
 
 
+def no_secrets(problem: Problem) -> Bracket:
+    """Say that nobody learns anything: no tuple that is attacked has two values."""
+    target = problem.knowledge.targets[0]
+    unknown = next(iter(problem.knowledge.unknown_sets(target)))
+    return Bracket(upper=0.0, lower=0.0, witness=None, target=target, unknown=unknown)
+
+
 def _sizes(problem: Problem) -> tuple[int, ...]:
     return tuple(map(len, problem.model.domains))
 
@@ -146,7 +141,6 @@ def _contributions(contributions: Contributions, kept: tuple[int, ...]) -> Contr
     return dataclasses.replace(contributions, table=table.reshape(*sizes, -1))
 
 
-@functools.lru_cache(maxsize=8)
 def _model(model: Model) -> Model:
     """Leave the axes of one value out of a table, or of a set of tables."""
     if isinstance(model, ConditionalBall):

@@ -1,0 +1,22 @@
+"""The searches of the table engine, called directly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.bracket import Bracket
+from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.families.table.prepared import PreparedTable
+from pdp_calibrate.families.table.search import TableEngine
+from pdp_calibrate.families.table.setting import Setting, setting_of
+
+
+def search(problem: Problem, scale: float | FloatArray, **limits: Any) -> Bracket:
+    """Search at one scale, or one per output coordinate."""
+    return TableEngine(problem).bracket(scale, **limits)
+
+
+def setting_at(problem: Problem, scale: float | FloatArray) -> Setting:
+    """What the searches work on, no tuple left out and no group apart."""
+    return setting_of(PreparedTable.of(problem), scale)

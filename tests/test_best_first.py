@@ -1,0 +1,103 @@
+"""The one best-first loop, on cases whose bounds and values are made up."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import pytest
+
+from pdp_calibrate.core.best_first import best_first
+from pdp_calibrate.errors import CalibrationError
+
+
+@dataclass(frozen=True)
+class Found:
+    upper: float
+    lower: float
+    who: str | None = None
+
+    def or_worse(self, other: Found) -> Found:
+        one = self if self.lower >= other.lower else other
+        return Found(max(self.upper, other.upper), one.lower, one.who)
+
+
+VALUES = {"a": 0.5, "b": 2.0, "c": 1.5, "d": 0.1}
+BOUNDS = {"a": 3.0, "b": 2.5, "c": 1.9, "d": 0.2}
+NOBODY = Found(0.0, 0.0)
+
+
+class Cases:
+    """Judges cases by the list, and remembers which."""
+
+    def __init__(self, values=VALUES, bounds=BOUNDS, *, width=0.0):
+        self.values, self.bounds, self.width = values, bounds, width
+        self.judged: list[str] = []
+
+    def judge(self, bound, case):
+        assert bound == self.bounds[case]
+        self.judged.append(case)
+        return Found(self.values[case] + self.width, self.values[case], case)
+
+    def search(self, *, incumbent=0.0, enough=math.inf, is_over=lambda: False, order=None):
+        return best_first(
+            [(self.bounds[case], case) for case in order or self.bounds],
+            self.judge,
+            start=NOBODY,
+            unjudged=lambda bound, _: Found(bound, 0.0),
+            cutoff=lambda found: max(incumbent, found.lower),
+            is_over=is_over,
+            enough=enough,
+        )
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(BOUNDS)))
+def test_the_largest_bounds_are_judged_first_whatever_the_order(order):
+    cases = Cases()
+    assert cases.search(order=order) == Found(2.0, 2.0, "b")
+    assert cases.judged == ["a", "b"]  # c and d are bounded by less than b leaks
+
+
+@pytest.mark.parametrize("incumbent", [0.0, 0.15, 1.0, 1.9, 1.95, 2.0, 2.5, 2.7, 3.0, 9.0])
+@pytest.mark.parametrize("width", [0.0, 0.3])
+def test_the_upper_end_is_never_below_the_truth_nor_above_what_is_needed(incumbent, width):
+    cases = Cases(width=width)
+    found = cases.search(incumbent=incumbent)
+    assert found.upper >= max(VALUES.values())
+    assert found.upper <= max(incumbent, max(VALUES.values()) + width)
+    if found.who is not None:
+        assert found.lower == VALUES[found.who]
+
+
+def test_when_time_is_up_the_next_bound_covers_the_rest():
+    for patience, upper in enumerate([3.0, 2.5, 2.0]):
+        cases = Cases()
+        found = cases.search(is_over=lambda cases=cases, p=patience: len(cases.judged) >= p)
+        assert len(cases.judged) == patience
+        assert found.upper == upper
+
+
+def test_whoever_leaks_enough_ends_the_search_and_the_next_bound_covers_the_rest():
+    cases = Cases()
+    assert cases.search(enough=0.4) == Found(2.5, 0.5, "a")
+    assert cases.judged == ["a"]
+    cases = Cases()
+    assert cases.search(enough=0.5) == Found(2.0, 2.0, "b")  # a leaks just enough, not more
+
+
+def test_the_start_counts_and_no_cases_leave_it_as_it_is():
+    start = Found(1.2, 1.1, "before")
+    arguments = {
+        "unjudged": lambda bound, _: Found(bound, 0.0),
+        "cutoff": lambda found: found.lower,
+        "is_over": lambda: False,
+    }
+    assert best_first([], pytest.fail, start=start, **arguments) is start
+    found = best_first([(1.05, "x")], pytest.fail, start=start, **arguments)
+    assert found == start
+
+
+def test_a_bound_that_is_not_a_number_covers_nobody():
+    with pytest.raises(CalibrationError, match="not a number"):
+        Cases(bounds=BOUNDS | {"c": math.nan}).search()
