@@ -16,7 +16,7 @@ from pdp_calibrate.errors import PlanError
 from pdp_calibrate.jobs.grammar import QuerySyntaxError, parse_query, parse_values
 from pdp_calibrate.jobs.plan import read_plan
 from pdp_calibrate.ledger.store import FileStore, _checksum
-from tests.families import FAMILIES
+from tests.support.families import FAMILIES
 
 ODD = [None, True, -1, 0.5, 10**400, float("nan"), "x", [], [0], {}, {"type": []}, [[None]]]
 PAIR = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)

@@ -20,7 +20,7 @@ from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.families.exchangeable.composed import group_of_two_values
 from pdp_calibrate.families.gaussian.alike_search import group_slope
-from tests.table_searches import setting_at
+from tests.support.table_searches import setting_at
 
 PAIR = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
 HERE = {"x1": 1, "x2": 0}

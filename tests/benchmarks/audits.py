@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import pdp_calibrate as pdp
-from tests.test_auditing import CASES, chance_of_event
+from tests.auditing.test_auditing import CASES, chance_of_event
 
 
 def main() -> None:

@@ -2,10 +2,10 @@
 
     python -m tests.benchmarks.degenerate 20000
 
-draws that many models (seeds 0, 1, 2, …; `tests/degenerate_models.py`), each with a query and a
-kind of adversary, and asks for a leakage, a calibration (half of them without any time), a bound on
+draws that many models (seeds 0, 1, 2, …; `tests/support/degenerate_models.py`), each with a query
+and a kind of adversary, and asks for a leakage, a calibration (half of them without any time), a bound on
 black boxes, a budget, or what a small ledger has spent. The answers are compared with
-`tests/exact_oracle.py`. Workers are processes of their own, so that a crash is put down with its
+`tests/oracles/exact.py`. Workers are processes of their own, so that a crash is put down with its
 seed; `results/degenerate.txt` has the figures. A verdict is
 
 - right, or bound (where the truth is only known to be at least so much), or loose (a leakage that
@@ -39,10 +39,10 @@ import mpmath  # type: ignore[import-untyped]
 import numpy as np
 
 import pdp_calibrate as pdp
-from tests import exact_oracle, gaussian_oracle
-from tests.degenerate_models import FAMILIES, Drawn, Rng
-from tests.random_models import adversary_kinds
-from tests.table_set_oracle import worst_over_balls
+from tests.oracles import exact as exact_oracle, gaussian as gaussian_oracle
+from tests.oracles.table_sets import worst_over_balls
+from tests.support.degenerate_models import FAMILIES, Drawn, Rng
+from tests.support.random_models import adversary_kinds
 
 FAULTS = ("UNSOUND", "RAW", "CRASHED", "HANGING")
 LOOSE = 1e-7

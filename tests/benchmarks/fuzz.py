@@ -45,7 +45,7 @@ with atheris.instrument_imports(include=["pdp_calibrate"], exclude=ENGINES):
     from pdp_calibrate.jobs.grammar import parse_query, parse_values
     from pdp_calibrate.jobs.plan import read_plan
     from pdp_calibrate.ledger.store import FileStore, _checksum
-from tests.families import FAMILIES  # noqa: E402 - after what is instrumented
+from tests.support.families import FAMILIES  # noqa: E402 - after what is instrumented
 
 PATIENCE = 10  # seconds
 ODD: list[Any] = [

@@ -121,7 +121,7 @@ def attacked() -> list[str]:
     """Return what the strongest event found among 1,000 fits proves, per family."""
     import pytest
 
-    from tests.test_private_learning_audit import (
+    from tests.learning.test_private_learning_audit import (
         EPSILON,
         FITS as AUDITED,
         NEIGHBOURS,

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import pdp_calibrate as pdp
-from tests.families import FAMILIES, Family
+from tests.support.families import FAMILIES, Family
 
 TOLERANCE = 1e-12  # the oracle's own rounding
 LOOSE = 1e-7

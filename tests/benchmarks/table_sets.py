@@ -13,7 +13,7 @@ import numpy as np
 
 import pdp_calibrate as pdp
 from tests.benchmarks.tables import dirichlet
-from tests.test_sampled_tables import FAMILY, RARE, RARE_AMONG_THREE, UNEVEN, sampled
+from tests.families.table.test_sampled_tables import FAMILY, RARE, RARE_AMONG_THREE, UNEVEN, sampled
 
 _DRAWS = 300
 CASES = [

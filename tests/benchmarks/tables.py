@@ -25,7 +25,7 @@ from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.problem import Problem, split
 from pdp_calibrate.core.table import JointTable
-from tests.table_searches import search
+from tests.support.table_searches import search
 
 
 def yardstick() -> float:

@@ -28,7 +28,7 @@ from pdp_calibrate.core.query import Query, lower
 from pdp_calibrate.families.network import regions
 from pdp_calibrate.families.network.contraction import tree_bounds
 from tests.benchmarks.time import cpu_seconds, yardstick
-from tests.random_time import random_tree
+from tests.support.random_time import random_tree
 
 TREES = [(100, 99), (1000, 1), (1000, 2), (10_000, 2), (1000, 3)]  # tuples, children of each
 STAYS = [0.2, 0.35, 0.45, 0.55, 0.8]

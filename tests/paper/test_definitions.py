@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
-from tests import oracle
+from tests.oracles import brute_force as oracle
 
 SUM = pdp.Sum()
 

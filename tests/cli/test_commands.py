@@ -1,0 +1,154 @@
+"""What the README says and the command line shows, run as a user would."""
+
+import json
+import re
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import pdp_calibrate as pdp
+from pdp_calibrate.cli.main import app
+from pdp_calibrate.cli.ohio import COUNTS, wheeze
+from tests.support.cli_runs import fine
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_demo_tells_the_whole_story():
+    result = CliRunner().invoke(app, ["demo"])
+    assert result.exit_code == 0, result.output
+    words = " ".join(result.output.split())
+    for phrase in (
+        "537 children",
+        "knows nothing about this child",
+        "plain differential privacy",
+        "the paper's chain rule",
+        "group privacy",
+        "really leaks more",
+        "sets the noise too low",
+        "Published: about",
+    ):
+        assert phrase in words, phrase
+    table = dict(re.findall(r"│ ([\w' ]+?) +│ +([\d.]+) │", result.output))
+    leaks = re.findall(r"│ +([\d.]+) │ +×", result.output)
+    assert float(table["plain differential privacy"]) < float(table["the paper's chain rule"])
+    assert float(table["the paper's chain rule"]) < float(table["pdp_calibrate"])
+    assert float(table["pdp_calibrate"]) < float(table["group privacy"])
+    assert [float(leak) > 1 for leak in leaks] == [True, True, False, False]
+
+
+def test_the_figures_of_the_demo_are_those_of_the_engine():
+    children = wheeze()
+    assert len(children) == sum(COUNTS) == 537
+    model = pdp.TableEstimator(source="public").fit(children).model_
+    query = pdp.Count(values={1})
+    cal = pdp.calibrate(model, query, epsilon=1.0)
+    assert cal.scale == pytest.approx(2.3216, abs=1e-4)
+    assert pdp.leakage(model, query, scale=1.0).value == pytest.approx(2.3735, abs=1e-4)
+    with pytest.warns(pdp.PrivacyLeakWarning, match="not a bound"):
+        scale = pdp.paper.unsound_chain_rule_scale(model, query, epsilon=1.0)
+    assert scale < cal.scale
+    assert pdp.leakage(model, query, scale=scale).lower > 1.15
+
+
+def test_help_names_the_commands():
+    result = CliRunner().invoke(app, ["--help"])
+    assert result.exit_code == 0
+    assert "demo" in result.output
+
+
+@pytest.mark.parametrize("page", ["README.md", "examples/GUIDE.md", "examples/PROMISES.md"])
+def test_the_python_of_the_pages_runs(page, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # snippets write files
+    snippets = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
+    assert snippets
+    for snippet in snippets:
+        exec(compile(snippet, page, "exec"), {})  # noqa: S102
+    assert ("worst adversary" in capsys.readouterr().out) == (page == "README.md")
+    assert (tmp_path / "report.html").exists() == (page == "README.md")
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["README.md", "examples/README.md", "examples/GUIDE.md", "examples/PROMISES.md"],
+)
+def test_links_lead_somewhere(page):
+    place = ROOT / page
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", place.read_text())
+    assert page == "examples/PROMISES.md" or links
+    for link in links:
+        assert (place.parent / link).exists(), link
+
+
+def test_the_table_of_evidence_is_the_measured_one():
+    measured = (ROOT / "tests" / "benchmarks" / "results" / "compare.md").read_text()
+    table = measured[measured.index("| data |") : measured.index("\nMedians at")]
+    assert table in README
+
+
+def test_the_commands_of_the_readme_run(tmp_path, monkeypatch):
+    """A steward's path from a file to a report, and every other line of that section."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(7)
+    household = np.repeat(np.arange(50), [1, 2, 3, 4, 5] * 10)
+    income = np.round(rng.normal(40_000, 9_000, 150))
+    pd.DataFrame({"household": household, "income": income}).to_csv("people.csv", index=False)
+    mother = rng.integers(0, 2, 100)
+    pd.DataFrame({"mother": mother, "child": mother ^ (rng.random(100) < 0.3)}).astype(int).to_csv(
+        "survey.csv", index=False
+    )
+    section = README.split("## Command line")[1].split("\n## ")[0]
+    blocks = re.findall(r"```sh\n(.*?)```", section, flags=re.DOTALL)
+    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    assert len(lines) >= 8
+    for line in lines:
+        program, words = line.split(maxsplit=1)
+        assert program == "pdp-calibrate"
+        assert fine(words).out
+    report = (tmp_path / "report.html").read_text()
+    assert json.loads((tmp_path / "release.json").read_text())["type"] == "Release"
+    assert "<html" in report
+    to_report = next(n for n, line in enumerate(lines) if "report.html" in line)
+    assert to_report + 1 <= 5
+
+
+def test_the_gate_runs_the_test_command_of_the_readme():
+    commands = re.findall(r"```sh\n(.*?)\n```", README, flags=re.DOTALL)
+    assert "python -m pip install -e . && pdp-calibrate demo" in commands
+    assert 'python -m pip install -e ".[test]" && python -m pytest' in commands
+    gate = (ROOT / ".ci" / "run").read_text()
+    assert 'python -m pip install -e ".[test]" && python -m pytest' in gate
+
+
+LONG_SEARCHES = {"activity.py": pytest.mark.compiled}
+EXAMPLES = [  # others run in test_integrations_examples.py and test_spark.py
+    pytest.param(path, marks=LONG_SEARCHES.get(path.name, ()))
+    for path in sorted((ROOT / "examples").glob("*.py"))
+    if path.name != "spark_job.py" and not path.name.startswith("with_")
+]
+
+
+@pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.name)
+def test_examples_run(script, capsys):
+    runpy.run_path(str(script))
+    assert capsys.readouterr().out
+    assert script.name in (ROOT / "examples" / "README.md").read_text()
+
+
+def test_scales_on_real_data(capsys):
+    runpy.run_path(str(ROOT / "examples" / "real_data.py"))
+    found = dict(re.findall(r"^(\S.{33}) +([\d.]+) ", capsys.readouterr().out, flags=re.MULTILINE))
+    scales = {name.strip(): float(scale) for name, scale in found.items()}
+    assert scales["Galton: father, mother, child"] == 1.468
+    assert scales["Ohio wheeze: table of four years"] == 2.322
+    assert 1 < scales["Retinopathy: two eyes"] < 2
+    assert (
+        scales["Respiratory: months as a chain"] < scales["Respiratory: table of five months"] < 5
+    )
+    assert scales["EuStockMarkets: four indices"] < 4
+    assert scales["Galton: families of five"] < 5

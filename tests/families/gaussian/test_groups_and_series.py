@@ -1,0 +1,165 @@
+"""Gaussian groups and series equal the dense Gaussian engine for every kind of adversaries."""
+
+import numpy as np
+import pytest
+
+import pdp_calibrate as pdp
+from tests.support.random_models import adversary_kinds
+
+
+def dense(model, covariance):
+    return pdp.Gaussian(
+        mean=np.zeros(len(model.names)),
+        covariance=covariance,
+        bounds=model.bounds,
+        names=model.names,
+    )
+
+
+def group_covariance(size, rho):
+    return (1 - rho) * np.eye(size) + rho
+
+
+def series_covariance(length, phi):
+    steps = np.arange(length)
+    return float(phi) ** np.abs(steps[:, None] - steps)
+
+
+def random_query(rng, size):
+    weights = rng.normal(size=size).round(2) * (rng.random(size) < 0.8)
+    weights[rng.integers(size)] = 1.0
+    return pdp.Linear(weights=weights.tolist()) if rng.random() < 0.6 else pdp.Sum()
+
+
+def equals_the_dense_engine(rng, model, covariance, *, scale):
+    query, written_out = random_query(rng, len(model.names)), dense(model, covariance)
+    for adversaries, _ in adversary_kinds(rng, model.names):
+        expected = pdp.leakage(written_out, query, scale=scale, adversaries=adversaries)
+        leak = pdp.leakage(model, query, scale=scale, adversaries=adversaries)
+        assert leak.value == pytest.approx(expected.value, rel=1e-9, abs=1e-10), adversaries
+        assert leak.exact
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_groups_equal_the_dense_engine(seed):
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(1, 9))
+    rho = float(rng.uniform(-0.9 / max(size - 1, 1), 0.97))
+    model = pdp.GaussianGroup(size=size, correlation=rho, bounds=(-1, 4))
+    equals_the_dense_engine(rng, model, group_covariance(size, rho), scale=1.7)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_series_equal_the_dense_engine(seed):
+    rng = np.random.default_rng(seed)
+    length = int(rng.integers(1, 11))
+    phi = float(rng.choice([rng.uniform(-0.97, 0.97), 0.0, 0.5]))
+    model = pdp.GaussianSeries(length=length, correlation=phi, bounds=(0, 2))
+    equals_the_dense_engine(rng, model, series_covariance(length, phi), scale=0.6)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("kind", ["group", "series"])
+def test_the_named_worst_adversary_is_as_bad_as_said(seed, kind):
+    rng = np.random.default_rng(seed)
+    model = (
+        pdp.GaussianGroup(size=7, correlation=float(rng.uniform(-0.15, 0.9)), bounds=(0, 1))
+        if kind == "group"
+        else pdp.GaussianSeries(length=9, correlation=float(rng.uniform(-0.9, 0.9)), bounds=(0, 1))
+    )
+    query = random_query(rng, len(model.names))
+    for adversaries, _ in adversary_kinds(rng, model.names):
+        leak = pdp.leakage(model, query, adversaries=adversaries)
+        known = set(leak.witness.known)
+        limits = adversaries.resolve(model)
+        assert limits.fewest <= len(known) <= limits.most
+        again = pdp.leakage(model, query, adversaries=leak.witness.adversary)
+        assert again.value == pytest.approx(leak.value, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_several_answers_and_clamped_values_equal_the_dense_engine(seed):
+    rng = np.random.default_rng(seed)
+    model = pdp.GaussianGroup(size=5, correlation=float(rng.uniform(-0.2, 0.9)), bounds=(0, 3))
+    other = dense(model, group_covariance(5, model.correlation[0]))
+    queries = [pdp.Sum(), pdp.Linear(weights=rng.normal(size=5).tolist())]
+    joint = pdp.leakage(model, queries, scale=[1.0, 2.0])
+    assert joint.value == pytest.approx(
+        pdp.leakage(other, queries, scale=[1.0, 2.0]).value, rel=1e-9
+    )
+    query = pdp.Linear(weights=rng.normal(size=5).tolist(), clamp=True)
+    clamped = pdp.leakage(model, query, scale=1.3)
+    assert clamped.value == pytest.approx(pdp.leakage(other, query, scale=1.3).value, rel=1e-9)
+    assert clamped.lower <= clamped.value
+    series = pdp.GaussianSeries(length=6, correlation=float(rng.uniform(-0.9, 0.9)), bounds=(0, 3))
+    other = dense(series, series_covariance(6, series.correlation))
+    query = pdp.Linear(weights=rng.normal(size=6).tolist(), clamp=True)
+    assert pdp.leakage(series, query).value == pytest.approx(
+        pdp.leakage(other, query).value, rel=1e-9
+    )
+
+
+def test_a_range_of_correlations_takes_its_worst_end():
+    model = pdp.GaussianGroup(size=5, correlation=(-0.1, 0.4), bounds=(0, 10))
+    assert pdp.leakage(model, pdp.Sum()).value == pytest.approx(10 * (1 + 4 * 0.4))
+    negative = pdp.GaussianGroup(size=5, correlation=(-0.2, -0.1), bounds=(0, 10))
+    assert pdp.leakage(negative, pdp.Sum()).value == pytest.approx(10)
+    ends = [pdp.GaussianGroup(size=5, correlation=rho, bounds=(0, 10)) for rho in (-0.1, 0.4)]
+    query = pdp.Linear(weights=[1, -1, 2, 0, 0.5])
+    both = max(pdp.leakage(end, query).value for end in ends)
+    assert pdp.leakage(model, query).value == pytest.approx(both, rel=1e-12)
+
+
+def test_large_groups_and_long_series_are_quick_and_right():
+    group = pdp.GaussianGroup(size=3000, correlation=0.02, bounds=(0, 1))
+    assert pdp.calibrate(group, pdp.Sum()).scale == pytest.approx(1 + 2999 * 0.02, rel=1e-6)
+    series = pdp.GaussianSeries(length=5000, correlation=0.9, bounds=(0, 1))
+    leak = pdp.leakage(series, pdp.Sum())
+    assert leak.exact
+    assert leak.value == pytest.approx(1 + 2 * 0.9 / 0.1, rel=1e-9)
+
+
+def test_a_million_households_cost_what_the_largest_costs():
+    sizes = [1, 2, 3, 6]
+    models = [pdp.GaussianGroup(size=m, correlation=0.3, bounds=(0, 100)) for m in sizes]
+    survey = pdp.Blocks(models=models, counts=[500_000, 300_000, 150_000, 50_000])
+    cal = pdp.calibrate(survey, pdp.Sum(clamp=True), rows=1)
+    assert cal.scale == pytest.approx(100 * (1 + 5 * 0.3), rel=1e-6)
+    assert cal.baselines["group"] == pytest.approx(600)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: pdp.GaussianGroup(size=3, correlation=-0.5, bounds=(0, 1)), "above -0.5"),
+        (lambda: pdp.GaussianGroup(size=3, correlation=1.0, bounds=(0, 1)), "below 1"),
+        (lambda: pdp.GaussianGroup(size=3, correlation=(0.4, 0.1), bounds=(0, 1)), "below 1"),
+        (lambda: pdp.GaussianGroup(size=0, correlation=0.1, bounds=(0, 1)), "size"),
+        (lambda: pdp.GaussianGroup(size=2, correlation="x", bounds=(0, 1)), "correlation"),
+        (lambda: pdp.GaussianGroup(size=2, correlation=float("nan"), bounds=(0, 1)), "finite"),
+        (lambda: pdp.GaussianGroup(size=2, correlation=0.1, bounds=(1, 0)), "bounds"),
+        (lambda: pdp.GaussianGroup(size=2, correlation=0.1, bounds=(0, 1), variance=0), "variance"),
+        (lambda: pdp.GaussianSeries(length=3, correlation=1.0, bounds=(0, 1)), "between -1 and 1"),
+        (lambda: pdp.GaussianSeries(length=2.5, correlation=0.1, bounds=(0, 1)), "length"),
+    ],
+)
+def test_bad_input_is_refused(make, message):
+    with pytest.raises(pdp.ModelError, match=message):
+        make()
+
+
+def test_a_group_of_one_is_plain_dp():
+    alone = pdp.GaussianGroup(size=1, correlation=0.9, bounds=(0, 5))
+    assert pdp.calibrate(alone, pdp.Sum(), epsilon=2.0).scale == pytest.approx(2.5, rel=1e-6)
+
+
+def test_descriptions_rebuild_the_model():
+    for model in (
+        pdp.GaussianGroup(size=3, correlation=(0, 0.4), bounds=(0, 1), names=["a", "b", "c"]),
+        pdp.GaussianSeries(length=4, correlation=-0.2, bounds=(0, 1), provenance="public"),
+    ):
+        assert type(model).from_dict(model.to_dict()) == model
+    assert pdp.Blocks(models=[pdp.GaussianGroup(size=2, correlation=0, bounds=(0, 1))]).names == (
+        (0, 0),
+        (0, 1),
+    )

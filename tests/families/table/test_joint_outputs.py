@@ -1,0 +1,137 @@
+"""Vectors of answers: the grid against brute force, the bracket against the grid."""
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.workers import Clock
+from pdp_calibrate.families.table.joint_outputs import search_vectors
+from pdp_calibrate.families.table.search import search_strongest
+from pdp_calibrate.families.table.setting import Outcome
+from tests.support.marks import bounds_checked
+from tests.support.random_tables import additive_problem
+from tests.support.table_searches import search, setting_at
+
+
+def brute_force(cells: FloatArray, values: list[FloatArray], scale: FloatArray) -> float:
+    """Every target, known set, known value, pair of secrets and point of the whole grid."""
+    worst = 0.0
+    for target in range(cells.ndim):
+        others = [place for place in range(cells.ndim) if place != target]
+        for number in range(cells.ndim):
+            for known in itertools.combinations(others, number):
+                worst = max(worst, one_adversary(cells, values, scale, target, known))
+    return worst
+
+
+def one_adversary(
+    cells: FloatArray,
+    values: list[FloatArray],
+    scale: FloatArray,
+    target: int,
+    known: tuple[int, ...],
+) -> float:
+    weights = np.ones_like(cells) if len(known) == cells.ndim - 1 else cells
+    laws: dict[tuple[int, ...], dict[int, list[tuple[float, FloatArray]]]] = {}
+    for cell in np.ndindex(cells.shape):
+        if weights[cell] > 0:
+            answer = sum(part[k] for part, k in zip(values, cell, strict=True)) / scale
+            event = laws.setdefault(tuple(cell[place] for place in known), {})
+            event.setdefault(cell[target], []).append((float(weights[cell]), answer))
+    worst = 0.0
+    for event in laws.values():
+        places = np.array([place for law in event.values() for _, place in law])
+        grid = np.array(list(itertools.product(*map(np.unique, places.T))))
+        log_densities = []
+        for law in event.values():
+            mass, atoms = np.array([m for m, _ in law]), np.array([place for _, place in law])
+            distances = np.abs(atoms[:, None] - grid).sum(axis=-1)
+            log_mass = np.log(mass / mass.sum())
+            log_densities.append(np.logaddexp.reduce(log_mass[:, None] - distances, axis=0))
+        stacked = np.array(log_densities)
+        worst = max(worst, float((stacked.max(axis=0) - stacked.min(axis=0)).max()))
+    return worst
+
+
+def histogram(seed: int) -> tuple[FloatArray, list[FloatArray], FloatArray]:
+    """A random table of at most four tuples and four categories, and scales per category."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(2, 5))
+    categories = int(rng.integers(2, 5 if size < 4 else 4))
+    cells = rng.dirichlet(np.full(categories**size, rng.choice([0.3, 1.0, 3.0])))
+    if rng.random() < 0.3:
+        cells[rng.random(cells.size) < 0.3] = 0.0
+    scale = 10 ** rng.uniform(-0.7, 2) * rng.uniform(0.5, 2.0, categories)
+    cells = cells.reshape((categories,) * size)
+    return cells / cells.sum(), [np.eye(categories)] * size, scale
+
+
+@pytest.mark.parametrize("chunk", bounds_checked(range(4), 1))
+def test_histograms_equal_brute_force(chunk: int) -> None:
+    for seed in range(12 * chunk, 12 * chunk + 12):
+        cells, values, scale = histogram(seed)
+        found = search(additive_problem(cells, values), scale)
+        truth = brute_force(cells, values, scale)
+        assert found.upper == pytest.approx(truth, rel=1e-9)
+        assert found.lower == pytest.approx(truth, rel=1e-9)
+        assert found.upper >= truth * (1 - 1e-15)
+
+
+@pytest.mark.parametrize("seed", bounds_checked(range(12), 2))
+def test_joint_answers_with_real_weights_equal_brute_force(seed: int) -> None:
+    """Two sums of the same binary tuples: also the output of the witness is a vector."""
+    rng = np.random.default_rng(seed)
+    cells = rng.dirichlet(np.ones(8)).reshape(2, 2, 2)
+    values = [np.outer([0.0, 1.0], rng.normal(size=2)) for _ in range(3)]
+    scale = np.array([0.8, 2.0])
+    found = search(additive_problem(cells, values), scale)
+    assert found.upper == pytest.approx(brute_force(cells, values, scale), rel=1e-9)
+    assert found.witness is not None
+    assert isinstance(found.witness.output, tuple)
+    assert len(found.witness.output) == 2
+
+
+def test_one_sum_released_twice_can_leak_more_than_twice() -> None:
+    """Adding the leakages of single releases is not a bound: the joint one is larger."""
+    ratios = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        cells = rng.dirichlet(np.full(8, 0.3)).reshape(2, 2, 2)
+        once = search(additive_problem(cells, [np.array([[0.0], [1.0]])] * 3), 2.0)
+        twice = additive_problem(cells, [np.array([[0.0, 0.0], [1.0, 1.0]])] * 3)
+        ratios.append(search(twice, np.array([2.0, 2.0])).upper / once.upper)
+    assert max(ratios) > 2.01
+
+
+def bracket_of(problem: Problem, scale: FloatArray, clock: Clock) -> Outcome:
+    setting = setting_at(problem, scale)
+    found = search_vectors(setting, 0.0, clock)
+    return found.or_worse(search_strongest(setting))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_bracket_holds_the_truth(seed: int) -> None:
+    cells, values, scale = histogram(seed)
+    if cells.size > 64:
+        cells, values = cells.sum(axis=-1), values[:-1]
+    problem = additive_problem(cells, values)
+    exact = search(problem, scale)
+    for deadline in (np.inf, time.monotonic() + 0.002):
+        found = bracket_of(problem, scale, Clock(deadline))
+        assert found.lower <= exact.upper
+        assert found.upper >= exact.lower
+
+
+def test_a_grid_too_large_gives_a_bracket() -> None:
+    rng = np.random.default_rng(0)
+    cells = rng.dirichlet(np.ones(256)).reshape((2,) * 8)
+    values = [np.outer([0.0, 1.0], rng.normal(size=3)) for _ in range(8)]
+    found = search(
+        additive_problem(cells, values), np.array([5.0, 5.0, 5.0]), deadline=time.monotonic() + 2
+    )
+    assert 0 < found.lower <= found.upper < np.inf
+    assert found.upper <= sum(np.abs(part[1]).sum() for part in values) / 5 * (1 + 1e-9)

@@ -1,0 +1,54 @@
+"""The snippets and examples for other libraries, run as their users would."""
+
+import re
+import runpy
+from pathlib import Path
+
+import opendp.prelude as dp
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "integrations" / "README.md").read_text()
+SNIPPETS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+EXAMPLES = sorted((ROOT / "examples").glob("with_*.py"))
+MANY_DRAWS = {"with_diffprivlib.py", "with_dp_accounting.py", "with_pydp.py", "with_wrap.py"}
+
+
+@pytest.fixture(autouse=True)
+def features():
+    """Readers enable OpenDP's features themselves, for the whole process."""
+    before = set(dp.GLOBAL_FEATURES)
+    yield
+    dp.disable_features("honest-but-curious")
+    dp.enable_features(*before)
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda text: text.splitlines()[0])
+def test_the_python_of_the_readme_runs(snippet):
+    exec(compile(snippet, "integrations/README.md", "exec"), {})  # noqa: S102
+
+
+def test_every_adapter_has_a_snippet_and_an_example():
+    adapters = {path.stem for path in (ROOT / "integrations").glob("*/*.py")}
+    shared = {"__init__", "handover", "requiring", "polars"}  # polars: our own frame methods
+    for adapter in adapters - shared:
+        imports = rf"pdp_calibrate_integrations( import {adapter} as|\.{adapter} import)"
+        assert any(re.search(imports, snippet) for snippet in SNIPPETS), adapter
+        assert any(re.search(imports, path.read_text()) for path in EXAMPLES), adapter
+
+
+@pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.name)
+def test_a_plain_pipeline_leaks_and_three_changed_lines_mend_it(script, capsys):
+    runpy.run_path(str(script))
+    before, after = capsys.readouterr().out.splitlines()[:2]
+    assert before.startswith("before")
+    assert after.startswith("after")
+    leaked = [float(number) for number in re.findall(r"leaks? ([\d.]+)", before + after)]
+    assert leaked == [1.8, 1.0]  # the claim was 1
+    proved = [float(number) for number in re.findall(r"proves ([\d.]+)", before + after)]
+    if script.name in MANY_DRAWS:  # enough that the attack always succeeds
+        assert "broken" in before
+        assert 1.2 < proved[0] <= 1.9
+        assert 0.6 < proved[1] < 1.1
+    assert 1 <= script.read_text().count("# changed") <= 3
+    assert script.name in (ROOT / "examples" / "README.md").read_text()

@@ -1,0 +1,165 @@
+"""Plans that learn their model from secret rows: checks learn nothing, and learning is counted."""
+
+import json
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+
+import pdp_calibrate as pdp
+from pdp_calibrate.jobs.run import check_plan
+from pdp_calibrate.jobs.settings import ModelSettings
+from tests.support.cli_runs import fine, refused
+
+PLAN = """
+[data]
+file = "survey.csv"
+[model]
+kind = "table"
+epsilon = 0.5
+[model.domains]
+mother = [0, 1]
+child = [0, 1]
+[budget]
+epsilon = 2.0
+ledger = "budget.json"
+[[queries]]
+query = "sum(mother, child)"
+epsilon = 0.6
+"""
+SCHEMA = jsonschema.Draft202012Validator(pdp.json_schema())
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rng = np.random.default_rng(3)
+    mother = rng.integers(0, 2, 300)
+    child = np.where(rng.random(300) < 0.7, mother, 1 - mother)
+    survey = pd.DataFrame({"mother": mother, "child": child})
+    survey.to_csv(tmp_path / "survey.csv", index=False)
+    write(tmp_path, PLAN)
+    return tmp_path
+
+
+def write(folder, text):
+    (folder / "plan.toml").write_text(text)
+
+
+@pytest.fixture
+def learned(monkeypatch):
+    """Count how often rows were learned from."""
+    calls = []
+    original = ModelSettings.learned
+
+    def counted(self, frame):
+        calls.append(self.kind)
+        return original(self, frame)
+
+    monkeypatch.setattr(ModelSettings, "learned", counted)
+    return calls
+
+
+@pytest.mark.parametrize("how", ["epsilon = 0.5", ""], ids=["dp", "private"])
+def test_a_check_learns_nothing_from_secret_rows(folder, learned, how):
+    write(folder, PLAN.replace("epsilon = 0.5", how))
+    told = fine(f"plan {folder}/plan.toml --check")
+    assert "known only then" in told.out
+    assert "private rows" not in told.err
+    (found,) = fine(f"plan {folder}/plan.toml --check --json").json["answers"]
+    assert found == {
+        "name": "sum(mother, child)",
+        "query": "sum(mother, child)",
+        "epsilon": 0.6,
+        "calibration": None,
+    }
+    assert learned == []
+    assert not (folder / "budget.json").exists()
+
+
+def test_a_check_reads_no_row_but_the_columns_and_the_budget(folder, learned):
+    (folder / "survey.csv").write_text("mother,child\n0,broken\n")
+    assert check_plan(pdp.read_plan(folder / "plan.toml"))[0].calibration is None
+    for old, new, words, code in [
+        ("sum(mother, child)", "sum(father)", "no column father", 2),
+        ("sum(mother, child)", "sum(mother", "expected", 2),
+        ('kind = "table"', 'kind = "table"\ncovariance = "oas"', "takes no covariance", 2),
+        ("epsilon = 0.6", "epsilon = 1.6", "beside the 0.5 of learning", 3),
+    ]:
+        write(folder, PLAN.replace(old, new))
+        for line in ("--check", ""):
+            assert words in refused(f"plan {folder}/plan.toml {line}", code=code)
+    assert learned == []
+    assert not (folder / "budget.json").exists()
+
+
+def test_a_check_of_a_public_model_still_knows_the_scale(folder):
+    write(folder, PLAN.replace("epsilon = 0.5", "public = true"))
+    (found,) = check_plan(pdp.read_plan(folder / "plan.toml"))
+    assert found.calibration is not None
+    assert found.calibration.epsilon == 0.6
+
+
+def test_learning_is_in_the_ledger_before_a_row_is_read_for_it(folder, monkeypatch):
+    seen = []
+
+    def fails(_settings, _frame):
+        state = json.loads((folder / "budget.json").read_text())
+        SCHEMA.validate(state)
+        assert state["model"] is None
+        assert [entry["kind"] for entry in state["entries"]] == ["estimation"] * (len(seen) + 1)
+        seen.append(state)
+        raise pdp.ModelError("the rows are not as they should be.")
+
+    monkeypatch.setattr(ModelSettings, "learned", fails)
+    for _ in range(3):  # each attempt may have told something, so each is counted
+        assert "not as they should be" in refused(f"plan {folder}/plan.toml")
+    monkeypatch.undo()
+    with pytest.raises(pdp.LedgerError, match="was not learned"):
+        pdp.Ledger.open(folder / "budget.json")
+    (found,) = check_plan(pdp.read_plan(folder / "plan.toml"))
+    assert found.calibration is None
+    # 3 x 0.5 are spent: learning once more fits, and the answer of 0.6 does not.
+    assert "above the budget 2" in refused(f"plan {folder}/plan.toml", code=3)
+    assert pdp.Ledger.open(folder / "budget.json").spent == pytest.approx(2.0, abs=1e-9)
+
+
+def test_a_second_run_takes_the_model_of_the_ledger(folder, learned):
+    first = fine(f"plan {folder}/plan.toml --json").json
+    assert learned == ["table"]
+    assert first["budget"]["spent"] == pytest.approx(1.1, abs=1e-6)
+    second = fine(f"plan {folder}/plan.toml --json").json
+    assert learned == ["table"]
+    models = [one["releases"][0]["release"]["calibration"]["model"] for one in (first, second)]
+    assert models[0] == models[1]
+    history = pdp.Ledger.open(folder / "budget.json").history
+    assert [entry.kind for entry in history] == ["estimation", "release", "release"]
+    (found,) = check_plan(pdp.read_plan(folder / "plan.toml"))
+    assert found.calibration.to_dict() == second["releases"][0]["release"]["calibration"]
+    write(folder, PLAN.replace("epsilon = 2.0", 'epsilon = 2.0\ndraw = "next"'))
+    outcome = fine(f"plan {folder}/plan.toml --json").json
+    assert outcome["budget"]["spent"] == pytest.approx(0.6, abs=1e-6)  # learned elsewhere
+    assert learned == ["table"]
+    write(folder, PLAN.replace("epsilon = 0.5", "epsilon = 0.4"))
+    assert "not learned with epsilon = 0.4" in refused(f"plan {folder}/plan.toml")
+
+
+def test_two_runs_at_once_release_about_one_model_only(folder, monkeypatch):
+    original = ModelSettings.learned
+
+    def overtaken(settings, frame):
+        monkeypatch.setattr(ModelSettings, "learned", original)
+        fine(f"plan {folder}/plan.toml")
+        return original(settings, frame)
+
+    monkeypatch.setattr(ModelSettings, "learned", overtaken)
+    assert "meanwhile" in refused(f"plan {folder}/plan.toml")
+    history = pdp.Ledger.open(folder / "budget.json").history
+    assert [entry.kind for entry in history] == ["estimation", "estimation", "release"]
+
+
+def test_a_plan_without_a_ledger_counts_learning_too(folder):
+    write(folder, PLAN.replace('ledger = "budget.json"\n', ""))
+    outcome = pdp.run_plan(pdp.read_plan(folder / "plan.toml"))
+    assert [entry.kind for entry in outcome.ledger.history] == ["estimation", "release"]
+    assert outcome.ledger.spent == pytest.approx(1.1, abs=1e-6)
