@@ -3,8 +3,8 @@
     python -m tests.benchmarks.degenerate 20000
 
 draws that many models (seeds 0, 1, 2, …; `tests/support/degenerate_models.py`), each with a query
-and a kind of adversary, and asks for a leakage, a calibration (half of them without any time), a bound on
-black boxes, a budget, or what a small ledger has spent. The answers are compared with
+and a kind of adversary, and asks for a leakage, a calibration (half of them without any time), a
+bound on black boxes, a budget, or what a small ledger has spent. The answers are compared with
 `tests/oracles/exact.py`. Workers are processes of their own, so that a crash is put down with its
 seed; `results/degenerate.txt` has the figures. A verdict is
 
