@@ -55,7 +55,8 @@ def calibrate(
 
     FILE holds the rows an answer will be about, or a model. Nothing is released.
     """
-    check_outputs(output, force=force, reports=[report])
+    kept = [rows.file, rows.database, model.model]
+    check_outputs(output, force=force, reports=[report], kept=kept)
     about = prepare(rows, model, query, number=search.rows)
     found = calibrated(about, epsilon, search)
     if output is not None:

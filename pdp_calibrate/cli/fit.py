@@ -51,7 +51,7 @@ def fit(
         raise pdp.PdpError("say what to learn: --kind table, gaussian, groups, chain or series.")
     if settings.learns and not settings.public and epsilon is None:
         raise pdp.PdpError(_HOW_TO_WRITE)
-    check_outputs(output, force=force)
+    check_outputs(output, force=force, kept=[rows.file, rows.database])
     frame = rows.source.read()
     found = settings.learned(frame) if settings.learns else assumed_model(frame, settings)
     if output is not None:

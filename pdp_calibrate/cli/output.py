@@ -22,10 +22,31 @@ def print_json(described: Any) -> None:
     typer.echo(json.dumps(described, indent=2))
 
 
-def check_outputs(*paths: Path | None, force: bool, reports: Iterable[Path | None] = ()) -> None:
-    """Refuse files that could not be written, before anything is spent on what goes into them."""
+def check_outputs(
+    *paths: Path | None,
+    force: bool,
+    reports: Iterable[Path | None] = (),
+    kept: Iterable[Path | None] = (),
+    ledgers: Iterable[Path | None] = (),
+) -> None:
+    """Refuse files that could not be written, before anything is spent on what goes into them.
+
+    `kept` are files that the command reads, and `ledgers` those that it writes by itself, with a
+    lock beside each: no output takes their place, whatever is forced.
+    """
     pages = [path for path in reports if path is not None]
-    for path in (*(one for one in paths if one is not None), *pages):
+    written = [*(one for one in paths if one is not None), *pages]
+    books = [path for path in ledgers if path is not None]
+    locks = [path.with_name(path.name + ".lock") for path in books]
+    taken = {os.path.realpath(path) for path in (*kept, *books, *locks) if path is not None}
+    for path in written:
+        place = os.path.realpath(path)
+        if place in taken:
+            raise pdp.PdpError(
+                f"{path} is used by this command for something else: name another file to write."
+            )
+        taken.add(place)
+    for path in written:
         folder = path.parent
         if not folder.is_dir():
             raise pdp.PdpError(f"there is no folder {folder} to write {path.name} into.")

@@ -76,7 +76,13 @@ def plan(
 
     planned = read_plan(file)
     releases, page = output or planned.releases, report or planned.report
-    check_outputs(releases, force=force, reports=[page])
+    check_outputs(
+        releases,
+        force=force,
+        reports=[page],
+        kept=[file, planned.source.file, planned.source.database, planned.settings.file],
+        ledgers=[planned.ledger, planned.anchor],
+    )
     if check:
         found = check_plan(planned)
         if json:

@@ -94,7 +94,13 @@ def release(
         raise pdp.PdpError("a release needs rows, not a model: name a data file.")
     if bool(query) == (calibration is not None):
         raise pdp.PdpError("a release needs either a --query or a --calibration.")
-    check_outputs(output, force=force, reports=[report])
+    check_outputs(
+        output,
+        force=force,
+        reports=[report],
+        kept=[rows.file, rows.database, model.model, calibration],
+        ledgers=[ledger, anchor],
+    )
     if ledger is None and anchor is not None:
         raise pdp.PdpError("--anchor belongs to a --ledger.")
     book = (

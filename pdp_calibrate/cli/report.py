@@ -39,7 +39,7 @@ def report(
     """
     from pdp_calibrate.jobs.load import explainable
 
-    check_outputs(force=force, reports=[output])
+    check_outputs(force=force, reports=[output], kept=[file], ledgers=[ledger, anchor])
     found = explainable(file, anchor=anchor, time_limit=time_limit)
     book = None if ledger is None else pdp.Ledger.open(ledger, anchor=anchor)
     write_report(found, output, ledger=book, quiet=json)

@@ -85,6 +85,8 @@ def lipschitz_bound(
     low, high = 0.0, needed
     while high - low > _IN_SIGHT:
         level = (low + high) / 2
+        if not low < level < high:  # neighbouring floats: costs too large to tell nats apart
+            break
         found = _solved(supply, demand, cost, level)
         best = min(best, found)
         low, high = (low, min(level, best)) if found <= level + 1 else (level, min(high, best))

@@ -38,7 +38,10 @@ class SafeFile:
     @classmethod
     def at(cls, path: str | os.PathLike[str], *, what: str) -> SafeFile:
         """Name a file by any path that leads to it."""
-        return cls(what, Path(os.path.realpath(path)))
+        try:
+            return cls(what, Path(os.path.realpath(path)))
+        except ValueError as error:  # a NUL in it
+            raise LedgerError(f"the path of the {what} is none: {error}.") from error
 
     @property
     def exists(self) -> bool:
@@ -49,10 +52,10 @@ class SafeFile:
     def locked(self) -> Iterator[None]:
         """Hold the lock file beside it."""
         place = self.path.with_name(self.path.name + ".lock")
-        if place.is_symlink():
-            raise self._unwritable(OSError(None, "its lock file is a symbolic link"))
         flags = os.O_RDWR | os.O_CREAT | _NO_LINK
         try:
+            if place.is_symlink():
+                raise OSError(None, "its lock file is a symbolic link")  # noqa: TRY301
             handle = os.open(place, flags, 0o666)  # less what the umask says
         except OSError as error:
             raise self._unwritable(error) from error

@@ -9,6 +9,7 @@ from pdp_calibrate.auditing.attack import Audit
 from pdp_calibrate.calibration.joint import JointCalibration, JointRelease
 from pdp_calibrate.calibration.result import Calibration, Release
 from pdp_calibrate.core.bracket import Leakage
+from pdp_calibrate.core.cards import printable
 from pdp_calibrate.core.model import PRIVATE_MODEL, Model
 from pdp_calibrate.errors import PdpError
 from pdp_calibrate.ledger.entries import Entry
@@ -66,7 +67,7 @@ def explain(subject: Explainable) -> str:
     the entries are correlated. They learn most when the released answer is near 0 or beyond, which
     speaks for x1 = 0 and against 1.
     """
-    return "\n\n".join(text for text in paragraphs(subject).values() if text)
+    return printable("\n\n".join(text for text in paragraphs(subject).values() if text), lines=True)
 
 
 def paragraphs(subject: Explainable, *, plain: Leakage | None = None) -> dict[str, str]:

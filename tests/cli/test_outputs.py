@@ -131,3 +131,36 @@ def test_a_ledger_outside_the_folder_may_be_used_if_it_exists(folder):
     write_plan(folder, ledger="../shared.json")
     fine("plan plan.toml")
     assert len(pdp.Ledger.open(folder.parent / "shared.json").history) == 1
+
+
+@pytest.mark.parametrize("force", ["", " --force"])
+def test_no_output_takes_the_place_of_a_file_in_use(folder, force):
+    before = {one: one.read_bytes() for one in folder.iterdir()}
+    (folder / "by-link.json").symlink_to("budget.json")
+    kept = ["budget.json", "budget.json.lock", "./budget.json", "by-link.json", "survey.csv"]
+    for name in [*kept, "model.json"]:
+        for option in ("-o", "--report"):
+            line = f"release {ASK} -e 0.5 --ledger budget.json {option} {name}{force}"
+            assert "something else" in refused(line)
+    both = f"release {ASK} -e 0.5 --ledger budget.json -o one.json --report one.json{force}"
+    assert "something else" in refused(both)
+    assert "something else" in refused(f"calibrate {ASK} -o survey.csv{force}")
+    assert "something else" in refused(f"fit survey.csv --kind table --public -o survey.csv{force}")
+    assert "something else" in refused(f"report budget.json -o budget.json{force}")
+    assert all(one.read_bytes() == content for one, content in before.items())
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"out": "plans.json"},
+        {"page": "plans.json"},
+        {"page": "plans.json.lock"},
+        {"out": "plan.toml"},
+        {"out": "page.html"},
+    ],
+)
+def test_a_plan_writes_over_nothing_that_it_uses(folder, names):
+    write_plan(folder, **names)
+    assert "something else" in refused("plan plan.toml --force")
+    assert not (folder / "plans.json").exists()  # nothing was spent on it

@@ -289,3 +289,9 @@ def test_a_private_model_warns_once_where_it_is_asked(ask):
     assert found == ask(pair("public"), epsilon=1.0)  # where a warning would be an error
     with pytest.raises(pdp.ModelError, match="pass its model_"):
         ask(pdp.TableEstimator().fit(pd.DataFrame({"a": [0, 1], "b": [1, 0]})), epsilon=1.0)
+
+
+@pytest.mark.parametrize("epsilon", [1e18, 1e30, 1e250])
+def test_huge_budgets_come_to_an_end(epsilon):
+    pair = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
+    assert epsilon <= pdp.black_box_leakage(pair, epsilon=epsilon).value <= 2.001 * epsilon

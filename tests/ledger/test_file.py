@@ -432,3 +432,14 @@ def test_a_sum_that_does_not_fit_is_refused(many, path, change):
     path.write_text(path.read_text().replace('"rounding"', '"wounding"'))
     with pytest.raises(pdp.LedgerError, match="damaged"):
         many.charge(0.1)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "x" * 300])
+def test_a_name_that_no_file_can_have_is_refused_in_words(tmp_path, name):
+    pair = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
+    with pytest.raises(pdp.LedgerError):
+        pdp.Ledger(pair, epsilon=1.0, path=tmp_path / name)
+    with pytest.raises(pdp.LedgerError):
+        pdp.Ledger(pair, epsilon=1.0, path=tmp_path / "l.json", anchor=tmp_path / name)
+    with pytest.raises(pdp.LedgerError):
+        pdp.Ledger.open(tmp_path / name)

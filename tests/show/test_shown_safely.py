@@ -94,3 +94,12 @@ def test_ordinary_text_is_left_alone():
     for text in ("Ångström", "naïve – ε ≤ 1", "日本", "👩‍👧", "a\tb"):
         assert printable(text, lines=True) == text
     assert printable("\ud800") == r"\ud800"
+
+
+def test_words_for_python_are_safe_too():
+    model = pdp.JointTable(
+        probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2, names=["\x1b[2J", "\u202eb"]
+    )
+    words = pdp.explain(pdp.calibrate(model, pdp.Sum(), epsilon=1.0))
+    assert "\\x1b[2J" in words
+    assert_safe(words)
