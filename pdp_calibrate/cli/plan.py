@@ -67,8 +67,8 @@ def plan(
     """Run a plan: data, model, queries and budget in one file, without questions.
 
     All queries fit the budget together, or nothing is released (exit code 3). Files that the plan
-    names are looked for beside it; it writes into its own folder only, and over no file that is
-    there. A check learns nothing from the rows: where the model has to be learned from them, the
+    names are looked for beside it; it writes into its own folder only, but for the anchor that it
+    may name, and over no file that is there. A check learns nothing from the rows: where the model has to be learned from them, the
     scale is known when the plan is run.
     """
     from pdp_calibrate.jobs.plan import read_plan
@@ -78,7 +78,7 @@ def plan(
     releases, page = output or planned.releases, report or planned.report
     check_outputs(
         releases,
-        force=force,
+        force=force or check,  # a check writes nothing
         reports=[page],
         kept=[file, planned.source.file, planned.source.database, planned.settings.file],
         ledgers=[planned.ledger, planned.anchor],
