@@ -68,8 +68,8 @@ def plan(
 
     All queries fit the budget together, or nothing is released (exit code 3). Files that the plan
     names are looked for beside it; it writes into its own folder only, but for the anchor that it
-    may name, and over no file that is there. A check learns nothing from the rows: where the model has to be learned from them, the
-    scale is known when the plan is run.
+    may name, and over no file that is there. A check learns nothing from the rows: where the model
+    has to be learned from them, the scale is known when the plan is run.
     """
     from pdp_calibrate.jobs.plan import read_plan
     from pdp_calibrate.jobs.run import check_plan, run_plan

@@ -191,6 +191,8 @@ def test_checking_releases_and_writes_nothing(folder):
     assert [one["calibration"]["scale"] for one in found] == [
         one.calibration.scale for one in wanted
     ]
+    fine(f"plan {folder}/plan.toml")
+    fine(f"plan {folder}/plan.toml --check")  # outputs that exist are not in its way
 
 
 def test_two_columns_of_the_same_people_need_one_model(folder):
