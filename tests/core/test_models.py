@@ -87,7 +87,7 @@ def test_descriptions_rebuild_the_model(model):
 
 def test_a_private_description_holds_no_parameters():
     described = table(provenance="private").to_dict()
-    assert set(described) == {"schema", "type", "names", "provenance"}
+    assert set(described) == {"schema", "version", "type", "names", "provenance"}
     assert Model.from_dict(described) is None
     assert Model.from_dict(pdp.ModelSet(models=[table(provenance="private")]).to_dict()) is None
     hidden = {**pdp.Blocks(models=[table(provenance="private")]).to_dict(), "provenance": "public"}
