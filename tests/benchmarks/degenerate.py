@@ -225,8 +225,12 @@ def _gaussian_truth(
             for covariance in covariances
             for target, known in gaussian_oracle.adversaries(size, keep)
         )
-    # The covariance of a group or a series is rounded here, which near-singularity magnifies.
-    return Truth(float(value), tolerance=1e-12 if drawn.family == "Gaussian" else 1e-9, noise=1e-40)
+    if drawn.family == "Gaussian":
+        return Truth(float(value), tolerance=1e-12, noise=1e-40)
+    # The covariance of a group or a series is rounded here, which near-singularity magnifies: a
+    # coefficient that is zero, for a series is Markov, comes out as up to 1e-16 / (1 − φ²).
+    largest = max(float(w) for w in widths) * float(np.abs(rows).max()) / min(map(float, units))
+    return Truth(float(value), tolerance=1e-9, noise=1e-11 * largest)
 
 
 def _unknown_truth(
