@@ -15,9 +15,9 @@ from pdp_calibrate.composition.spending import Spending
 from pdp_calibrate.composition.table_dual import dual_bound
 from pdp_calibrate.core.adversary import Knowledge
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import lower
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.families.exchangeable.composed import group_of_two_values
 from pdp_calibrate.families.gaussian.alike_search import group_slope
 from tests.support.table_searches import setting_at

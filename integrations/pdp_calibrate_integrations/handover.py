@@ -24,6 +24,7 @@ from pdp_calibrate import (
     verify,
 )
 from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 
 Neighbours = Literal["substitution", "add-remove", "unknown"]
 """What a plain-DP ε is about: replacing one tuple's value, or adding and removing a tuple.
@@ -39,7 +40,6 @@ power of two above 2^-40 scales); twice as much is left free.
 """
 VALUES_COVERED = 10_000
 """Room for adding up real numbers one by one covers so many values, or `rows` times the tuples."""
-_UNIT_ROUNDOFF = 2.0**-53
 _STEPS = 16
 
 
@@ -144,7 +144,7 @@ def summing_room(calibration: Calibration) -> float:
         return 0.0
     lower, upper = contribution_range(calibration)
     values = max(VALUES_COVERED, calibration.rows * sum(calibration.model.copies))
-    error = values * _UNIT_ROUNDOFF * values * max(abs(lower), abs(upper))
+    error = values * UNIT_ROUNDOFF * values * max(abs(lower), abs(upper))
     return 2 * error / calibration.scale
 
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from pdp_calibrate.composition.table_dual import dual_bound, is_affordable
 from pdp_calibrate.core.bracket import Bound
-from pdp_calibrate.core.composer import ROUND_UP, Composer, Releases, composer_of
+from pdp_calibrate.core.composer import Composer, Releases, composer_of
 from pdp_calibrate.core.leakage import worst
 from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.rounding import ROUND_UP
 from pdp_calibrate.core.table import JointTable, Writable
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 

@@ -33,11 +33,12 @@ from pdp_calibrate.composition.bounds import is_searchable, releases_bound
 from pdp_calibrate.composition.spending import Spending, nothing_about
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.bracket import Bound
-from pdp_calibrate.core.composer import ROUND_UP, Releases
+from pdp_calibrate.core.composer import Releases
 from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.leakage import worst
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import split
+from pdp_calibrate.core.rounding import ROUND_UP
 from pdp_calibrate.errors import PdpError, UnsupportedQueryError
 
 _MOST_SEARCHED = 8  # releases whose joint outputs a search may look through

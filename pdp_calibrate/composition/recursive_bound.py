@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.lipschitz import spread_bounds
-from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 
 Case = tuple[int, tuple[int, ...]]
 """A target and the unknown tuples, in ascending order."""

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.composer import ROUND_UP
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF, rounded_up
 
 _LARGEST_JOINED = 20_000  # numbers: tuples times answers
 
@@ -116,7 +115,9 @@ class Spending:
             for _, one in kept.values()
         )
         parts = tuple(part for part, _ in kept.values())
-        return dataclasses.replace(self, parts=parts, scales=scales), moved * ROUND_UP
+        return dataclasses.replace(self, parts=parts, scales=scales), rounded_up(
+            moved, 4 + len(distinct)
+        )
 
     def joined(self, model: Model) -> Contributions:
         """Return one answer in units of the noise."""
@@ -141,7 +142,7 @@ class Spending:
         total = np.zeros(len(model.names))
         for part, scale in zip(self.parts, self.scales, strict=True):
             total += part.exact_ranges() / scale
-        return total * ROUND_UP
+        return np.asarray(rounded_up(total, 2 * len(self.parts)))
 
 
 def _direction(part: Contributions) -> int | bytes:

@@ -23,8 +23,8 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.composition.recursive_bound import Case, peeled_bounds
 from pdp_calibrate.core.line_program import line_bounds
 from pdp_calibrate.core.lipschitz import lipschitz_bound, spread_bounds
-from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.families.table.setting import conditional_laws
 from pdp_calibrate.families.table.varying import Varying

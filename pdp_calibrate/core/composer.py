@@ -14,11 +14,9 @@ from typing import cast
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Problem
-
-ROUND_UP = 1 + 16 * UNIT_ROUNDOFF
+from pdp_calibrate.core.rounding import ROUND_UP
 
 
 @dataclass(frozen=True, kw_only=True)

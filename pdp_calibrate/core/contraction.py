@@ -24,7 +24,7 @@ import math
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 
 _NEGLIGIBLE = 1e-12  # diameters below this are mostly rounding
 

@@ -11,12 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray, read_only
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.errors import QueryError
 
 LARGEST_INTEGER = 2.0**53  # up to here every whole number is a float
-
-
-_UNIT_ROUNDOFF = 2.0**-53
 
 
 _MANY_POINTS = 4096  # from here on the L1 diameter is found coordinate sign by sign
@@ -123,7 +121,7 @@ class Contributions:
         """What rounding the sums of `in_every_cell` may do to the difference of two cells."""
         if self.table is not None or self.is_integer:
             return 0.0
-        return 2 * len(self.values) * self.coordinates * _UNIT_ROUNDOFF * self.magnitude
+        return 2 * len(self.values) * self.coordinates * UNIT_ROUNDOFF * self.magnitude
 
     @functools.cached_property
     def moves(self) -> FloatArray | None:
@@ -196,7 +194,7 @@ class Contributions:
         """Return bounds on LS_j of exact contributions, before they were rounded to floats."""
         if not self.roundings:
             return self._ranges
-        return np.asarray((self._ranges + np.array(self.roundings)) * (1 + 4 * _UNIT_ROUNDOFF))
+        return np.asarray((self._ranges + np.array(self.roundings)) * (1 + 4 * UNIT_ROUNDOFF))
 
     @functools.cached_property
     def _ranges(self) -> FloatArray:
@@ -232,7 +230,7 @@ def _stacked(columns: Sequence[FloatArray], units: Sequence[float]) -> FloatArra
 def _division_error(columns: Sequence[FloatArray], units: Sequence[float]) -> float:
     """Bound what rounded quotients do to differences; powers of two divide exactly."""
     return sum(
-        2 * _UNIT_ROUNDOFF * float(np.abs(column).max(axis=tuple(range(column.ndim - 1))).sum()) / u
+        2 * UNIT_ROUNDOFF * float(np.abs(column).max(axis=tuple(range(column.ndim - 1))).sum()) / u
         for column, u in zip(columns, units, strict=True)
         if math.frexp(u)[0] != 0.5
     )
@@ -240,7 +238,7 @@ def _division_error(columns: Sequence[FloatArray], units: Sequence[float]) -> fl
 
 def _up(bound: float) -> float:
     """Round a sum of a few bounds up; nothing stays nothing."""
-    return math.nextafter(bound * (1 + 16 * _UNIT_ROUNDOFF), math.inf) if bound else 0.0
+    return math.nextafter(bound * (1 + 16 * UNIT_ROUNDOFF), math.inf) if bound else 0.0
 
 
 def _widest(lines: FloatArray) -> float:
@@ -262,5 +260,5 @@ def diameter(points: FloatArray) -> float:
         moved = points - points.min(axis=0)
         signs = itertools.product([1.0], *[[1.0, -1.0]] * (width - 1))
         widest = max(float(np.ptp(moved @ np.array(pattern))) for pattern in signs)
-        return float(widest * (1 + 4 * width**2 * _UNIT_ROUNDOFF))
+        return float(widest * (1 + 4 * width**2 * UNIT_ROUNDOFF))
     return float(max(np.abs(points - point).sum(axis=-1).max() for point in points))

@@ -13,10 +13,10 @@ from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.bracket import Bracket, Leakage
 from pdp_calibrate.core.checks import check_number, checked_positive
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.model import Model, warn_if_private
 from pdp_calibrate.core.problem import Problem, split
 from pdp_calibrate.core.query import Query, lower
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.errors import PdpError, QueryError, UnsupportedQueryError
 
 

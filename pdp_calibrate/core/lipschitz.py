@@ -26,7 +26,7 @@ import scipy.sparse
 from scipy.special import logsumexp
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 
 _REACH = 30.0  # nats above the level; transport at a higher price is not worth it
 

@@ -13,8 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-
-UNIT_ROUNDOFF = 2.0**-53
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 
 
 def log_densities(

@@ -16,7 +16,7 @@ from typing import Any
 
 from scipy.optimize import brentq
 
-UNIT_ROUNDOFF = 2.0**-53
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 
 
 @functools.cache

@@ -11,14 +11,9 @@ import numpy as np
 from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP
 from pdp_calibrate.core.table import JointTable
-
-ROUND_UP = 1 + 8 * UNIT_ROUNDOFF  # covers a difference and a quotient of floats
-
-
-ROUND_DOWN = 1 - 8 * UNIT_ROUNDOFF
 
 
 def nobody(problem: Problem) -> Bracket:

@@ -22,8 +22,8 @@ from pdp_calibrate.core.adversary import Adversaries, Knowledge
 from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.family import Engine, Sharing, engine_of
-from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.table import MAXIMAL_CELLS, JointTable, Writable
 from pdp_calibrate.errors import ModelError
 

@@ -32,8 +32,9 @@ from pdp_calibrate.core.model import (
     numbered_names,
     values_of,
 )
-from pdp_calibrate.core.plain_dp import ROUND_DOWN, ROUND_UP, witness_at
+from pdp_calibrate.core.plain_dp import witness_at
 from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 
 

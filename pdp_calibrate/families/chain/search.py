@@ -30,9 +30,9 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.contraction import birkhoff_bounds, diameters
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
-from pdp_calibrate.core.plain_dp import ROUND_UP, WrittenOut, as_one, nobody, plain_dp
+from pdp_calibrate.core.plain_dp import WrittenOut, as_one, nobody, plain_dp
 from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.table import LOG_SMALLEST, MAXIMAL_CELLS
 from pdp_calibrate.families.chain.kernels import NOT, TAILS, WHOLE, tilted_walk
 from pdp_calibrate.families.chain.model import MarkovChain

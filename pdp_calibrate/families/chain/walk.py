@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.lattice import Lattice
-from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.families.chain.kernels import DEFICITS, DENSITIES, LAWS, LOGS, advance, run_right
 from pdp_calibrate.families.chain.setup import Setup
 from pdp_calibrate.families.chain.windows import Ends, Side

@@ -10,7 +10,7 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Knowledge
 from pdp_calibrate.core.composer import Composer, Releases
 from pdp_calibrate.core.line_program import line_bounds
-from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.families.exchangeable.model import BinaryGroup
 
 LARGEST_GROUP = 200  # members; beyond this the mixtures are too many

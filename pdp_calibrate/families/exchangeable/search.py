@@ -27,9 +27,10 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.bracket import Bracket
-from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF, log_densities
-from pdp_calibrate.core.plain_dp import ROUND_UP, WrittenOut, nobody, plain_dp, witness_at
+from pdp_calibrate.core.mixtures import log_densities
+from pdp_calibrate.core.plain_dp import WrittenOut, nobody, plain_dp, witness_at
 from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.table import MAXIMAL_CELLS
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.exchangeable.kernels import (

@@ -19,8 +19,8 @@ import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.bracket import Bracket
-from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.families.gaussian.blocks import Block
 from pdp_calibrate.families.gaussian.branch_and_bound import BlockSearch, explored
 from pdp_calibrate.families.gaussian.instance import Instance

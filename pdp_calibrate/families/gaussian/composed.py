@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.composer import ROUND_UP, Composer, Releases
+from pdp_calibrate.core.composer import Composer, Releases
 from pdp_calibrate.core.leakage import worst
 from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.rounding import ROUND_UP
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.gaussian.blocks import components
 from pdp_calibrate.families.gaussian.sets import SampledGaussian
@@ -31,7 +32,7 @@ class ShiftComposer(Composer):
         total = _moved_tuples(releases.problem) * releases.dp_epsilon
         for part in few_directions(releases.problem):
             found, _ = worst([part], 1.0, deadline=deadline)
-            total = total * ROUND_UP + found.upper
+            total = (total + found.upper) * ROUND_UP if total else found.upper
         return total
 
 

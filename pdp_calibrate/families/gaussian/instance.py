@@ -28,7 +28,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.errors import ModelError, PdpError, UnsupportedQueryError
 
 

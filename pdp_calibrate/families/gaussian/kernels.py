@@ -20,10 +20,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
+
 OPEN, KNOWN, UNKNOWN = 0, 1, 2
-
-
-_UNIT_ROUNDOFF = 2.0**-53
 
 
 @njit(cache=True)
@@ -110,7 +109,7 @@ def leaf_bounds(floor, slope, rest, tau, multiplier, size, peak):
     ratio = np.sqrt(rest / floor)
     value = abs(slope) + multiplier * ratio
     spare = max(ratio, np.sqrt(peak / floor))
-    margin = 2 * tau * (1 + multiplier) * spare + 8 * size * _UNIT_ROUNDOFF * value
+    margin = 2 * tau * (1 + multiplier) * spare + 8 * size * UNIT_ROUNDOFF * value
     return value, value + margin
 
 

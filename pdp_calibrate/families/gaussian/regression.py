@@ -34,9 +34,9 @@ from scipy.special import gammaln
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.bracket import Bracket
-from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.gaussian.instance import Instance
 from pdp_calibrate.families.gaussian.model import Gaussian

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.families.gaussian.instance import Instance, distance
 
 _NEGLIGIBLE = 1e-6  # entries of Ω so small, relative to the diagonal, may be rounding

@@ -19,7 +19,7 @@ import numpy as np
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Knowledge
 from pdp_calibrate.core.contraction import contracted, diameter_of
-from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
     from pdp_calibrate.families.network.tree import MarkovTree

@@ -21,8 +21,9 @@ from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.contraction import birkhoff_bounds
 from pdp_calibrate.core.family import model_named
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.plain_dp import ROUND_UP, nobody, plain_dp
+from pdp_calibrate.core.plain_dp import nobody, plain_dp
 from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.rounding import ROUND_UP
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.network.mixing_chain import MixingChain
 

@@ -44,9 +44,8 @@ from pdp_calibrate.core.contraction import contracted
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.lattice import Lattice, lattice_of
 from pdp_calibrate.core.line_program import widest_of
-from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
-from pdp_calibrate.core.plain_dp import ROUND_UP
 from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.families.network.tree import MarkovTree
 
 IntArray = npt.NDArray[np.int64]

@@ -23,9 +23,9 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
-from pdp_calibrate.core.plain_dp import ROUND_UP, WrittenOut, as_one, nobody, plain_dp
+from pdp_calibrate.core.plain_dp import WrittenOut, as_one, nobody, plain_dp
 from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.table import LOG_SMALLEST, MAXIMAL_CELLS, MAXIMAL_TUPLES
 from pdp_calibrate.families.network.contraction import tree_bounds
 from pdp_calibrate.families.network.regions import Regions

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.families.table.setting import Setting
 
 _SAME = 256 * UNIT_ROUNDOFF  # of the furthest distance: closer values are one value

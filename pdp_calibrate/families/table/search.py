@@ -19,8 +19,8 @@ import numpy as np
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.bracket import Bracket
-from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.workers import Clock
 from pdp_calibrate.families.table.grid import grid_of
 from pdp_calibrate.families.table.hidden_sets import search_hidden, steps_of

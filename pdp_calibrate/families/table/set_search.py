@@ -17,8 +17,8 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.best_first import best_first
 from pdp_calibrate.core.bracket import Bracket
-from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
 from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.core.workers import Clock
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError

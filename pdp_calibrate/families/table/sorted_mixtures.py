@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.best_first import best_first
-from pdp_calibrate.core.mixtures import UNIT_ROUNDOFF
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.workers import Clock, run
 from pdp_calibrate.families.table.setting import (
     NOTHING,

@@ -1,0 +1,35 @@
+"""Rounding of floating-point numbers towards privacy: the constants every certified bound uses.
+
+One rounded operation returns its exact result times 1 + δ with |δ| ≤ u, the unit roundoff. A chain
+of k of them stays within a factor (1 + u)^k ≤ 1 + 2·k·u for every k that can occur, so a bound that
+multiplies by 1 + 2·k·u covers k operations, the multiplication itself included in k.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+_Number = TypeVar("_Number", float, npt.NDArray[np.float64])
+
+UNIT_ROUNDOFF = 2.0**-53
+"""u: half the distance from 1 to the next float."""
+
+ROUND_UP = 1 + 8 * UNIT_ROUNDOFF
+"""Covers up to four rounded operations on numbers that are not negative, this product included."""
+
+ROUND_DOWN = 1 - 8 * UNIT_ROUNDOFF
+"""The same for a lower end."""
+
+
+def rounded_up(value: _Number, operations: int) -> _Number:
+    """Return an upper bound on a number that is not negative, after so many rounded operations.
+
+    Examples
+    --------
+    >>> rounded_up(sum([0.1] * 10), 10) >= 1.0 > sum([0.1] * 10)
+    True
+    """
+    return value * (1 + 2 * (operations + 1) * UNIT_ROUNDOFF)
