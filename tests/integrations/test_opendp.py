@@ -230,7 +230,7 @@ def test_an_audit_stays_below_epsilon():
         scale=cal.scale,
         epsilon=1.0,
         draws=4000,
-        confidence=1 - 1e-6,
+        confidence=1 - 1e-10,
         seed=1,
     )
-    assert 0.4 < found.lower_bound <= 1.0
+    assert 0.1 < found.lower_bound <= 1.0

@@ -36,17 +36,6 @@ def anchor(tmp_path):
     return tmp_path / "outside" / "anchor.json"
 
 
-@pytest.fixture
-def no_noise(monkeypatch):
-    def refuse(*_arguments):
-        raise AssertionError("noise was drawn")
-
-    def start():
-        monkeypatch.setattr("pdp_calibrate.core.noise.add_laplace_to_integers", refuse)
-
-    return start
-
-
 def worker(*words):
     root = Path(__file__).parents[2]
     result = subprocess.run(  # noqa: S603

@@ -24,20 +24,6 @@ FRAME = pd.DataFrame(
 )
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "ledger.json"
-
-
-@pytest.fixture
-def no_noise(monkeypatch):
-    def refuse(*_arguments):
-        raise AssertionError("noise was drawn")
-
-    for kind in ("integers", "floats"):
-        monkeypatch.setattr(f"pdp_calibrate.core.noise.add_laplace_to_{kind}", refuse)
-
-
 def ways(ledger, value):
     """Return every way to release about a column of a long frame through a ledger."""
     cal = pdp.calibrate(CREW, pdp.Sum(), epsilon=0.1)
@@ -61,7 +47,7 @@ def test_another_column_is_refused_before_noise(way, request):
     ledger = pdp.Ledger(CREW, epsilon=5.0)
     ledger.release(pdp.Sum(), FRAME, epsilon=0.1, value="ill", by="home")
     before = ledger.history
-    request.getfixturevalue("no_noise")
+    request.getfixturevalue("no_noise")()
     with pytest.raises(pdp.LedgerError, match=r"column ill .* column old .*a ledger for each"):
         ways(ledger, "old")[way]()
     assert ledger.history == before

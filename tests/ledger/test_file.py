@@ -23,22 +23,6 @@ COUPLE = pdp.JointTable(
 HERE = {"a": 1, "b": 0}
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "ledger.json"
-
-
-@pytest.fixture
-def no_noise(monkeypatch):
-    def refuse(*_arguments):
-        raise AssertionError("noise was drawn")
-
-    def start():
-        monkeypatch.setattr("pdp_calibrate.core.noise.add_laplace_to_integers", refuse)
-
-    return start
-
-
 def test_a_ledger_goes_on_where_it_stopped(path):
     ledger = pdp.Ledger(COUPLE, epsilon=2.0, path=path, draw="monday")
     ledger.release(pdp.Sum(), HERE, epsilon=0.5)

@@ -29,11 +29,6 @@ FILES = ["ledger.json", "ledger.json.lock"]
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "ledger.json"
-
-
-@pytest.fixture
 def msvcrt():
     return Msvcrt()
 

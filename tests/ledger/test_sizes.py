@@ -22,23 +22,6 @@ LONG = pd.DataFrame({"ill": [0, 1, 1, 0, 0], "home": [1, 1, 2, 2, 2]})
 REFUSED = "another number of rows or groups"
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "ledger.json"
-
-
-@pytest.fixture
-def no_noise(monkeypatch):
-    def refuse(*_arguments):
-        raise AssertionError("noise was drawn")
-
-    def start():
-        for kind in ("integers", "floats"):
-            monkeypatch.setattr(f"pdp_calibrate.core.noise.add_laplace_to_{kind}", refuse)
-
-    return start
-
-
 def ways(ledger, frame):
     """Return every way to release about a wide frame through a ledger."""
     cal = pdp.calibrate(COUPLE, pdp.Sum(), epsilon=0.1)
