@@ -7,7 +7,11 @@ contains a record or a true answer.
 from __future__ import annotations
 
 import contextlib
+import json
+import sys
 from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
 
 
 class PdpError(ValueError):
@@ -74,6 +78,41 @@ def damage_refused(what: str, *, kind: type[PdpError] = PdpError) -> Iterator[No
         RecursionError,  # brackets in brackets
     ) as error:
         raise kind(f"{what} is damaged: a field is not what it should be.") from error
+
+
+class MissingLibraryError(PdpError, ImportError):
+    """A library that an extra installs is missing, or does not load."""
+
+    @classmethod
+    def needed_for(cls, what: str, *, extra: str) -> MissingLibraryError:
+        """Say what needs it and the command that installs it.
+
+        Examples
+        --------
+        >>> print(MissingLibraryError.needed_for("a picture needs matplotlib", extra="plot"))
+        a picture needs matplotlib: python -m pip install ...[plot]"
+        """
+        last = _LAST_PYTHON.get(extra)
+        if last is not None and sys.version_info[:2] > last:
+            return cls(
+                f"{what}, which has no release for Python {sys.version_info.major}."
+                f"{sys.version_info.minor}: use Python {last[0]}.{last[1]} or earlier."
+            )
+        return cls(f"{what}: {_install_command(extra)}")
+
+
+_LAST_PYTHON = {"pipelinedp": (3, 13)}
+"""The last Python for which the library of an extra can be installed, as pyproject.toml says."""
+
+
+def _install_command(extra: str) -> str:
+    """Return the command that adds an extra to this installation, wherever it came from."""
+    source = Path(__file__).parents[1]
+    if (source / "pyproject.toml").exists():
+        return f'python -m pip install -e "{source}[{extra}]"'
+    recorded = metadata.distribution("pdp-calibrate").read_text("direct_url.json")
+    origin = f" @ {json.loads(recorded)['url']}" if recorded else ""  # not from an index
+    return f'python -m pip install "pdp-calibrate[{extra}]{origin}"'
 
 
 class PrivacyLeakWarning(UserWarning):

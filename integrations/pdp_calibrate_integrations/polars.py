@@ -10,12 +10,13 @@ A LazyFrame is never collected: only counts and sums leave the engine.
 
 from __future__ import annotations
 
+from pdp_calibrate.accessor import PdpAccessor
+from pdp_calibrate.errors import MissingLibraryError
+
 try:
     import polars as pl
 except ImportError as error:
-    raise ImportError('polars is needed: pip install "pdp-calibrate[polars]"') from error
-
-from pdp_calibrate.accessor import PdpAccessor
+    raise MissingLibraryError.needed_for("polars is missing", extra="polars") from error
 
 pl.api.register_dataframe_namespace("pdp")(PdpAccessor)
 pl.api.register_lazyframe_namespace("pdp")(PdpAccessor)

@@ -5,11 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from pdp_calibrate import PdpError
-
-
-class MissingLibraryError(PdpError, ImportError):
-    """A library that an adapter needs is not installed, or does not load."""
+from pdp_calibrate.errors import MissingLibraryError
 
 
 def require(module: str, *, extra: str) -> Any:
@@ -32,14 +28,11 @@ def require(module: str, *, extra: str) -> Any:
     >>> require("no_such_library", extra="opendp")
     Traceback (most recent call last):
     ...
-    pdp_calibrate_integrations.requiring.MissingLibraryError: no_such_library does not load
-    (ModuleNotFoundError: No module named 'no_such_library'). Install it with
-    pip install "pdp-calibrate[opendp]"
+    pdp_calibrate.errors.MissingLibraryError: no_such_library does not load
+    (ModuleNotFoundError: No module named 'no_such_library'): python -m pip install ...[opendp]"
     """
     try:
         return import_module(module)
     except ImportError as error:
-        raise MissingLibraryError(
-            f"{module} does not load ({type(error).__name__}: {error}). Install it with"
-            f' pip install "pdp-calibrate[{extra}]"'
-        ) from error
+        reason = f"{module} does not load ({type(error).__name__}: {error})"
+        raise MissingLibraryError.needed_for(reason, extra=extra) from error

@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from pdp_calibrate.errors import SourceError
+from pdp_calibrate.errors import MissingLibraryError, SourceError
 
 _SEPARATORS = {".csv": ",", ".txt": ",", ".tsv": "\t", ".tab": "\t"}
 
@@ -194,9 +194,8 @@ def _duckdb(what: str) -> Any:
     try:
         return import_module("duckdb")
     except ImportError as error:
-        raise SourceError(
-            f'{what} are read by DuckDB, which is missing: pip install "pdp-calibrate[duckdb]".'
-        ) from error
+        reason = f"{what} are read by DuckDB, which is missing"
+        raise MissingLibraryError.needed_for(reason, extra="duckdb") from error
 
 
 def _reason(error: Exception) -> str:

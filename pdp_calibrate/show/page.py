@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pdp_calibrate.core.cards import printable
-from pdp_calibrate.errors import PdpError
+from pdp_calibrate.errors import MissingLibraryError, PdpError
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.show import plots
 from pdp_calibrate.show.summary import Reportable, Summary, summarise
@@ -118,9 +118,8 @@ def libraries() -> tuple[Any, Any]:
         import_module("matplotlib")
         return import_module("jinja2"), import_module("pdp_calibrate.show.drawing.canvas")
     except ImportError as error:
-        raise PdpError(
-            'a report needs jinja2 and matplotlib: pip install "pdp-calibrate[report]".'
-        ) from error
+        reason = "a report needs jinja2 and matplotlib"
+        raise MissingLibraryError.needed_for(reason, extra="report") from error
 
 
 def written(value: Any) -> str:

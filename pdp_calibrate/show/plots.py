@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pdp_calibrate.calibration.result import Calibration
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.posterior import Beliefs
-from pdp_calibrate.errors import PdpError
+from pdp_calibrate.errors import MissingLibraryError, PdpError
 from pdp_calibrate.learning.pearson import Correlations
 from pdp_calibrate.show import views
 from pdp_calibrate.show.correlations import CorrelationMap, correlations as correlations_of
@@ -49,7 +49,7 @@ def draw(picture: str, view: Any, *, theme: Theme = "light") -> Figure:
     try:
         import_module("matplotlib")
     except ImportError as error:
-        raise PdpError('pictures need matplotlib: pip install "pdp-calibrate[plot]".') from error
+        raise MissingLibraryError.needed_for("pictures need matplotlib", extra="plot") from error
     canvas = import_module("pdp_calibrate.show.drawing.canvas")
     module = import_module(f"pdp_calibrate.show.drawing.{_MODULES[picture]}")
     with canvas.neutral():

@@ -21,7 +21,7 @@ import numpy as np
 
 import pdp_calibrate as pdp
 
-SEEDS = range(4)
+SEEDS = range(5)
 SCALES = (0.3, 2.0)
 
 
@@ -43,7 +43,7 @@ def discrete(rng: np.random.Generator) -> Iterator[tuple[str, Any]]:
         pdp.JointTable(probabilities=law(rng, *(2,) * 5), domains=[[0, 1]] * 5),
     )
     transition = rng.dirichlet(np.ones(2), size=2)
-    yield "chain", pdp.MarkovChain(transition=transition, length=9, states=[0, 1])
+    yield "chain", pdp.MarkovChain(transition=transition, length=7, states=[0, 1])
     three = rng.dirichlet(np.ones(3), size=3)
     yield (
         "chain of three states",
@@ -113,6 +113,17 @@ def discrete_queries(model: Any) -> dict[str, Any]:
         "list": [pdp.Sum(), pdp.Count(values={0})],
         "twice": [pdp.Sum(), pdp.Sum()],
     }
+
+
+LONG = {"long chain", "mixing chain"}  # asked only what does not write a table out
+
+
+def questions(name: str, model: Any) -> dict[str, Any]:
+    """What is asked of a discrete model."""
+    asked_of = discrete_queries(model)
+    if name in LONG:
+        return {what: asked_of[what] for what in ("sum", "mean", "linear", "count")}
+    return asked_of
 
 
 def gaussian_queries(model: Any) -> dict[str, Any]:
@@ -188,12 +199,13 @@ def record(path: Path) -> None:
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
         families = [
-            *((name, model, discrete_queries(model)) for name, model in discrete(rng)),
+            *((name, model, questions(name, model)) for name, model in discrete(rng)),
             *((name, model, gaussian_queries(model)) for name, model in gaussian(rng)),
         ]
         for name, model, queries in families:
             lines += [f"{seed} {name} | {what} | {a}" for what, a in answers(model, queries)]
             path.write_text("\n".join(lines) + "\n")
+            print(seed, name, len(lines), flush=True)
     print(f"{len(lines)} lines")
 
 

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import pdp_calibrate as pdp
-from pdp_calibrate_integrations import handover, requiring
+from pdp_calibrate.errors import MissingLibraryError
+from pdp_calibrate_integrations import handover
 from pdp_calibrate_integrations.wrapping import wrap
 
 TWINS = pdp.JointTable(
@@ -86,9 +87,7 @@ def test_a_missing_library_says_how_to_install_it(name, monkeypatch):
     cal, ledger = pdp.calibrate(TWINS, pdp.Sum()), pdp.Ledger(TWINS, epsilon=5.0)
     extra = name.replace("_", "-")
     for call in calls(name, cal, ledger):
-        with pytest.raises(
-            requiring.MissingLibraryError, match=rf'pip install "pdp-calibrate\[{extra}\]"'
-        ) as caught:
+        with pytest.raises(MissingLibraryError, match=rf"pip install .*\[{extra}\]") as caught:
             call()
         assert isinstance(caught.value, ImportError)
         assert isinstance(caught.value, pdp.PdpError)

@@ -264,7 +264,7 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch, tmp_path, librar
     pair = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
     cal = pdp.calibrate(pair, pdp.Sum())
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(pdp.PdpError, match=r'pip install "pdp-calibrate\[report\]"'):
+    with pytest.raises(pdp.PdpError, match=r"pip install .*\[report\]"):
         pdp.report(cal, tmp_path / "page.html")
     assert list(tmp_path.iterdir()) == []
 
