@@ -45,6 +45,16 @@ class _Homogeneous(Model):
         """All of them."""
         return (True,) * len(self.names)
 
+    @property
+    def covers_parts(self) -> bool:
+        """Where no negative correlation is as large as the largest positive one.
+
+        Clamped, every value moves by at most its coefficient times the move of the secret, and
+        these add up to the bound; a positive correlation bounds a negative one of the same size.
+        """
+        ends = self.correlation if isinstance(self.correlation, tuple) else (self.correlation,)
+        return ends[0] + ends[-1] >= 0
+
     def content(self) -> tuple[object, ...]:
         """Return what defines the model."""
         return self.correlation, self.bounds, self.variance
