@@ -128,6 +128,12 @@ def columns_of(frame: Any) -> list[str]:
 
 
 @asks_the_engine
+def selected(frame: Any, columns: Sequence[str]) -> Any:
+    """Return the frame with these columns alone, as its own library holds it."""
+    return nw.from_native(_named_by_text(frame)).select(*columns).to_native()
+
+
+@asks_the_engine
 def rows_in(frame: Any) -> int:
     """Return the number of rows."""
     return int(one_row(opened(frame).select(nw.len().alias("rows")))["rows"])
