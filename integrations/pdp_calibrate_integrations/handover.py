@@ -23,6 +23,7 @@ from pdp_calibrate import (
     dp_budget,
     verify,
 )
+from pdp_calibrate.calibration.result import single
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 
@@ -72,7 +73,7 @@ def laplace_parameters(
     sensitivity_used
         The sensitivity that the library will insist on; that of the query by default.
     """
-    scale = with_room(calibration, room).scale
+    scale = with_room(single(calibration, "the library"), room).scale
     own = calibration.sensitivity
     numerator = own if sensitivity_used is None else float(sensitivity_used)
     if not 0 < numerator < math.inf:
@@ -131,7 +132,8 @@ def check_clamped(calibration: Calibration) -> None:
 
     Clamping is another function of the data, and for Gaussian models it can leak more.
     """
-    if calibration.contributions.real and not calibration.contributions.clamped:
+    (added,) = single(calibration, "the library").contributions
+    if added.real and not added.clamped:
         raise UnsupportedQueryError(
             "the library clamps values to their bounds before it adds them, and the calibration is"
             " for values that are not: calibrate the query with clamp=True."
@@ -162,7 +164,7 @@ def sum_parameters(calibration: Calibration) -> LaplaceParameters:
 def contribution_range(calibration: Calibration) -> tuple[float, float]:
     """Return the least and the largest number that one tuple may add to the answer."""
     check_clamped(calibration)
-    added = calibration.contributions
+    (added,) = calibration.contributions
     if added.table is not None or added.coordinates != 1:
         raise UnsupportedQueryError("only a sum, mean, weighted sum or count is added up by tuple.")
     ends = np.concatenate([values.ravel() for values in added.values])

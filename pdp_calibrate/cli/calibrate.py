@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
@@ -31,6 +31,9 @@ from pdp_calibrate.cli.output import (
     write_json,
     write_report,
 )
+
+if TYPE_CHECKING:
+    from pdp_calibrate.calibration.result import AnyCalibration
 
 
 @command(
@@ -77,7 +80,7 @@ def calibrated(
     search: SearchOptions,
     *,
     adversaries: pdp.Adversaries | None = None,
-) -> pdp.Calibration | pdp.JointCalibration:
+) -> AnyCalibration:
     """Calibrate one query, or several together."""
     options: dict[str, Any] = {
         "epsilon": epsilon,
@@ -85,31 +88,26 @@ def calibrated(
         "rows": about.rows,
         "time_limit": search.time_limit,
     }
-    found: pdp.Calibration | pdp.JointCalibration = pdp.calibrate(
-        about.model, about.query, **options
-    )
-    return found
+    return pdp.calibrate(about.model, about.query, **options)
 
 
-def facts(found: pdp.Calibration | pdp.JointCalibration, texts: list[str]) -> list[tuple[str, str]]:
+def facts(found: AnyCalibration, texts: list[str]) -> list[tuple[str, str]]:
     """Say what was found, in names and values."""
     promise = ("leakage", f"{in_words(found.leakage, found.model)} (ε = {total_in_words(found)})")
-    if isinstance(found, pdp.JointCalibration):
-        each = zip(texts, found.scales, found.accuracy(), strict=True)
-        return [
-            *(
-                (text, f"scale {number(scale)}, ±{number(wide)} in 95 %")
-                for text, scale, wide in each
-            ),
-            promise,
-            *law_of(found.model),
-        ]
-    law = "whole-number Laplace" if found.is_integer else "Laplace"
     others = {"plain DP": found.baselines["dp"], "group DP": found.baselines["group"]}
+    law = "whole-number Laplace" if found.is_integer else "Laplace"
+    noises = [
+        ("scale", f"{number(found.scales[0])} ({law})"),
+        ("noise", f"±{number(found.half_widths()[0])} in 95 % of releases"),
+    ]
+    if len(found.queries) > 1:
+        each = zip(texts, found.scales, found.half_widths(), strict=True)
+        noises = [
+            (text, f"scale {number(scale)}, ±{number(wide)} in 95 %") for text, scale, wide in each
+        ]
     return [
-        ("scale", f"{number(found.scale)} ({law})"),
-        ("noise", f"±{number(found.accuracy())} in 95 % of releases"),
+        *noises,
         promise,
         *law_of(found.model),
-        *((f"scale of {name}", f"{number(scale)}") for name, scale in others.items() if scale),
+        *((f"scale of {name}", number(scale)) for name, scale in others.items() if scale),
     ]

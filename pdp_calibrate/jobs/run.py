@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pdp_calibrate.calibration.calibrate import calibrate
-from pdp_calibrate.calibration.joint import JointCalibration, JointRelease
 from pdp_calibrate.calibration.release import Layout, checked_layout
-from pdp_calibrate.calibration.result import Calibration, Release
+from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Calibration, Release
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.model import Model, header
 from pdp_calibrate.errors import BudgetExceededError, LedgerError
@@ -148,13 +147,13 @@ def run_plan(plan: Plan) -> Outcome:
 
 
 def released(
-    calibration: Calibration | JointCalibration,
+    calibration: AnyCalibration,
     frame: Any,
     asked: Sequence[Asked],
     settings: ModelSettings,
     *,
     ledger: Ledger | None,
-) -> Release | JointRelease:
+) -> AnyRelease:
     """Release the answers over a frame, wide or long."""
     columns = frame_columns(asked[0], settings, calibration.model)
     return calibration.release(frame, ledger=ledger, **columns)
