@@ -60,7 +60,11 @@ class LaplaceParameters:
 
 
 def laplace_parameters(
-    calibration: Calibration, *, room: float = 0.0, sensitivity_used: float | None = None
+    calibration: Calibration,
+    *,
+    room: float = 0.0,
+    sensitivity_used: float | None = None,
+    ledger: Ledger | None = None,
 ) -> LaplaceParameters:
     """Return ε and sensitivity whose quotient, in floating point, is at least the scale.
 
@@ -72,6 +76,8 @@ def laplace_parameters(
         How much the library's own rounding may add to the leakage.
     sensitivity_used
         The sensitivity that the library will insist on; that of the query by default.
+    ledger
+        Where the release is written down before anything is handed over.
     """
     scale = with_room(single(calibration, "the library"), room).scale
     own = calibration.sensitivity
@@ -81,6 +87,8 @@ def laplace_parameters(
     epsilon = numerator / scale
     while numerator / epsilon < scale:
         epsilon = math.nextafter(epsilon, 0.0)
+    if ledger is not None:
+        ledger.spend(calibration)
     return LaplaceParameters(epsilon=epsilon, sensitivity=numerator)
 
 
@@ -150,15 +158,22 @@ def summing_room(calibration: Calibration) -> float:
     return 2 * error / calibration.scale
 
 
-def sum_parameters(calibration: Calibration) -> LaplaceParameters:
-    """Return what makes Google's bounded sum draw noise of the calibrated scale.
+def sum_parameters(
+    calibration: Calibration, *, ledger: Ledger | None
+) -> tuple[float, float, float]:
+    """Return least and largest value, and the ε, with which Google's bounded sum has the scale.
 
     It takes the larger of abs(lower) and abs(upper) for the sensitivity, adds up with rounding, and
-    rounds the sum to its grid.
+    rounds the sum to its grid. The release is written down in the ledger first.
     """
-    room = GRID_ROUNDING + summing_room(calibration)
-    reach = max(map(abs, contribution_range(calibration)))
-    return laplace_parameters(calibration, room=room, sensitivity_used=reach)
+    lower, upper = contribution_range(calibration)
+    handed = laplace_parameters(
+        calibration,
+        room=GRID_ROUNDING + summing_room(calibration),
+        sensitivity_used=max(abs(lower), abs(upper)),
+        ledger=ledger,
+    )
+    return lower, upper, handed.epsilon
 
 
 def contribution_range(calibration: Calibration) -> tuple[float, float]:

@@ -1,6 +1,5 @@
 """The attacker: finds nothing where nothing is wrong, and what is wrong where it is."""
 
-import dataclasses
 import math
 
 import numpy as np

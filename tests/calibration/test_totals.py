@@ -8,9 +8,9 @@ from pathlib import Path
 import jsonschema
 import pandas as pd
 import pytest
-from pdp_calibrate.core.rounding import sum_rounded_up
 
 import pdp_calibrate as pdp
+from pdp_calibrate.core.rounding import sum_rounded_up
 from pdp_calibrate.show.summary import summarise
 from tests.support.cli_runs import fine, refused
 
