@@ -8,11 +8,11 @@ from pdp_calibrate.calibration.release import (
     add_noise,
     check_grid,
     check_long,
-    covered_rows,
     labelled,
     note_release,
 )
 from pdp_calibrate.calibration.result import Calibration, Release
+from pdp_calibrate.calibration.solve import covered_rows
 from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.errors import UnsupportedQueryError
@@ -41,10 +41,10 @@ def release_parts(
     groups and series, and unknown groups. There the proof bounds Σ_u |change of u|, which is the L1
     change of all parts together as well as a bound on the change of the total.
     """
-    model = calibration.model
+    model, (contributions,) = calibration.model, calibration.contributions
     families = {type(block) for block in (model.models if isinstance(model, Blocks) else (model,))}
     coupled: set[type[Model]] = {GaussianGroup, GaussianSeries}
-    clamped = calibration.contributions.clamped
+    clamped = contributions.clamped
     if not families <= {Unknown} | (coupled if clamped else set()):
         raise UnsupportedQueryError(
             "groups have members in several parts, so the answers speak of the same people; that"
@@ -53,11 +53,11 @@ def release_parts(
     covered = covered_rows(calibration.rows, model)
     totals = []
     for part in parts.values():
-        total, grid = part_total(calibration.contributions, model, part)
-        check_grid(calibration.contributions, covered=covered, grid=grid)
+        total, grid = part_total(contributions, model, part)
+        check_grid(contributions, covered=covered, grid=grid)
         totals.append(total)
     note_release(calibration, counted=False)
-    noisy = add_noise(totals, calibration.contributions, calibration.scale)
+    noisy = add_noise(totals, contributions, calibration.scale)
     return {
         label: Release(value=labelled(numbers, calibration.query, model), calibration=calibration)
         for label, numbers in zip(parts, noisy, strict=True)
@@ -66,7 +66,7 @@ def release_parts(
 
 def release_part(calibration: Calibration, part: Part) -> Release:
     """Release the answer about one part whose groups are all in it, or about none at all."""
-    contributions, model = calibration.contributions, calibration.model
+    (contributions,), model = calibration.contributions, calibration.model
     found = part_answer(contributions, model, part)
     if part.sizes:
         check_long(found, calibration.query, contributions, model, rows=calibration.rows)

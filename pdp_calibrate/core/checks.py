@@ -28,6 +28,11 @@ def checked_positive(value: Any, what: str, *, error: type[PdpError] = ModelErro
     return float(value)
 
 
+def checked_epsilon(epsilon: object) -> float:
+    """Return ε as a float, or raise unless it is positive and finite."""
+    return checked_positive(epsilon, "epsilon", error=PdpError)
+
+
 def checked_share(value: Any, what: str, *, error: type[PdpError] = ModelError) -> float:
     """Return a number strictly between 0 and 1, or raise."""
     check_number(value, what, error=error)

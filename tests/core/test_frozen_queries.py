@@ -85,7 +85,7 @@ def test_what_is_released_leaks_what_was_proved(changed):
     turn()
 
     def released(data):
-        return float(instance_answer(cal.contributions, cal.model, data)[0])
+        return float(instance_answer(cal.contributions[0], cal.model, data)[0])
 
     assert brute_leakage(cal, released) <= 1.0 + 1e-9
 
