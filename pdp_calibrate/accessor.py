@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, cast, get_arg
 
 import pandas as pd
 
+from pdp_calibrate.errors import QueryError
 from pdp_calibrate.jobs.grammar import Kind, Question
 from pdp_calibrate.jobs.job import OPTIONS, Job, Options, refuse_unknown
 
@@ -148,22 +149,30 @@ class PdpAccessor:
     @_method
     def count(
         self,
-        columns: Columns = None,
+        columns: Columns | Mapping[Hashable, Any] = None,
         *,
-        values: Iterable[Hashable],
+        values: Iterable[Hashable] | None = None,
         **options: Unpack[Options],
     ) -> Release:
-        """Release how many cells of the columns hold one of the values.
+        """Release how many cells of the columns hold one of the values, or how many rows match.
 
         Parameters
         ----------
         columns
             Of a wide frame, the columns that enter, by default all of the model. Of a long frame,
-            the column of values.
+            the column of values; or conditions on several, all of which a row must meet:
+            ``{"religion": "yes", "degree": True}``.
         values
-            The values that count.
+            The values that count; none with conditions.
         """
-        return self._release("count", columns, options, values=values)
+        if not isinstance(columns, Mapping):
+            return self._release("count", columns, options, values=values)
+        if values is not None:
+            raise QueryError("conditions say which values count already: leave values= out.")
+        if set(columns) & set(options.get("where") or {}):
+            raise QueryError("where= has a condition on a column that is counted already.")
+        options["where"] = {**columns, **(options.get("where") or {})}
+        return self._release("count", None, options)
 
     @_method
     def histogram(
@@ -179,7 +188,7 @@ class PdpAccessor:
         ----------
         columns
             Of a wide frame, the columns that enter, by default all of the model. Of a long frame,
-            the column of values.
+            the column of values; or several, for every combination of theirs.
         categories
             The values that are counted, each by itself; by default every possible one.
         """

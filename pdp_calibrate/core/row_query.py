@@ -108,6 +108,8 @@ class RowQuery(Query):
     """The public column that decides which."""
     independent: bool = False
     """Whether every row is a group by itself: people who say nothing about each other."""
+    every: str | float | None = None
+    """How long a step of a series is, where there may be gaps between its rows."""
 
     def __post_init__(self) -> None:
         for name in ("where", "by"):
@@ -321,7 +323,7 @@ class RowQuery(Query):
                 f"the model must be about values in {self._ends}, the bounds of column"
                 f" {self.value}, all of them."
             )
-        if self.parts > 1 and not model.covers_parts:
+        if not model.covers_subsets or (self.parts > 1 and not model.covers_parts):
             raise UnsupportedQueryError(
                 "values that move against each other may cancel in the total and not in its parts:"
                 " state a correlation of at least 0."
@@ -350,7 +352,7 @@ class RowQuery(Query):
         described["missing"] = {name: json_value(rule) for name, rule in self.missing.items()}
         described["public"] = list(self.public)
         described["sizes"] = None if self.sizes is None else list(self.sizes)
-        return described | {"most": self.most, "keep_by": self.keep_by}
+        return described | {"most": self.most, "keep_by": self.keep_by, "every": self.every}
 
     @classmethod
     def from_parameters(cls, described: Mapping[str, Any]) -> RowQuery:
@@ -378,6 +380,7 @@ class RowQuery(Query):
             most=field_of(described, "most"),
             keep_by=field_of(described, "keep_by"),
             independent=bool(field_of(described, "independent")),
+            every=field_of(described, "every"),
         )
 
     def answer(self, rows: Sequence[int], totals: Sequence[Fraction]) -> tuple[Fraction, ...]:
@@ -445,6 +448,16 @@ class RowQuery(Query):
         least = middle + half * bottom / (most if bottom > 0 else fewest)
         largest = middle + half * top / (fewest if top > 0 else most)
         return min(max(least, low), high), max(min(largest, high), low)
+
+    def accuracy(self, width: float) -> float:
+        """Return how far an answer may be off where each noisy number is within the width.
+
+        Of a mean over public numbers, in the smallest part that has rows. Of a ratio it is that of
+        the sum; what this means for the mean depends on the count, and `interval` says it.
+        """
+        if self.is_ratio:
+            return float(self.half) * width
+        return width / min((number for number in self.sizes or () if number), default=1)
 
     @property
     def share(self) -> float:

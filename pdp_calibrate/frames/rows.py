@@ -68,7 +68,7 @@ class RowsRead:
     totals: tuple[Fraction, ...] = field(repr=False)
     """What their values add up to. Secret."""
     step: Fraction
-    """How far each value may be from exact: its grid step."""
+    """How far each value may be from exact: its grid step; 0 where rows are counted."""
 
 
 def public_rows(frame: Any, query: RowQuery, *, groups: Hashable | None) -> PublicRows:
@@ -124,7 +124,7 @@ def _read(frame: Any, query: RowQuery, *, groups: Hashable | None, secret: bool)
     sizes: Counter[int] = Counter()
     for (size, _), number in counted.items():
         sizes[size] += number
-    step = Fraction(1)
+    step = Fraction(0)
     if query.bounds is not None:
         step = Fraction(2) ** -grid_exponent(query.value, query.bounds, rows)
     parts = tuple(inside[part] for part in range(1, query.parts + 1))

@@ -17,6 +17,7 @@ from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.leakage import leakage
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.query import Count, Custom, Histogram, Linear, Mean, Query, Sum
+from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.families.chain.model import MarkovChain
 from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
@@ -116,7 +117,32 @@ def asked(query: Query) -> str:
         return f"the weighted sum {_weighted(query)}" + _clamped(clamp=query.clamp)
     if isinstance(query, Custom):
         return f"a function of {whose}"
+    if isinstance(query, RowQuery):
+        return _asked_of_rows(query)
     return repr(query)
+
+
+def _asked_of_rows(query: RowQuery) -> str:
+    """Say what is asked of rows: which count, where, and what missing cells mean."""
+    if query.kind == "count":
+        words = "how many rows there are"
+    else:
+        low, high = query.bounds or (0.0, 0.0)
+        words = f"the {query.kind} of {query.value} (moved into {low:,.6g} to {high:,.6g})"
+    for column in query.where:
+        several = "one of " if len(column.values) > 1 else ""
+        words += f"{' and' if column is not query.where[0] else ' where'} {column.name} is"
+        words += f" {several}{listed(map(number, column.values))}"
+    if query.by:
+        words += f", for every {' and '.join(column.name for column in query.by)} declared"
+    if query.most is not None:
+        words += f", of at most {query.most} rows of a group, the first by {query.keep_by}"
+    for name, rule in query.missing.items():
+        words += f"; rows without {name} " + {
+            "zero": "do not count",
+            "category": "are counted apart",
+        }.get(str(rule), f"count as {number(rule)}")
+    return words
 
 
 def _clamped(*, clamp: bool) -> str:

@@ -46,6 +46,15 @@ class _Homogeneous(Model):
         return (True,) * len(self.names)
 
     @property
+    def covers_subsets(self) -> bool:
+        """Of a group always: without some members, others move by the same and add up to less.
+
+        With a negative correlation all others together move against a secret by at most as much
+        as it moves. Of a series where its correlation is not negative.
+        """
+        return isinstance(self.correlation, tuple) or self.correlation >= 0
+
+    @property
     def covers_parts(self) -> bool:
         """Where no negative correlation is as large as the largest positive one.
 
