@@ -147,7 +147,8 @@ def _answer_about_rows(
     """Answer a question about rows, if no group has more that count than the proof is about.
 
     Fewer rows that count move the answer less, and members that do not count are covered by those
-    that do: the largest group is all that matters.
+    that do: the largest group is all that matters. Where values move against each other, and their
+    parts do not cancel, it matters how large groups are, whoever counts.
     """
     if not isinstance(layout, LongFrame):
         raise QueryError("a question about rows is asked of a long frame: give value= and groups=.")
@@ -170,6 +171,8 @@ def _answer_about_rows(
     if query.sizes is not None:
         refuse_changed(query.sizes, found.public.parts)
     most, allowed = max(number for _, number in found.public.counted), largest_group(model)
+    if query.parts > 1 and any(model.gaussian_tuples) and not model.moves_one_way:
+        most = max(found.public.sizes)
     if most > allowed:
         raise ModelError(
             f"the frame has a group with {most} rows that count, and the model is about at most"
@@ -287,7 +290,9 @@ def by_part(values: Sequence[Any], query: RowQuery) -> Any:
     names = [column.name for column in query.by]
     cells = list(query.cells())
     if len(names) == 1:
-        return pd.Series(values, index=pd.Index([cell[0] for cell in cells], name=names[0]))
+        labels = [cell[0] for cell in cells]
+        kind = object if None in labels else None  # else None would turn into NaN
+        return pd.Series(values, index=pd.Index(labels, dtype=kind, name=names[0]))
     return pd.Series(values, index=pd.MultiIndex.from_tuples(cells, names=names))
 
 
@@ -314,6 +319,8 @@ def checked_answer(value: Any) -> Any:
 
 def check_rows(query: Query, *, calibrated: int, found: int) -> None:
     """Refuse an answer over other rows than the scale was proved for."""
+    if isinstance(query, RowQuery):
+        raise QueryError("a question about rows is asked of a long frame: give value= and groups=.")
     if isinstance(query, Mean | Custom) and found != calibrated:
         raise QueryError(
             f"the scale is for an answer over {calibrated} rows, got {found};"

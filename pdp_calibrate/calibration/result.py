@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast
 
+import numpy as np
 import pandas as pd
 
 from pdp_calibrate.calibration import baselines
@@ -442,6 +443,26 @@ class Release(Generic[Asked, Number]):
             found.append((value - half, value + half))
         return tuple(found)
 
+    def half_widths(self, *, alpha: float = 0.05) -> tuple[float, ...]:
+        """Return for each answer how far its interval reaches from it: of several numbers, most.
+
+        That is what the calibration said, but for a mean of rows whose number is secret: how far it
+        may be off depends on the noisy count.
+        """
+        stated = self.calibration.half_widths(alpha=alpha)
+        return tuple(
+            float(max(np.max(value - low), np.max(high - value)))
+            if isinstance(query, RowQuery) and query.is_ratio
+            else width
+            for query, value, width, (low, high) in zip(
+                self.calibration.queries,
+                self.values,
+                stated,
+                self.intervals(alpha=alpha),
+                strict=True,
+            )
+        )
+
     def _repr_html_(self) -> str:
         cal = self.calibration
         rows: list[tuple[object, object]] = []
@@ -457,7 +478,7 @@ class Release(Generic[Asked, Number]):
                 rows += list(value.head(20).items())
             else:
                 rows.append((query if several else "releases, one per row", len(value)))
-        widths = ", ".join(f"±{width:.4g}" for width in cal.half_widths())
+        widths = ", ".join(f"±{width:.4g}" for width in self.half_widths())
         rows += [("noise", f"95 % within {widths}"), ("ε", f"{cal.total_epsilon:.6g}")]
         return card("Release", [*rows, *_stated_law(cal.model).items()])
 

@@ -16,6 +16,7 @@ from pdp_calibrate.jobs.job import (
     LEARNING,
     LEDGER,
     MODEL,
+    PYTHON,
     QUERY,
     ROWS,
     SEARCH,
@@ -185,7 +186,11 @@ def _annotation(name: str, option: Option) -> Any:
 def said(what: type, given: Said) -> dict[str, Any]:
     """Return what was said on the command line, as Python says it; the rest is absent."""
     found: dict[str, Any] = {}
-    names = {_called(name, option): name for name, option in declared(what).items()}
+    names = {
+        _called(name, option): name
+        for name, option in declared(what).items()
+        if option.group is not PYTHON
+    }
     for called, value in given.items():
         if value is None or value is False or value == []:
             continue

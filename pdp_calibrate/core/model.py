@@ -139,6 +139,12 @@ class Model(abc.ABC):
         return bool(inner) and all(model.covers_any_dependence for model in inner)
 
     @property
+    def moves_one_way(self) -> bool:
+        """Whether no value is expected to fall where another rises, whoever is known."""
+        inner = self.inner_models
+        return bool(inner) and all(model.moves_one_way for model in inner)
+
+    @property
     def covers_subsets(self) -> bool:
         """Whether what is proved for a clamped total holds for the sum of some of its tuples."""
         inner = self.inner_models

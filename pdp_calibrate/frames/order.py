@@ -396,7 +396,8 @@ def check_times(
         columns.append((nw.col("__time__") - before("__time__", 1)).alias("step"))
         sums += [nw.col("step").median().alias("usual"), nw.col("step").max().alias("longest")]
         if step is not None:
-            sums.append(how_many((nw.col("step") % step) != 0).alias("between"))
+            between = (nw.col("step") % step > 0).fill_null(value=False)  # none before the first
+            sums.append(how_many(between).alias("between"))
     steps = table.select(*columns)
     found = one_row(steps.select(*sums))
     if found["again"]:

@@ -231,12 +231,16 @@ def _codes(
     if texts:
         held = held.cast(nw.String)
     missing, rule = _flag(is_missing(name, kind)), query.missing.get(name)
-    found = []
+    found, seen = [], set()
     for place, label in enumerate(labels, start=1):
         if label is None:
             found.append(missing * place)
             continue
-        equal = _flag(held == _comparable(label, name, kind)) * (1 - missing)
+        compared = _comparable(label, name, kind)
+        if compared in seen:
+            raise ModelError(f"two of the values stated for column {name} are the same in it.")
+        seen.add(compared)
+        equal = _flag(held == compared) * (1 - missing)
         if rule not in (None, "zero", "category") and rule == label:
             equal = equal + missing
         found.append(equal * place)

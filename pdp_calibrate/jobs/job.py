@@ -720,7 +720,8 @@ class Job:
             return True
         if not self.is_long or self.learns or said & {"model", "correlation"}:
             return False
-        return len({question.columns for question in self.questions}) > 1 or any(
+        kinds = {(one.columns, one.kind in ("count", "histogram")) for one in self.questions}
+        return len(kinds) > 1 or any(
             len(question.columns or ()) > 1
             or (question.kind == "count" and question.values is None)
             for question in self.questions

@@ -59,7 +59,7 @@ def query_about_rows(job: Job, question: Question, frame: Any) -> RowQuery:
             )
             for name in by
         ],
-        missing=_missing(job.options.get("missing"), value, where, by),
+        missing=_missing(job, value, where, by),
         public=[column_name(name) for name in (*job.options.get("public", ()), *_given(order_by))],
         most=job.options.get("max_group_size") if job.keeps else None,
         keep_by=_keep_by(job) if job.keeps else None,
@@ -129,16 +129,19 @@ def _labels(
 
 
 def _missing(
-    said: Any, value: str | None, where: Sequence[Column], by: Sequence[str]
+    job: Job, value: str | None, where: Sequence[Column], by: Sequence[str]
 ) -> dict[str, Hashable]:
     """Return the rule for each column; one rule for all goes to those that can follow it."""
+    said = job.options.get("missing")
+    asked = [*_names(value), *(column.name for column in where), *by]
     if said is None:
         return {}
     if isinstance(said, Mapping):
-        return {column_name(name): rule for name, rule in said.items()}
-    columns = [column.name for column in where]
+        several = len(job.questions) > 1  # a rule may be for another of them
+        rules = {column_name(name): rule for name, rule in said.items()}
+        return {name: rule for name, rule in rules.items() if name in asked or not several}
     if said == "zero":
-        return dict.fromkeys([*_names(value), *columns, *by], said)
+        return dict.fromkeys(asked, said)
     followed = by if said == "category" else _names(value)
     if not followed:
         raise QueryError(

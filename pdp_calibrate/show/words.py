@@ -440,7 +440,14 @@ def interval_to_expect(calibration: AnyCalibration) -> str:
     widths = calibration.half_widths(alpha=0.05)
     if len(widths) == 1:
         (wide,), (likely,) = widths, calibration.half_widths(alpha=0.5)
-        each = " each count" if calibration.contributions[0].coordinates > 1 else " the answer"
+        (query,) = calibration.queries
+        several = calibration.contributions[0].coordinates > 1
+        several |= isinstance(query, RowQuery) and query.parts > 1
+        each = " the answer"
+        if isinstance(query, RowQuery) and query.is_ratio:
+            each = " the sum behind each mean" if several else " the sum behind the mean"
+        elif several:
+            each = " each count" if calibration.is_integer else " each number"
         return (
             f"The noise moves{each} by at most ±{wide:.4g} in 95 % of releases, and by at most"
             f" ±{likely:.4g} in half of them."

@@ -46,23 +46,32 @@ class _Homogeneous(Model):
         return (True,) * len(self.names)
 
     @property
+    def _ends(self) -> tuple[float, float]:
+        """The smallest and the largest correlation."""
+        return self.correlation if isinstance(self.correlation, tuple) else (self.correlation,) * 2
+
+    @property
+    def moves_one_way(self) -> bool:
+        """Where no correlation is negative."""
+        return self._ends[0] >= 0
+
+    @property
     def covers_subsets(self) -> bool:
         """Of a group always: without some members, others move by the same and add up to less.
 
         With a negative correlation all others together move against a secret by at most as much
         as it moves. Of a series where its correlation is not negative.
         """
-        return isinstance(self.correlation, tuple) or self.correlation >= 0
+        return isinstance(self.correlation, tuple) or self.moves_one_way
 
     @property
     def covers_parts(self) -> bool:
-        """Where no negative correlation is as large as the largest positive one.
+        """Where no negative correlation is larger than the largest positive one.
 
         Clamped, every value moves by at most its coefficient times the move of the secret, and
         these add up to the bound; a positive correlation bounds a negative one of the same size.
         """
-        ends = self.correlation if isinstance(self.correlation, tuple) else (self.correlation,)
-        return ends[0] + ends[-1] >= 0
+        return sum(self._ends) >= 0
 
     def content(self) -> tuple[object, ...]:
         """Return what defines the model."""
