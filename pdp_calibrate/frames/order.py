@@ -415,8 +415,8 @@ def check_times(
     if usual is not None and longest is not None and longest > 1.5 * usual:
         raise ModelError(
             f"column {order_by} has gaps (steps longer than 1.5 times the usual one), across which"
-            " the next value is not one step away. Say how long a step is with every=, such as"
-            " '1D'; or fill them, or split the series."
+            " the next value is not one step away. Say how long a step is with every= (--every), or"
+            " fill them, or split the series."
         )
 
 
