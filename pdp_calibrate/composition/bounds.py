@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pdp_calibrate.composition.table_dual import dual_bound, is_affordable
 from pdp_calibrate.core.bracket import Bound
 from pdp_calibrate.core.composer import Composer, Releases, composer_of
 from pdp_calibrate.core.leakage import worst
@@ -88,6 +87,8 @@ def _dual(composer: Composer, releases: Releases, deadline: float) -> float | No
         return None
     if composer.is_counted_exactly(releases):
         return None
+    from pdp_calibrate.composition.table_dual import dual_bound, is_affordable  # loads numba
+
     table = _as_table(releases.problem)
     if table is None or not is_affordable(table):
         return None
