@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-import pdp_calibrate
+from pdp_calibrate import __version__
 from pdp_calibrate.cli.audit import audit
 from pdp_calibrate.cli.calibrate import calibrate
 from pdp_calibrate.cli.command import help_text
@@ -39,9 +39,9 @@ for _one in (demo, fit, leakage, calibrate, release, audit, explain, report, pla
 app.add_typer(ledger_app, name="ledger")
 
 
-def _version(value: bool) -> None:  # noqa: FBT001 - typer passes it by position
-    if value:
-        typer.echo(f"pdp-calibrate {pdp_calibrate.__version__}")
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer passes it by position
+    if wanted:
+        typer.echo(f"pdp-calibrate {__version__}")
         raise typer.Exit
 
 
@@ -59,7 +59,12 @@ def _main(
     *,
     version: Annotated[
         bool,
-        typer.Option("--version", help="Print the version.", callback=_version, is_eager=True),
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version and exit.",
+        ),
     ] = False,
 ) -> None: ...
 
