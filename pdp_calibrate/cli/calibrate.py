@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import (
     AsJson,
-    Epsilon,
+    CalibrationOptions,
     Force,
-    ModelOptions,
+    LearningOptions,
     Out,
-    Prepared,
     Queries,
     Report,
     RowOptions,
-    SearchOptions,
-    prepare,
+    Rows,
+    job_for,
+    task_for,
 )
 from pdp_calibrate.cli.output import (
     check_outputs,
@@ -44,11 +43,11 @@ if TYPE_CHECKING:
 )
 def calibrate(
     *,
-    rows: RowOptions,
-    model: ModelOptions,
-    search: SearchOptions,
+    table: RowOptions,
+    options: CalibrationOptions,
+    learning: LearningOptions,
     query: Queries,
-    epsilon: Epsilon = 1.0,
+    rows: Rows = None,
     output: Out = None,
     report: Report = None,
     force: Force = False,
@@ -58,10 +57,12 @@ def calibrate(
 
     FILE holds the rows an answer will be about, or a model. Nothing is released.
     """
-    kept = [rows.file, rows.database, model.model]
+    from pdp_calibrate.jobs.run import calibrate_task
+
+    kept = [table.file, table.database, options.get("model")]
     check_outputs(output, force=force, reports=[report], kept=kept)
-    about = prepare(rows, model, query, number=search.rows)
-    found = calibrated(about, epsilon, search)
+    job = job_for(query, options, learning)
+    found = calibrate_task(job, task_for(job, table, rows))
     if output is not None:
         write_json(output, found.to_dict(), force=force)
     if json:
@@ -72,23 +73,6 @@ def calibrate(
         say(f"Written to {output}.", quiet=json)
     if report is not None:
         write_report(found, report, quiet=json)
-
-
-def calibrated(
-    about: Prepared,
-    epsilon: float,
-    search: SearchOptions,
-    *,
-    adversaries: pdp.Adversaries | None = None,
-) -> AnyCalibration:
-    """Calibrate one query, or several together."""
-    options: dict[str, Any] = {
-        "epsilon": epsilon,
-        "adversaries": search.chosen or adversaries,
-        "rows": about.rows,
-        "time_limit": search.time_limit,
-    }
-    return pdp.calibrate(about.model, about.query, **options)
 
 
 def facts(found: AnyCalibration, texts: list[str]) -> list[tuple[str, str]]:

@@ -8,11 +8,12 @@ import inspect
 import typing
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 import pdp_calibrate as pdp
+from pdp_calibrate.cli.options import parameters_of, said
 from pdp_calibrate.core.cards import printable
 
 BAD_INPUT, BUDGET_EXCEEDED = 2, 3
@@ -21,18 +22,24 @@ BAD_INPUT, BUDGET_EXCEEDED = 2, 3
 def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a command of a function; its help ends with the lines of examples.
 
-    A parameter whose type is a dataclass becomes one option for each of its fields. Errors of this
+    A parameter whose type is a dataclass becomes one option for each of its fields, and one that
+    stands for options of a job one for each of those. Errors of this
     library end the command with one line on stderr and exit code 2, or 3 where a budget would be
     passed; its warnings are one line on stderr each.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         hints = typing.get_type_hints(function, include_extras=True)
-        groups: dict[str, tuple[type, list[str]]] = {}
+        groups: dict[str, tuple[Callable[..., Any], list[str]]] = {}
         parameters: list[inspect.Parameter] = []
         for name, parameter in inspect.signature(function).parameters.items():
             kind = hints[name]
-            if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+            if typing.get_origin(kind) is Annotated and typing.is_typeddict(kind.__metadata__[0]):
+                what, chosen = kind.__metadata__
+                fields = parameters_of(what, chosen)
+                groups[name] = _reader(what), [field.name for field in fields]
+                parameters += fields
+            elif dataclasses.is_dataclass(kind) and isinstance(kind, type):
                 fields = _options_of(kind)
                 groups[name] = kind, [field.name for field in fields]
                 parameters += fields
@@ -41,16 +48,21 @@ def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., Non
 
         @functools.wraps(function)
         def run(**given: Any) -> None:
-            grouped = {
-                name: kind(**{field: given.pop(field) for field in fields})
-                for name, (kind, fields) in groups.items()
-            }  # a group may be called as one of its fields
+            parts = {
+                name: (make, {field: given.pop(field) for field in fields})
+                for name, (make, fields) in groups.items()
+            }
+
+            def work() -> None:
+                grouped = {name: make(**fields) for name, (make, fields) in parts.items()}
+                function(**given, **grouped)  # a group may be called as one of its fields
+
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what libraries say among themselves
                 for ours in (pdp.PrivacyLeakWarning, pdp.ModelFitWarning):
                     warnings.simplefilter("always", ours)
                 warnings.showwarning = _warn
-                _reporting_errors(lambda: function(**given, **grouped))
+                _reporting_errors(work)
 
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {one.name: one.annotation for one in parameters}
@@ -65,6 +77,10 @@ def help_text(words: str, *examples: str) -> str:
     paragraphs = [" ".join(one.split()) for one in words.split("\n\n")]
     kept = ["\b", *(line.replace("[", "\\[") for line in examples)]  # [ would begin a style
     return "\n\n".join([*paragraphs, "\n".join(kept)] if examples else paragraphs)
+
+
+def _reader(what: type) -> Callable[..., dict[str, Any]]:
+    return lambda **given: said(what, given)
 
 
 def _options_of(kind: type) -> list[inspect.Parameter]:

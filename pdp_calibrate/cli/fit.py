@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
-from pdp_calibrate.cli.options import AsJson, Force, ModelOptions, Out, RowOptions
+from pdp_calibrate.cli.options import (
+    AsJson,
+    FittingOptions,
+    Force,
+    ModelOptions,
+    Out,
+    RowOptions,
+    job_for,
+)
 from pdp_calibrate.cli.output import check_outputs, law_of, print_facts, print_json, say, write_json
 
 _HOW_TO_WRITE = (
@@ -26,14 +30,9 @@ _HOW_TO_WRITE = (
 )
 def fit(
     *,
-    rows: RowOptions,
-    model: ModelOptions,
-    value: Annotated[
-        str | None, typer.Option(help="The column of values of a table with a row per value.")
-    ] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="Learn under differential privacy with this budget.")
-    ] = None,
+    table: RowOptions,
+    options: ModelOptions,
+    learning: FittingOptions,
     output: Out = None,
     force: Force = False,
     json: AsJson = False,
@@ -42,18 +41,19 @@ def fit(
 
     Private rows need --epsilon: a model learned from them is itself secret.
     """
-    from pdp_calibrate.jobs.asking import assumed_model
+    from pdp_calibrate.jobs.model import learned_model
+    from pdp_calibrate.jobs.run import task_of
 
-    settings = model.settings(epsilon=epsilon, value=value)
-    if settings.file is not None:
+    if "model" in options:
         raise pdp.PdpError("fit makes a model: leave --model out.")
-    if settings.kind is None:
+    if "kind" not in learning:
         raise pdp.PdpError("say what to learn: --kind table, gaussian, groups, chain or series.")
-    if settings.learns and not settings.public and epsilon is None:
+    job = job_for(["sum()"], options, learning)
+    if job.learns_from_secrets and "epsilon" not in learning:
         raise pdp.PdpError(_HOW_TO_WRITE)
-    check_outputs(output, force=force, kept=[rows.file, rows.database])
-    frame = rows.source.read()
-    found = settings.learned(frame) if settings.learns else assumed_model(frame, settings)
+    check_outputs(output, force=force, kept=[table.file, table.database])
+    frame = table.source.read()
+    found = learned_model(job, frame) if job.learns else task_of(job, frame, None).model
     if output is not None:
         write_json(output, found.to_dict(), force=force)
     if json:

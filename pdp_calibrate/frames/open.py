@@ -58,7 +58,7 @@ def check_roles(value: Any, **roles: Hashable | None) -> None:
         if column is not None and column in asked:
             raise ModelError(
                 f"{role}= must be another column than that of the values, got {column} for both:"
-                " order, groups and parts are public, and values are secret."
+                " order and groups are public, and values are secret."
             )
 
 
@@ -132,6 +132,12 @@ def one_row(small: nw.LazyFrame[Any]) -> dict[str, Any]:
 def columns_of(frame: Any) -> list[str]:
     """Return the names of the columns."""
     return list(opened(frame).collect_schema().names())
+
+
+@asks_the_engine
+def selected(frame: Any, columns: Sequence[str]) -> Any:
+    """Return the frame with these columns alone, as its own library holds it."""
+    return nw.from_native(_named_by_text(frame)).select(*columns).to_native()
 
 
 @asks_the_engine

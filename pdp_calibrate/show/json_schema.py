@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from pdp_calibrate.core.model import FORMAT, SCHEMA
-from pdp_calibrate.jobs.plan_schema import PLAN
+from pdp_calibrate.jobs.plan import PLAN
 from pdp_calibrate.jobs.schema_parts import (
     CELL,
     COUNT,

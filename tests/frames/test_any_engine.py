@@ -279,11 +279,6 @@ def test_polars_frames_have_the_same_methods(monkeypatch):
             frame.pdp.count("ill", values={1}, groups="home", domain=[0, 1]).value
             == HOMES["ill"].sum()
         )
-        by_role = frame.pdp.sum("income", per="role", per_domain=range(4), **income)
-        expected = HOMES["income"].clip(30, 70).groupby(HOMES["role"]).sum()
-        assert {role: found.value for role, found in by_role.items()} == pytest.approx(
-            expected.to_dict()
-        )
         wide = frame.select("income")
         model = pdp.Gaussian(covariance=[[81]], bounds=(30, 70), names=["income"])
         cal = wide.pdp.calibrate(pdp.Mean(clamp=True), model=model)

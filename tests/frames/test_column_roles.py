@@ -58,7 +58,6 @@ def test_estimators_refuse_it(estimator):
     [
         {"groups": "home", "order_by": "x"},
         {"groups": "x"},
-        {"groups": "home", "per": "x"},
     ],
 )
 def test_the_accessor_refuses_it(columns):
