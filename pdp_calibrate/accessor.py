@@ -224,7 +224,8 @@ class PdpAccessor:
         return calibration.release(
             self._frame,
             value=value,
-            by=by if groups is None else groups,
+            groups=groups,
+            by=by,
             order_by=order_by,
             time_format=time_format,
             ledger=ledger,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import pdp_calibrate as pdp
+from typing import TYPE_CHECKING
+
 from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import (
     AsJson,
@@ -29,6 +30,9 @@ from pdp_calibrate.cli.output import (
     write_json,
     write_report,
 )
+
+if TYPE_CHECKING:
+    from pdp_calibrate.calibration.result import AnyCalibration
 
 
 @command(
@@ -71,25 +75,23 @@ def calibrate(
         write_report(found, report, quiet=json)
 
 
-def facts(found: pdp.Calibration | pdp.JointCalibration, texts: list[str]) -> list[tuple[str, str]]:
+def facts(found: AnyCalibration, texts: list[str]) -> list[tuple[str, str]]:
     """Say what was found, in names and values."""
     promise = ("leakage", f"{in_words(found.leakage, found.model)} (ε = {total_in_words(found)})")
-    if isinstance(found, pdp.JointCalibration):
-        each = zip(texts, found.scales, found.accuracy(), strict=True)
-        return [
-            *(
-                (text, f"scale {number(scale)}, ±{number(wide)} in 95 %")
-                for text, scale, wide in each
-            ),
-            promise,
-            *law_of(found.model),
-        ]
-    law = "whole-number Laplace" if found.is_integer else "Laplace"
     others = {"plain DP": found.baselines["dp"], "group DP": found.baselines["group"]}
+    law = "whole-number Laplace" if found.is_integer else "Laplace"
+    noises = [
+        ("scale", f"{number(found.scales[0])} ({law})"),
+        ("noise", f"±{number(found.half_widths()[0])} in 95 % of releases"),
+    ]
+    if len(found.queries) > 1:
+        each = zip(texts, found.scales, found.half_widths(), strict=True)
+        noises = [
+            (text, f"scale {number(scale)}, ±{number(wide)} in 95 %") for text, scale, wide in each
+        ]
     return [
-        ("scale", f"{number(found.scale)} ({law})"),
-        ("noise", f"±{number(found.accuracy())} in 95 % of releases"),
+        *noises,
         promise,
         *law_of(found.model),
-        *((f"scale of {name}", f"{number(scale)}") for name, scale in others.items() if scale),
+        *((f"scale of {name}", number(scale)) for name, scale in others.items() if scale),
     ]

@@ -14,6 +14,7 @@ import pdp_calibrate as pdp
 from pdp_calibrate.core.cards import printable
 
 if TYPE_CHECKING:
+    from pdp_calibrate.calibration.result import AnyCalibration
     from pdp_calibrate.core.model import Model
 
 
@@ -128,7 +129,7 @@ def in_words(leakage: pdp.Leakage, model: Model) -> str:
     return f"{amount}, to someone who attacks {target} and {knowledge(witness.known, model)}"
 
 
-def total_in_words(found: pdp.Calibration | pdp.JointCalibration) -> str:
+def total_in_words(found: AnyCalibration) -> str:
     """Say what nobody learns more than, and what it is made of."""
     from pdp_calibrate.show.words import parts_of_total
 
@@ -141,9 +142,11 @@ def law_of(model: Model) -> list[tuple[str, str]]:
 
 
 def number(value: Any) -> str:
-    """Write a number, or the counts of a histogram."""
+    """Write a number, several, or the counts of a histogram."""
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.6g}"
+    if isinstance(value, tuple):
+        return ", ".join(number(one) for one in value)
     return ", ".join(f"{name}: {number(one)}" for name, one in value.to_dict().items())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -30,6 +30,9 @@ from pdp_calibrate.cli.output import (
     write_json,
     write_report,
 )
+
+if TYPE_CHECKING:
+    from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease
 
 
 @command(
@@ -93,7 +96,7 @@ def release(
     )
     job = job_for(query, options, learning)
     ledger = ledger_of(job)
-    found: pdp.Release | pdp.JointRelease
+    found: AnyRelease
     if calibration is None:
         job = job_for(query, {**options, "ledger": ledger, "anchor": None}, learning)
         found = run(job, table.source.read())
@@ -101,7 +104,7 @@ def release(
         found = _stored(calibration, options.get("time_limit")).release(
             table.source.read(),
             value=value,
-            by=options.get("groups"),
+            groups=options.get("groups"),
             order_by=options.get("order_by"),
             time_format=options.get("time_format"),
             ledger=ledger,
@@ -120,14 +123,14 @@ def release(
         write_report(found, report, ledger=ledger, quiet=json)
 
 
-def _stored(path: Path, time_limit: float | None) -> pdp.Calibration | pdp.JointCalibration:
+def _stored(path: Path, time_limit: float | None) -> AnyCalibration:
     from pdp_calibrate.jobs.load import load
 
     found = load(path) if time_limit is None else load(path, time_limit=time_limit)
-    if not isinstance(found, pdp.Calibration | pdp.JointCalibration):
+    if not isinstance(found, pdp.Calibration):
         raise pdp.PdpError(f"{path} describes a {type(found).__name__}, not a calibration.")
-    queries = [found.query] if isinstance(found, pdp.Calibration) else found.queries
-    if found.model.is_continuous and not all(getattr(one, "clamp", True) for one in queries):
+    clamps = all(getattr(query, "clamp", True) for query in found.queries)
+    if found.model.is_continuous and not clamps:
         raise pdp.PdpError(
             f"{path} was calibrated without clamping; the command line always clamps. Calibrate"
             " again, or release from Python."
@@ -135,12 +138,9 @@ def _stored(path: Path, time_limit: float | None) -> pdp.Calibration | pdp.Joint
     return found
 
 
-def _facts(found: pdp.Release | pdp.JointRelease, texts: list[str]) -> list[tuple[str, str]]:
+def _facts(found: AnyRelease, texts: list[str]) -> list[tuple[str, str]]:
     """Say what came out, and how far off it may be."""
-    if isinstance(found, pdp.Release):
-        answers = [(found.value, found.calibration.accuracy())]
-    else:
-        answers = list(zip(found.values, found.calibration.accuracy(), strict=True))
+    answers = list(zip(found.values, found.calibration.half_widths(), strict=True))
     names = (
         texts if len(texts) == len(answers) else [f"answer {n + 1}" for n in range(len(answers))]
     )

@@ -58,8 +58,15 @@ def check_roles(value: Any, **roles: Hashable | None) -> None:
         if column is not None and column in asked:
             raise ModelError(
                 f"{role}= must be another column than that of the values, got {column} for both:"
-                " order, groups and parts are public, and values are secret."
+                " order and groups are public, and values are secret."
             )
+
+
+def named_groups(groups: T | None, by: T | None) -> T | None:
+    """Return the column that tells groups apart: `groups`, or `by`, its other name."""
+    if groups is not None and by is not None:
+        raise PdpError("groups= and by= name the same column: give one of them.")
+    return by if groups is None else groups
 
 
 def _has_other_python(error: Exception) -> bool:
@@ -191,7 +198,7 @@ def refuse_empty(rows: float) -> None:
         raise ModelError("the frame must have at least one row, got none.")
 
 
-def refuse_changed(before: float, after: float) -> None:
+def refuse_changed(before: object, after: object) -> None:
     """Raise if a frame has another number of rows than when it was read before."""
     if before != after:
         raise FrameError("the frame changed while it was read: nothing can be said about it.")

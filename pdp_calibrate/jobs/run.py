@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from pdp_calibrate.calibration.calibrate import calibrate
-from pdp_calibrate.calibration.joint import JointCalibration, JointRelease
 from pdp_calibrate.calibration.release import Layout, checked_layout
-from pdp_calibrate.calibration.result import Calibration, Release
+from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Calibration, Release
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.model import Model, header
 from pdp_calibrate.core.query import Count, Histogram, Linear, Mean, Query, Sum
@@ -65,7 +64,7 @@ class Task:
         return self.queries[0] if len(self.queries) == 1 else list(self.queries)
 
 
-def run(job: Job, frame: Any) -> Release | JointRelease:
+def run(job: Job, frame: Any) -> AnyRelease:
     """Calibrate for a frame and release; what is asked together is released together."""
     ledger = ledger_of(job)
     task = task_of(job, frame, model_of(job, frame, ledger=ledger))
@@ -128,7 +127,7 @@ def task_of(job: Job, frame: Any, model: Model | None, *, rows: int | None = Non
         check_roles(value, groups=groups, order_by=order_by)
         columns = {
             "value": value,
-            "by": groups,
+            "groups": groups,
             "order_by": order_by,
             "time_format": job.options.get("time_format"),
         }
@@ -218,9 +217,7 @@ def _query(question: Question, model: Model, *, long: bool) -> Query:
     return Linear(weights=weights, clamp=model.is_continuous)
 
 
-def calibrate_task(
-    job: Job, task: Task, *, ledger: Ledger | None = None
-) -> Calibration | JointCalibration:
+def calibrate_task(job: Job, task: Task, *, ledger: Ledger | None = None) -> AnyCalibration:
     """Find the scale for the answers of a job."""
     if job.epsilon is None:
         raise PdpError("epsilon=None means as much as still fits a ledger: give ledger= too.")

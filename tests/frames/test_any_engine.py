@@ -15,7 +15,8 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 import pdp_calibrate as pdp
-from pdp_calibrate.calibration.release import check_grid, rounding_error
+from pdp_calibrate.calibration.release import check_grid
+from pdp_calibrate.calibration.solve import rounding_error
 from pdp_calibrate.core import noise
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.frames.open import asks_the_engine
@@ -196,8 +197,8 @@ def work(given):
     pdp.pearson(given)
     cal = pdp.calibrate(model.model_, pdp.Sum(clamp=True))
     from pdp_calibrate.calibration.release import LongFrame, exact_answer
-    exact_answer(given, cal.query, cal.contributions, cal.model, rows=1,
-                 layout=LongFrame(value="x", by="home", order_by="role"))
+    exact_answer(given, cal.query, cal.contributions[0], cal.model, rows=1,
+                 layout=LongFrame(value="x", groups="home", order_by="role"))
 work(frame)
 print(sorted(engines & set(sys.modules)))
 import duckdb

@@ -104,8 +104,7 @@ WAYS = {
 
 
 def values_of(found):
-    values = found.values if isinstance(found, pdp.JointRelease) else [found.value]
-    return [one.tolist() if isinstance(one, pd.Series) else one for one in values]
+    return [one.tolist() if isinstance(one, pd.Series) else one for one in found.values]
 
 
 @pytest.mark.usefixtures("no_noise")
@@ -131,10 +130,10 @@ def test_sizes_and_sums_come_from_the_same_query(by):
     """Besides it there is one for the number of rows, on which the grid depends."""
     model = pdp.Unknown(size=2 if by else 4, bounds=(0.0, 5.0))
     cal = pdp.calibrate(model, pdp.Sum(clamp=True))
-    layout = LongFrame(value="x", by=by)
+    layout = LongFrame(value="x", groups=by)
     with writing(None, MORE, after=0) as asked:
         found = exact_answer(
-            DuckTable().frame, cal.query, cal.contributions, model, rows=1, layout=layout
+            DuckTable().frame, cal.query, cal.contributions[0], model, rows=1, layout=layout
         )
     assert found.answer == (Fraction(10),)
     assert found.sizes == (((2, 2),) if by else ((4, 1),))
