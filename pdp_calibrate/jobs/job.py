@@ -34,14 +34,8 @@ if TYPE_CHECKING:
     from pdp_calibrate.ledger.ledger import Ledger
 
 ModelKind = Literal["table", "gaussian", "groups", "chain", "series"]
-
-
 MODEL_KINDS: tuple[ModelKind, ...] = get_args(ModelKind)
-
-
 Range = tuple[float, float]
-
-
 File = str | os.PathLike[str]
 
 
@@ -137,44 +131,24 @@ def _by_column(schema: Schema) -> Schema:
 
 
 _TEXT = Form(schema=TEXT)
-
-
 _POSITIVE = Form(schema=POSITIVE, kind=float)
-
-
 _COUNT = Form(schema={"type": "integer", "minimum": 1}, kind=int)
-
-
 _SWITCH = Form(schema={"type": "boolean"}, kind=bool)
-
-
 _FILE = Form(schema=TEXT, kind=Path, from_plan=Path)
-
-
 _NAMES = Form(
     schema=items(TEXT), from_text=lambda text: tuple(text.split(",")), from_plan=_as_tuples
 )
-
-
 _SPAN = Form(schema=anything_of(NUMBER, RANGE), from_text=_number_or_range, from_plan=_as_tuples)
-
-
 _RANGES = Form(
     schema=anything_of(RANGE, _by_column(RANGE)),
     from_text=_named_range,
     from_plan=_as_tuples,
     repeated=True,
 )
-
-
 _DOMAINS = Form(
     schema=_by_column(items(CELL)), from_text=_named_values, from_plan=_as_tuples, repeated=True
 )
-
-
 _PAIRS = Form(schema=_by_column(CELL), from_text=_named_value, repeated=True)
-
-
 _ADVERSARIES = Form(schema=TEXT, from_text=adversaries_from, from_plan=adversaries_from)
 
 
@@ -188,25 +162,14 @@ class Group:
     """The section of a plan that holds them."""
 
 
+_CORRELATED = "How the values are correlated"
 ROWS = Group("Rows", "data")
-
-
-MODEL = Group("How the values are correlated", "model")
-
-
+MODEL = Group(_CORRELATED, "model")
+LEARNING = Group(_CORRELATED, "model")
+FITTING = Group(_CORRELATED, "model")
 QUERY = Group("Query", "queries")
-
-
 SEARCH = Group("Search", "budget")
-
-
 LEDGER = Group("Budget", "budget")
-
-
-LEARNING = Group("How the values are correlated", "model")
-
-
-FITTING = Group("How the values are correlated", "model")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,13 +183,41 @@ class Option:
     form: Form = _TEXT
     """How it is written."""
     written: str = ""
-    """An example for the command line."""
+    """How it is written on the command line."""
     flags: tuple[str, ...] = ()
     """Its names on the command line, where it has others than its own."""
     key: str | None = None
     """Its name in a plan, where it has another."""
     default: Any = None
     """What holds where nothing is said."""
+
+
+class Table(TypedDict, total=False):
+    """Where the rows are, for the command line and plans; see `frames.files.Source`."""
+
+    file: Annotated[
+        Path,
+        Option(
+            words="CSV, TSV, parquet file or folder of parquet files.",
+            group=ROWS,
+            form=_FILE,
+            written="A model in JSON where no rows are needed.",
+        ),
+    ]
+    delimiter: Annotated[
+        str, Option(words="What separates the columns of a text file, such as ';'.", group=ROWS)
+    ]
+    sql: Annotated[
+        str,
+        Option(
+            words="Instead of a file, a query for DuckDB.",
+            group=ROWS,
+            written="Such as \"select * from 'p/*.parquet'\".",
+        ),
+    ]
+    database: Annotated[
+        Path, Option(words="The DuckDB database that the query is for.", group=ROWS, form=_FILE)
+    ]
 
 
 class Options(TypedDict, total=False):
@@ -279,7 +270,7 @@ class Options(TypedDict, total=False):
             " depend on each other in any way (group privacy).",
             group=MODEL,
             form=_RANGES,
-            written="income=0:100000, or 0:1 for all",
+            written="Such as income=0:100000, or 0:1 for all.",
         ),
     ]
     correlation: Annotated[
@@ -290,7 +281,7 @@ class Options(TypedDict, total=False):
             " it. It says nothing about counts and histograms.",
             group=MODEL,
             form=_SPAN,
-            written="0.3 or 0:0.4",
+            written="Such as 0.3 or 0:0.4.",
         ),
     ]
     assume: Annotated[
@@ -311,7 +302,7 @@ class Options(TypedDict, total=False):
             " public. A value outside raises, and that error depends on the data.",
             group=MODEL,
             form=_DOMAINS,
-            written="status=0,1,2",
+            written="Such as status=0,1,2.",
             key="domains",
         ),
     ]
@@ -332,8 +323,8 @@ class Options(TypedDict, total=False):
             words="Who may attack; everyone by default, or whom the ledger is about.",
             group=SEARCH,
             form=_ADVERSARIES,
-            written="all, weakest, strongest, knowing:1:3 (between 1 and 3 others),"
-            " exactly:TARGET:KNOWN,KNOWN",
+            written="One of all, weakest, strongest, knowing:1:3 (between 1 and 3 others),"
+            " exactly:TARGET:KNOWN,KNOWN.",
         ),
     ]
     time_limit: Annotated[
@@ -390,7 +381,7 @@ class Learning(TypedDict, total=False):
             " default.",
             group=LEARNING,
             form=_NAMES,
-            written="a,b,c",
+            written="Such as a,b,c.",
         ),
     ]
     smoothing: Annotated[
@@ -422,7 +413,7 @@ class Learning(TypedDict, total=False):
             group=LEARNING,
             form=_PAIRS,
             flags=("--option",),
-            written="role=member",
+            written="Such as role=member.",
         ),
     ]
     epsilon: Annotated[
