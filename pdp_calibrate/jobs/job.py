@@ -1,13 +1,14 @@
 """What can be asked of a table: the one declaration behind `df.pdp`, the command line and plans.
 
-Every entry of `Options` and `Learning` is one thing that a person can say. Its line holds the type
-in Python, what it means, and how it is written as text and in TOML. From there come the signatures
-and docstrings of ``df.pdp``, the options and the help of the command line, and the keys and the
-JSON Schema of plans. What must hold between several of them is checked by `Job`.
+Every entry of `Table`, `Options` and `Learning` is one thing that can be said, with its type in
+Python, its meaning, and how it is written as text and in TOML. From there come the signatures and
+docstrings of ``df.pdp``, the options and the help of the command line, and the keys and the JSON
+Schema of plans. What must hold between several of them is checked by `Job`.
 """
 
 # No `from __future__ import annotations`: what is declared is read from the annotations.
 
+import numbers
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -309,8 +310,8 @@ class Options(TypedDict, total=False):
     epsilon: Annotated[
         float | None,
         Option(
-            words="Nobody's log-odds move by more than this. None releases as much as still fits"
-            " the ledger.",
+            words="Nobody's log-odds move by more than this. None (--rest on the command line)"
+            " releases as much as still fits the ledger.",
             group=QUERY,
             form=_POSITIVE,
             flags=("--epsilon", "-e"),
@@ -435,7 +436,7 @@ class Learning(TypedDict, total=False):
 
 
 def declared(what: type) -> dict[str, Option]:
-    """Return what `Options` or `Learning` declares, by name."""
+    """Return what `Table`, `Options` or `Learning` declares, by name."""
     return {name: hint.__metadata__[0] for name, hint in what.__annotations__.items()}
 
 
@@ -477,7 +478,9 @@ class Job:
         }
         object.__setattr__(self, "options", said)
         learning = {
-            name: value for name, value in self.learning.items() if value not in (None, False)
+            name: value
+            for name, value in self.learning.items()
+            if value is not None and value is not False
         }
         object.__setattr__(self, "learning", learning)
         self._check_options()
@@ -494,8 +497,8 @@ class Job:
             raise QueryError("time_format says how the column of order_by is read: name it.")
         if "anchor" in said and "ledger" not in said:
             raise QueryError("an anchor belongs to a ledger: name that too.")
-        size = said.get("max_group_size", 1)
-        if not isinstance(size, int) or size < 1:
+        size: Any = said.get("max_group_size", 1)
+        if not isinstance(size, numbers.Integral) or size < 1:
             raise QueryError(f"max_group_size must be a whole number above 0, got {size!r}.")
 
     def _check_model(self) -> None:
