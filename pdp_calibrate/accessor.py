@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, cast, get_arg
 
 import pandas as pd
 
+from pdp_calibrate.errors import QueryError
 from pdp_calibrate.jobs.grammar import Kind, Question
 from pdp_calibrate.jobs.job import OPTIONS, Job, Options, refuse_unknown
 
@@ -131,6 +132,8 @@ class PdpAccessor:
     @_method
     def linear(self, weights: Mapping[Hashable, float], **options: Unpack[Options]) -> Release:
         """Release a weighted sum of the columns of a wide frame."""
+        if not isinstance(weights, Mapping):
+            raise QueryError(f"weights must be {{column: weight}}, got {type(weights).__name__}.")
         return self._release("linear", weights, options, weights=tuple(weights.values()))
 
     @_method
@@ -235,7 +238,8 @@ class PdpAccessor:
     ) -> Release:
         from pdp_calibrate.jobs.run import run
 
-        named = (columns,) if isinstance(columns, str) else None if columns is None else (*columns,)
+        one = isinstance(columns, str) or not isinstance(columns, Iterable)
+        named: Any = None if columns is None else (columns,) if one else tuple(columns)
         question = Question(kind=kind, columns=named, values=values, weights=weights)
         found = run(Job(questions=(question,), options=options), self._frame)
         return cast("Release", found)  # of one question

@@ -497,6 +497,13 @@ class Job:
             raise QueryError("time_format says how the column of order_by is read: name it.")
         if "anchor" in said and "ledger" not in said:
             raise QueryError("an anchor belongs to a ledger: name that too.")
+        if "adversaries" in said:
+            from pdp_calibrate.core.adversary import Adversaries
+
+            found: Any = said["adversaries"]
+            if not isinstance(found, Adversaries):
+                kind = type(found).__name__
+                raise QueryError(f"adversaries must be one such as Adversaries.all(), got {kind}.")
         size: Any = said.get("max_group_size", 1)
         if not isinstance(size, numbers.Integral) or size < 1:
             raise QueryError(f"max_group_size must be a whole number above 0, got {size!r}.")

@@ -112,6 +112,22 @@ def test_what_contradicts_itself_is_refused_in_one_place(options, learning, word
         Job(questions=(parse_query("sum(x)"),), options=options, learning=learning)
 
 
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: WIDE.pdp.linear([1, 2], model=PAIR), "column: weight.*, got list"),
+        (lambda: WIDE.pdp.sum(model=PAIR, adversaries="weakest"), "Adversaries.all.*, got str"),
+        (lambda: WIDE.pdp.sum(model=PAIR, epsilon=None), "give ledger="),
+        (lambda: WIDE.pdp.sum(model=3), "a model is needed, got int"),
+        (lambda: WIDE.pdp.sum(model="gone.json"), "there is no file"),
+        (lambda: LONG.pdp.sum(7, groups="home", bounds=(0, 1)), "no column 7"),
+    ],
+)
+def test_values_of_another_kind_are_refused_in_words(call, words):
+    with pytest.raises(pdp.PdpError, match=words):
+        call()
+
+
 def test_bounds_and_domains_may_be_said_for_all_columns_or_by_column():
     both = LONG.assign(y=LONG["x"])
     asked = {"groups": "home", "epsilon": 0.5}
