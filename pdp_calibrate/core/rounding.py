@@ -7,6 +7,8 @@ multiplies by 1 + 2·k·u covers k operations, the multiplication itself include
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import TypeVar
 
 import numpy as np
@@ -33,3 +35,18 @@ def rounded_up(value: _Number, operations: int) -> _Number:
     True
     """
     return value * (1 + 2 * (operations + 1) * UNIT_ROUNDOFF)
+
+
+def sum_rounded_up(first: float, second: float) -> float:
+    """Return the sum of two floats, or the next float above where it was rounded down.
+
+    Examples
+    --------
+    >>> sum_rounded_up(1.0, 2.0)
+    3.0
+    >>> sum_rounded_up(1.0, 1e-30) > 1.0
+    True
+    """
+    total = first + second
+    exact = Fraction(first) + Fraction(second)
+    return total if Fraction(total) >= exact else math.nextafter(total, math.inf)

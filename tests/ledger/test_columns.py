@@ -100,7 +100,7 @@ def test_the_file_names_the_column_and_nothing_of_the_rows(path):
     assert "layout" not in stored["entries"][1]
     again = pdp.Ledger.open(path)
     assert again.history == ledger.history
-    assert again.history[0].layout == LongFrame(value="ill", by="home")
+    assert again.history[0].layout == LongFrame(value="ill", groups="home")
     with pytest.raises(pdp.LedgerError, match="column old"):
         again.release(pdp.Sum(), FRAME, epsilon=0.1, value="old", by="home")
 

@@ -157,16 +157,16 @@ def test_a_joint_calibration_releases_and_describes_itself():
     assert isinstance(total, int)
     assert isinstance(mean, float)
     assert list(histogram.index) == [0, 1]
-    for (low, high), width in zip(release.intervals(), cal.accuracy(), strict=True):
+    for (low, high), width in zip(release.interval(), cal.accuracy(), strict=True):
         assert np.all(np.isclose(np.asarray(high - low, dtype=float), 2 * width))
     described = json.loads(cal.to_json())
-    assert described["scales"] == list(cal.scales)
-    assert "JointCalibration" in cal.to_json()
-    again = pdp.JointCalibration.from_json(cal.to_json())
+    assert described["scale"] == list(cal.scales)
+    assert described["type"] == "Calibration"
+    again = pdp.Calibration.from_json(cal.to_json())
     assert again.scales == cal.scales
-    described["scales"][0] *= 0.9
+    described["scale"][0] *= 0.9
     with pytest.raises(pdp.CalibrationError, match="leaks up to"):
-        pdp.JointCalibration.from_json(json.dumps(described))
+        pdp.Calibration.from_json(json.dumps(described))
 
 
 @pytest.mark.parametrize(
