@@ -42,13 +42,25 @@ def search_events(setting: Setting, grid: Grid) -> Outcome:
     admitted = setting.prepared.admitted
     if not len(admitted.rows):
         return NOTHING
-    densities = (admitted.laws @ grid.kernel)[admitted.rows]
-    most, least = densities.max(axis=1), densities.min(axis=1)
-    ratio = (most - least) / (float(setting.is_near_one) + least)  # minus one
-    event, output = divmod(int(ratio.argmax()), ratio.shape[1])
+    densities = admitted.laws @ grid.kernel
+    one, best, event, output = float(setting.is_near_one), -1.0, 0, 0
+    step = max(1, _CHUNK // (8 * admitted.rows.shape[1] * densities.shape[1]))
+    for start in range(0, len(admitted.rows), step):
+        rows = admitted.rows[start : start + step].T
+        most = least = densities[rows[0]]
+        for row in rows[1:]:
+            here = densities[row]
+            most, least = np.maximum(most, here), np.minimum(least, here)
+        ratio = (most - least) / (one + least)  # minus one
+        place = int(ratio.argmax())
+        if ratio.flat[place] > best:
+            best = float(ratio.flat[place])
+            event, output = divmod(place, ratio.shape[1])
+            event += start
     secrets = admitted.secrets[event]
-    first = int(densities[event, :, output].argmax())
-    others = np.where(secrets == secrets[first], np.inf, densities[event, :, output])
+    here = densities[admitted.rows[event], output]
+    first = int(here.argmax())
+    others = np.where(secrets == secrets[first], np.inf, here)
     sizes, target = setting.sizes, int(admitted.targets[event])
     values = np.unravel_index(int(admitted.places[event]), [size + 1 for size in sizes])
     attack = Attack(
@@ -59,7 +71,7 @@ def search_events(setting: Setting, grid: Grid) -> Outcome:
     )
     additions = sum(sizes) + len(sizes) + admitted.laws.shape[1]
     error = setting.rounding_error(additions) + 2 * grid.moved
-    return bracket(math.log1p(float(ratio[event, output])), 0.0, error, attack)
+    return bracket(math.log1p(best), 0.0, error, attack)
 
 
 def search_sets(setting: Setting, incumbent: float, clock: Clock) -> Outcome:

@@ -97,10 +97,10 @@ def _furthest(answers: FloatArray) -> tuple[float, int, tuple[int, int]]:
     return best
 
 
-_FEW_DENSITIES = 2e6  # compared at once sooner than compiled code is loaded
+_FEW_DENSITIES = 2e7  # compared at once sooner than compiled code is loaded
 
 
-_FEW_LAWS = 2**21  # numbers in the laws of all events
+_FEW_LAWS = 2**22  # numbers in the laws of all events
 
 
 _FEW_SETS = 1e8  # densities compared set by set, some tenths of a second

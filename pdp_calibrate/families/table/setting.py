@@ -192,40 +192,45 @@ class AdmittedEvents:
     @classmethod
     def of(cls, prepared: PreparedTable) -> AdmittedEvents:
         """List the events of every target."""
-        sizes, known = prepared.sizes, prepared.knowledge.known
-        shape = tuple(size + 1 for size in sizes)
-        possible = prepared.cells.event_laws.possible
-        digits = np.array(np.unravel_index(np.arange(len(possible)), shape))
-        is_known = digits < np.array(sizes)[:, np.newaxis]
-        fewest, most = prepared.known_limits
+        sizes = prepared.sizes
+        steps = [math.prod(size + 1 for size in sizes[p + 1 :]) for p in range(len(sizes))]
+        possible, values = prepared.cells.event_laws.possible, np.arange(max(sizes))
         rows, secrets, targets, places = [], [], [], []
         for target in prepared.knowledge.targets:
-            others = np.delete(is_known, target, axis=0)
-            number = others.sum(axis=0)
-            chosen = (digits[target] == 0) & (fewest <= number) & (number <= most)
-            if known is not None:
-                named = [place in known for place in range(len(sizes)) if place != target]
-                chosen &= np.all(others == np.array(named)[:, np.newaxis], axis=0)
-            starts = np.flatnonzero(chosen)
-            step = math.prod(shape[target + 1 :])
-            values = np.arange(max(sizes))
-            own = starts[:, np.newaxis] + step * np.minimum(values, sizes[target] - 1)
-            occurs = possible[own] & (values < sizes[target])
+            starts = _starts(prepared, target, steps)
+            occurs = values < sizes[target]
+            own = starts[:, np.newaxis] + steps[target] * np.where(occurs, values, 0)
+            occurs = possible[own] & occurs
             first = np.argmax(occurs, axis=1)[:, np.newaxis]
             found = np.where(occurs, values, first)
             several = occurs.sum(axis=1) > 1
-            rows.append((starts[:, np.newaxis] + step * found)[several])
+            rows.append((starts[:, np.newaxis] + steps[target] * found)[several])
             secrets.append(found[several])
             targets.append(np.full(len(rows[-1]), target))
             places.append(starts[several])
-        used, inverse = np.unique(np.concatenate(rows), return_inverse=True)
+        every = np.concatenate(rows)
+        used = np.zeros(len(possible), dtype=np.bool_)
+        used[every] = True
         return cls(
             laws=prepared.cells.event_laws.laws[used],
-            rows=inverse.reshape(-1, max(sizes)),
+            rows=(np.cumsum(used) - 1)[every],
             secrets=np.concatenate(secrets),
             targets=np.concatenate(targets),
             places=np.concatenate(places),
         )
+
+
+def _starts(prepared: PreparedTable, target: int, steps: list[int]) -> npt.NDArray[np.intp]:
+    """Return the places of the admitted events of one target, where it has its first value."""
+    sizes = prepared.sizes
+    starts, number = np.zeros(1, dtype=np.intp), np.zeros(1, dtype=np.intp)
+    others = [place for place in range(len(sizes)) if place != target]
+    for place, may_know, may_hide in zip(others, *prepared.permissions(others), strict=True):
+        options = np.arange(0 if may_know else sizes[place], sizes[place] + bool(may_hide))
+        starts = np.add.outer(starts, options * steps[place]).ravel()
+        number = np.add.outer(number, options < sizes[place]).ravel()
+    fewest, most = prepared.known_limits
+    return starts[(fewest <= number) & (number <= most)]
 
 
 @dataclass(frozen=True, kw_only=True)
