@@ -24,7 +24,9 @@ def setting_at(problem: Problem, scale: float | FloatArray) -> Setting:
     return setting_of(PreparedTable.of(problem), scale)
 
 
-def only_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Search small tables by compiled code too, as if they were large."""
+def only_compiled(monkeypatch: pytest.MonkeyPatch, *, bounds: bool = True) -> None:
+    """Search small tables by compiled code too, as if they were large or very large."""
     for limit in ("_FEW_DENSITIES", "_FEW_SETS", "_LARGEST_SET_WORK"):
         monkeypatch.setattr(choosing, limit, -1)
+    if bounds:
+        monkeypatch.setattr("pdp_calibrate.families.table.tree_search._BOUNDED_WORK", -1)

@@ -53,6 +53,8 @@ class BranchSearch:
     shared: FloatArray
     clock: Clock
     per_thread: threading.local
+    has_bounds: bool
+    """Whether there is so much to compare that bounds are worth it."""
     ceilings: dict[int, float]
     """Bounds on all who attack one target, where they are worth the pass over the table."""
 
@@ -246,6 +248,9 @@ def _leaf(search: BranchSearch, target: int, chosen: dict[int, int]) -> tuple[fl
 _SMALL_WORK = 1e6  # outputs × leaves × secrets that need no second thread
 
 
+_BOUNDED_WORK = 5e8  # … that are compared sooner than bounds are compiled
+
+
 _LONG_WORK = 1e9  # … that deserve a good start
 
 
@@ -269,6 +274,7 @@ def branch_search(
         np.array([-1.0, math.expm1(min(incumbent, 700.0))]),
         clock,
         threading.local(),
+        setting.prepared.leaves * number > _BOUNDED_WORK,
         {},
     )
     additions = sum(setting.sizes) + len(setting.sizes)
@@ -285,7 +291,7 @@ def search_branches(setting: Setting, grid: Grid, incumbent: float, clock: Clock
         return NOTHING
     work = setting.prepared.leaves * len(grid.outputs)
     outcome = climb(search, error) if work > _LONG_WORK else NOTHING
-    if work > _SMALL_WORK and setting.coordinates == 1:
+    if search.has_bounds and setting.coordinates == 1:
         for target in setting.knowledge.targets:
             search.ceilings[target] = target_bound(setting, grid, target) + error
     gaps = _COARSE_GAPS if work > _HUGE_WORK and clock.deadline < math.inf else (0.0,)
@@ -359,8 +365,12 @@ def _search_branch(
         search.clock.stop,
         gap,
         _habits(search),
+        workspace(len(search.outputs)) if search.has_bounds else None,
+        np.empty((2, 9)) if search.has_bounds else None,
         choices,
     )
+    if bound == math.inf:  # time was up
+        bound = math.expm1(min(branch_group_bound(setting, branch), 700.0))
     if ratio < 0:
         return ratio, bound, None
     chosen = {

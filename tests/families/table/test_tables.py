@@ -65,13 +65,11 @@ def attained(problem: Problem, found: Bracket, scale: float) -> float:
     )
 
 
-@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("by", ["matrix products", "tree", "tree with bounds"])
 @pytest.mark.parametrize("chunk", bounds_checked(range(10), 1))
-def test_equal_to_the_plain_engine(
-    chunk: int, compiled: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if compiled:
-        only_compiled(monkeypatch)
+def test_equal_to_the_plain_engine(chunk: int, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if by != "matrix products":
+        only_compiled(monkeypatch, bounds=by == "tree with bounds")
     for seed in range(50 * chunk, 50 * chunk + 50):
         problem, scale = random_problem(seed)
         plain, fast = plain_engine.search(problem, scale), search(problem, scale)
@@ -89,8 +87,11 @@ def test_equal_to_the_plain_engine(
 @pytest.mark.parametrize("kind", ["structureless", "coupled", "zeros"])
 @pytest.mark.parametrize("scale", [0.2, 2.0, 50.0])
 @pytest.mark.compiled
-def test_the_tree_agrees_with_sorted_mixtures(kind: str, scale: float) -> None:
+def test_the_tree_agrees_with_sorted_mixtures(
+    kind: str, scale: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two algorithms that share no code, on a table deep enough for every bound to act."""
+    only_compiled(monkeypatch)
     problem = additive_problem(binary_cells(10, kind, seed=3), [BIT] * 10)
     setting = setting_at(problem, scale)
     grid = grid_of(setting)
@@ -105,7 +106,10 @@ def test_the_tree_agrees_with_sorted_mixtures(kind: str, scale: float) -> None:
 
 @pytest.mark.parametrize("kind", ["structureless", "coupled", "zeros"])
 @pytest.mark.compiled
-def test_what_cannot_exceed_the_incumbent_is_only_bounded(kind: str) -> None:
+def test_what_cannot_exceed_the_incumbent_is_only_bounded(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only_compiled(monkeypatch)
     problem = additive_problem(binary_cells(9, kind, seed=5), [BIT] * 9)
     exact = search(problem, 2.0)
     for share in (0.5, 0.999, 1.001, 2.0):
@@ -119,7 +123,10 @@ def test_what_cannot_exceed_the_incumbent_is_only_bounded(kind: str) -> None:
 
 @pytest.mark.parametrize("seed", bounds_checked(range(3), 2))
 @pytest.mark.compiled
-def test_a_bracket_stopped_early_holds_the_truth(seed: int) -> None:
+def test_a_bracket_stopped_early_holds_the_truth(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only_compiled(monkeypatch)
     weights = np.random.default_rng(seed).uniform(0.2, 2.0, 10)
     whole = [BIT] * 10
     real = [weight * BIT for weight in weights]
@@ -218,7 +225,10 @@ def test_sorted_mixtures_of_any_function_equal_the_oracle(seed: int, scale: floa
 
 @pytest.mark.parametrize("kind", ["structureless", "coupled", "zeros"])
 @pytest.mark.parametrize("scale", [0.5, 40.0])
-def test_one_pass_bounds_every_adversary_of_a_target(kind: str, scale: float) -> None:
+def test_one_pass_bounds_every_adversary_of_a_target(
+    kind: str, scale: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only_compiled(monkeypatch)
     problem = additive_problem(binary_cells(8, kind, seed=4), [BIT] * 8)
     setting = setting_at(problem, scale)
     grid = grid_of(setting)
