@@ -30,3 +30,9 @@ def only_compiled(monkeypatch: pytest.MonkeyPatch, *, bounds: bool = True) -> No
         monkeypatch.setattr(choosing, limit, -1)
     if bounds:
         monkeypatch.setattr("pdp_calibrate.families.table.tree_search._BOUNDED_WORK", -1)
+
+
+def only_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Search small tables set by set."""
+    monkeypatch.setattr(choosing, "_FEW_DENSITIES", -1)
+    monkeypatch.setattr(choosing, "_search_line", choosing.search_sets)

@@ -139,7 +139,6 @@ def _linear_pieces(
     secrets = events.laws.shape[1]
     error = setting.rounding_error(events.additions + len(atoms))
     one = float(setting.is_near_one)
-    impossible = ~events.possible
     width = min(len(outputs), max(1, _CHUNK // secrets))
     step = max(1, _CHUNK // (secrets * width))
     for first, start in itertools.product(range(0, len(laws), step), range(0, len(outputs), width)):
@@ -147,11 +146,7 @@ def _linear_pieces(
         densities = (laws[rows].reshape(-1, len(atoms)) @ kernel[:, columns]).reshape(
             -1, secrets, kernel[:, columns].shape[1]
         )
-        most, least = densities, densities
-        if impossible[rows].any():
-            hidden = impossible[rows][:, :, np.newaxis]
-            most, least = np.where(hidden, -np.inf, densities), np.where(hidden, np.inf, densities)
-        highest, lowest = most.max(axis=1), least.min(axis=1)
+        highest, lowest = densities.max(axis=1), densities.min(axis=1)
         gain = np.log1p((highest - lowest) / (one + lowest))
         yield first, events.possible[rows], densities, gain, error, outputs[np.newaxis, columns]
 

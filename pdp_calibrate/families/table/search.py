@@ -21,7 +21,7 @@ from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
-from pdp_calibrate.core.workers import Clock
+from pdp_calibrate.core.workers import Clock, announce_compiling
 from pdp_calibrate.families.table.cells import Cells
 from pdp_calibrate.families.table.enumeration import search_events, search_sets
 from pdp_calibrate.families.table.setting import (
@@ -166,6 +166,7 @@ def _search_vectors(setting: Setting, incumbent: float, clock: Clock) -> Outcome
         return search_sets(setting, incumbent, clock)
     grid = grid_of(setting) if tree_work <= _LARGEST_GRID_WORK else None
     if grid is not None:
+        announce_compiling()
         from pdp_calibrate.families.table.tree_search import search_branches
 
         return search_branches(setting, grid, incumbent, clock)
@@ -178,6 +179,7 @@ def _search_line(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
     one_set = knowledge.known is not None or knowledge.most == 0
     if one_set and prepared.set_work <= _FEW_SETS:
         return search_sets(setting, incumbent, clock)
+    announce_compiling()
     from pdp_calibrate.families.table.sorted_mixtures import search_lines
 
     if one_set and setting.probabilities.size > _LARGE_SET:

@@ -97,6 +97,8 @@ class PreparedTable:
                 return math.inf
             kinds = tuple(sorted(self.cells.kinds[place] for place in (target, *unknown)))
             atoms, outputs = self.cells.spans(kinds)
+            if atoms * outputs > 2 * _LARGEST_KERNEL:
+                return math.inf
             laws = cells / math.prod(self.sizes[place] for place in unknown)
             total += cells + laws * outputs * (1 + atoms / 16)
         return total
@@ -415,7 +417,8 @@ class Events:
     def on_all_atoms(self) -> tuple[FloatArray, FloatArray]:
         """The atoms of all secrets of an additive query, and the laws on them.
 
-        Atoms that are one by rounding are one, and their probabilities add up.
+        Atoms that are one by rounding are one, and their probabilities add up. A secret that x_K
+        excludes gets the law of one that it does not, if there is any.
         """
         atoms, index = np.unique(
             self.atoms.reshape(-1, self.atoms.shape[-1]), axis=0, return_inverse=True
@@ -423,6 +426,10 @@ class Events:
         laws = np.zeros((*self.laws.shape[:2], len(atoms)))
         for secret, places in enumerate(index.reshape(laws.shape[1], -1)):
             np.add.at(laws[:, secret].T, places, self.laws[:, secret].T)
+        if not self.possible.all():
+            first = self.possible.argmax(axis=1)[:, np.newaxis]
+            rows = np.where(self.possible, np.arange(laws.shape[1]), first)
+            laws = np.take_along_axis(laws, rows[:, :, np.newaxis], axis=1)
         return atoms, laws
 
 

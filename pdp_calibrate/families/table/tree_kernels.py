@@ -413,7 +413,7 @@ def explore(
     seen = -2.0
     limit = shared[1]
     pairs = secrets * (secrets - 1) / 2.0
-    level = np.int64(0)  # not a literal, for which callees would be compiled once more
+    level = depth - depth  # not a literal, for which callees would be compiled once more
     turn[0] = -1
     while level >= 0:
         if shared[0] > seen:

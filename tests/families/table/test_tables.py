@@ -25,7 +25,7 @@ from pdp_calibrate.families.table.tree_search import search_branches, target_bou
 from tests.oracles import brute_force as oracle, plain_engine
 from tests.support.marks import bounds_checked
 from tests.support.random_tables import additive_problem, binary_cells, random_problem
-from tests.support.table_searches import only_compiled, search, setting_at
+from tests.support.table_searches import only_compiled, only_sets, search, setting_at
 
 BIT = np.array([[0.0], [1.0]])
 FOREVER = Clock(math.inf)
@@ -65,10 +65,12 @@ def attained(problem: Problem, found: Bracket, scale: float) -> float:
     )
 
 
-@pytest.mark.parametrize("by", ["matrix products", "tree", "tree with bounds"])
+@pytest.mark.parametrize("by", ["all at once", "sets", "tree", "tree with bounds"])
 @pytest.mark.parametrize("chunk", bounds_checked(range(10), 1))
 def test_equal_to_the_plain_engine(chunk: int, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if by != "matrix products":
+    if by == "sets":
+        only_sets(monkeypatch)
+    elif by != "all at once":
         only_compiled(monkeypatch, bounds=by == "tree with bounds")
     for seed in range(50 * chunk, 50 * chunk + 50):
         problem, scale = random_problem(seed)
