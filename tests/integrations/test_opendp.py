@@ -103,18 +103,22 @@ def test_pdp_measurements_are_not_composed_by_opendp():
         dp.c.make_composition([one, one])
 
 
+def two_children(*, epsilon, queries):
+    return dp.Context.compositor(
+        data=[1, 0],
+        privacy_unit=dp.unit_of(contributions=2),
+        privacy_loss=dp.loss_of(epsilon=epsilon),
+        split_evenly_over=queries,
+        domain=people()[0],
+    )
+
+
 def test_the_context_api_takes_the_registered_measurement():
     plugin.register()
     plugin.register()  # twice is fine
     cal = pdp.calibrate(TWINS, pdp.Sum(), epsilon=1.0)
     ledger = pdp.Ledger(TWINS, epsilon=1.2)
-    context = dp.Context.compositor(
-        data=[1, 0],
-        privacy_unit=dp.unit_of(contributions=2),
-        privacy_loss=dp.loss_of(epsilon=2.0),
-        split_evenly_over=2,
-        domain=people()[0],
-    )
+    context = two_children(epsilon=2.0, queries=2)
     value = context.query().sum().pdp_and_dp_laplace(cal, ledger=ledger).release()
     assert isinstance(value, int)
     assert ledger.spent == pytest.approx(1.0)
@@ -122,13 +126,7 @@ def test_the_context_api_takes_the_registered_measurement():
     with pytest.raises(OpenDPException, match="joint leakage"):
         context.query().sum().pdp_and_dp_laplace(cal, ledger=ledger).release()
     assert len(ledger.history) == 1
-    small = dp.Context.compositor(
-        data=[1, 0],
-        privacy_unit=dp.unit_of(contributions=2),
-        privacy_loss=dp.loss_of(epsilon=0.9),
-        split_evenly_over=1,
-        domain=people()[0],
-    )
+    small = two_children(epsilon=0.9, queries=1)
     with pytest.raises(OpenDPException, match="nsufficient"):
         small.query().sum().pdp_and_dp_laplace(cal).release()
 
