@@ -32,6 +32,15 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+_OWN = {
+    "columns": "Of a wide frame, the columns that enter, by default all of the model. Of a long"
+    " frame, the column of values.",
+    "weights": "The weight of each column that enters.",
+    "values": "The values that count.",
+    "categories": "The values that are counted, each by itself; by default every possible one.",
+}
+
+
 def _method(function: Callable[P, T]) -> Callable[P, T]:
     """Make a method that refuses unknown arguments by name, and shows the options it takes.
 
@@ -40,10 +49,15 @@ def _method(function: Callable[P, T]) -> Callable[P, T]:
     """
     own = inspect.signature(function)
     parameters = [one for one in own.parameters.values() if one.kind is not one.VAR_KEYWORD]
-    if len(parameters) < len(own.parameters):
-        parameters += map(_parameter, OPTIONS)
-        function.__doc__ = f"{inspect.getdoc(function)}\n{_WORDS}"
     known = [one.name for one in parameters[1:]]
+    if len(parameters) < len(own.parameters):
+        words = {name: _OWN[name] for name in known} | {n: one.words for n, one in OPTIONS.items()}
+        section = "".join(
+            f"\n{n}\n{textwrap.indent(textwrap.fill(words[n], 92), '    ')}" for n in words
+        )
+        function.__doc__ = f"{function.__doc__}\n\nParameters\n----------{section}\n"
+        parameters += map(_parameter, OPTIONS)
+        known += OPTIONS
 
     @functools.wraps(function)
     def checked(*given: P.args, **named: P.kwargs) -> T:
@@ -62,12 +76,6 @@ def _parameter(name: str) -> inspect.Parameter:
         default=OPTIONS[name].default,
         annotation=getattr(hint, "__forward_arg__", hint),
     )
-
-
-_WORDS = "\n".join(
-    f"{name}\n{textwrap.indent(textwrap.fill(option.words, 96), '    ')}"
-    for name, option in OPTIONS.items()
-)
 
 
 Columns = str | Iterable[Hashable] | None
@@ -113,37 +121,19 @@ class PdpAccessor:
 
     @_method
     def sum(self, columns: Columns = None, **options: Unpack[Options]) -> Release:
-        """Release the sum of the columns.
-
-        Parameters
-        ----------
-        columns
-            Of a wide frame, the columns that enter, by default all of the model. Of a long frame,
-            the column of values.
-        """
+        """Release the sum of the columns."""
         return self._release("sum", columns, options)
 
     @_method
     def mean(self, columns: Columns = None, **options: Unpack[Options]) -> Release:
-        """Release the mean of the columns.
-
-        Parameters
-        ----------
-        columns
-            Of a wide frame, the columns that enter, by default all of the model. Of a long frame,
-            the column of values.
-        """
+        """Release the mean of the columns."""
         return self._release("mean", columns, options)
 
     @_method
     def linear(self, weights: Mapping[Hashable, float], **options: Unpack[Options]) -> Release:
-        """Release a weighted sum of the columns of a wide frame.
-
-        Parameters
-        ----------
-        weights
-            The weight of each column that enters.
-        """
+        """Release a weighted sum of the columns of a wide frame."""
+        if not isinstance(weights, Mapping):
+            raise QueryError(f"weights must be {{column: weight}}, got {type(weights).__name__}.")
         return self._release("linear", weights, options, weights=tuple(weights.values()))
 
     @_method
@@ -233,7 +223,8 @@ class PdpAccessor:
         return calibration.release(
             self._frame,
             value=value,
-            by=by if groups is None else groups,
+            groups=groups,
+            by=by,
             order_by=order_by,
             time_format=time_format,
             ledger=ledger,
@@ -273,7 +264,8 @@ class PdpAccessor:
     ) -> Release:
         from pdp_calibrate.jobs.run import run
 
-        named = (columns,) if isinstance(columns, str) else None if columns is None else (*columns,)
+        one = isinstance(columns, str) or not isinstance(columns, Iterable)
+        named: Any = None if columns is None else (columns,) if one else tuple(columns)
         question = Question(kind=kind, columns=named, values=values, weights=weights)
         found = run(Job(questions=(question,), options=options), self._frame)
         return cast("Release", found)  # of one question

@@ -18,11 +18,11 @@ from pdp_calibrate.auditing.worlds import World, answers_in, as_mappings
 from pdp_calibrate.calibration.release import add_noise
 from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.core.adversary import Adversaries, Witness
+from pdp_calibrate.core.checks import checked_scales
 from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.leakage import checked_queries, checked_scales
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.query import Query, lower
+from pdp_calibrate.core.query import Query, checked_queries, lower
 from pdp_calibrate.errors import PdpError, UnsupportedQueryError
 
 _MOST_ATOMS = 100  # answers that stand for the law of all answers

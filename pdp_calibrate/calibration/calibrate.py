@@ -29,13 +29,14 @@ from pdp_calibrate.core.checks import (
     check_number,
     checked_epsilon,
     checked_positive,
+    checked_scale,
     checked_share,
+    deadline_after,
 )
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.leakage import as_leakage, checked_queries, checked_scale, deadline_after
 from pdp_calibrate.core.model import Model, warn_if_private
 from pdp_calibrate.core.problem import split
-from pdp_calibrate.core.query import Query, frozen, lower
+from pdp_calibrate.core.query import Query, checked_queries, frozen, lower
 from pdp_calibrate.errors import CalibrationError, PdpError, QueryError
 
 _MAXIMAL_STEPS = 60
@@ -156,7 +157,7 @@ def _single_scale(
     problems = split(model, part, adversaries)
     rounding = rounding_error(part, rows, model)
     scale, found = certified_scale(problems, epsilon, rounding=rounding, deadline=deadline)
-    return scale, as_leakage(found, scale)
+    return scale, Leakage.at(scale, found)
 
 
 def _joint_scales(

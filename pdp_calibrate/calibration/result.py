@@ -38,9 +38,8 @@ from pdp_calibrate.core import noise
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.bracket import Leakage
 from pdp_calibrate.core.cards import card
-from pdp_calibrate.core.checks import checked_epsilon, checked_share
+from pdp_calibrate.core.checks import checked_epsilon, checked_share, deadline_after
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.leakage import deadline_after
 from pdp_calibrate.core.model import (
     LATER,
     PRIVATE_MODEL,

@@ -22,11 +22,12 @@ from scipy.optimize import brentq
 from pdp_calibrate.core import noise
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.bracket import Bracket, Leakage
+from pdp_calibrate.core.checks import checked_scale
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.family import Climbing
-from pdp_calibrate.core.leakage import as_joint_leakage, as_leakage, checked_scale, worst
+from pdp_calibrate.core.leakage import as_joint_leakage
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.problem import Problem, split
+from pdp_calibrate.core.problem import Problem, split, worst
 from pdp_calibrate.errors import CalibrationError
 
 ROWS_COVERED = 2**20
@@ -379,7 +380,7 @@ def certified_leakage(
             rounding=rounding_error(part, rows, model),
             deadline=deadline,
         )
-        return as_leakage(found, scale)
+        return Leakage.at(scale, found)
     found, _ = leakage_with_rounding(
         split(model, Contributions.joined(parts, scales), adversaries),
         1.0,

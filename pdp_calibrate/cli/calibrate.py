@@ -13,8 +13,8 @@ from pdp_calibrate.cli.options import (
     Out,
     Queries,
     Report,
-    RowOptions,
     Rows,
+    TableOptions,
     job_for,
     task_for,
 )
@@ -23,11 +23,8 @@ from pdp_calibrate.cli.output import (
     in_words,
     law_of,
     number,
-    print_facts,
-    print_json,
-    say,
+    show_result,
     total_in_words,
-    write_json,
     write_report,
 )
 from pdp_calibrate.core.row_query import RowQuery
@@ -44,7 +41,7 @@ if TYPE_CHECKING:
 )
 def calibrate(
     *,
-    table: RowOptions,
+    table: TableOptions,
     options: CalibrationOptions,
     learning: LearningOptions,
     query: Queries,
@@ -60,18 +57,11 @@ def calibrate(
     """
     from pdp_calibrate.jobs.run import calibrate_task
 
-    kept = [table.file, table.database, options.get("model")]
+    kept = [table.get("file"), table.get("database"), options.get("model")]
     check_outputs(output, force=force, reports=[report], kept=kept)
     job = job_for(query, options, learning)
     found = calibrate_task(job, task_for(job, table, rows))
-    if output is not None:
-        write_json(output, found.to_dict(), force=force)
-    if json:
-        print_json(found.to_dict())
-    else:
-        print_facts(facts(found, query))
-    if output is not None:
-        say(f"Written to {output}.", quiet=json)
+    show_result(found, facts(found, query), output=output, force=force, json=json)
     if report is not None:
         write_report(found, report, quiet=json)
 

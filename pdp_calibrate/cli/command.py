@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import inspect
 import typing
@@ -22,26 +21,21 @@ BAD_INPUT, BUDGET_EXCEEDED = 2, 3
 def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a command of a function; its help ends with the lines of examples.
 
-    A parameter whose type is a dataclass becomes one option for each of its fields, and one that
-    stands for options of a job one for each of those. Errors of this
+    A parameter that stands for options of a job becomes one option for each of them. Errors of this
     library end the command with one line on stderr and exit code 2, or 3 where a budget would be
     passed; its warnings are one line on stderr each.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         hints = typing.get_type_hints(function, include_extras=True)
-        groups: dict[str, tuple[Callable[..., Any], list[str]]] = {}
+        groups: dict[str, tuple[type, list[str]]] = {}
         parameters: list[inspect.Parameter] = []
         for name, parameter in inspect.signature(function).parameters.items():
             kind = hints[name]
             if typing.get_origin(kind) is Annotated and typing.is_typeddict(kind.__metadata__[0]):
                 what, chosen = kind.__metadata__
                 fields = parameters_of(what, chosen)
-                groups[name] = _reader(what), [field.name for field in fields]
-                parameters += fields
-            elif dataclasses.is_dataclass(kind) and isinstance(kind, type):
-                fields = _options_of(kind)
-                groups[name] = kind, [field.name for field in fields]
+                groups[name] = what, [field.name for field in fields]
                 parameters += fields
             else:
                 parameters.append(parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY))
@@ -49,12 +43,12 @@ def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., Non
         @functools.wraps(function)
         def run(**given: Any) -> None:
             parts = {
-                name: (make, {field: given.pop(field) for field in fields})
-                for name, (make, fields) in groups.items()
+                name: (what, {field: given.pop(field) for field in fields})
+                for name, (what, fields) in groups.items()
             }
 
             def work() -> None:
-                grouped = {name: make(**fields) for name, (make, fields) in parts.items()}
+                grouped = {name: said(what, fields) for name, (what, fields) in parts.items()}
                 function(**given, **grouped)  # a group may be called as one of its fields
 
             with warnings.catch_warnings():
@@ -77,25 +71,6 @@ def help_text(words: str, *examples: str) -> str:
     paragraphs = [" ".join(one.split()) for one in words.split("\n\n")]
     kept = ["\b", *(line.replace("[", "\\[") for line in examples)]  # [ would begin a style
     return "\n\n".join([*paragraphs, "\n".join(kept)] if examples else paragraphs)
-
-
-def _reader(what: type) -> Callable[..., dict[str, Any]]:
-    return lambda **given: said(what, given)
-
-
-def _options_of(kind: type) -> list[inspect.Parameter]:
-    hints = typing.get_type_hints(kind, include_extras=True)
-    return [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=(
-                inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
-            ),
-            annotation=hints[field.name],
-        )
-        for field in dataclasses.fields(kind)
-    ]
 
 
 def _reporting_errors(work: Callable[[], None]) -> None:

@@ -10,10 +10,11 @@ from pdp_calibrate.cli.options import (
     Force,
     ModelOptions,
     Out,
-    RowOptions,
+    TableOptions,
     job_for,
+    source_of,
 )
-from pdp_calibrate.cli.output import check_outputs, law_of, print_facts, print_json, say, write_json
+from pdp_calibrate.cli.output import check_outputs, law_of, show_result
 
 _HOW_TO_WRITE = (
     "a model learned from private rows is itself secret, so it is not written to a file. Say"
@@ -30,7 +31,7 @@ _HOW_TO_WRITE = (
 )
 def fit(
     *,
-    table: RowOptions,
+    table: TableOptions,
     options: ModelOptions,
     learning: FittingOptions,
     output: Out = None,
@@ -51,20 +52,12 @@ def fit(
     job = job_for(["sum()"], options, learning)
     if job.learns_from_secrets and "epsilon" not in learning:
         raise pdp.PdpError(_HOW_TO_WRITE)
-    check_outputs(output, force=force, kept=[table.file, table.database])
-    frame = table.source.read()
+    check_outputs(output, force=force, kept=[table.get("file"), table.get("database")])
+    frame = source_of(table).read()
     found = learned_model(job, frame) if job.learns else task_of(job, frame, None).model
-    if output is not None:
-        write_json(output, found.to_dict(), force=force)
-    if json:
-        print_json(found.to_dict())
-    else:
-        print_facts(
-            [
-                ("model", f"{type(found).__name__}, {found.provenance}"),
-                ("tuples", f"{sum(found.copies):,} in {found.instances:,} independent groups"),
-                *law_of(found),
-            ]
-        )
-    if output is not None:
-        say(f"Written to {output}.", quiet=json)
+    facts = [
+        ("model", f"{type(found).__name__}, {found.provenance}"),
+        ("tuples", f"{sum(found.copies):,} in {found.instances:,} independent groups"),
+        *law_of(found),
+    ]
+    show_result(found, facts, output=output, force=force, json=json)

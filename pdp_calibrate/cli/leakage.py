@@ -12,9 +12,9 @@ from pdp_calibrate.cli.options import (
     AsJson,
     LearningOptions,
     Queries,
-    RowOptions,
     Rows,
     SearchOptions,
+    TableOptions,
     job_for,
     task_for,
 )
@@ -29,7 +29,7 @@ from pdp_calibrate.core.model import header
 )
 def leakage(
     *,
-    table: RowOptions,
+    table: TableOptions,
     options: SearchOptions,
     learning: LearningOptions,
     query: Queries,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +24,7 @@ from pdp_calibrate.jobs.job import (
     Learning,
     Option,
     Options,
+    Table,
     declared,
 )
 
@@ -33,38 +33,21 @@ if TYPE_CHECKING:
     from pdp_calibrate.jobs.run import Task
 
 
-_ROWS = ROWS.title
-
-
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, to stdout.")]
-
-
 Out = Annotated[Path | None, typer.Option("--output", "-o", help="Write the result, as JSON.")]
-
-
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist already.")]
-
-
 TimeLimit = Annotated[
     float, typer.Option(help="Seconds in which the file's claim must be proved again.")
 ]
-
-
 Report = Annotated[Path | None, typer.Option("--report", help="Write an HTML report too.")]
-
-
 AnchorFile = Annotated[
     Path | None,
     typer.Option("--anchor", help="The second file, elsewhere, that must agree with the ledger."),
 ]
-
-
 Rows = Annotated[
     int | None,
     typer.Option(help="With a model and no rows: how many rows an answer will be about."),
 ]
-
-
 Queries = Annotated[
     list[str],
     typer.Option(
@@ -74,75 +57,15 @@ Queries = Annotated[
         " with other characters in quotes, no name for all. Several are released together.",
     ),
 ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RowOptions:
-    """Where the rows are."""
-
-    file: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="FILE",
-            help="CSV, TSV, parquet or a folder of parquet files; a model in JSON where no rows"
-            " are needed.",
-        ),
-    ] = None
-    delimiter: Annotated[
-        str | None,
-        typer.Option(help="What separates columns, such as ';'.", rich_help_panel=_ROWS),
-    ] = None
-    sql: Annotated[
-        str | None,
-        typer.Option(
-            help="Instead of FILE, a query for DuckDB: \"select * from 'p/*.parquet'\".",
-            rich_help_panel=_ROWS,
-        ),
-    ] = None
-    database: Annotated[
-        Path | None,
-        typer.Option(help="The DuckDB database for --sql.", rich_help_panel=_ROWS),
-    ] = None
-
-    @property
-    def source(self) -> Source:
-        """Where to read rows from."""
-        from pdp_calibrate.frames.files import Source
-
-        if self.file is None and self.sql is None:
-            raise pdp.PdpError("name a FILE with rows, or give --sql.")
-        return Source(
-            file=self.file, delimiter=self.delimiter, sql=self.sql, database=self.database
-        )
-
-    @property
-    def stored_model(self) -> Path | None:
-        """The file, where it is a model and not rows."""
-        return self.file if self.file is not None and self.file.suffix == ".json" else None
-
-
 Said = Mapping[str, Any]
 """What was said in a group of options, as Python says it."""
-
-
+TableOptions = Annotated[Said, Table, (ROWS,)]
 ModelOptions = Annotated[Said, Options, (ROWS, MODEL)]
-
-
 SearchOptions = Annotated[Said, Options, (ROWS, MODEL, SEARCH)]
-
-
 CalibrationOptions = Annotated[Said, Options, (ROWS, MODEL, QUERY, SEARCH)]
-
-
 ReleaseOptions = Annotated[Said, Options, (ROWS, MODEL, QUERY, SEARCH, LEDGER)]
-
-
 LearningOptions = Annotated[Said, Learning, (LEARNING,)]
-
-
 FittingOptions = Annotated[Said, Learning, (LEARNING, FITTING)]
-
-
 Adversaries = Annotated[Said, Options, (SEARCH,)]
 
 
@@ -171,12 +94,14 @@ def _called(name: str, option: Option) -> str:
 def _annotation(name: str, option: Option) -> Any:
     form, flag = option.form, f"--{name.replace('_', '-')}"
     kind: Any = list[str] if form.repeated else bool if form.kind is bool else form.kind | None
-    written = f" Such as {option.written}." if option.written else ""
+    words = f"{option.words} {option.written}".rstrip()
+    if name == "file":
+        return Annotated[kind, typer.Argument(metavar="FILE", help=words)]
     return Annotated[
         kind,
         typer.Option(
             *(option.flags or (flag,)),
-            help=option.words + written,
+            help=words,
             rich_help_panel=option.group.title,
             show_default=str(option.default) if option.default is not None else False,
         ),
@@ -211,14 +136,28 @@ def job_for(queries: Sequence[str], options: Said, learning: Said) -> Job:
     )
 
 
-def task_for(job: Job, rows: RowOptions, number: int | None) -> Task:
+def source_of(table: Said) -> Source:
+    """Return where to read rows from."""
+    from pdp_calibrate.frames.files import Source
+
+    if "file" not in table and "sql" not in table:
+        raise pdp.PdpError("name a FILE with rows, or give --sql.")
+    return Source(**table)
+
+
+def is_model(table: Said) -> bool:
+    """Whether the file is a model and not rows."""
+    return "file" in table and table["file"].suffix == ".json"
+
+
+def task_for(job: Job, table: Said, rows: int | None) -> Task:
     """Settle what a job means about the rows, or about a model without rows."""
     from pdp_calibrate.jobs.model import read_model
     from pdp_calibrate.jobs.run import model_of, task_of
 
-    if rows.stored_model is not None:
-        return task_of(job, None, read_model(rows.stored_model), rows=number)
-    if number is not None:
+    if is_model(table):
+        return task_of(job, None, read_model(table["file"]), rows=rows)
+    if rows is not None:
         raise pdp.PdpError("--rows is for a model without data; here the rows are counted.")
-    frame = rows.source.read()
+    frame = source_of(table).read()
     return task_of(job, frame, model_of(job, frame))

@@ -69,6 +69,27 @@ def write_json(path: Path, described: Any, *, force: bool) -> None:
         file.write(json.dumps(described, indent=2) + "\n")
 
 
+def show_result(
+    found: Any,
+    facts: Iterable[tuple[str, str]],
+    *,
+    output: Path | None,
+    force: bool,
+    json: bool,
+    note: str = "",
+) -> None:
+    """Write what was found to the file asked for, and print it: as JSON, or in facts and a note."""
+    if output is not None:
+        write_json(output, found.to_dict(), force=force)
+    if json:
+        print_json(found.to_dict())
+    else:
+        print_facts(facts)
+        say(note, quiet=not note)
+    if output is not None:
+        say(f"Written to {output}.", quiet=json)
+
+
 def write_report(obj: Any, path: Path, *, ledger: Any = None, quiet: bool) -> None:
     """Write an HTML report, and say so."""
     from pdp_calibrate.show.page import report

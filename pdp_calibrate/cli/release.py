@@ -16,18 +16,17 @@ from pdp_calibrate.cli.options import (
     Out,
     ReleaseOptions,
     Report,
-    RowOptions,
+    TableOptions,
+    is_model,
     job_for,
+    source_of,
 )
 from pdp_calibrate.cli.output import (
     check_outputs,
     law_of,
     number,
-    print_facts,
-    print_json,
-    say,
+    show_result,
     total_in_words,
-    write_json,
     write_report,
 )
 
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 )
 def release(
     *,
-    table: RowOptions,
+    table: TableOptions,
     options: ReleaseOptions,
     learning: LearningOptions,
     query: Annotated[
@@ -79,7 +78,7 @@ def release(
     """
     from pdp_calibrate.jobs.run import ledger_of, run
 
-    if table.stored_model is not None:
+    if is_model(table):
         raise pdp.PdpError("a release needs rows, not a model: name a data file.")
     if bool(query) == (calibration is not None):
         raise pdp.PdpError("a release needs either a --query or a --calibration.")
@@ -91,7 +90,7 @@ def release(
         output,
         force=force,
         reports=[report],
-        kept=[table.file, table.database, options.get("model"), calibration],
+        kept=[table.get("file"), table.get("database"), options.get("model"), calibration],
         ledgers=[options.get("ledger"), options.get("anchor")],
     )
     job = job_for(query, options, learning)
@@ -99,26 +98,19 @@ def release(
     found: AnyRelease
     if calibration is None:
         job = job_for(query, {**options, "ledger": ledger, "anchor": None}, learning)
-        found = run(job, table.source.read())
+        found = run(job, source_of(table).read())
     else:
         found = _stored(calibration, options.get("time_limit")).release(
-            table.source.read(),
+            source_of(table).read(),
             value=value,
             groups=options.get("groups"),
             order_by=options.get("order_by"),
             time_format=options.get("time_format"),
             ledger=ledger,
         )
-    if output is not None:
-        write_json(output, found.to_dict(), force=force)
-    if json:
-        print_json(found.to_dict())
-    else:
-        print_facts(_facts(found, query or ["answer"]))
-        if ledger is not None:
-            say(f"Budget: {ledger.spent:.4g} of {ledger.epsilon:.4g} spent.")
-    if output is not None:
-        say(f"Written to {output}.", quiet=json)
+    note = "" if ledger is None else f"Budget: {ledger.spent:.4g} of {ledger.epsilon:.4g} spent."
+    facts = _facts(found, query or ["answer"])
+    show_result(found, facts, output=output, force=force, json=json, note=note)
     if report is not None:
         write_report(found, report, ledger=ledger, quiet=json)
 

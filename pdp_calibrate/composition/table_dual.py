@@ -27,7 +27,7 @@ from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.families.table.setting import conditional_laws
-from pdp_calibrate.families.table.varying import Varying
+from pdp_calibrate.families.table.smaller import Varying
 
 _LARGEST_WORK = 5e6  # numbers in all conditional laws of all adversaries together
 

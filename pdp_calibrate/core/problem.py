@@ -14,18 +14,20 @@ import functools
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from importlib import import_module
+from typing import TypeVar, cast
 
 import numpy as np
 
 from pdp_calibrate.core.adversary import Adversaries, Knowledge
+from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.family import Engine, Sharing, engine_of
+from pdp_calibrate.core.family import Engine, Sharing
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.table import MAXIMAL_CELLS, JointTable, Writable
-from pdp_calibrate.errors import ModelError
+from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 
 _EXPANDED_TUPLES = 12
 
@@ -102,6 +104,49 @@ class Problem:
                 known=known,
             )
         )
+
+
+def engine_of(problem: Problem) -> Engine:
+    """Make the engine that the problem's model names."""
+    found = type(problem.model).engine
+    if isinstance(found, str):
+        module, _, name = found.partition(":")
+        found = cast("type[Engine]", getattr(import_module(module), name))
+    if found is None:
+        raise ModelError(f"there is no engine for {type(problem.model).__name__}.")
+    return found(problem)
+
+
+def worst(
+    problems: Sequence[Problem],
+    scale: float,
+    *,
+    incumbent: float = 0.0,
+    enough: float = math.inf,
+    deadline: float,
+) -> tuple[Bracket, Problem]:
+    """Search all problems, each with the worst found so far as its incumbent.
+
+    Both ends are about exact contributions: what rounding them to floats may change is charged.
+    Searches that can stop early do so once somebody is found to leak more than `enough`.
+    """
+    best: tuple[Bracket, Problem] | None = None
+    lower_end: Bracket | None = None
+    for problem in problems:
+        cost = problem.contributions.rounding / scale
+        threshold = max(0.0, (max(incumbent, best[0].upper) if best else incumbent) - cost)
+        found = problem.engine.bracket(scale, incumbent=threshold, enough=enough, deadline=deadline)
+        if problem.contributions.real:  # a mean's rounded weight: relative, and not on intervals
+            cost += 2 * UNIT_ROUNDOFF * found.upper if cost else 0.0
+        found = found.at_most(problem.group_bound(scale)).widened(cost)
+        if best is None or found.upper > best[0].upper:
+            best = found, problem
+        if lower_end is None or found.lower > lower_end.lower:
+            lower_end = found
+    if best is None or lower_end is None:
+        raise UnsupportedQueryError("no adversary of the set attacks any tuple of the model.")
+    found, problem = best
+    return found.with_lower(lower_end), problem
 
 
 def split(

@@ -98,6 +98,36 @@ def _watch(futures: Sequence[Future[_R | None]], clock: Clock, show: Callable[[i
             show(len(futures) - len(pending))
 
 
+_announced = False
+
+
+def announce_compiling() -> None:
+    """Say on a terminal, before compiled code is used, that it is being compiled if it is.
+
+    Says so once, when the compiler starts on something that is not in its cache on disk.
+    """
+    global _announced  # one listener per process
+    if _announced or not sys.stderr.isatty():
+        return
+    _announced = True
+    from numba.core import event
+
+    class Announcer(event.Listener):  # type: ignore[misc]
+        """Speaks at the first function that is compiled."""
+
+        def on_start(self, _event: object) -> None:
+            if not said:
+                said.append(True)
+                sys.stderr.write("compiling once for this machine, 4 to 15 s\n")
+                sys.stderr.flush()
+
+        def on_end(self, _event: object) -> None:
+            """Say nothing more."""
+
+    said: list[bool] = []
+    event.register("numba:compile", Announcer())
+
+
 SILENT_SECONDS = 2.0  # shorter work shows nothing
 
 

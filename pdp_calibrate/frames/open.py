@@ -58,7 +58,7 @@ def check_roles(value: Any, **roles: Hashable | None) -> None:
         if column is not None and column in asked:
             raise ModelError(
                 f"{role}= must be another column than that of the values, got {column} for both:"
-                " order, groups and parts are public, and values are secret."
+                " order and groups are public, and values are secret."
             )
 
 

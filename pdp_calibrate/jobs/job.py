@@ -1,13 +1,14 @@
 """What can be asked of a table: the one declaration behind `df.pdp`, the command line and plans.
 
-Every entry of `Options` and `Learning` is one thing that a person can say. Its line holds the type
-in Python, what it means, and how it is written as text and in TOML. From there come the signatures
-and docstrings of ``df.pdp``, the options and the help of the command line, and the keys and the
-JSON Schema of plans. What must hold between several of them is checked by `Job`.
+Every entry of `Table`, `Options` and `Learning` is one thing that can be said, with its type in
+Python, its meaning, and how it is written as text and in TOML. From there come the signatures and
+docstrings of ``df.pdp``, the options and the help of the command line, and the keys and the JSON
+Schema of plans. What must hold between several of them is checked by `Job`.
 """
 
 # No `from __future__ import annotations`: what is declared is read from the annotations.
 
+import numbers
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,14 +35,8 @@ if TYPE_CHECKING:
     from pdp_calibrate.ledger.ledger import Ledger
 
 ModelKind = Literal["table", "gaussian", "groups", "chain", "series"]
-
-
 MODEL_KINDS: tuple[ModelKind, ...] = get_args(ModelKind)
-
-
 Range = tuple[float, float]
-
-
 File = str | os.PathLike[str]
 
 
@@ -149,36 +144,20 @@ def _by_column(schema: Schema) -> Schema:
 
 
 _TEXT = Form(schema=TEXT)
-
-
 _POSITIVE = Form(schema=POSITIVE, kind=float)
-
-
 _COUNT = Form(schema={"type": "integer", "minimum": 1}, kind=int)
-
-
 _SWITCH = Form(schema={"type": "boolean"}, kind=bool)
-
-
 _FILE = Form(schema=TEXT, kind=Path, from_plan=Path)
-
-
 _NAMES = Form(
     schema=items(TEXT), from_text=lambda text: tuple(text.split(",")), from_plan=_as_tuples
 )
-
-
 _SPAN = Form(schema=anything_of(NUMBER, RANGE), from_text=_number_or_range, from_plan=_as_tuples)
-
-
 _RANGES = Form(
     schema=anything_of(RANGE, _by_column(RANGE)),
     from_text=_named_range,
     from_plan=_as_tuples,
     repeated=True,
 )
-
-
 _DOMAINS = Form(
     schema=_by_column(items(CELL)), from_text=_named_values, from_plan=_as_tuples, repeated=True
 )
@@ -201,8 +180,6 @@ _STEP = Form(schema=anything_of(TEXT, POSITIVE), from_text=_step)
 
 
 _PAIRS = Form(schema=_by_column(CELL), from_text=_named_value, repeated=True)
-
-
 _ADVERSARIES = Form(schema=TEXT, from_text=adversaries_from, from_plan=adversaries_from)
 
 
@@ -220,25 +197,14 @@ PYTHON = Group("", "")
 """Options that Python alone has."""
 
 
+_CORRELATED = "How the values are correlated"
 ROWS = Group("Rows", "data")
-
-
-MODEL = Group("How the values are correlated", "model")
-
-
+MODEL = Group(_CORRELATED, "model")
+LEARNING = Group(_CORRELATED, "model")
+FITTING = Group(_CORRELATED, "model")
 QUERY = Group("Query", "queries")
-
-
 SEARCH = Group("Search", "budget")
-
-
 LEDGER = Group("Budget", "budget")
-
-
-LEARNING = Group("How the values are correlated", "model")
-
-
-FITTING = Group("How the values are correlated", "model")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,13 +218,41 @@ class Option:
     form: Form = _TEXT
     """How it is written."""
     written: str = ""
-    """An example for the command line."""
+    """How it is written on the command line."""
     flags: tuple[str, ...] = ()
     """Its names on the command line, where it has others than its own."""
     key: str | None = None
     """Its name in a plan, where it has another."""
     default: Any = None
     """What holds where nothing is said."""
+
+
+class Table(TypedDict, total=False):
+    """Where the rows are, for the command line and plans; see `frames.files.Source`."""
+
+    file: Annotated[
+        Path,
+        Option(
+            words="CSV, TSV, parquet file or folder of parquet files.",
+            group=ROWS,
+            form=_FILE,
+            written="A model in JSON where no rows are needed.",
+        ),
+    ]
+    delimiter: Annotated[
+        str, Option(words="What separates the columns of a text file, such as ';'.", group=ROWS)
+    ]
+    sql: Annotated[
+        str,
+        Option(
+            words="Instead of a file, a query for DuckDB.",
+            group=ROWS,
+            written="Such as \"select * from 'p/*.parquet'\".",
+        ),
+    ]
+    database: Annotated[
+        Path, Option(words="The DuckDB database that the query is for.", group=ROWS, form=_FILE)
+    ]
 
 
 class Options(TypedDict, total=False):
@@ -330,7 +324,7 @@ class Options(TypedDict, total=False):
             " gaps; or how many units, where times are numbers, months or periods.",
             group=ROWS,
             form=_STEP,
-            written="1D, 15min, 2h",
+            written="Such as 1D, 15min, 2h.",
         ),
     ]
     public: Annotated[
@@ -340,7 +334,7 @@ class Options(TypedDict, total=False):
             group=ROWS,
             form=_NAMES,
             flags=("--public-columns",),
-            written="city,year",
+            written="Such as city,year.",
         ),
     ]
     model: Annotated[
@@ -361,7 +355,7 @@ class Options(TypedDict, total=False):
             " depend on each other in any way (group privacy).",
             group=MODEL,
             form=_RANGES,
-            written="income=0:100000, or 0:1 for all",
+            written="Such as income=0:100000, or 0:1 for all.",
         ),
     ]
     correlation: Annotated[
@@ -372,7 +366,7 @@ class Options(TypedDict, total=False):
             " it. It says nothing about counts and histograms.",
             group=MODEL,
             form=_SPAN,
-            written="0.3 or 0:0.4",
+            written="Such as 0.3 or 0:0.4.",
         ),
     ]
     assume: Annotated[
@@ -394,7 +388,7 @@ class Options(TypedDict, total=False):
             " and that error depends on the data; in a breakdown it counts nowhere.",
             group=MODEL,
             form=_DOMAINS,
-            written="status=0,1,2",
+            written="Such as status=0,1,2.",
             flags=("--domain",),
         ),
     ]
@@ -410,7 +404,7 @@ class Options(TypedDict, total=False):
             " secret. Not with a model; with a correlation, on public columns only.",
             group=QUERY,
             form=_CONDITIONS,
-            written="sick=true",
+            written="Such as sick=true.",
         ),
     ]
     by: Annotated[
@@ -420,7 +414,7 @@ class Options(TypedDict, total=False):
             " combination of several. Other values count nowhere.",
             group=QUERY,
             form=_NAMES,
-            written="city",
+            written="Such as city.",
         ),
     ]
     missing: Annotated[
@@ -432,14 +426,14 @@ class Options(TypedDict, total=False):
             " Dropping rows instead would change public numbers by a secret.",
             group=QUERY,
             form=_MISSING,
-            written="zero, or city=category, or income=0",
+            written="Such as zero, or city=category, or income=0.",
         ),
     ]
     epsilon: Annotated[
         float | None,
         Option(
-            words="Nobody's log-odds move by more than this. None releases as much as still fits"
-            " the ledger.",
+            words="Nobody's log-odds move by more than this. None (--rest on the command line)"
+            " releases as much as still fits the ledger.",
             group=QUERY,
             form=_POSITIVE,
             flags=("--epsilon", "-e"),
@@ -452,8 +446,8 @@ class Options(TypedDict, total=False):
             words="Who may attack; everyone by default, or whom the ledger is about.",
             group=SEARCH,
             form=_ADVERSARIES,
-            written="all, weakest, strongest, knowing:1:3 (between 1 and 3 others),"
-            " exactly:TARGET:KNOWN,KNOWN",
+            written="One of all, weakest, strongest, knowing:1:3 (between 1 and 3 others),"
+            " exactly:TARGET:KNOWN,KNOWN.",
         ),
     ]
     time_limit: Annotated[
@@ -510,7 +504,7 @@ class Learning(TypedDict, total=False):
             " default.",
             group=LEARNING,
             form=_NAMES,
-            written="a,b,c",
+            written="Such as a,b,c.",
         ),
     ]
     smoothing: Annotated[
@@ -542,7 +536,7 @@ class Learning(TypedDict, total=False):
             group=LEARNING,
             form=_PAIRS,
             flags=("--option",),
-            written="role=member",
+            written="Such as role=member.",
         ),
     ]
     epsilon: Annotated[
@@ -564,7 +558,7 @@ class Learning(TypedDict, total=False):
 
 
 def declared(what: type) -> dict[str, Option]:
-    """Return what `Options` or `Learning` declares, by name."""
+    """Return what `Table`, `Options` or `Learning` declares, by name."""
     return {name: hint.__metadata__[0] for name, hint in what.__annotations__.items()}
 
 
@@ -608,15 +602,17 @@ class Job:
             if "domains" in said:
                 raise QueryError("domain= and domains= say the same: give one of them.")
             said["domains"] = said.pop("domain")
-        for name, nothing in (("independent", False), ("large", "refuse"), ("public", ())):
-            if said.get(name) == nothing:
-                del said[name]
+        for name in ("independent", "large", "public", "where", "by"):
+            if said.get(name) in (False, "refuse") or said.get(name, True) in ((), [], {}):
+                del said[name]  # as if nothing had been said
         rules = said.get("missing")
         if isinstance(rules, Mapping) and set(rules) == {None}:  # --missing zero
             said["missing"] = rules[None]
         object.__setattr__(self, "options", said)
         learning = {
-            name: value for name, value in self.learning.items() if value not in (None, False)
+            name: value
+            for name, value in self.learning.items()
+            if value is not None and value is not False
         }
         object.__setattr__(self, "learning", learning)
         self._check_options()
@@ -652,8 +648,15 @@ class Job:
             raise QueryError("where says which values of columns count, such as {'sick': True}.")
         if isinstance(said.get("public", ()), str):
             raise QueryError("public is a list of columns, such as ['city'].")
-        size = said.get("max_group_size", 1)
-        if not isinstance(size, int) or size < 1:
+        if "adversaries" in said:
+            from pdp_calibrate.core.adversary import Adversaries
+
+            found: Any = said["adversaries"]
+            if not isinstance(found, Adversaries):
+                kind = type(found).__name__
+                raise QueryError(f"adversaries must be one such as Adversaries.all(), got {kind}.")
+        size: Any = said.get("max_group_size", 1)
+        if not isinstance(size, numbers.Integral) or size < 1:
             raise QueryError(f"max_group_size must be a whole number above 0, got {size!r}.")
 
     def _check_model(self) -> None:

@@ -90,7 +90,7 @@ def _arguments(job: Job) -> dict[str, Any]:
         return common | {"bounds": said.get(None, said) if isinstance(said, Mapping) else said}
     if value is None:
         raise ModelError(f"a model of kind {kind} needs the column of values.")
-    common |= {"value": value, "by": job.options.get("groups")}
+    common |= {"value": value, "groups": job.options.get("groups")}
     bounds = job.bounds_of(value)
     if kind == "groups":
         if "groups" not in job.options:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pdp_calibrate.errors import PdpError, PlanError, did_you_mean
 from pdp_calibrate.frames.files import Source
 from pdp_calibrate.jobs.grammar import parse_query
-from pdp_calibrate.jobs.job import Job, Learning, Options, declared
+from pdp_calibrate.jobs.job import Job, Learning, Options, Table, declared
 from pdp_calibrate.jobs.schema_parts import POSITIVE, TEXT, Schema, described, items
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ def _declared(section: str) -> dict[str, Schema]:
     """Return what jobs may say in a section, by its key there."""
     return {
         option.key or name: described(option.words, option.form.schema)
-        for name, option in [*declared(Learning).items(), *declared(Options).items()]
+        for what in (Table, Options, Learning)
+        for name, option in declared(what).items()
         if option.group.section == section
     }
 
@@ -74,13 +75,7 @@ PLAN: Schema = _table(
         "data": _table(
             "Where the rows are, and how they are laid out.",
             [],
-            {
-                "file": described("CSV, TSV, parquet file or folder of parquet files.", TEXT),
-                "delimiter": described("What separates the columns of a text file.", TEXT),
-                "sql": described("Instead of a file, a query for DuckDB.", TEXT),
-                "database": described("The DuckDB database that the query is for.", TEXT),
-            }
-            | _declared("data"),
+            _declared("data"),
         ),
         "model": _table(
             "How the values are correlated: a file, a kind to learn, or an assumption.",
@@ -152,7 +147,7 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
 
 def plan_from(found: Mapping[str, Any], *, folder: Path) -> Plan:
     """Build a plan from the contents of its file; names of files count from the folder."""
-    data, budget, output = found["data"], found["budget"], found.get("output", {})
+    budget, output = found["budget"], found.get("output", {})
     shared = {name: found.get(name, {}) for name in ("data", "model", "budget")}
     learning = _said(Learning, shared, folder)
     jobs = [_said(Options, shared | {"queries": one}, folder) for one in found["queries"]]
@@ -171,12 +166,7 @@ def plan_from(found: Mapping[str, Any], *, folder: Path) -> Plan:
                 " writes beside itself only. Give another place on the command line."
             )
     return Plan(
-        source=Source(
-            file=folder / data["file"] if "file" in data else None,
-            delimiter=data.get("delimiter"),
-            sql=data.get("sql"),
-            database=folder / data["database"] if "database" in data else None,
-        ),
+        source=Source(**_said(Table, shared, folder)),
         jobs=tuple(
             Job(
                 questions=(parse_query(one["query"]),),

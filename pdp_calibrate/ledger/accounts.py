@@ -22,8 +22,8 @@ from pdp_calibrate.composition.joint import spent
 from pdp_calibrate.composition.spending import Spending
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.bracket import Bound
+from pdp_calibrate.core.checks import deadline_after
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.leakage import deadline_after
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.query import Query, lower
 from pdp_calibrate.errors import BudgetExceededError, LedgerError

@@ -185,6 +185,8 @@ def test_options_that_do_not_fit():
         "--kind table --domain income": "a domain is written",
         "--kind table --domain 'income=1 2'": "expected ','",
         "--kind table --option smoothing": "an option is written",
+        "--kind table --smoothing 0": "smoothing must be positive",
+        "--groups household --bounds 0:1 --max-group-size 1": "groups may have at most 1 rows",
         "--kind table --option colour=red": "takes no colour",
         "--kind series --correlation 0.2 --groups household": "orders it",
         "--groups household --bounds 0:1 -e 0": "epsilon must be positive",

@@ -157,7 +157,7 @@ def test_private_learning_sorts_by_time_too():
             max_length=2,
             **options,
         )
-        return estimator.fit(frame).model_.transition
+        return estimator.fit(frame).model_.models[0].transition
 
     # In time every series goes from 0 to 1; in text order from 1 to 0.
     frame = pd.DataFrame(

@@ -20,7 +20,6 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.signal import lfilter
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Knowledge, Witness
@@ -147,6 +146,8 @@ def _side_sums(
     no longer shows in a float are left out: there the sum is that of index 0, whose error covers
     the difference.
     """
+    from scipy.signal import lfilter  # slow to import, and for series alone
+
     after = weights[target + 1 :]
     fading = int(np.ceil(-45 / np.log(abs(phi)))) if phi else 1
     reach = max(min(len(after), fading), longest)

@@ -22,7 +22,6 @@ from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.core.workers import Clock
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
-from pdp_calibrate.families.table.prepared import PreparedTable
 from pdp_calibrate.families.table.search import climbs, search_strongest
 from pdp_calibrate.families.table.set_kernels import LOST, moved_in, moved_out, worst_pair
 from pdp_calibrate.families.table.set_laws import (
@@ -40,11 +39,12 @@ from pdp_calibrate.families.table.setting import (
     NOTHING,
     Attack,
     Outcome,
+    PreparedTable,
     Setting,
     group_bound,
     setting_of,
 )
-from pdp_calibrate.families.table.varying import Varying, no_secrets
+from pdp_calibrate.families.table.smaller import Varying, no_secrets
 
 _RARE = 1e-3  # probability given to an event that the centre does not have
 
@@ -289,9 +289,9 @@ def _is_too_large(prepared: PreparedTable, reachable: Reachable) -> bool:
     steps = 0.0
     for target, unknown in prepared.cases():
         values = reachable.values(unknown)
-        events = prepared.probabilities.size / math.prod(prepared.sizes[p] for p in unknown)
+        events = prepared.cells.probabilities.size / math.prod(prepared.sizes[p] for p in unknown)
         levels = prepared.sizes[target] * len(values)
-        if prepared.coordinates > 1:
+        if prepared.cells.coordinates > 1:
             levels = math.prod(len(np.unique(column)) + 1 for column in values.T)
             levels = 0 if levels > MOST_OUTPUTS else levels
         steps += events * len(values) * levels
