@@ -27,19 +27,15 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.bracket import Bracket
-from pdp_calibrate.core.mixtures import log_densities
+from pdp_calibrate.core.mixtures import LOGS, form_of, log_densities, log_ratio, rounding_error
 from pdp_calibrate.core.plain_dp import WrittenOut, nobody, plain_dp, witness_at
 from pdp_calibrate.core.problem import Problem
-from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
+from pdp_calibrate.core.rounding import ROUND_UP
 from pdp_calibrate.core.table import MAXIMAL_CELLS
+from pdp_calibrate.core.tuning import CHUNK_NUMBERS, COMPILED_MEMBERS
+from pdp_calibrate.core.workers import load_kernels
 from pdp_calibrate.errors import UnsupportedQueryError
-from pdp_calibrate.families.exchangeable.kernels import (
-    DEFICITS,
-    DENSITIES,
-    LOGS,
-    without_members,
-    worst_event,
-)
+from pdp_calibrate.families.exchangeable.events import Worst, without_members, worst_event
 from pdp_calibrate.families.exchangeable.model import (
     BinaryGroup,
     CategoryGroup,
@@ -148,9 +144,6 @@ class GroupSearch(abc.ABC):
         return target, tuple(sorted(inside + outside))
 
 
-_WIDEST = 600.0  # e^-600 and its products with probabilities are far from underflow
-
-
 class BinaryGroupSearch(GroupSearch):
     """The search through a yes/no group."""
 
@@ -176,12 +169,12 @@ class BinaryGroupSearch(GroupSearch):
         weights, ways = self.log_weights[case.outside], self.log_ways[case.inside]
         weights, ways = weights - weights.max(), ways - ways.max()
         deepest = -float(weights[np.isfinite(weights)].min() + ways.min())
-        form = DEFICITS if width <= 1 else DENSITIES
-        if max(width, deepest) > _WIDEST:
-            form = LOGS
-        else:
+        # No density is smaller than e^{−width} times the largest probability, so terms that underflow
+        # are lost in rounding: the larger of both exponents counts, not their sum.
+        form = form_of(max(width, deepest))
+        if form != LOGS:
             weights, ways = np.exp(weights), np.exp(ways)
-        whole, tails = worst_event(weights, ways, case.own, known_number, step, form)
+        whole, tails = self._worst_event(weights, ways, case.own, known_number, step, form)
         error = self._error(case, width, form)
         value = max(0.0, whole[0] + error)
         gain, ones, point, secret = tails if self.problem.hidden_noise else whole
@@ -193,6 +186,17 @@ class BinaryGroupSearch(GroupSearch):
         moved = self._moved(target, unknown, point)
         witness = witness_at(self.problem, target, values, (secret, 1 - secret), moved)
         return dataclasses.replace(found, lower=max(0.0, gain - error), witness=witness)
+
+    def _worst_event(
+        self, weights: FloatArray, ways: FloatArray, own: int, known: int, step: float, form: int
+    ) -> tuple[Worst, Worst]:
+        """Compare the secrets in NumPy, or in compiled code where the group is large."""
+        if self.size <= COMPILED_MEMBERS:
+            return worst_event(weights, ways, own, known, step, form)
+        kernels = load_kernels("pdp_calibrate.families.exchangeable.kernels")
+        found = kernels.worst_event(weights, ways, own, known, step, form)
+        whole, tails = (Worst(log_ratio(gain, form), *where) for gain, *where in found)
+        return whole, tails
 
     def _moved(self, target: int, unknown: tuple[int, ...], point: int) -> float:
         """Return what the target and the unknown members add at a point of the lattice."""
@@ -208,14 +212,14 @@ class BinaryGroupSearch(GroupSearch):
         through one sweep each way; every rounding is relative to the size of what is rounded.
         """
         law = (4 + 2 * case.outside) * (2 + self.largest_log) + 2 * case.inside
-        if form == DEFICITS:
-            return 12 * UNIT_ROUNDOFF * width * (law + 8 * case.inside + 24)
-        if form == DENSITIES:
-            return 4 * UNIT_ROUNDOFF * (law + 8 * case.inside + 4 * width + 24)
-        return 4 * UNIT_ROUNDOFF * (law + 6 * (case.inside + 2) * (2 + width + self.largest_log))
-
-
-_CHUNK = 2**20  # numbers held at once while densities are evaluated
+        return rounding_error(
+            form,
+            width=width,
+            operations=law + 8 * case.inside + 24,
+            distance_operations=4,
+            log_operations=6 * (case.inside + 2),
+            depth=self.largest_log,
+        )
 
 
 _DEEPEST = -600.0  # logarithms from here on are far from underflow
@@ -292,7 +296,9 @@ class CategoryGroupSearch(GroupSearch):
             list(compositions(weights.size - 1 - inside, self.categories)), dtype=np.int64
         )
         places = counts + np.eye(self.categories, dtype=np.int64)[:, np.newaxis]
-        chunk = max(1, _CHUNK // (self.categories * max(len(counts), len(sums) * len(outputs))))
+        chunk = max(
+            1, CHUNK_NUMBERS // (self.categories * max(len(counts), len(sums) * len(outputs)))
+        )
         found = Bracket(upper=0.0, lower=0.0, witness=None, target=target, unknown=unknown)
         for first in range(0, len(known_counts), chunk):
             events = known_counts[first : first + chunk]

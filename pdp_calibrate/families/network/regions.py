@@ -43,9 +43,9 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.contraction import contracted
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.lattice import Lattice, lattice_of
-from pdp_calibrate.core.line_program import widest_of
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
+from pdp_calibrate.core.workers import load_kernels
 from pdp_calibrate.families.network.tree import MarkovTree
 
 IntArray = npt.NDArray[np.int64]
@@ -388,7 +388,8 @@ class Regions:
         # A price is a sum with a term per tuple at most; contraction does not enlarge its rounding.
         prices = prices * (1 + 4 * UNIT_ROUNDOFF * seen) + moved * seen
         tiny = 1e-310 * math.exp(deepest)
-        widest = float(widest_of(views.laws, views.masses, prices, step, units, tiny))
+        kernels = load_kernels("pdp_calibrate.core.line_program_kernels")
+        widest = float(kernels.widest_of(views.laws, views.masses, prices, step, units, tiny))
         return max(0.0, widest) * ROUND_UP
 
     def _as_far_as_affordable(self) -> dict[int, _Surroundings]:

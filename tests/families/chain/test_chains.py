@@ -306,8 +306,8 @@ def test_values_off_any_lattice_are_bracketed(states):
 
 
 def test_rounding_to_a_lattice_is_paid_for(monkeypatch):
-    monkeypatch.setattr(search, "_QUICK_LAWS", 0)
-    monkeypatch.setattr(setup, "_LATTICE_WORK", 0.0)
+    monkeypatch.setattr(search, "QUICK_LAWS", 0)
+    monkeypatch.setattr(setup, "LATTICE_STEPS", 0.0)
     transition = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]]
     rng = np.random.default_rng(3)
     for seed in range(5):
