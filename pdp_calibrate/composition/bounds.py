@@ -14,10 +14,8 @@ from pdp_calibrate.core.composer import Composer, Releases, composer_of
 from pdp_calibrate.core.leakage import worst
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.rounding import ROUND_UP
-from pdp_calibrate.core.table import JointTable, Writable
+from pdp_calibrate.core.table import SMALL_TABLE, JointTable, Writable
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
-
-_WRITTEN_OUT = 2**10  # cells of a family that is looked at as a table
 
 
 def releases_bound(releases: Releases, deadline: float) -> Bound:
@@ -123,8 +121,7 @@ def _as_table(problem: Problem) -> Problem | None:
     model = problem.model
     if isinstance(model, JointTable):
         return problem
-    cells = math.prod(len(domain) for domain in model.domains[:16])
-    if not isinstance(model, Writable) or len(model.names) > 10 or cells > _WRITTEN_OUT:
+    if not isinstance(model, Writable) or not SMALL_TABLE.admits(list(map(len, model.domains))):
         return None
     try:
         return dataclasses.replace(problem, model=model.to_table())

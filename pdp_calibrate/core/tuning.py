@@ -25,10 +25,6 @@ COMPILED_MEMBERS = 64
 """Members of a yes/no group beyond which events are compared in compiled code."""
 COMPILED_CHAIN_STEPS = 4e8
 """Elementary steps of one search along a chain (see `Setup.work`) beyond which it is compiled."""
-COMPILED_SET_STEPS = 2e6
-"""Elementary steps for one target and unknown set of a set of tables, likewise."""
-COMPILED_TREE_NUMBERS = 2e5
-"""Probabilities of all views around a target of a tree, likewise."""
 
 # Memory (float64 numbers held at once)
 

@@ -21,7 +21,7 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -35,7 +35,7 @@ from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.plain_dp import WrittenOut, as_one, nobody, plain_dp
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
-from pdp_calibrate.core.table import LOG_SMALLEST, MAXIMAL_CELLS
+from pdp_calibrate.core.table import ANY_TABLE, SHORT_TABLE
 from pdp_calibrate.core.tuning import QUICK_LAWS, REPEAT_PASSES, REPEAT_STEPS, SHORTEST_REACH
 from pdp_calibrate.core.workers import load_kernels
 from pdp_calibrate.families.chain.model import MarkovChain
@@ -44,9 +44,6 @@ from pdp_calibrate.families.chain.steps import NOT, TAILS, WHOLE, Left, Right
 from pdp_calibrate.families.chain.walk import Walk
 from pdp_calibrate.families.chain.windows import Ends, Kind, Rules, Side
 from pdp_calibrate.families.chain.witness import Place, likely_course, witness_in
-
-_WRITTEN_OUT = 12  # tuples up to which a chain may be searched as a joint table
-
 
 _NOWHERE = Side("none", 0)
 
@@ -115,7 +112,7 @@ class ChainEngine:
         chain = self.chain
         if self.problem.contributions.table is not None:
             return True
-        if self._several or (_separated(self.problem) and chain.length <= _WRITTEN_OUT):
+        if self._several or (_separated(self.problem) and chain.length <= SHORT_TABLE.tuples):
             if _fits_a_table(chain):
                 return True
             if self._several:
@@ -174,8 +171,7 @@ def _separated(problem: Problem) -> bool:
 
 
 def _fits_a_table(chain: MarkovChain) -> bool:
-    cells = len(chain.states) ** min(chain.length, 64)
-    return cells <= MAXIMAL_CELLS and chain.log_rarest() > LOG_SMALLEST
+    return ANY_TABLE.admits([len(chain.states)] * chain.length, chain.log_rarest())
 
 
 def _is_small(chain: MarkovChain) -> bool:
@@ -194,20 +190,42 @@ def _search_all(
         best = plain_dp(problem, target, scale, likely_course(setup))
         if knowledge.fewest == setup.length - 1:
             return best
+
+    def around(target: int | None, bound: float, least: float) -> Bracket:
+        return _search_around(problem, setup, scale, target, bound, least, deadline)
+
+    reach = setup.reach(scale)
+    return _over_targets(problem, setup, scale, reach, best, incumbent, deadline, around)
+
+
+def _over_targets(
+    problem: Problem,
+    setup: Setup,
+    scale: float,
+    reach: int,
+    start: Bracket,
+    incumbent: float,
+    deadline: float,
+    around: Callable[[int | None, float, float], Bracket],
+) -> Bracket:
+    """Search the windows around one target after the other, or around all of them at once.
+
+    `around` searches those of one target (None for all), given its bound and what need not be
+    exceeded. Targets that see the same leak the same: one of them is searched.
+    """
     bounds = setup.bounds(scale)
     cases: list[tuple[float, int | None]] = [(float(bounds.max()), None)]
     if not setup.homogeneous:
         cases = [(float(bounds[target]), target) for target in range(setup.length)]
-    reach, seen = setup.reach(scale), set[object]()
-    least = max(incumbent, best.upper)
+    seen, least = set[object](), max(incumbent, start.upper)
 
     def judge(bound: float, target: int | None) -> Bracket:
         nonlocal least
-        view = target if target is None else setup.view(target, reach)
+        view = None if target is None else setup.view(target, reach)
         if view in seen:
             return nobody(problem)
         seen.add(view)
-        found = _search_around(problem, setup, scale, target, bound, least, deadline)
+        found = around(target, bound, least)
         least = max(least, found.upper)
         return found
 
@@ -219,7 +237,7 @@ def _search_all(
     return best_first(
         cases,
         judge,
-        start=best,
+        start=start,
         unjudged=unjudged,
         cutoff=lambda found: max(incumbent, found.upper),
         is_over=lambda: time.monotonic() > deadline,
@@ -586,26 +604,24 @@ def _repeated_bound(
     if knowledge.known is not None:
         found = _one_adversary(problem, setup, scale)
         return None if found is None else min(found, float(bounds[knowledge.targets[0]]))
-    targets: list[int | None] = [None]
-    if not setup.homogeneous:
-        targets = sorted(range(setup.length), key=lambda position: -float(bounds[position]))
-    reach = _reach(setup, scale, len(targets))
+    reach = _reach(setup, scale, 1 if setup.homogeneous else setup.length)
     if reach < setup.length - 1 and setup.diameters[reach] >= bounds.max():
         return float(bounds.max())  # what lies out of reach alone could be worse
-    seen: set[object] = set()
-    for target in targets:
-        bound = float(bounds.max() if target is None else bounds[target])
-        if bound <= max(incumbent, worst) or time.monotonic() > deadline:
-            return max(worst, bound)  # bounds fall from target to target
-        view = None if target is None else setup.view(target, reach)
-        if view is None or view not in seen:
-            seen.add(view)
-            least = max(incumbent, worst)
-            found = _around(problem, setup, scale, target, reach, least, deadline)
-            if found is None:
-                return None
-            worst = max(worst, min(bound, found))
-    return worst
+
+    out_of_reach = False
+
+    def around(target: int | None, bound: float, least: float) -> Bracket:
+        nonlocal out_of_reach
+        found = _around(problem, setup, scale, target, reach, least, deadline)
+        out_of_reach |= found is None
+        return above(bound if found is None else min(bound, found))
+
+    def above(bound: float) -> Bracket:
+        return dataclasses.replace(nobody(problem), upper=bound)
+
+    least = max(incumbent, worst)
+    all_of_them = _over_targets(problem, setup, scale, reach, above(worst), least, deadline, around)
+    return None if out_of_reach else all_of_them.upper
 
 
 def _around(

@@ -26,12 +26,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.best_first import best_first
 from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.mixtures import LOGS, form_of, log_densities, log_ratio, rounding_error
 from pdp_calibrate.core.plain_dp import WrittenOut, nobody, plain_dp, witness_at
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.rounding import ROUND_UP
-from pdp_calibrate.core.table import MAXIMAL_CELLS
+from pdp_calibrate.core.table import ANY_TABLE
 from pdp_calibrate.core.tuning import CHUNK_NUMBERS, COMPILED_MEMBERS
 from pdp_calibrate.core.workers import load_kernels
 from pdp_calibrate.errors import UnsupportedQueryError
@@ -79,13 +80,13 @@ class GroupSearch(abc.ABC):
         self.members_in = [int(p) for p in np.flatnonzero(reach)]
         self.members_out = [int(p) for p in np.flatnonzero(reach == 0)]
         self.added: FloatArray = added[self.members_in[0] if self.members_in else 0]
-        self.cases = self._sorted_cases()
+        self.cases = list(self._cases())
 
     def against(self, problem: Problem) -> Self:
         """Return the same search against other adversaries."""
         other = copy.copy(self)
         other.problem = problem
-        other.cases = other._sorted_cases()  # noqa: SLF001, its own class
+        other.cases = list(other._cases())  # noqa: SLF001, its own class
         return other
 
     @abc.abstractmethod
@@ -94,25 +95,27 @@ class GroupSearch(abc.ABC):
 
     def run(self, scale: float, incumbent: float, deadline: float) -> Bracket:
         """Go through all cases, those who see the answer move furthest first."""
-        best = nobody(self.problem)
-        for case in self.cases:
-            reach = (case.own + case.inside) * float(self.added.max())
-            bound = reach / scale * ROUND_UP
-            if bound <= max(incumbent, best.upper) or time.monotonic() > deadline:
-                # Bounds fall from case to case, so this one covers all that follow.
-                return dataclasses.replace(best, upper=max(best.upper, bound))
+        most = float(self.added.max())
+
+        def judge(_bound: float, case: Case) -> Bracket:
             target, unknown = self._members(case)
             if unknown or self.problem.hidden_noise:
-                found = self.evaluated(case, scale, target, unknown)
-            else:
-                others = dict.fromkeys(range(self.size), 0)
-                found = plain_dp(self.problem, target, scale, others)
-            best = best.or_worse(found)
-        return best
+                return self.evaluated(case, scale, target, unknown)
+            return plain_dp(self.problem, target, scale, dict.fromkeys(range(self.size), 0))
 
-    def _sorted_cases(self) -> list[Case]:
-        """List the cases that the adversaries admit, the furthest reaching first."""
-        return sorted(self._cases(), key=lambda case: -(case.own + case.inside))
+        def unjudged(bound: float, case: Case) -> Bracket:
+            target, unknown = self._members(case)
+            return Bracket(upper=bound, lower=0.0, witness=None, target=target, unknown=unknown)
+
+        return best_first(
+            (((case.own + case.inside) * most / scale * ROUND_UP, case) for case in self.cases),
+            judge,
+            start=nobody(self.problem),
+            unjudged=unjudged,
+            cutoff=lambda found: max(incumbent, found.upper),
+            is_over=lambda: time.monotonic() > deadline,
+            what="comparing adversaries",
+        )
 
     def _cases(self) -> Iterator[Case]:
         knowledge = self.problem.knowledge
@@ -169,8 +172,8 @@ class BinaryGroupSearch(GroupSearch):
         weights, ways = self.log_weights[case.outside], self.log_ways[case.inside]
         weights, ways = weights - weights.max(), ways - ways.max()
         deepest = -float(weights[np.isfinite(weights)].min() + ways.min())
-        # No density is smaller than e^{−width} times the largest probability, so terms that underflow
-        # are lost in rounding: the larger of both exponents counts, not their sum.
+        # No density is smaller than e^{−width} times the largest probability, so terms that
+        # underflow are lost in rounding: the larger of both exponents counts, not their sum.
         form = form_of(max(width, deepest))
         if form != LOGS:
             weights, ways = np.exp(weights), np.exp(ways)
@@ -431,7 +434,7 @@ def _search_of(problem: Problem, group: BinaryGroup | CategoryGroup) -> GroupSea
         if isinstance(group, BinaryGroup):
             return BinaryGroupSearch(problem, group, added)
         return CategoryGroupSearch(problem, group, added)
-    if len(group.domains[0]) ** group.size > MAXIMAL_CELLS:
+    if not ANY_TABLE.admits(list(map(len, group.domains))):
         raise UnsupportedQueryError(
             "members of a group too large for a joint table must all weigh the same, or"
             " nothing, and be asked one number. Use Sum, Mean or Count, with over= for a part."

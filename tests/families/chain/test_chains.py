@@ -11,6 +11,7 @@ import pdp_calibrate as pdp
 from pdp_calibrate.calibration.solve import smallest_scale
 from pdp_calibrate.core.contraction import birkhoff_bounds, contracted, diameters
 from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.table import TableLimit
 from tests.families.exchangeable.test_groups import bracket_holds
 from tests.oracles import brute_force as oracle
 from tests.support.marks import bounds_checked
@@ -57,7 +58,7 @@ def test_chains_equal_the_oracle_for_every_kind_of_adversary(seed):
 
 @pytest.mark.parametrize("seed", bounds_checked(range(40), 8))
 def test_without_tables_separated_unknowns_give_a_bracket(seed, monkeypatch):
-    monkeypatch.setattr(search, "_WRITTEN_OUT", 0)
+    monkeypatch.setattr(search, "SHORT_TABLE", TableLimit(0, 0))
     rng = np.random.default_rng(1000 + seed)
     scale = float(rng.choice([0.3, 1.0, 7.0]))
     compare_with_oracle(rng, random_chain(rng, longest=5), scale, exact=False)
