@@ -28,7 +28,14 @@ import numpy.typing as npt
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.best_first import best_first
 from pdp_calibrate.core.bracket import Bracket
-from pdp_calibrate.core.mixtures import LOGS, form_of, log_densities, log_ratio, rounding_error
+from pdp_calibrate.core.mixtures import (
+    LARGEST_EXPONENT,
+    LOGS,
+    form_of,
+    log_densities,
+    log_ratio,
+    rounding_error,
+)
 from pdp_calibrate.core.plain_dp import WrittenOut, nobody, plain_dp, witness_at
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.rounding import ROUND_UP
@@ -174,7 +181,7 @@ class BinaryGroupSearch(GroupSearch):
         deepest = -float(weights[np.isfinite(weights)].min() + ways.min())
         # No density is smaller than e^{−width} times the largest probability, so terms that
         # underflow are lost in rounding: the larger of both exponents counts, not their sum.
-        form = form_of(max(width, deepest))
+        form = LOGS if deepest > LARGEST_EXPONENT else form_of(width)
         if form != LOGS:
             weights, ways = np.exp(weights), np.exp(ways)
         whole, tails = self._worst_event(weights, ways, case.own, known_number, step, form)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import pdp_calibrate as pdp
 from pdp_calibrate.core.mixtures import DEFICITS, DENSITIES, LOGS, log_ratio
 from pdp_calibrate.families.exchangeable import events, kernels
 
@@ -25,3 +26,10 @@ def test_compiled_events_equal_those_in_numpy(seed, form):
         assert one.gain == pytest.approx(log_ratio(gain, form), rel=1e-14, abs=1e-16)
         if one.gain > 1e-9:
             assert [one.ones, one.point, one.secret] == where
+
+
+def test_a_rare_count_does_not_cost_the_digits_of_a_tiny_leakage():
+    law = np.full(9, 1 / 8)
+    law[3] = 1e-200
+    leak = pdp.leakage(pdp.BinaryGroup(count_probabilities=law), pdp.Sum(), scale=1e7)
+    assert leak.value - leak.lower <= 1e-9 * leak.value
