@@ -15,7 +15,7 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model, position_of
-from pdp_calibrate.core.table import JointTable
+from pdp_calibrate.core.table import SHORT_TABLE, JointTable
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.families.chain.model import MarkovChain
@@ -104,7 +104,7 @@ def _drawable(model: Model) -> Model:
     """Return the model in a form that can be drawn from."""
     if isinstance(model, CategoryGroup | MarkovTree):
         return model.to_table()
-    if isinstance(model, BinaryGroup) and model.size <= 12:
+    if isinstance(model, BinaryGroup) and SHORT_TABLE.admits([2] * model.size):
         return model.to_table()
     if isinstance(model, GaussianGroup):
         low, high = model.correlation
