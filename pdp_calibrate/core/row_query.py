@@ -99,7 +99,7 @@ class RowQuery(Query):
     """What a missing cell of a column means. ``zero``: the row does not count. ``category``: one
     more label, None, of a breakdown. Any other value stands for the cell."""
     public: Iterable[str] = ()
-    """Which of these columns are no secret."""
+    """Which of these columns are no secret; others may be named, and change nothing."""
     sizes: Sequence[int] | None = None
     """The public number of rows in each part, for a mean where nothing secret decides it."""
     most: int | None = None
@@ -114,7 +114,7 @@ class RowQuery(Query):
     def __post_init__(self) -> None:
         for name in ("where", "by"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
-        object.__setattr__(self, "public", tuple(sorted(set(self.public))))
+        object.__setattr__(self, "public", tuple(sorted(set(self.public) & set(self.columns))))
         rules = {column: plain(rule) for column, rule in self.missing.items()}
         object.__setattr__(self, "missing", FrozenMapping(rules))
         if self.kind not in _KINDS:

@@ -9,6 +9,7 @@ which nothing was said.
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
@@ -244,7 +245,10 @@ def _codes(
         if rule not in (None, "zero", "category") and rule == label:
             equal = equal + missing
         found.append(equal * place)
-    return functools.reduce(operator.add, found) if len(found) < 2 else nw.sum_horizontal(*found)
+    while len(found) > 1:  # in pairs: engines do not take a thousand sums inside each other
+        pairs = itertools.zip_longest(found[::2], found[1::2])
+        found = [one if other is None else one + other for one, other in pairs]
+    return found[0]
 
 
 def _comparable(label: Hashable, name: str, kind: nw.dtypes.DType) -> Any:

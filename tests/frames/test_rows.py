@@ -141,6 +141,21 @@ def test_categories_yes_no_codes_and_text_are_compared_as_what_they_are():
         assert read_rows(frame, query, groups="home").rows == (number,)
 
 
+@pytest.mark.parametrize("engine", ["pandas", "polars lazy", "duckdb"])
+def test_breakdowns_may_have_a_thousand_labels(engine):
+    frame = pd.DataFrame({"home": range(3), "code": [0, 999, 7]})
+    query = RowQuery(kind="count", by=[Column(name="code", values=tuple(range(1000)))])
+    found = read_rows(ENGINES[engine](frame), query, groups="home")
+    assert [place for place, rows in enumerate(found.rows) if rows] == [0, 7, 999]
+
+
+def test_labels_that_are_the_same_in_a_column_are_refused():
+    frame = pd.DataFrame({"home": [1], "code": pd.Categorical([1])})
+    query = RowQuery(kind="count", by=[Column(name="code", values=(1, "1"))])
+    with pytest.raises(pdp.ModelError, match="are the same"):
+        read_rows(frame, query, groups="home")
+
+
 def test_absent_columns_and_empty_frames_are_refused():
     query = RowQuery(kind="count", where=[SICK])
     with pytest.raises(pdp.ModelError, match="no column sick"):
