@@ -46,6 +46,10 @@ MISSING = ("zero", "category")
 """Rules for missing cells beside a value that stands for them."""
 
 
+ANY_RECORD = (0.0, 1.0)
+"""The range that stands for a whole record, of which a query says how far it moves an answer."""
+
+
 _MOST_PARTS = 2**16
 
 

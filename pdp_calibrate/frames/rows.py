@@ -57,6 +57,14 @@ class PublicRows:
     parts: tuple[int, ...]
     """How many rows each part has; empty where a secret decides."""
 
+    @property
+    def most(self) -> int:
+        """The most rows of one group that count.
+
+        Times `RowQuery.reach`, over λ, it is the price that a whole household pays for a release.
+        """
+        return max(number for _, number in self.counted)
+
 
 @dataclass(frozen=True, kw_only=True)
 class RowsRead:

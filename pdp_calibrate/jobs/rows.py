@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.model import Model, checked_domain
-from pdp_calibrate.core.row_query import Column, RowQuery
+from pdp_calibrate.core.row_query import ANY_RECORD, Column, RowQuery
 from pdp_calibrate.errors import ModelError, QueryError
 from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
@@ -25,9 +25,6 @@ from pdp_calibrate.frames.rows import PublicRows, public_rows
 from pdp_calibrate.jobs.grammar import Question
 from pdp_calibrate.jobs.job import Job
 from pdp_calibrate.jobs.model import check_correlation, refuse_absent
-
-ANY_RECORD = (0.0, 1.0)
-"""The range that stands for a whole record, of which a question says how far it moves an answer."""
 
 
 def query_about_rows(job: Job, question: Question, frame: Any) -> RowQuery:

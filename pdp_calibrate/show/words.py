@@ -17,7 +17,7 @@ from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.leakage import leakage
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.query import Count, Custom, Histogram, Linear, Mean, Query, Sum
-from pdp_calibrate.core.row_query import RowQuery
+from pdp_calibrate.core.row_query import ANY_RECORD, RowQuery
 from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.families.chain.model import MarkovChain
 from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
@@ -212,10 +212,12 @@ def worst_adversary(
     target = entry(witness.target, model)
     again = target if _place(witness.target) is None else "their entry"
     first, second = map(number, witness.secrets)
+    apart = f"{again} = {first} and against {second}"
+    if model is not None and model.covers_any_dependence and set(model.domains) == {ANY_RECORD}:
+        apart = "one of their possible records and against another"
     return (
         f"{who} attacks {target} and {knowledge(witness.known, model)}. They learn most"
-        f" when the released answer is {_where(witness.output)}, which speaks for"
-        f" {again} = {first} and against {second}."
+        f" when the released answer is {_where(witness.output)}, which speaks for {apart}."
     )
 
 
