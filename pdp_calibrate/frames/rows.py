@@ -43,6 +43,9 @@ _GROUP, _ROWS, _SIZE, _COUNTED = "__group__", "__rows__", "__size__", "__counted
 _OPEN, _PART, _UNITS = "__open__", "__part__", "__units__"
 
 
+_PRIME = 2**31 - 1  # so that products fit 64 bits
+
+
 _NOBODY, _UNKNOWN, _AGAIN = "__nobody__", "__unknown__", "__again__"
 
 
@@ -221,15 +224,27 @@ def _kept(
             "Dask has no window functions that follow an order, which this needs: bring it into"
             " memory first, or read the same data with DuckDB, polars or Spark."
         )
-    key = query.keep_by
+    name, key = query.keep_by, "__key__"
+    order = nw.col(name) if query.seed is None else _hashed(name, schema[name], query.seed)
+    table = table.with_columns(order.alias(key))
     again = nw.col(key) == nw.col(key).shift(1).over(_GROUP, order_by=key)
-    gap = _flag(is_missing(key, schema[key]))
+    gap = _flag(is_missing(name, schema[name]))
     table = table.with_columns(nw.lit(1).alias("__one__")).with_columns(
         # Not cum_count, which forgets the order on pandas frames (narwhals 2.28).
         nw.col("__one__").cum_sum().over(_GROUP, order_by=key).alias("__rank__"),
         (_flag(again) + gap).alias(_AGAIN),
     )
     return table.with_columns(_flag(nw.col("__rank__") <= query.most).alias("__kept__"))
+
+
+def _hashed(name: str, kind: nw.dtypes.DType, seed: int) -> nw.Expr:
+    """Return a·key + b modulo a prime, with a and b from the seed: all engines compute the same."""
+    if not kind.is_integer():
+        raise ModelError(
+            f"a seed needs whole numbers to choose by, and column {name} holds {kind_name(kind)}."
+        )
+    key = (nw.col(name).cast(nw.Int64) % _PRIME + _PRIME) % _PRIME  # engines differ below zero
+    return (key * (seed % (_PRIME - 1) + 1) + seed // _PRIME % _PRIME) % _PRIME
 
 
 def _codes(

@@ -308,6 +308,15 @@ class Options(TypedDict, total=False):
             group=ROWS,
         ),
     ]
+    keep_seed: Annotated[
+        int | None,
+        Option(
+            words="A number, drawn once, that makes this choice random: by a hash of that column,"
+            " which then holds whole numbers. It is kept with the release, and in the ledger.",
+            group=ROWS,
+            form=Form(schema={"type": "integer", "minimum": 0}, kind=int),
+        ),
+    ]
     independent: Annotated[
         bool,
         Option(
@@ -633,7 +642,7 @@ class Job:
             raise QueryError(f"large is 'refuse' or 'keep', got {said.get('large')!r}.")
         if self.keeps and "max_group_size" not in said:
             raise QueryError("large='keep' keeps as many rows as max_group_size says: give both.")
-        if "keep_by" in said and not self.keeps:
+        if {"keep_by", "keep_seed"} & set(said) and not self.keeps:
             raise QueryError("keep_by says which rows of large groups count: give large='keep'.")
         if said.get("independent") and {"groups", "order_by", "max_group_size"} & set(said):
             raise QueryError(

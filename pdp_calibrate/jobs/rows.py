@@ -61,6 +61,7 @@ def query_about_rows(job: Job, question: Question, frame: Any) -> RowQuery:
         public=_public(job),
         most=job.options.get("max_group_size") if job.keeps else None,
         keep_by=_keep_by(job) if job.keeps else None,
+        seed=job.options.get("keep_seed"),
         independent=bool(job.options.get("independent")),
         every=job.options.get("every"),
     )

@@ -150,6 +150,7 @@ _QUERY = described(
             sizes=nullable(items(COUNT)),
             most=nullable(COUNT),
             keep_by=nullable(TEXT),
+            seed=nullable(COUNT),
             independent={"type": "boolean"},
             every=nullable(anything_of(TEXT, NUMBER)),
         ),

@@ -136,7 +136,8 @@ def _asked_of_rows(query: RowQuery) -> str:
     if query.by:
         words += f", for every {' and '.join(column.name for column in query.by)} declared"
     if query.most is not None:
-        words += f", of at most {query.most} rows of a group, the first by {query.keep_by}"
+        chosen = "the first by" if query.seed is None else "chosen at random by"
+        words += f", of at most {query.most} rows of a group, {chosen} {query.keep_by}"
     for name, rule in query.missing.items():
         words += f"; rows without {name} " + {
             "zero": "do not count",

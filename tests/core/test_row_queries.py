@@ -270,6 +270,7 @@ def test_queries_survive_json(seed):
         ({"kind": "count", "by": [CITY], "missing": {"city": "c"}}, "one of its labels"),
         ({"kind": "sum", "missing": {"income": "category"}, **INCOME}, "added up"),
         ({"kind": "sum", "most": 3, **INCOME}, "say together"),
+        ({"kind": "sum", "seed": 3, **INCOME}, "random"),
         ({"kind": "sum", "most": 0, "keep_by": "who", **INCOME}, "at least one"),
         ({"kind": "sum", "sizes": [3], **INCOME}, "are for means"),
     ],

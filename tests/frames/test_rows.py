@@ -109,6 +109,19 @@ def test_repeated_or_missing_keys_do_not_say_who_counts():
             read_rows(frame, query, groups="home")
 
 
+def test_a_seed_chooses_evenly_and_needs_whole_numbers():
+    frame = pd.DataFrame(
+        {"home": 1, "key": [-5, 0, 7, 10**12], "sick": [True, False, False, False]}
+    )
+    chosen = 0
+    for seed in range(0, 2**62, 2**54):
+        query = RowQuery(kind="count", where=[SICK], most=1, keep_by="key", seed=seed)
+        chosen += read_rows(frame, query, groups="home").rows[0]
+    assert 32 <= chosen <= 96  # of 256
+    with pytest.raises(pdp.ModelError, match="whole numbers"):
+        read_rows(frame.astype({"key": str}), query, groups="home")
+
+
 @engines
 @pytest.mark.parametrize(
     ("column", "value"), [("city", 1), ("sick", "yes"), ("degree", "1"), ("income", "much")]
