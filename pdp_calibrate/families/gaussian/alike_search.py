@@ -20,7 +20,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.signal import lfilter
+from scipy.linalg import solve_banded
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Knowledge, Witness
@@ -154,7 +154,7 @@ def _side_sums(
     partial, sizes = np.cumsum(terms), np.cumsum(np.abs(terms))
     everyone, size = (partial[-1], sizes[-1]) if reach else (0.0, 0.0)
     added = np.stack([partial, sizes, np.ones(reach)])[:, : max(reach - 1, 0)]
-    grown = lfilter([1.0], [1.0, -(phi**2)], added, axis=1)
+    grown = _filtered(added, phi**2)
     between, between_sizes, shares = np.pad(grown, ((0, 0), (1, 0)))[:, :reach]
     shares = phi ** (2 * np.arange(reach)) + shares  # u starts at 1
     # A sum of n terms is off by n roundings of its size; both recursions add three per step.
@@ -165,6 +165,15 @@ def _side_sums(
         np.concatenate([[everyone], between / shares]),
         np.concatenate([[unit * size + truncated], unit * between_sizes / shares]),
     )
+
+
+def _filtered(added: FloatArray, factor: float) -> FloatArray:
+    """Return y with y_{b+1} = factor·y_b + x_{b+1}, starting from 0, along each row of x."""
+    if not added.shape[1]:
+        return added
+    bands = np.ones((2, added.shape[1]))
+    bands[1] = -factor
+    return np.asarray(solve_banded((1, 0), bands, added.T).T)
 
 
 def _best_window(
