@@ -38,17 +38,18 @@ def release_parts(
     Notes
     -----
     Sound for models whose bound comes from moving one database onto another: clamped Gaussian
-    groups and series, and unknown groups. There the proof bounds Σ_u |change of u|, which is the L1
-    change of all parts together as well as a bound on the change of the total.
+    groups and series without negative correlations, and unknown groups. There the proof bounds
+    Σ_u |change of u|, which is the L1 change of all parts together as well as a bound on the change
+    of the total. Under a negative correlation members move against each other: the total changes
+    by less than the parts do.
     """
     model = calibration.model
-    families = {type(block) for block in (model.models if isinstance(model, Blocks) else (model,))}
-    coupled: set[type[Model]] = {GaussianGroup, GaussianSeries}
+    blocks = model.models if isinstance(model, Blocks) else (model,)
     clamped = calibration.contributions.clamped
-    if not families <= {Unknown} | (coupled if clamped else set()):
+    if not all(_moves_together(block, clamped=clamped) for block in blocks):
         raise UnsupportedQueryError(
             "groups have members in several parts, so the answers speak of the same people; that"
-            " is supported for assumed correlations and for unknown groups only."
+            " is supported for assumed correlations of at least 0 and for unknown groups only."
         )
     covered = covered_rows(calibration.rows, model)
     totals = []
@@ -62,6 +63,13 @@ def release_parts(
         label: Release(value=labelled(numbers, calibration.query, model), calibration=calibration)
         for label, numbers in zip(parts, noisy, strict=True)
     }
+
+
+def _moves_together(block: Model, *, clamped: bool) -> bool:
+    """Whether what bounds the change of the total also bounds the changes of all members."""
+    if isinstance(block, GaussianGroup | GaussianSeries):
+        return clamped and block.least_correlation >= 0
+    return isinstance(block, Unknown)
 
 
 def release_part(calibration: Calibration, part: Part) -> Release:
