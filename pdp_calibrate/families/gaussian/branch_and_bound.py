@@ -30,7 +30,7 @@ _BATCHES = (64, 4096)  # fewest and most nodes judged together
 _BATCH_SHARE = 16  # of all open nodes one in so many is judged at a time
 _BATCH_WORK = 4e8  # nodes × tuples³ of one batch
 _NEAR = 1 + 1e-4  # nodes so close to the best value are bounded a second time, more carefully
-_CLIMBS = 64
+_CLIMBS = 16
 _CLIMBING_WORK = 5e8  # climbs × tuples³
 _CLIMBS_TOGETHER = 8
 _GAIN = 1 + 1e-12  # smaller gains are rounding and could make a climb go in circles
@@ -283,10 +283,15 @@ def climb(
     tableaus[:, size, :size] = tableaus[:, :size, size] = nodes.products[which]
     tableaus[:, size, size] = nodes.totals[which]
     states = np.full((len(attacks), size), UNKNOWN, dtype=np.uint8)
+    # Everybody known: sweep all in, once for each function, and the target out again.
+    unique, first, place_of = np.unique(which, return_index=True, return_inverse=True)
+    everyone = tableaus[first]
     for place in range(size):
-        moved = np.flatnonzero(from_everyone & (targets != place))
-        tableaus[moved] = swept(tableaus[moved], np.full(len(moved), place))
-        states[moved, place] = KNOWN
+        everyone = swept(everyone, np.full(len(unique), place))
+    moved = np.flatnonzero(from_everyone)
+    tableaus[moved] = swept(everyone[place_of[moved]], targets[moved])
+    states[moved] = KNOWN
+    states[moved, targets[moved]] = UNKNOWN
     factors, values = instance.factors[targets], np.zeros(len(attacks))
     active = np.arange(len(attacks))
     for _ in range(8 * size + 8):
