@@ -168,8 +168,6 @@ def _side_sums(
     no longer shows in a float are left out: there the sum is that of index 0, whose error covers
     the difference.
     """
-    from scipy.signal import lfilter  # slow to import, and for series alone
-
     after = weights[target + 1 :]
     fading = int(np.ceil(-45 / np.log(abs(phi)))) if phi else 1
     reach = max(min(len(after), fading), longest)
