@@ -139,13 +139,30 @@ class PdpAccessor:
     @_method
     def count(
         self,
-        columns: Columns = None,
+        columns: Columns | Mapping[Hashable, Any] = None,
         *,
-        values: Iterable[Hashable],
+        values: Iterable[Hashable] | None = None,
         **options: Unpack[Options],
     ) -> Release:
-        """Release how many cells of the columns hold one of the values."""
-        return self._release("count", columns, options, values=values)
+        """Release how many cells of the columns hold one of the values, or how many rows match.
+
+        Parameters
+        ----------
+        columns
+            Of a wide frame, the columns that enter, by default all of the model. Of a long frame,
+            the column of values; or conditions on several, all of which a row must meet:
+            ``{"religion": "yes", "degree": True}``.
+        values
+            The values that count; none with conditions.
+        """
+        if not isinstance(columns, Mapping):
+            return self._release("count", columns, options, values=values)
+        if values is not None:
+            raise QueryError("conditions say which values count already: leave values= out.")
+        if set(columns) & set(options.get("where") or {}):
+            raise QueryError("where= has a condition on a column that is counted already.")
+        options["where"] = {**columns, **(options.get("where") or {})}
+        return self._release("count", None, options)
 
     @_method
     def histogram(
@@ -155,7 +172,16 @@ class PdpAccessor:
         categories: Iterable[Hashable] | None = None,
         **options: Unpack[Options],
     ) -> Release:
-        """Release how many cells of the columns hold each category."""
+        """Release how many cells of the columns hold each category.
+
+        Parameters
+        ----------
+        columns
+            Of a wide frame, the columns that enter, by default all of the model. Of a long frame,
+            the column of values; or several, for every combination of theirs.
+        categories
+            The values that are counted, each by itself; by default every possible one.
+        """
         return self._release("histogram", columns, options, values=categories)
 
     @_method

@@ -109,7 +109,7 @@ def plan(
                 (
                     one.job.name,
                     number(one.release.value),
-                    f"±{number(one.release.calibration.accuracy())}",
+                    f"±{number(one.release.half_widths()[0])}",
                 )
                 for one in outcome.releases
             ),

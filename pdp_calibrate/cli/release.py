@@ -132,7 +132,7 @@ def _stored(path: Path, time_limit: float | None) -> AnyCalibration:
 
 def _facts(found: AnyRelease, texts: list[str]) -> list[tuple[str, str]]:
     """Say what came out, and how far off it may be."""
-    answers = list(zip(found.values, found.calibration.half_widths(), strict=True))
+    answers = list(zip(found.values, found.half_widths(), strict=True))
     names = (
         texts if len(texts) == len(answers) else [f"answer {n + 1}" for n in range(len(answers))]
     )

@@ -143,6 +143,33 @@ class Model(abc.ABC):
         return any(inner.only_additive for inner in self.inner_models)
 
     @property
+    def covers_any_dependence(self) -> bool:
+        """Whether it holds every distribution of the tuples of a group: nothing is assumed."""
+        inner = self.inner_models
+        return bool(inner) and all(model.covers_any_dependence for model in inner)
+
+    @property
+    def moves_one_way(self) -> bool:
+        """Whether no value is expected to fall where another rises, whoever is known."""
+        inner = self.inner_models
+        return bool(inner) and all(model.moves_one_way for model in inner)
+
+    @property
+    def covers_subsets(self) -> bool:
+        """Whether what is proved for a clamped total holds for the sum of some of its tuples."""
+        inner = self.inner_models
+        return bool(inner) and all(model.covers_subsets for model in inner)
+
+    @property
+    def covers_parts(self) -> bool:
+        """Whether what is proved for a clamped total holds for sums of its parts, all released.
+
+        So it is where the proof moves every value u by at most some Δ_u and charges Σ|Δ_u|.
+        """
+        inner = self.inner_models
+        return bool(inner) and all(model.covers_parts for model in inner)
+
+    @property
     def certainty(self) -> str | None:
         """How sure it is that the truth is in the set, as a sentence; None if nothing is said."""
         said = {inner.digest: inner.certainty for inner in self.inner_models if inner.certainty}

@@ -99,6 +99,11 @@ class Unknown(Model):
         """Whether the tuples are real numbers in a range."""
         return self.continuous
 
+    @property
+    def covers_any_dependence(self) -> bool:
+        """Yes."""
+        return True
+
     def parameters(self) -> dict[str, Any]:
         """Return the size, and the domain or the bounds."""
         kind = "bounds" if self.continuous else "domain"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from pdp_calibrate.calibration.calibrate import calibrate
-from pdp_calibrate.calibration.release import Layout, checked_layout
+from pdp_calibrate.calibration.release import EVERY_COLUMN, Layout, checked_layout
 from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Calibration, Release
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.model import Model, header
@@ -35,6 +35,7 @@ from pdp_calibrate.jobs.model import (
     refuse_absent,
 )
 from pdp_calibrate.jobs.plan import Plan
+from pdp_calibrate.jobs.rows import model_of_rows, rows_of_question
 from pdp_calibrate.ledger.learning import has_model, learned_ledger
 from pdp_calibrate.ledger.ledger import Ledger
 
@@ -95,6 +96,8 @@ def model_of(job: Job, frame: Any, *, ledger: Ledger | None = None) -> Model | N
     if job.learns:
         return learned_model(job, frame)
     found = given_model(job)
+    if found is None and ledger is not None and job.asks_about_rows and not job.assumes:
+        return ledger.model
     states = job.is_long and (job.assumes or "bounds" in job.options)
     return ledger.model if found is None and ledger is not None and not states else found
 
@@ -114,6 +117,8 @@ def task_of(job: Job, frame: Any, model: Model | None, *, rows: int | None = Non
     rows
         Without a frame, how many independent instances an answer will be about.
     """
+    if job.asks_about_rows:
+        return rows_task(job, frame, model)
     value = value_column([job], model)
     columns: dict[str, Any] = {}
     if value is None:
@@ -140,6 +145,38 @@ def task_of(job: Job, frame: Any, model: Model | None, *, rows: int | None = Non
         queries=tuple(_query(one, model, long=value is not None) for one in job.questions),
         rows=rows or 1,
         columns=columns,
+    )
+
+
+def rows_task(job: Job, frame: Any, model: Model | None, *, whole: bool = False) -> Task:
+    """Settle what a job means that is about rows with several columns.
+
+    The model is that of the ledger, or None where the assumptions of the job make one: `whole`
+    says whether it is about all members of groups, as questions that share a budget need it.
+    """
+    if frame is None or job.learns or "model" in job.options:
+        raise QueryError(
+            "where, by, missing, large and independent are about rows, with a stated correlation or"
+            " with none: a model of one column says nothing about others."
+        )
+    asked = [rows_of_question(job, question, frame) for question in job.questions]
+    if model is None:
+        several = whole or len(asked) > 1
+        models = {model_of_rows(job, *one, frame, whole=several) for one in asked}
+        _refuse_several(models)
+        model = models.pop()
+    queries = tuple(query for query, _ in asked)
+    value = EVERY_COLUMN if model.covers_any_dependence else queries[0].value
+    return Task(
+        model=model,
+        queries=queries,
+        rows=1,
+        columns={
+            "value": value,
+            "groups": job.options.get("groups"),
+            "order_by": job.options.get("order_by"),
+            "time_format": job.options.get("time_format"),
+        },
     )
 
 
@@ -362,13 +399,31 @@ def _calibrated(plan: Plan, frame: Any, model: Model | None) -> list[tuple[Task,
         exists = plan.ledger is not None and plan.ledger.exists()
         ledger = Ledger.open(plan.ledger or "", anchor=plan.anchor) if exists else None
         model = model_of(plan.jobs[0], frame, ledger=ledger)
-    value_column(plan.jobs, model)
-    tasks = [task_of(job, frame, model) for job in plan.jobs]
+        if ledger is not None and _is_about_rows(plan.jobs):
+            model = ledger.model
+    if _is_about_rows(plan.jobs):
+        tasks = [rows_task(job, frame, model, whole=True) for job in plan.jobs]
+    else:
+        value_column(plan.jobs, model)
+        tasks = [task_of(job, frame, model) for job in plan.jobs]
     _refuse_several({task.model for task in tasks})
     return [
         (task, cast("Calibration", calibrate_task(job, task)))  # a job of a plan has one query
         for job, task in zip(plan.jobs, tasks, strict=True)
     ]
+
+
+def _is_about_rows(jobs: Sequence[Job]) -> bool:
+    """Whether several columns are asked about, of which nothing is assumed: in one job, or in all.
+
+    One budget for all of them needs one model, which is then that of whole households.
+    """
+    together = Job(
+        questions=tuple(question for job in jobs for question in job.questions),
+        options=jobs[0].options,
+        learning=jobs[0].learning,
+    )
+    return together.asks_about_rows or any(job.asks_about_rows for job in jobs)
 
 
 def _has_begun(plan: Plan) -> bool:

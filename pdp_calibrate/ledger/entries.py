@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from pdp_calibrate.arrays import plain
-from pdp_calibrate.calibration.release import Layout, LongFrame
+from pdp_calibrate.calibration.release import EVERY_COLUMN, Layout, LongFrame
 from pdp_calibrate.core.model import Model, field_of, from_json_value, json_value
 from pdp_calibrate.core.query import Query
 from pdp_calibrate.core.rounding import sum_rounded_up
@@ -106,7 +106,7 @@ def _agree(found: Layout, wanted: Layout | None) -> bool:
 def _words(layout: Layout | None) -> str:
     if not isinstance(layout, LongFrame):
         return "the columns that the model names"
-    words = f"column {layout.value}"
+    words = "whole records" if layout.value == EVERY_COLUMN else f"column {layout.value}"
     if layout.groups is not None:
         words += f" in groups by {layout.groups}"
     return words if layout.order_by is None else f"{words} in order of {layout.order_by}"

@@ -160,7 +160,7 @@ def _answer(release: AnyRelease) -> str:
         return f"Released together: {listed(shown)}."
     (value,), ((low, high),) = release.values, release.intervals(alpha=0.05)
     if not isinstance(value, int | float):
-        (width,) = release.calibration.half_widths(alpha=0.05)
+        (width,) = release.half_widths(alpha=0.05)
         return f"Released: {len(value)} noisy answers, each within ±{width:.4g} at 95 %."
     return (
         f"Released: {value:.6g}. With probability 95 % the answer without noise lies"

@@ -122,6 +122,9 @@ _ADVERSARIES = described(
 _OVER = nullable(NAMES)
 
 
+_COLUMN = record(column=TEXT, values=items(CELL))
+
+
 _QUERY = described(
     "What is asked; `over` names the tuples that enter, null for all.",
     anything_of(
@@ -135,6 +138,22 @@ _QUERY = described(
         record(type=one_of("Count"), over=_OVER, values=items(CELL)),
         record(type=one_of("Histogram"), over=_OVER, categories=nullable(items(CELL))),
         record(type=one_of("Custom"), over=_OVER, table=items({"type": "array"})),
+        record(
+            type=one_of("RowQuery"),
+            kind=one_of("count", "sum", "mean"),
+            value=nullable(TEXT),
+            bounds=nullable(RANGE),
+            where=items(_COLUMN),
+            by=items(_COLUMN),
+            missing={"type": "object", "additionalProperties": CELL},
+            public=items(TEXT),
+            sizes=nullable(items(COUNT)),
+            most=nullable(COUNT),
+            keep_by=nullable(TEXT),
+            seed=nullable(COUNT),
+            independent={"type": "boolean"},
+            every=nullable(anything_of(TEXT, NUMBER)),
+        ),
     ),
 )
 
@@ -315,6 +334,10 @@ def json_schema() -> dict[str, Any]:
     }
     for name in ("Calibration", "Leakage", "Audit"):
         objects[name]["properties"] |= _LAW
+    objects["Release"]["properties"]["noisy"] = described(
+        "For each query the noisy numbers behind a mean of rows: sums, and secret counts.",
+        items(items(NUMBER)),
+    )
     objects["Calibration"]["properties"]["certificate"] = described(
         "Reserved: what others can check the calibration by. Of any form, or null.", {}
     )

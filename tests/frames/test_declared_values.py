@@ -45,7 +45,7 @@ def test_what_is_not_declared_is_refused_in_the_same_words_whatever_the_values(m
 def test_numbers_are_declared_too():
     frame = pd.DataFrame({"home": [1, 1, 2], "sick": [0, 1, 0]})
     for held in ("int64", "float64", "Int8"):
-        with pytest.raises(pdp.QueryError, match=r"column sick with domain=\[\.\.\.\]"):
+        with pytest.raises(pdp.QueryError, match=r"column sick with domains=\[\.\.\.\]"):
             frame.astype({"sick": held}).pdp.count("sick", values={1}, groups="home")
     stated = frame.pdp.count("sick", values={1}, groups="home", domain=[0, 1])
     assert stated.calibration.model.domains[0] == (0, 1)
@@ -156,5 +156,5 @@ def test_numbers_as_categories_stay_numbers():
 
 def test_categories_that_are_not_known_are_asked_for():
     lazy = dd.from_pandas(WITH, npartitions=2)
-    with pytest.raises(pdp.QueryError, match="list them with domain="):
+    with pytest.raises(pdp.QueryError, match="list them with domains="):
         declared_values(lazy.astype({"dx": "category"}), "dx", "dtype", option="domain")

@@ -103,6 +103,34 @@ class _Homogeneous(Model):
         """All of them."""
         return (True,) * len(self.names)
 
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """The smallest and the largest correlation."""
+        return self.correlation if isinstance(self.correlation, tuple) else (self.correlation,) * 2
+
+    @property
+    def moves_one_way(self) -> bool:
+        """Where no correlation is negative."""
+        return self._ends[0] >= 0
+
+    @property
+    def covers_subsets(self) -> bool:
+        """Of a group always: without some members, others move by the same and add up to less.
+
+        With a negative correlation all others together move against a secret by at most as much
+        as it moves. Of a series where its correlation is not negative.
+        """
+        return isinstance(self.correlation, tuple) or self.moves_one_way
+
+    @property
+    def covers_parts(self) -> bool:
+        """Where no negative correlation is larger than the largest positive one.
+
+        Clamped, every value moves by at most its coefficient times the move of the secret, and
+        these add up to the bound; a positive correlation bounds a negative one of the same size.
+        """
+        return sum(self._ends) >= 0
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.names)} tuples, {self.provenance})"
 
