@@ -10,6 +10,7 @@ from typing import Any, Generic, Literal, TypeVar, Unpack, cast
 
 from pdp_calibrate.calibration.result import Calibration, Release
 from pdp_calibrate.core.cards import card
+from pdp_calibrate.core.model import header
 from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import QueryError
 from pdp_calibrate.jobs.grammar import Kind, Question
@@ -18,6 +19,7 @@ from pdp_calibrate.jobs.people import ASKED, PeopleTable
 from pdp_calibrate.jobs.signature import with_options
 from pdp_calibrate.ledger.entries import Entry
 from pdp_calibrate.ledger.people import Charge, charge_of
+from pdp_calibrate.show.explain import explain
 from pdp_calibrate.show.page import report
 from pdp_calibrate.show.words import asked
 
@@ -122,15 +124,29 @@ class Price:
         """Return how far the noise may be, but for a share alpha of releases."""
         return self.calibration.accuracy(alpha=alpha)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the price for JSON."""
+        return {
+            **header("Price"),
+            "calibration": self.calibration.to_dict(),
+            "column": self.charge.column,
+            "own": self.own,
+            "others": self.others,
+            "spent_by_column": dict(self.spent),
+            "epsilon": self.budget,
+            "fits": self.fits,
+        }
+
     def __str__(self) -> str:
-        return "\n".join(f"{name}: {value}" for name, value in self._lines())
+        return "\n".join(f"{name}: {value}" for name, value in self.facts())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return card("Price", self._lines())
+        return card("Price", self.facts())
 
-    def _lines(self) -> list[tuple[str, str]]:
+    def facts(self) -> list[tuple[str, str]]:
+        """Say in words what it asks, how exact it is, and what it costs whom."""
         column, query = self.charge.column, cast("RowQuery", self.calibration.query)
         if column is None:
             costs = f"every column {self.others:.4g}, whatever an adversary knows of others"
@@ -263,7 +279,7 @@ class People(Verbs[Release]):
             "independent": independent, "time_format": time_format, "every": every, "large": large,
             "keep_by": keep_by,
         }  # fmt: skip
-        self._table = PeopleTable(frame, said, epsilon=epsilon, ledger=ledger, anchor=anchor)
+        self._settle(PeopleTable(frame, said, epsilon=epsilon, ledger=ledger, anchor=anchor))
 
     @classmethod
     def open(
@@ -285,8 +301,11 @@ class People(Verbs[Release]):
             The second file that must agree with it, if it was begun with one.
         """
         people = cls.__new__(cls)
-        people._table = PeopleTable.open(frame, ledger, anchor=anchor)
+        cls._settle(people, PeopleTable.open(frame, ledger, anchor=anchor))
         return people
+
+    def _settle(self, table: PeopleTable) -> None:
+        self._table = table
 
     def _answer(self, job: Job) -> Release:
         (release,) = self._table.release([job])
@@ -328,6 +347,9 @@ class People(Verbs[Release]):
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write one HTML page about the budget and everything released; it holds no answers."""
         return report(self._table.ledger, path)
+
+    def __str__(self) -> str:
+        return explain(self._table.ledger)
 
     def _repr_html_(self) -> str:
         return self._table.ledger._repr_html_()

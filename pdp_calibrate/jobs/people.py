@@ -98,18 +98,21 @@ class PeopleTable:
 
     def _settle(self, frame: Any, said: Mapping[str, Any]) -> None:
         refuse_unknown(said, TABLE, where="a table of people")
-        every = said.get("every")
-        options = Options(**{name: one for name, one in said.items() if name != "every"})  # type: ignore[typeddict-item]
-        job = Job(questions=(), options=options)
-        if not job.is_long:
+        grouped = said.get("groups") is not None or said.get("order_by") is not None
+        if not grouped and not said.get("independent"):
             raise QueryError(
                 "say which rows belong together: groups= (or order_by= for one series), or"
                 " independent=True if every row is a person who says nothing about the others."
             )
+        every = said.get("every")
+        options = Options(**{name: one for name, one in said.items() if name != "every"})  # type: ignore[typeddict-item]
+        job = Job(questions=(), options=options)
         if every is not None and "order_by" not in job.options:
             raise QueryError("every says how long the steps of a series are: give order_by= too.")
         self._frame = frame
-        self._said: dict[str, Any] = dict(job.options) | ({} if every is None else {"every": every})
+        self._said: dict[str, Any] = {**job.options}
+        if every is not None:
+            self._said["every"] = every
         if "public" in self._said:
             self._said["public"] = tuple(sorted(map(column_name, self._said["public"])))
         by_column = [
@@ -150,9 +153,7 @@ class PeopleTable:
         said = dict(self._said)
         if options.get("correlation") is None:
             said.pop("every", None)  # gaps matter to a series alone
-        return Job(
-            questions=(question,), options=cast("Options", said | dict(options)), name=name
-        )
+        return Job(questions=(question,), options=cast("Options", said | dict(options)), name=name)
 
     def calibrated(self, job: Job) -> tuple[Calibration, dict[str, Any]]:
         """Find the scale of one answer, and how to read the table for it; nothing is spent."""

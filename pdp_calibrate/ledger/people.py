@@ -376,13 +376,15 @@ def _added(own: float, column: str, charges: Sequence[Charge]) -> float:
 def _check_model(column: str, model: Model, stored: Model) -> None:
     if model != stored:
         raise LedgerError(
-            f"column {column} was released about with {_stated(stored)}, and a column keeps its"
-            f" first assumption, got {_stated(model)}: state the first again, or none, which covers"
+            f"column {column} was released about with {stated(stored)}, and a column keeps its"
+            f" first assumption, got {stated(model)}: state the first again, or none, which covers"
             " any dependence."
         )
 
 
-def _stated(model: Model) -> str:
+def stated(model: Model) -> str:
     """Say which correlation a model of groups or series was made from."""
     largest = model.models[-1] if isinstance(model, Blocks) else model
-    return f"correlation {getattr(largest, 'correlation', None)}"
+    found = getattr(largest, "correlation", None)
+    ends = found if isinstance(found, tuple) else (found,)
+    return f"correlation {' to '.join(f'{end:.4g}' for end in ends)}"

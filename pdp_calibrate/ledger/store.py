@@ -24,7 +24,6 @@ from pdp_calibrate.errors import LedgerError
 from pdp_calibrate.ledger.anchor import Anchor, DisagreementError
 from pdp_calibrate.ledger.files import SafeFile
 
-
 KINDS = {
     "Ledger": "one model: open it with Ledger.open (pdp-calibrate ledger)",
     "PeopleLedger": "people and all their columns: open it with People (pdp-calibrate people)",
