@@ -14,8 +14,8 @@ from pdp_calibrate.core.model import header
 from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import QueryError
 from pdp_calibrate.jobs.grammar import Kind, Question
-from pdp_calibrate.jobs.job import Job, Options, Range
-from pdp_calibrate.jobs.people import ASKED, PeopleTable
+from pdp_calibrate.jobs.job import ASKED, Job, Options, Range
+from pdp_calibrate.jobs.people import PeopleTable
 from pdp_calibrate.jobs.signature import with_options
 from pdp_calibrate.ledger.entries import Entry
 from pdp_calibrate.ledger.people import Charge, charge_of
@@ -173,6 +173,10 @@ class Pricing(Verbs[Price]):
         self._table = table
 
     def _answer(self, job: Job) -> Price:
+        return self.told(job)
+
+    def told(self, job: Job) -> Price:
+        """Return the price of a question as `People.asked` returns it."""
         calibration, _ = self._table.calibrated(job)
         ledger = self._table.ledger
         return Price(
@@ -310,6 +314,14 @@ class People(Verbs[Release]):
     def _answer(self, job: Job) -> Release:
         (release,) = self._table.release([job])
         return release
+
+    def asked(self, question: Question, options: Options) -> Job:
+        """Return what a question means about this table: see `release_together`."""
+        return self._table.job(question, options)
+
+    def release_together(self, jobs: Sequence[Job]) -> list[Release]:
+        """Release several answers: all of them if they fit the budget together, or none."""
+        return self._table.release(jobs)
 
     @property
     def calibrate(self) -> Pricing:

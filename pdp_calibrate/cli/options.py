@@ -11,6 +11,7 @@ import typer
 
 import pdp_calibrate as pdp
 from pdp_calibrate.jobs.job import (
+    ASKED,
     FITTING,
     LEARNING,
     LEDGER,
@@ -19,6 +20,7 @@ from pdp_calibrate.jobs.job import (
     QUERY,
     ROWS,
     SEARCH,
+    TABLE,
     Group,
     Job,
     Learning,
@@ -67,10 +69,12 @@ ReleaseOptions = Annotated[Said, Options, (ROWS, MODEL, QUERY, SEARCH, LEDGER)]
 LearningOptions = Annotated[Said, Learning, (LEARNING,)]
 FittingOptions = Annotated[Said, Learning, (LEARNING, FITTING)]
 Adversaries = Annotated[Said, Options, (SEARCH,)]
+PeopleOptions = Annotated[Said, Options, TABLE]
+QuestionOptions = Annotated[Said, Options, ASKED]
 
 
-def parameters_of(what: type, groups: Sequence[Group]) -> list[inspect.Parameter]:
-    """Return the options of the command line for what is declared, in some of its groups."""
+def parameters_of(what: type, chosen: Sequence[Group | str]) -> list[inspect.Parameter]:
+    """Return the options of the command line for what is declared: of groups, or by their names."""
     return [
         inspect.Parameter(
             _called(name, option),
@@ -79,7 +83,7 @@ def parameters_of(what: type, groups: Sequence[Group]) -> list[inspect.Parameter
             annotation=_annotation(name, option),
         )
         for name, option in declared(what).items()
-        if option.group in groups
+        if option.group in chosen or name in chosen
     ]
 
 

@@ -575,6 +575,17 @@ def declared(what: type) -> dict[str, Option]:
 OPTIONS = declared(Options)
 
 
+TABLE = (
+    "groups", "order_by", "time_format", "every", "independent", "public", "max_group_size",
+    "large", "keep_by", "protect", "bounds", "domains",
+)  # fmt: skip
+"""What is said about people once, with their budget."""
+
+
+ASKED = ("epsilon", "correlation", "assume", "where", "by", "missing", "time_limit")
+"""What is said with each question about them."""
+
+
 def refuse_unknown(given: Iterable[str], known: Sequence[str], *, where: str) -> None:
     """Raise for an argument that does not exist, naming the nearest that does."""
     for name in given:
