@@ -380,7 +380,12 @@ def json_schema() -> dict[str, Any]:
             "Outcome",
             "What running a plan released, and what is left of its budget.",
             releases=items(record(name=TEXT, query=TEXT, release=ref("Release"))),
-            budget=record(epsilon=POSITIVE, spent=NUMBER, remaining=NUMBER, draw=TEXT),
+            budget={
+                "allOf": [
+                    record(epsilon=POSITIVE, spent=NUMBER, remaining=NUMBER),
+                    anything_of(record(draw=TEXT), record(spent_by_column=_BY_COLUMN)),
+                ]
+            },
         ),
     }
     for name in ("Calibration", "Leakage", "Audit"):
