@@ -14,9 +14,9 @@ from pdp_calibrate.core.model import header
 from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import QueryError
 from pdp_calibrate.jobs.grammar import Kind, Question
-from pdp_calibrate.jobs.job import ASKED, Job, Options, Range
+from pdp_calibrate.jobs.job import Job, Options, Range
 from pdp_calibrate.jobs.people import PeopleTable
-from pdp_calibrate.jobs.signature import with_options
+from pdp_calibrate.jobs.signature import ASKED, with_options
 from pdp_calibrate.ledger.entries import Entry
 from pdp_calibrate.ledger.people import Charge, charge_of
 from pdp_calibrate.show.explain import explain
@@ -233,9 +233,9 @@ class People(Verbs[Release]):
     time_format, every
         How the column of `order_by` is written where it is text, and how long a step is where there
         are gaps.
-    large, keep_by
+    large, keep_by, keep_seed
         ``large="keep"`` lets only `max_group_size` rows of a larger group count, the first by the
-        public column `keep_by`.
+        public column `keep_by`, or at random by a hash of it.
     anchor
         A second file, elsewhere, that must agree with the ledger: see `Ledger`.
 
@@ -275,13 +275,14 @@ class People(Verbs[Release]):
         every: str | float | None = None,
         large: Literal["refuse", "keep"] = "refuse",
         keep_by: Hashable | None = None,
+        keep_seed: int | None = None,
         anchor: str | os.PathLike[str] | None = None,
     ) -> None:
         said = {
             "groups": groups, "order_by": order_by, "bounds": bounds, "domains": domains,
             "public": public, "max_group_size": max_group_size, "protect": protect,
             "independent": independent, "time_format": time_format, "every": every, "large": large,
-            "keep_by": keep_by,
+            "keep_by": keep_by, "keep_seed": keep_seed,
         }  # fmt: skip
         self._settle(PeopleTable(frame, said, epsilon=epsilon, ledger=ledger, anchor=anchor))
 

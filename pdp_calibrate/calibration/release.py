@@ -170,7 +170,7 @@ def _answer_about_rows(
     found = read_rows(data, query, groups=None if query.independent else layout.groups)
     if query.sizes is not None:
         refuse_changed(query.sizes, found.public.parts)
-    most, allowed = max(number for _, number in found.public.counted), largest_group(model)
+    most, allowed = found.public.most, largest_group(model)
     if query.parts > 1 and any(model.gaussian_tuples) and not model.moves_one_way:
         most = max(found.public.sizes)
     if most > allowed:

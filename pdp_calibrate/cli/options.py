@@ -11,7 +11,6 @@ import typer
 
 import pdp_calibrate as pdp
 from pdp_calibrate.jobs.job import (
-    ASKED,
     FITTING,
     LEARNING,
     LEDGER,
@@ -20,7 +19,6 @@ from pdp_calibrate.jobs.job import (
     QUERY,
     ROWS,
     SEARCH,
-    TABLE,
     Group,
     Job,
     Learning,
@@ -29,6 +27,7 @@ from pdp_calibrate.jobs.job import (
     Table,
     declared,
 )
+from pdp_calibrate.jobs.signature import ASKED, TABLE
 
 if TYPE_CHECKING:
     from pdp_calibrate.frames.files import Source

@@ -31,7 +31,7 @@ def rounded_up(value: _Number, operations: int) -> _Number:
 
     Examples
     --------
-    >>> rounded_up(sum([0.1] * 10), 10) >= 1.0 > sum([0.1] * 10)
+    >>> rounded_up(0.1 + 0.7, 1) >= 0.8 > 0.1 + 0.7
     True
     """
     return value * (1 + 2 * (operations + 1) * UNIT_ROUNDOFF)

@@ -46,6 +46,10 @@ MISSING = ("zero", "category")
 """Rules for missing cells beside a value that stands for them."""
 
 
+ANY_RECORD = (0.0, 1.0)
+"""The range that stands for a whole record, of which a query says how far it moves an answer."""
+
+
 _MOST_PARTS = 2**16
 
 
@@ -99,13 +103,15 @@ class RowQuery(Query):
     """What a missing cell of a column means. ``zero``: the row does not count. ``category``: one
     more label, None, of a breakdown. Any other value stands for the cell."""
     public: Iterable[str] = ()
-    """Which of these columns are no secret."""
+    """Which of these columns are no secret; others may be named, and change nothing."""
     sizes: Sequence[int] | None = None
     """The public number of rows in each part, for a mean where nothing secret decides it."""
     most: int | None = None
     """How many rows of a group count at most: the first ones by `keep_by`."""
     keep_by: str | None = None
     """The public column that decides which."""
+    seed: int | None = None
+    """Where given, the first ones by a hash of that column with this number: a random choice."""
     independent: bool = False
     """Whether every row is a group by itself: people who say nothing about each other."""
     every: str | float | None = None
@@ -114,7 +120,7 @@ class RowQuery(Query):
     def __post_init__(self) -> None:
         for name in ("where", "by"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
-        object.__setattr__(self, "public", tuple(sorted(set(self.public))))
+        object.__setattr__(self, "public", tuple(sorted(set(self.public) & set(self.columns))))
         rules = {column: plain(rule) for column, rule in self.missing.items()}
         object.__setattr__(self, "missing", FrozenMapping(rules))
         if self.kind not in _KINDS:
@@ -138,6 +144,8 @@ class RowQuery(Query):
                 raise QueryError("public numbers of rows are for means, one for each part.")
         if (self.most is None) != (self.keep_by is None):
             raise QueryError("most= and keep_by= say together which rows of a group count.")
+        if self.seed is not None and (self.keep_by is None or self.seed < 0):
+            raise QueryError("a seed, 0 or more, makes the choice of keep_by a random one.")
         if self.most is not None and self.most < 1:
             raise QueryError(f"at least one row of a group must count, got {self.most}.")
 
@@ -352,7 +360,8 @@ class RowQuery(Query):
         described["missing"] = {name: json_value(rule) for name, rule in self.missing.items()}
         described["public"] = list(self.public)
         described["sizes"] = None if self.sizes is None else list(self.sizes)
-        return described | {"most": self.most, "keep_by": self.keep_by, "every": self.every}
+        kept = {"most": self.most, "keep_by": self.keep_by, "seed": self.seed}
+        return described | kept | {"every": self.every}
 
     @classmethod
     def from_parameters(cls, described: Mapping[str, Any]) -> RowQuery:
@@ -379,6 +388,7 @@ class RowQuery(Query):
             sizes=field_of(described, "sizes"),
             most=field_of(described, "most"),
             keep_by=field_of(described, "keep_by"),
+            seed=field_of(described, "seed"),
             independent=bool(field_of(described, "independent")),
             every=field_of(described, "every"),
         )

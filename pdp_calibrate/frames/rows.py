@@ -9,6 +9,7 @@ which nothing was said.
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
@@ -42,6 +43,9 @@ _GROUP, _ROWS, _SIZE, _COUNTED = "__group__", "__rows__", "__size__", "__counted
 _OPEN, _PART, _UNITS = "__open__", "__part__", "__units__"
 
 
+_PRIME = 2**31 - 1  # so that products fit 64 bits
+
+
 _NOBODY, _UNKNOWN, _AGAIN = "__nobody__", "__unknown__", "__again__"
 
 
@@ -55,6 +59,14 @@ class PublicRows:
     """How many groups have so many rows, and so many of them that count by public columns."""
     parts: tuple[int, ...]
     """How many rows each part has; empty where a secret decides."""
+
+    @property
+    def most(self) -> int:
+        """The most rows of one group that count.
+
+        Times `RowQuery.reach`, over λ, it is the price that a whole household pays for a release.
+        """
+        return max(number for _, number in self.counted)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,15 +224,27 @@ def _kept(
             "Dask has no window functions that follow an order, which this needs: bring it into"
             " memory first, or read the same data with DuckDB, polars or Spark."
         )
-    key = query.keep_by
+    name, key = query.keep_by, "__key__"
+    order = nw.col(name) if query.seed is None else _hashed(name, schema[name], query.seed)
+    table = table.with_columns(order.alias(key))
     again = nw.col(key) == nw.col(key).shift(1).over(_GROUP, order_by=key)
-    gap = _flag(is_missing(key, schema[key]))
+    gap = _flag(is_missing(name, schema[name]))
     table = table.with_columns(nw.lit(1).alias("__one__")).with_columns(
         # Not cum_count, which forgets the order on pandas frames (narwhals 2.28).
         nw.col("__one__").cum_sum().over(_GROUP, order_by=key).alias("__rank__"),
         (_flag(again) + gap).alias(_AGAIN),
     )
     return table.with_columns(_flag(nw.col("__rank__") <= query.most).alias("__kept__"))
+
+
+def _hashed(name: str, kind: nw.dtypes.DType, seed: int) -> nw.Expr:
+    """Return a·key + b modulo a prime, with a and b from the seed: all engines compute the same."""
+    if not kind.is_integer():
+        raise ModelError(
+            f"a seed needs whole numbers to choose by, and column {name} holds {kind_name(kind)}."
+        )
+    key = (nw.col(name).cast(nw.Int64) % _PRIME + _PRIME) % _PRIME  # engines differ below zero
+    return (key * (seed % (_PRIME - 1) + 1) + seed // _PRIME % _PRIME) % _PRIME
 
 
 def _codes(
@@ -244,7 +268,10 @@ def _codes(
         if rule not in (None, "zero", "category") and rule == label:
             equal = equal + missing
         found.append(equal * place)
-    return functools.reduce(operator.add, found) if len(found) < 2 else nw.sum_horizontal(*found)
+    while len(found) > 1:  # in pairs: engines do not take a thousand sums inside each other
+        pairs = itertools.zip_longest(found[::2], found[1::2])
+        found = [one if other is None else one + other for one, other in pairs]
+    return found[0]
 
 
 def _comparable(label: Hashable, name: str, kind: nw.dtypes.DType) -> Any:

@@ -308,6 +308,15 @@ class Options(TypedDict, total=False):
             group=ROWS,
         ),
     ]
+    keep_seed: Annotated[
+        int | None,
+        Option(
+            words="A number, drawn once, that makes this choice random: by a hash of that column,"
+            " which then holds whole numbers. It is kept with the release, and in the ledger.",
+            group=ROWS,
+            form=Form(schema={"type": "integer", "minimum": 0}, kind=int),
+        ),
+    ]
     independent: Annotated[
         bool,
         Option(
@@ -575,17 +584,6 @@ def declared(what: type) -> dict[str, Option]:
 OPTIONS = declared(Options)
 
 
-TABLE = (
-    "groups", "order_by", "time_format", "every", "independent", "public", "max_group_size",
-    "large", "keep_by", "protect", "bounds", "domains",
-)  # fmt: skip
-"""What is said about people once, with their budget."""
-
-
-ASKED = ("epsilon", "correlation", "assume", "where", "by", "missing", "time_limit")
-"""What is said with each question about them."""
-
-
 def refuse_unknown(given: Iterable[str], known: Sequence[str], *, where: str) -> None:
     """Raise for an argument that does not exist, naming the nearest that does."""
     for name in given:
@@ -663,7 +661,7 @@ class Job:
             )
         if self.keeps and "max_group_size" not in said:
             raise QueryError("large='keep' keeps as many rows as max_group_size says: give both.")
-        if "keep_by" in said and not self.keeps:
+        if {"keep_by", "keep_seed"} & set(said) and not self.keeps:
             raise QueryError("keep_by says which rows of large groups count: give large='keep'.")
         if said.get("independent") and {"groups", "order_by", "max_group_size"} & set(said):
             raise QueryError(

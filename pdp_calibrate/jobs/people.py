@@ -27,10 +27,11 @@ from pdp_calibrate.frames.counts import group_sizes
 from pdp_calibrate.frames.open import column_name, columns_of, rows_in
 from pdp_calibrate.frames.rows import PublicRows, public_rows
 from pdp_calibrate.jobs.grammar import Question
-from pdp_calibrate.jobs.job import ASKED, TABLE, Job, Options, refuse_unknown
+from pdp_calibrate.jobs.job import Job, Options, refuse_unknown
 from pdp_calibrate.jobs.model import refuse_absent
 from pdp_calibrate.jobs.rows import model_of_rows, query_about_rows, with_public_sizes
 from pdp_calibrate.jobs.run import Task, calibrate_task
+from pdp_calibrate.jobs.signature import ASKED, TABLE
 from pdp_calibrate.ledger.people import PeopleLedger
 
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from pdp_calibrate.errors import PdpError, PlanError, did_you_mean
 from pdp_calibrate.frames.files import Source
 from pdp_calibrate.jobs.grammar import parse_query
-from pdp_calibrate.jobs.job import ASKED, TABLE, Job, Learning, Options, Table, declared
+from pdp_calibrate.jobs.job import Job, Learning, Options, Table, declared
 from pdp_calibrate.jobs.schema_parts import POSITIVE, TEXT, Schema, described, items
+from pdp_calibrate.jobs.signature import ASKED, TABLE
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError

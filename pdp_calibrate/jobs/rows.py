@@ -14,19 +14,17 @@ from typing import Any, cast
 
 from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.model import Model, checked_domain
-from pdp_calibrate.core.row_query import Column, RowQuery
+from pdp_calibrate.core.row_query import ANY_RECORD, Column, RowQuery
 from pdp_calibrate.errors import ModelError, QueryError
 from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
 from pdp_calibrate.frames.columns import declared_values
+from pdp_calibrate.frames.counts import contingency
 from pdp_calibrate.frames.open import check_roles, column_name
 from pdp_calibrate.frames.rows import PublicRows, public_rows
 from pdp_calibrate.jobs.grammar import Question
 from pdp_calibrate.jobs.job import Job
-from pdp_calibrate.jobs.model import check_correlation
-
-ANY_RECORD = (0.0, 1.0)
-"""The range that stands for a whole record, of which a question says how far it moves an answer."""
+from pdp_calibrate.jobs.model import check_correlation, refuse_absent
 
 
 def query_about_rows(job: Job, question: Question, frame: Any) -> RowQuery:
@@ -60,9 +58,10 @@ def query_about_rows(job: Job, question: Question, frame: Any) -> RowQuery:
             for name in by
         ],
         missing=_missing(job, value, where, by),
-        public=[column_name(name) for name in (*job.options.get("public", ()), *_given(order_by))],
+        public=_public(job),
         most=job.options.get("max_group_size") if job.keeps else None,
         keep_by=_keep_by(job) if job.keeps else None,
+        seed=job.options.get("keep_seed"),
         independent=bool(job.options.get("independent")),
         every=job.options.get("every"),
     )
@@ -70,10 +69,6 @@ def query_about_rows(job: Job, question: Question, frame: Any) -> RowQuery:
     if value is not None:
         check_roles(value, order_by=order_by, keep_by=asked.keep_by)
     return asked
-
-
-def _given(name: Hashable | None) -> list[Hashable]:
-    return [] if name is None else [name]
 
 
 def _names(said: Any) -> tuple[str, ...]:
@@ -120,12 +115,25 @@ def _bounds(job: Job, column: str) -> tuple[float, float]:
 def _labels(
     job: Job, column: str, frame: Any, stated: Mapping[str, Iterable[Hashable]]
 ) -> tuple[Hashable, ...]:
-    """Return the declared values of a column; those that occur are secret."""
+    """Return the declared values of a column; those that occur are secret, unless it is public."""
     if column in stated:
         return tuple(stated[column])
     said = job.domain_of(column)
+    if said is None and column in _public(job):
+        return tuple(sorted((value for (value,) in contingency(frame, [column])), key=_sorted))
     possible = declared_values(frame, column, said, option="domains")
     return checked_domain(possible, column)
+
+
+def _public(job: Job) -> list[str]:
+    """Return the columns that are no secret, beside that of the groups."""
+    said = job.options
+    named = (said.get("order_by"), said.get("keep_by"))
+    return [column_name(name) for name in (*said.get("public", ()), *named) if name is not None]
+
+
+def _sorted(value: Hashable) -> tuple[bool, Any]:
+    return isinstance(value, str), value if isinstance(value, str | int | float) else repr(value)
 
 
 def _missing(
@@ -261,6 +269,7 @@ def rows_of_question(job: Job, question: Question, frame: Any) -> tuple[RowQuery
             "say which rows belong together: groups= (or order_by= for one series), or"
             " independent=True if every row is a person who says nothing about the others."
         )
+    refuse_absent(frame, _public(job))
     query = query_about_rows(job, question, frame)
     groups = None if query.independent else job.options.get("groups")
     public = public_rows(frame, query, groups=groups)

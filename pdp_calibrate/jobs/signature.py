@@ -1,4 +1,7 @@
-"""Methods in Python that take what is declared: their signatures, docstrings and refusals."""
+"""What of the declaration is taken where, and methods in Python that take it.
+
+Their signatures, docstrings and refusals come from there.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import ParamSpec, TypeVar, get_args
 
 from pdp_calibrate.jobs.job import OPTIONS, Options, refuse_unknown
+
+TABLE = (
+    "groups", "order_by", "time_format", "every", "independent", "public", "max_group_size",
+    "large", "keep_by", "keep_seed", "protect", "bounds", "domains",
+)  # fmt: skip
+"""What is said about people once, with their budget."""
+
+
+ASKED = ("epsilon", "correlation", "assume", "where", "by", "missing", "time_limit")
+"""What is said with each question about them."""
+
 
 P = ParamSpec("P")
 

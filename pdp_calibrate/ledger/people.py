@@ -41,7 +41,7 @@ from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.model import Model, field_of, header
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.core.rounding import sum_rounded_up
-from pdp_calibrate.core.row_query import RowQuery
+from pdp_calibrate.core.row_query import ANY_RECORD, RowQuery
 from pdp_calibrate.errors import BudgetExceededError, LedgerError, damage_refused
 from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.frames.answers import Sizes
@@ -73,7 +73,7 @@ def charge_of(calibration: AnyCalibration) -> Charge:
     if calibration.adversaries != _EVERYONE:
         raise LedgerError("a ledger about people holds against everyone: leave adversaries= out.")
     household = Blocks(
-        models=[Unknown(size=len(block.names), bounds=(0.0, 1.0)) for block in model.models],
+        models=[Unknown(size=len(block.names), bounds=ANY_RECORD) for block in model.models],
         counts=model.counts,
     )
     found = certified_leakage(

@@ -17,7 +17,7 @@ from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.leakage import leakage
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.query import Count, Custom, Histogram, Linear, Mean, Query, Sum
-from pdp_calibrate.core.row_query import RowQuery
+from pdp_calibrate.core.row_query import ANY_RECORD, RowQuery
 from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.families.chain.model import MarkovChain
 from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
@@ -136,7 +136,8 @@ def _asked_of_rows(query: RowQuery) -> str:
     if query.by:
         words += f", for every {' and '.join(column.name for column in query.by)} declared"
     if query.most is not None:
-        words += f", of at most {query.most} rows of a group, the first by {query.keep_by}"
+        chosen = "the first by" if query.seed is None else "chosen at random by"
+        words += f", of at most {query.most} rows of a group, {chosen} {query.keep_by}"
     for name, rule in query.missing.items():
         words += f"; rows without {name} " + {
             "zero": "do not count",
@@ -212,10 +213,12 @@ def worst_adversary(
     target = entry(witness.target, model)
     again = target if _place(witness.target) is None else "their entry"
     first, second = map(number, witness.secrets)
+    apart = f"{again} = {first} and against {second}"
+    if model is not None and model.covers_any_dependence and set(model.domains) == {ANY_RECORD}:
+        apart = "one of their possible records and against another"
     return (
         f"{who} attacks {target} and {knowledge(witness.known, model)}. They learn most"
-        f" when the released answer is {_where(witness.output)}, which speaks for"
-        f" {again} = {first} and against {second}."
+        f" when the released answer is {_where(witness.output)}, which speaks for {apart}."
     )
 
 
@@ -285,6 +288,8 @@ def family(model: Model) -> str:
     """Say what kind of dependence a model allows."""
     name = type(model).__name__
     kind = _FAMILIES.get(name, name)
+    if isinstance(model, GaussianGroup | GaussianSeries) and model.variance is None:
+        return f"{kind}; any means, one unknown variance common to all"
     if isinstance(model, Blocks):
         return f"{kind} of {'; or '.join(dict.fromkeys(map(family, model.models)))}"
     return kind

@@ -109,6 +109,19 @@ def test_repeated_or_missing_keys_do_not_say_who_counts():
             read_rows(frame, query, groups="home")
 
 
+def test_a_seed_chooses_evenly_and_needs_whole_numbers():
+    frame = pd.DataFrame(
+        {"home": 1, "key": [-5, 0, 7, 10**12], "sick": [True, False, False, False]}
+    )
+    chosen = 0
+    for seed in range(0, 2**62, 2**54):
+        query = RowQuery(kind="count", where=[SICK], most=1, keep_by="key", seed=seed)
+        chosen += read_rows(frame, query, groups="home").rows[0]
+    assert 32 <= chosen <= 96  # of 256
+    with pytest.raises(pdp.ModelError, match="whole numbers"):
+        read_rows(frame.astype({"key": str}), query, groups="home")
+
+
 @engines
 @pytest.mark.parametrize(
     ("column", "value"), [("city", 1), ("sick", "yes"), ("degree", "1"), ("income", "much")]
@@ -139,6 +152,21 @@ def test_categories_yes_no_codes_and_text_are_compared_as_what_they_are():
     ]:
         query = RowQuery(kind="count", where=[Column(name=column, values=(value,))])
         assert read_rows(frame, query, groups="home").rows == (number,)
+
+
+@pytest.mark.parametrize("engine", ["pandas", "polars lazy", "duckdb"])
+def test_breakdowns_may_have_a_thousand_labels(engine):
+    frame = pd.DataFrame({"home": range(3), "code": [0, 999, 7]})
+    query = RowQuery(kind="count", by=[Column(name="code", values=tuple(range(1000)))])
+    found = read_rows(ENGINES[engine](frame), query, groups="home")
+    assert [place for place, rows in enumerate(found.rows) if rows] == [0, 7, 999]
+
+
+def test_labels_that_are_the_same_in_a_column_are_refused():
+    frame = pd.DataFrame({"home": [1], "code": pd.Categorical([1])})
+    query = RowQuery(kind="count", by=[Column(name="code", values=(1, "1"))])
+    with pytest.raises(pdp.ModelError, match="are the same"):
+        read_rows(frame, query, groups="home")
 
 
 def test_absent_columns_and_empty_frames_are_refused():

@@ -277,6 +277,7 @@ def test_models_and_restricted_adversaries_are_refused():
         ({"domain": CITIES, "domains": CITIES}, "one of them"),
         ({"where": {"household": 1}}, "another column"),
         ({"where": {"town": "Oslo"}}, "no column town"),
+        ({"where": {"sick": True}, "public": ["town"]}, "no column town"),
         ({"were": {"sick": True}}, "did you mean where"),
     ],
 )
@@ -412,8 +413,8 @@ def test_wagepan():
     unit = {"groups": "nr", "order_by": "year"}
     count = men.pdp.count({"union": 1, "married": 1}, **unit)
     assert within(count, ((men["union"] == 1) & (men["married"] == 1)).sum())
-    years = {"by": "year", "domains": {"year": list(range(1980, 1988))}}
-    mean = men.pdp.mean("lwage", bounds=(0, 4), correlation=0.8, **years, **unit)
+    mean = men.pdp.mean("lwage", bounds=(0, 4), correlation=0.8, by="year", **unit)
+    assert list(mean.value.index) == list(range(1980, 1988))  # public, so nobody must list them
     assert within(mean, men["lwage"].clip(0, 4).groupby(men["year"]).mean())
     union = men.pdp.mean("lwage", bounds=(0, 4), where={"union": 1}, **unit)
     assert within(union, men.loc[men["union"] == 1, "lwage"].clip(0, 4).mean())

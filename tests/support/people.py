@@ -15,6 +15,7 @@ from tests.oracles.rows import part_of, value_of
 _rng = np.random.default_rng(20)
 _SIZES = _rng.integers(1, 7, 60)
 _PEOPLE = int(_SIZES.sum())
+_PRIME = 2**31 - 1
 
 
 def _with_gaps(values: Any, share: float) -> list[Any]:
@@ -77,6 +78,9 @@ KEPT = {
         kind="sum", where=[SICK], public=["sick"], missing={"income": "zero"}, most=3,
         keep_by="person", **INCOME,
     ),
+    "at most two at random": RowQuery(
+        kind="count", where=[SICK], most=2, keep_by="person", seed=6_283_185_307_179_586
+    ),
     "at most two by text": RowQuery(
         kind="count", by=[CITY], missing={"city": "category"}, most=2, keep_by="key"
     ),
@@ -96,7 +100,11 @@ def expected(query: RowQuery) -> tuple[tuple[int, ...], list[Fraction], Counter[
     ]  # fmt: skip
     for group in parts:
         if query.keep_by is not None:
-            kept = group.sort_values(query.keep_by).head(query.most)
+            order = group[query.keep_by]
+            if query.seed is not None:
+                factor, more = query.seed % (_PRIME - 1) + 1, query.seed // _PRIME % _PRIME
+                order = order.map(lambda key, a=factor, b=more: (int(key) * a + b) % _PRIME)
+            kept = group.loc[order.sort_values().index].head(query.most)
         else:
             kept = group
         counted = 0

@@ -1,15 +1,14 @@
 """Histograms and joint releases: exact against brute force, sound where adding is not."""
 
 import json
-import math
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 import pdp_calibrate as pdp
 from tests.oracles.vectors import worst_vector_leakage
+from tests.support.drawn_noise import assert_discrete_laplace
 from tests.support.marks import slow_after
 from tests.support.random_models import adversary_kinds, random_table
 
@@ -206,16 +205,8 @@ def test_a_histogram_is_released_by_category_with_discrete_noise():
     frame = pd.DataFrame({"home": ["oslo"] * 4000, "work": ["rome"] * 4000})
     rows = cal.release_rows(frame).value
     assert list(rows.columns) == ["oslo", "rome", "lima"]
-    decay = math.exp(-1 / cal.scale)
     for column, true in (("oslo", 1), ("rome", 1), ("lima", 0)):
-        drawn = rows[column] - true
-        edge = int(5 * cal.scale)
-        expected = (1 - decay) / (1 + decay) * decay ** np.abs(np.arange(-edge, edge + 1))
-        rest = (1 - expected.sum()) / 2
-        places = np.clip(drawn, -edge - 1, edge + 1) + edge + 1
-        observed = np.bincount(places, minlength=2 * edge + 3)
-        law = np.concatenate([[rest], expected, [rest]]) * len(drawn)
-        assert stats.chisquare(observed, law).pvalue > 1e-4
+        assert_discrete_laplace(rows[column] - true, cal.scale)
     release = cal.release(frame)
     assert release.value.index.tolist() == ["oslo", "rome", "lima"]
     low, high = release.interval()
