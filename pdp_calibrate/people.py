@@ -166,6 +166,17 @@ class Price:
         ]
 
 
+def price_of(table: PeopleTable, job: Job) -> Price:
+    """Return what a question about a table of people would cost; nothing is spent."""
+    calibration, _ = table.calibrated(job)
+    return Price(
+        calibration=calibration,
+        charge=charge_of(calibration),
+        spent=table.ledger.would_spend(calibration),
+        budget=table.ledger.epsilon,
+    )
+
+
 class Pricing(Verbs[Price]):
     """The same questions, of which only the price is told."""
 
@@ -173,18 +184,7 @@ class Pricing(Verbs[Price]):
         self._table = table
 
     def _answer(self, job: Job) -> Price:
-        return self.told(job)
-
-    def told(self, job: Job) -> Price:
-        """Return the price of a question as `People.asked` returns it."""
-        calibration, _ = self._table.calibrated(job)
-        ledger = self._table.ledger
-        return Price(
-            calibration=calibration,
-            charge=charge_of(calibration),
-            spent=ledger.would_spend(calibration),
-            budget=ledger.epsilon,
-        )
+        return price_of(self._table, job)
 
 
 class People(Verbs[Release]):
@@ -315,14 +315,6 @@ class People(Verbs[Release]):
     def _answer(self, job: Job) -> Release:
         (release,) = self._table.release([job])
         return release
-
-    def asked(self, question: Question, options: Options) -> Job:
-        """Return what a question means about this table: see `release_together`."""
-        return self._table.job(question, options)
-
-    def release_together(self, jobs: Sequence[Job]) -> list[Release]:
-        """Release several answers: all of them if they fit the budget together, or none."""
-        return self._table.release(jobs)
 
     @property
     def calibrate(self) -> Pricing:

@@ -30,11 +30,13 @@ from pdp_calibrate.cli.output import (
     print_table,
     say,
     write_json,
+    write_report,
 )
 from pdp_calibrate.core.model import header
 
 if TYPE_CHECKING:
     from pdp_calibrate.jobs.job import Job
+    from pdp_calibrate.jobs.people import PeopleTable
     from pdp_calibrate.ledger.people import PeopleLedger
 
 people_app = typer.Typer(
@@ -91,8 +93,10 @@ def price(
     json: AsJson = False,
 ) -> None:
     """Say how exact answers would be, and what they cost whom; nothing is released or spent."""
-    people = pdp.People.open(source_of(table).read(), ledger, anchor=anchor)
-    found = [people.calibrate.told(job) for job in _jobs(people, query, options)]
+    from pdp_calibrate.people import price_of
+
+    people = _opened_with(table, ledger, anchor)
+    found = [price_of(people, job) for job in _jobs(people, query, options)]
     if json:
         print_json([one.to_dict() for one in found] if len(found) > 1 else found[0].to_dict())
         return
@@ -139,8 +143,8 @@ def release(
         kept=[table.get("file"), table.get("database")],
         ledgers=[ledger, anchor],
     )
-    people = pdp.People.open(source_of(table).read(), ledger, anchor=anchor)
-    found = people.release_together(_jobs(people, query, options))
+    people = _opened_with(table, ledger, anchor)
+    found = people.release(_jobs(people, query, options))
     described: Any = [one.to_dict() for one in found]
     described = described if len(found) > 1 else described[0]
     if output is not None:
@@ -152,10 +156,9 @@ def release(
             (name, f"{number(one.value)}   (±{number(one.half_widths()[0])} in 95 % of releases)")
             for name, one in zip(query, found, strict=True)
         )
-        say(f"Budget: {people.spent:.4g} of {people.epsilon:.4g} spent.")
+        say(f"Budget: {people.ledger.spent:.4g} of {people.ledger.epsilon:.4g} spent.")
     if report is not None:
-        people.report(report)
-        say(f"Report written to {report}.", quiet=json)
+        write_report(people.ledger, report, quiet=json)
 
 
 @people_app.command()
@@ -197,7 +200,13 @@ def _opened(ledger: Path, anchor: Path | None) -> PeopleLedger:
     return PeopleLedger.open(ledger, anchor=anchor)
 
 
-def _jobs(people: pdp.People, queries: list[str], options: Said) -> list[Job]:
+def _opened_with(table: Said, ledger: Path, anchor: Path | None) -> PeopleTable:
+    from pdp_calibrate.jobs.people import PeopleTable
+
+    return PeopleTable.open(source_of(table).read(), ledger, anchor=anchor)
+
+
+def _jobs(people: PeopleTable, queries: list[str], options: Said) -> list[Job]:
     """Return the questions; of several, a correlation is for the sums and means."""
     from pdp_calibrate.jobs.grammar import parse_query
 
@@ -207,9 +216,9 @@ def _jobs(people: pdp.People, queries: list[str], options: Said) -> list[Job]:
     stated = {"correlation", "assume"}
     values = [one.kind in ("sum", "mean") for one in questions]
     return [
-        people.asked(
+        people.job(
             question,
-            {  # type: ignore[arg-type]
+            {
                 name: value
                 for name, value in options.items()
                 if name not in stated or of_values or not any(values)
