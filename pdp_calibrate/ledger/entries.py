@@ -60,9 +60,10 @@ def check_same_tuples(
         if found is not None and not _agree(found, wanted):
             raise LedgerError(
                 f"draw {draw!r} of this ledger is about {_words(found)}, and this release about"
-                f" {_words(wanted)}: the model says nothing of both together. Make one model of"
-                " everything asked; or a ledger for each, which states that what one is about says"
-                " nothing of the other."
+                f" {_words(wanted)}: the model says nothing of both together. For several"
+                " columns there is People (pdp-calibrate people); or make one model of everything"
+                " asked, or a ledger for each, which states that what one is about says nothing of"
+                " the other."
             )
 
 

@@ -358,8 +358,13 @@ def _file(path: str | os.PathLike[str], anchor: str | os.PathLike[str] | None) -
 
 @damage_refused("the ledger", kind=LedgerError)
 def _models_of(state: State) -> dict[str, Model]:
-    found = {name: Model.from_dict(one) for name, one in field_of(state, "models").items()}
-    return {name: model for name, model in found.items() if model is not None}
+    found: dict[str, Model] = {}
+    for name, described in field_of(state, "models").items():
+        model = Model.from_dict(described)
+        if model is None:
+            raise LedgerError(f"the ledger withholds its model of column {name}.")
+        found[name] = model
+    return found
 
 
 def _about(state: State, column: str) -> State:
