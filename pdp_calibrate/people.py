@@ -19,7 +19,7 @@ from pdp_calibrate.jobs.people import PeopleTable
 from pdp_calibrate.jobs.signature import ASKED, with_options
 from pdp_calibrate.ledger.entries import Entry
 from pdp_calibrate.ledger.people import Charge, charge_of
-from pdp_calibrate.show.explain import explain
+from pdp_calibrate.show.explain import explain, table_of
 from pdp_calibrate.show.page import report
 from pdp_calibrate.show.words import asked
 
@@ -352,6 +352,11 @@ class People(Verbs[Release]):
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write one HTML page about the budget and everything released; it holds no answers."""
         return report(self._table.ledger, path)
+
+    def __repr__(self) -> str:
+        return (
+            f"People({table_of(self._table.ledger)}; {self.spent:.4g} of {self.epsilon:.4g} spent)"
+        )
 
     def __str__(self) -> str:
         return explain(self._table.ledger)

@@ -212,6 +212,26 @@ def test_as_much_as_still_fits():
     assert 1 - 1e-5 <= found.spent <= 1.0
 
 
+def test_nothing_fits_into_a_spent_budget():
+    found = people(epsilon=1.0)
+    found.sum("pay", epsilon=None)
+    before = found.history
+    with pytest.raises(pdp.BudgetExceededError, match="the budget 1 is spent"):
+        found.sum("pay", epsilon=None)
+    assert found.history == before
+
+
+def test_columns_may_have_numbers_for_names_and_domains_be_sets(tmp_path):
+    frame = pd.DataFrame({0: [1, 1, 2], 1: [0.5, 0.2, 0.1], 2: ["u", "v", "w"]})
+    said = {"groups": 0, "bounds": {1: (0, 1)}, "domains": {2: {"v", "u", "w"}}}
+    found = pdp.People(frame, ledger=tmp_path / "b.json", **said)
+    found.sum(1, epsilon=0.5, correlation=0.5)
+    assert list(found.histogram(2, epsilon=0.5).value.index) == ["u", "v", "w"]
+    assert "2 independent groups" in repr(pdp.People.open(frame, tmp_path / "b.json"))
+    again = pdp.People(frame, ledger=tmp_path / "b.json", **(said | {"domains": {2: list("uvw")}}))
+    assert again.spent_by_column == found.spent_by_column
+
+
 def test_everything_for_whole_households():
     found = people(protect="household", epsilon=9.0)
     found.sum("pay", epsilon=0.5)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, cast
 
@@ -106,13 +106,11 @@ class PeopleTable:
             self._said["every"] = every
         if "public" in self._said:
             self._said["public"] = tuple(sorted(map(column_name, self._said["public"])))
-        by_column = [
-            name
-            for option in ("bounds", "domains")
-            if isinstance(self._said.get(option), Mapping)
-            for name in self._said[option]
-        ]
-        refuse_absent(frame, [*self._roles(), *by_column])
+        for option in ("bounds", "domains"):
+            if isinstance(self._said.get(option), Mapping):
+                self._said[option] = _by_name(self._said[option])
+                refuse_absent(frame, list(self._said[option]))
+        refuse_absent(frame, self._roles())
         self._sizes = (
             Counter({1: rows_in(frame)})
             if "independent" in self._said
@@ -209,6 +207,16 @@ class PeopleTable:
         for calibration, _, _ in ready:
             note_release(calibration, counted=True)
         return [draw() for _, _, draw in ready]
+
+
+def _by_name(said: Mapping[Any, Any]) -> dict[str | None, Any]:
+    """Return what was said by column under the names of columns; sets in one order."""
+    return {
+        None if name is None else column_name(name): (
+            tuple(sorted(one, key=repr)) if isinstance(one, Set) else one
+        )
+        for name, one in said.items()
+    }
 
 
 def _stored(value: Any) -> Any:

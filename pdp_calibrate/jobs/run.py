@@ -217,8 +217,8 @@ def value_column(jobs: Sequence[Job], model: Model | None) -> Hashable | None:
         raise QueryError(
             "several answers about the same people need one model of everything asked: these are"
             f" about different columns of a table with a row per value"
-            f" ({', '.join(sorted(map(str, found)))}). pdp.People (pdp-calibrate people, budget.people"
-            " in a plan) keeps one budget for all of them."
+            f" ({', '.join(sorted(map(str, found)))}). pdp.People (pdp-calibrate people,"
+            " budget.people in a plan) keeps one budget for all of them."
         )
     return found.pop()
 

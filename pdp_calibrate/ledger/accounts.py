@@ -40,7 +40,8 @@ from pdp_calibrate.ledger.store import Pages, State
 _ATTEMPTS = 3  # to search while others may write
 
 
-_CLOSE = 1e-6  # how near to the whole budget the largest release comes
+CLOSE = 1e-6
+"""How near to the whole budget, relative to it, the largest release comes."""
 
 
 class Accounts:
@@ -144,7 +145,7 @@ class Accounts:
         self, before: Spending, query: Query | Sequence[Query], budget: float, *, rows: int
     ) -> AnyCalibration:
         """Find the smallest scale at which one more release fits into the budget."""
-        if budget - self.bound(before).value <= budget * _CLOSE:
+        if budget - self.bound(before).value <= budget * CLOSE:
             raise BudgetExceededError(f"the budget {budget:.6g} of this draw is spent.")
         alone = self.calibrate(query, budget, rows=rows)
 
@@ -198,7 +199,7 @@ def _nearly_smallest(joint: Callable[[float], float], budget: float) -> float:
         low, high = high, 2 * high
         if high > largest:
             raise BudgetExceededError("nothing more fits into the budget of this draw.")
-    while high - low > _CLOSE * low:
+    while high - low > CLOSE * low:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if joint(middle) > budget else (low, middle)
     return high

@@ -45,7 +45,7 @@ from pdp_calibrate.core.row_query import ANY_RECORD, RowQuery
 from pdp_calibrate.errors import BudgetExceededError, LedgerError, damage_refused
 from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.frames.answers import Sizes
-from pdp_calibrate.ledger.accounts import Accounts, largest_fitting, write
+from pdp_calibrate.ledger.accounts import CLOSE, Accounts, largest_fitting, write
 from pdp_calibrate.ledger.entries import Entry, sizes_from
 from pdp_calibrate.ledger.store import FileStore, MemoryStore, Pages, State, Store
 
@@ -243,6 +243,8 @@ class PeopleLedger:
 
     def largest(self, alone: AnyCalibration, *, time_limit: float | None) -> AnyCalibration:
         """Return a release with the least noise that fits, where `alone` spends all of ε."""
+        if self.remaining <= self._epsilon * CLOSE:
+            raise BudgetExceededError(f"the budget {self._epsilon:.6g} is spent.")
         return largest_fitting(
             alone,
             lambda louder: max(self.would_spend(louder).values()),
