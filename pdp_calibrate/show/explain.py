@@ -209,7 +209,9 @@ def table_of(ledger: PeopleLedger) -> str:
     """Say how large the table is that a ledger is about."""
     rows = sum(size * number for size, number in ledger.sizes)
     groups = sum(number for _, number in ledger.sizes)
-    return f"{rows:,} rows in {groups:,} independent groups of at most {max(ledger.sizes)[0]}"
+    column = ledger.declared.get("groups")
+    by = "" if column is None else f" (by {column})"
+    return f"{rows:,} rows in {groups:,} independent groups{by} of at most {max(ledger.sizes)[0]}"
 
 
 def people_assumptions(ledger: PeopleLedger) -> list[str]:
