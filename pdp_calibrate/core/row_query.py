@@ -133,6 +133,8 @@ class RowQuery(Query):
         self._check_missing()
         if self.parts > _MOST_PARTS:
             raise QueryError(f"a breakdown has at most {_MOST_PARTS:,} parts, got {self.parts:,}.")
+        if not self.columns:
+            raise QueryError("name a condition or a breakdown: the number of rows is public.")
         if not self.secret:
             raise QueryError(
                 "every column that is asked about is public, so is the answer: leave the one that"
@@ -173,7 +175,8 @@ class RowQuery(Query):
             if rule == "zero":
                 continue
             if name == self.value:
-                if isinstance(rule, bool) or not isinstance(rule, int | float):
+                number = isinstance(rule, int | float) and not isinstance(rule, bool)
+                if not (number and math.isfinite(cast("float", rule))):
                     raise QueryError(
                         f"what stands for a missing value of {name} is added up: 'zero' (the row"
                         f" does not count) or a number, got {rule!r}."

@@ -66,6 +66,7 @@ def query_about_rows(job: Job, question: Question, frame: Any) -> RowQuery:
         every=job.options.get("every"),
     )
     check_roles(list(asked.columns), groups=groups)
+    check_roles(list(asked.secret), keep_by=asked.keep_by)
     if value is not None:
         check_roles(value, order_by=order_by, keep_by=asked.keep_by)
     return asked
@@ -102,7 +103,7 @@ def _counted(question: Question, named: Sequence[str]) -> list[Column]:
             "a count of rows states its conditions by column, all of which must hold:"
             " count({'sick': True, 'city': 'Oslo'}), or where=."
         )
-    return [Column(name=named[0], values=tuple(question.values))]
+    return [Column(name=named[0], values=_matching(question.values))]
 
 
 def _bounds(job: Job, column: str) -> tuple[float, float]:
@@ -127,9 +128,8 @@ def _labels(
 
 def _public(job: Job) -> list[str]:
     """Return the columns that are no secret, beside that of the groups."""
-    said = job.options
-    named = (said.get("order_by"), said.get("keep_by"))
-    return [column_name(name) for name in (*said.get("public", ()), *named) if name is not None]
+    named = (*job.options.get("public", ()), job.options.get("order_by"))
+    return [column_name(name) for name in named if name is not None]
 
 
 def _sorted(value: Hashable) -> tuple[bool, Any]:
@@ -144,6 +144,11 @@ def _missing(
     asked = [*_names(value), *(column.name for column in where), *by]
     if said is None:
         return {}
+    if said == "drop":
+        raise QueryError(
+            "dropping rows changes the public numbers of rows by a secret: missing='zero' lets them"
+            " count nowhere, and a value stands for them."
+        )
     if isinstance(said, Mapping):
         several = len(job.questions) > 1  # a rule may be for another of them
         rules = {column_name(name): rule for name, rule in said.items()}
