@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +39,7 @@ _OWN = {
 _verb = with_options("people", _OWN, ASKED)
 
 
-class Verbs(Generic[Answer]):
+class Verbs(ABC, Generic[Answer]):
     """The questions that can be asked about people."""
 
     _table: PeopleTable
@@ -51,8 +52,9 @@ class Verbs(Generic[Answer]):
         question = Question(kind=kind, columns=named, values=values)
         return self._answer(self._table.job(question, options))
 
+    @abstractmethod
     def _answer(self, job: Job) -> Answer:
-        raise NotImplementedError
+        """Answer a question that was put together with what is said about the table."""
 
     @_verb
     def mean(self, column: Hashable, **options: Unpack[Options]) -> Answer:

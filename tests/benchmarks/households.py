@@ -4,6 +4,7 @@
 
 The unit is a household of eight, all of whose records change: in OpenDP's terms eight rows leave
 and eight enter. Its smallest scale is searched through its own maps; ours is `People.calibrate`.
+Its count of rows does not know that as many enter as leave, and so needs twice the noise of ours.
 """
 
 from __future__ import annotations
