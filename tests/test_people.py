@@ -240,8 +240,19 @@ def test_everything_for_whole_households():
     assert "it does not matter what anyone knows" in str(found)
 
 
+def test_a_single_question_may_be_for_whole_households():
+    said = {"bounds": (0, 10), "groups": "home", "epsilon": 0.5}
+    release = small_table().pdp.sum("pay", protect="household", **said)
+    assert release.calibration.scale == pytest.approx(60.0)
+    assert small_table().pdp.sum("pay", protect="column", correlation=0.5, **said)
+    with pytest.raises(pdp.QueryError, match="protect='household'"):
+        small_table().pdp.sum("pay", protect="household", correlation=0.5, **said)
+
+
 def test_independent_people_are_households_of_one():
     frame = small_table().drop(columns="home")
+    with pytest.raises(pdp.ModelError, match="at least one row"):
+        pdp.People(frame[:0], independent=True)
     found = pdp.People(frame, independent=True, bounds={"pay": (0, 10)})
     found.sum("pay", epsilon=0.5)
     assert found.history[0].scales[0] == pytest.approx(20.0)

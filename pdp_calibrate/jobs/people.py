@@ -24,7 +24,7 @@ from pdp_calibrate.core.model import from_json_value, json_value
 from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import ModelError, QueryError
 from pdp_calibrate.frames.counts import group_sizes
-from pdp_calibrate.frames.open import column_name, columns_of, rows_in
+from pdp_calibrate.frames.open import column_name, columns_of, refuse_empty, rows_in
 from pdp_calibrate.frames.rows import PublicRows, public_rows
 from pdp_calibrate.jobs.grammar import Question
 from pdp_calibrate.jobs.job import Job, Options, refuse_unknown
@@ -111,11 +111,11 @@ class PeopleTable:
                 self._said[option] = _by_name(self._said[option])
                 refuse_absent(frame, list(self._said[option]))
         refuse_absent(frame, self._roles())
-        self._sizes = (
-            Counter({1: rows_in(frame)})
-            if "independent" in self._said
-            else group_sizes(frame, self._said.get("groups"))
-        )
+        if "independent" in self._said:
+            self._sizes = Counter({1: rows_in(frame)})
+            refuse_empty(self._sizes[1])
+        else:
+            self._sizes = group_sizes(frame, self._said.get("groups"))
         most, allowed = max(self._sizes), self._said.get("max_group_size")
         if allowed is not None and most > allowed and not job.keeps:
             raise ModelError(
