@@ -230,6 +230,8 @@ def model_of_rows(
             counting[members] += groups
     if not counting:
         raise QueryError("by public columns no row counts: there is nothing to protect or release.")
+    if job.assumes and "order_by" in job.options:  # shorter ones leak less
+        counting = Counter({max(counting): counting.total()})
     return Blocks(
         models=[_group(job, query, size) for size in sorted(counting)],
         counts=[counting[size] for size in sorted(counting)],

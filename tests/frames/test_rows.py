@@ -114,10 +114,10 @@ def test_a_seed_chooses_evenly_and_needs_whole_numbers():
         {"home": 1, "key": [-5, 0, 7, 10**12], "sick": [True, False, False, False]}
     )
     chosen = 0
-    for seed in range(0, 2**62, 2**54):
+    for seed in range(0, 2**62, 2**56):
         query = RowQuery(kind="count", where=[SICK], most=1, keep_by="key", seed=seed)
         chosen += read_rows(frame, query, groups="home").rows[0]
-    assert 32 <= chosen <= 96  # of 256
+    assert 6 <= chosen <= 28  # of 64, the same in every run
     with pytest.raises(pdp.ModelError, match="whole numbers"):
         read_rows(frame.astype({"key": str}), query, groups="home")
 
