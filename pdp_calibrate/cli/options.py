@@ -27,6 +27,7 @@ from pdp_calibrate.jobs.job import (
     Table,
     declared,
 )
+from pdp_calibrate.jobs.signature import ASKED, TABLE
 
 if TYPE_CHECKING:
     from pdp_calibrate.frames.files import Source
@@ -67,10 +68,12 @@ ReleaseOptions = Annotated[Said, Options, (ROWS, MODEL, QUERY, SEARCH, LEDGER)]
 LearningOptions = Annotated[Said, Learning, (LEARNING,)]
 FittingOptions = Annotated[Said, Learning, (LEARNING, FITTING)]
 Adversaries = Annotated[Said, Options, (SEARCH,)]
+PeopleOptions = Annotated[Said, Options, TABLE]
+QuestionOptions = Annotated[Said, Options, ASKED]
 
 
-def parameters_of(what: type, groups: Sequence[Group]) -> list[inspect.Parameter]:
-    """Return the options of the command line for what is declared, in some of its groups."""
+def parameters_of(what: type, chosen: Sequence[Group | str]) -> list[inspect.Parameter]:
+    """Return the options of the command line for what is declared: of groups, or by their names."""
     return [
         inspect.Parameter(
             _called(name, option),
@@ -79,7 +82,7 @@ def parameters_of(what: type, groups: Sequence[Group]) -> list[inspect.Parameter
             annotation=_annotation(name, option),
         )
         for name, option in declared(what).items()
-        if option.group in groups
+        if option.group in chosen or name in chosen
     ]
 
 

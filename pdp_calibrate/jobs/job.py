@@ -346,6 +346,16 @@ class Options(TypedDict, total=False):
             written="Such as city,year.",
         ),
     ]
+    protect: Annotated[
+        Literal["column", "household"],
+        Option(
+            words="'household' covers any dependence between all columns of a group, also against"
+            " those who know some of the columns. 'column', the default, lets a correlation be"
+            " stated; that covers those who know other entries of the same column, not of others.",
+            group=ROWS,
+            form=Form(schema=one_of("column", "household")),
+        ),
+    ]
     model: Annotated[
         "Model | File | None",
         Option(
@@ -614,6 +624,8 @@ class Job:
         for name in ("independent", "large", "public", "where", "by"):
             if said.get(name) in (False, "refuse") or said.get(name, True) in ((), [], {}):
                 del said[name]  # as if nothing had been said
+        if said.get("protect") == "column":
+            del said["protect"]
         rules = said.get("missing")
         if isinstance(rules, Mapping) and set(rules) == {None}:  # --missing zero
             said["missing"] = rules[None]
@@ -640,6 +652,13 @@ class Job:
             raise QueryError("an anchor belongs to a ledger: name that too.")
         if said.get("large") not in (None, "keep"):
             raise QueryError(f"large is 'refuse' or 'keep', got {said.get('large')!r}.")
+        if said.get("protect") not in (None, "household"):
+            raise QueryError(f"protect is 'column' or 'household', got {said.get('protect')!r}.")
+        if "protect" in said and (self.assumes or self.learns or "model" in said):
+            raise QueryError(
+                "protect='household' covers any dependence, of all columns: leave the correlation"
+                " or model out."
+            )
         if self.keeps and "max_group_size" not in said:
             raise QueryError("large='keep' keeps as many rows as max_group_size says: give both.")
         if {"keep_by", "keep_seed"} & set(said) and not self.keeps:
@@ -728,7 +747,7 @@ class Job:
         nothing is assumed.
         """
         said = set(self.options)
-        if said & {"where", "by", "missing", "independent", "every"} or self.keeps:
+        if said & {"where", "by", "missing", "independent", "every", "protect"} or self.keeps:
             return True
         if not self.is_long or self.learns or said & {"model", "correlation"}:
             return False

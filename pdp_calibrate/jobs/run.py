@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pdp_calibrate.calibration.calibrate import calibrate
 from pdp_calibrate.calibration.release import EVERY_COLUMN, Layout, checked_layout
@@ -38,6 +38,10 @@ from pdp_calibrate.jobs.plan import Plan
 from pdp_calibrate.jobs.rows import model_of_rows, rows_of_question
 from pdp_calibrate.ledger.learning import has_model, learned_ledger
 from pdp_calibrate.ledger.ledger import Ledger
+from pdp_calibrate.ledger.people import PeopleLedger
+
+if TYPE_CHECKING:
+    from pdp_calibrate.jobs.people import PeopleTable
 
 _NO_MODEL = (
     "say how the values are correlated. A table with a column per value (a wide frame) needs model="
@@ -213,7 +217,8 @@ def value_column(jobs: Sequence[Job], model: Model | None) -> Hashable | None:
         raise QueryError(
             "several answers about the same people need one model of everything asked: these are"
             f" about different columns of a table with a row per value"
-            f" ({', '.join(sorted(map(str, found)))})."
+            f" ({', '.join(sorted(map(str, found)))}). pdp.People (pdp-calibrate people,"
+            " budget.people in a plan) keeps one budget for all of them."
         )
     return found.pop()
 
@@ -285,13 +290,18 @@ class Outcome:
 
     releases: tuple[PlannedRelease, ...]
     """The answers, in order."""
-    ledger: Ledger
+    ledger: Ledger | PeopleLedger
     """The budget, after them."""
     remembered: bool
     """Whether the budget is kept in a file; without one, every run begins with all of it."""
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the outcome for JSON."""
+        about = (
+            {"spent_by_column": self.ledger.spent_by_column}
+            if isinstance(self.ledger, PeopleLedger)
+            else {"draw": self.ledger.draw}
+        )
         return {
             **header("Outcome"),
             "releases": [
@@ -301,8 +311,8 @@ class Outcome:
                 "epsilon": self.ledger.epsilon,
                 "spent": self.ledger.spent,
                 "remaining": self.ledger.remaining,
-                "draw": self.ledger.draw,
                 "remembered": self.remembered,
+                **about,
             },
         }
 
@@ -341,7 +351,10 @@ def check_plan(plan: Plan) -> tuple[PlannedCheck, ...]:
     the plan holds that model already, it is used.
     """
     found: Sequence[Calibration | None]
-    if plan.jobs[0].learns_from_secrets and not _has_begun(plan):
+    if plan.people is not None:
+        table = _people(plan, begun=plan.ledger is not None and plan.ledger.exists())
+        found = [table.calibrated(job)[0] for job in plan.jobs]
+    elif plan.jobs[0].learns_from_secrets and not _has_begun(plan):
         _check_before_learning(plan, plan.source.header())
         found = [None] * len(plan.jobs)
     else:
@@ -364,6 +377,9 @@ def run_plan(plan: Plan) -> Outcome:
     BudgetExceededError
         If all of them together would pass the budget. Nothing was released.
     """
+    if plan.people is not None:
+        table = _people(plan, begun=True)
+        return _outcome(plan, table.release(plan.jobs), table.ledger)
     frame = plan.source.read()
     begun = _learned_ledger(plan, frame)
     ready = []
@@ -373,13 +389,30 @@ def run_plan(plan: Plan) -> Outcome:
         ready.append(_Ready(calibration=calibration, layout=layout, sizes=sizes, draw=draw))
     ledger = begun or _ledger(plan, ready[0].calibration.model)
     ledger.spend_together([(one.calibration, one.layout, one.sizes) for one in ready])
+    return _outcome(plan, [one.draw() for one in ready], ledger)
+
+
+def _outcome(plan: Plan, releases: Sequence[Release], ledger: Ledger | PeopleLedger) -> Outcome:
     return Outcome(
         releases=tuple(
-            PlannedRelease(job=job, release=one.draw())
-            for job, one in zip(plan.jobs, ready, strict=True)
+            PlannedRelease(job=job, release=one)
+            for job, one in zip(plan.jobs, releases, strict=True)
         ),
         ledger=ledger,
         remembered=plan.ledger is not None,
+    )
+
+
+def _people(plan: Plan, *, begun: bool) -> PeopleTable:
+    """Return the table of a plan about people; before it is begun, with a budget in memory."""
+    from pdp_calibrate.jobs.people import PeopleTable  # which lowers questions as this file does
+
+    return PeopleTable(
+        plan.source.read(),
+        plan.people or {},
+        epsilon=plan.epsilon,
+        ledger=plan.ledger if begun else None,
+        anchor=plan.anchor if begun else None,
     )
 
 

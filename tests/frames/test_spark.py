@@ -26,6 +26,7 @@ from tests.support.frames_of_any_kind import (
     watching_collects,
 )
 from tests.support.people import KEPT, PEOPLE, QUESTIONS, expected
+from tests.support.people_workers import SAID, small_table
 
 HAS_JAVA = shutil.which("java") is not None or "JAVA_HOME" in os.environ
 pytestmark = [
@@ -122,6 +123,21 @@ def test_questions_about_several_columns_are_answered_in_spark(name, spark):
     for one, other, number in zip(found.totals, sums, rows, strict=True):
         if query.value is not None:
             assert other - number * found.step <= one <= other
+
+
+def test_releases_about_people_read_spark_once(spark):
+    found = pdp.People(in_spark(spark, small_table()), **SAID)
+    wanted = pdp.People(small_table(), **SAID)
+    for ask in (
+        lambda to: to.sum("pay", epsilon=0.3, correlation=0.5),
+        lambda to: to.count({"sick": True}, by="city", epsilon=0.2),
+    ):
+        with watching_collects() as seen:
+            ask(found)
+        assert len(seen) == 2  # the number of rows, and the one reading
+        assert_aggregates_only(seen, most=3 * 3)
+        ask(wanted)
+    assert found.spent_by_column == wanted.spent_by_column
 
 
 @pytest.mark.parametrize(
