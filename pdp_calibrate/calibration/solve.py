@@ -24,10 +24,9 @@ from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.bracket import Bracket, Leakage
 from pdp_calibrate.core.checks import checked_scale
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.family import Climbing
 from pdp_calibrate.core.leakage import as_joint_leakage
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.problem import Problem, split, worst
+from pdp_calibrate.core.problem import Climbing, Problem, split, worst
 from pdp_calibrate.core.workers import one_bar
 from pdp_calibrate.errors import CalibrationError
 

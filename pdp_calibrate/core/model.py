@@ -18,6 +18,7 @@ import json
 import math
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast, get_args
 
 import numpy as np
@@ -25,11 +26,11 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray, digest_of, frozen_array, plain
 from pdp_calibrate.core.checks import checked_positive
-from pdp_calibrate.core.family import Engine, model_named
 from pdp_calibrate.errors import ModelError, PrivacyLeakWarning, damage_refused
 
 if TYPE_CHECKING:
     from pdp_calibrate.core.composer import Composer
+    from pdp_calibrate.core.problem import Engine
 
 Domain = tuple[Hashable, ...]
 """The values that a tuple can take; for a continuous tuple the two ends of its public range."""
@@ -307,6 +308,14 @@ class Model(abc.ABC):
 
     def __hash__(self) -> int:
         return hash(self.digest)
+
+
+def model_named(kind: str) -> type[Model]:
+    """Return the class of models of this name, loading its family."""
+    homes: dict[str, str] = import_module("pdp_calibrate.families").MODELS
+    if kind in homes:
+        import_module(homes[kind])
+    return Model.named(kind)
 
 
 def header(kind: str) -> dict[str, Any]:

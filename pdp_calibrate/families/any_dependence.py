@@ -28,7 +28,7 @@ from pdp_calibrate.core.model import (
     numbered_names,
 )
 from pdp_calibrate.core.plain_dp import witness_at
-from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.problem import Engine, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 
@@ -139,7 +139,7 @@ def _checked_bounds(bounds: object) -> Domain:
     return tuple(ends.tolist())
 
 
-class AnyDependenceEngine:
+class AnyDependenceEngine(Engine):
     """Bounds everyone by the group of the adversary who knows least, which some θ attains."""
 
     def __init__(self, problem: Problem) -> None:
@@ -163,16 +163,9 @@ class AnyDependenceEngine:
             secrets = (0, len(own) - 1)
         self.witness = witness_at(problem, self.target, known, secrets, math.inf)
 
-    def bracket(
-        self,
-        scale: float,
-        *,
-        incumbent: float = 0.0,
-        enough: float = math.inf,
-        deadline: float = math.inf,
-    ) -> Bracket:
-        """Divide by the scale; see `core.family.Engine`."""
-        del incumbent, enough, deadline
+    def search(self, scale: float, limits: Limits) -> Bracket:
+        """Divide by the scale; see `core.problem.Engine`."""
+        del limits
         return Bracket(
             upper=self.reach / scale * ROUND_UP,
             lower=self.attained / scale * ROUND_DOWN,
