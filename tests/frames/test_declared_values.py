@@ -156,5 +156,5 @@ def test_numbers_as_categories_stay_numbers():
 
 def test_categories_that_are_not_known_are_asked_for():
     lazy = dd.from_pandas(WITH, npartitions=2)
-    with pytest.raises(pdp.QueryError, match="list them with domains="):
+    with pytest.raises(pdp.QueryError, match="list them with domain="):
         declared_values(lazy.astype({"dx": "category"}), "dx", "dtype", option="domain")
