@@ -28,6 +28,7 @@ from pdp_calibrate.core.family import Climbing
 from pdp_calibrate.core.leakage import as_joint_leakage
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Problem, split, worst
+from pdp_calibrate.core.workers import one_bar
 from pdp_calibrate.errors import CalibrationError
 
 ROWS_COVERED = 2**20
@@ -155,10 +156,11 @@ def certified_scale(
         alone.get(place, _Part(problem=problem, whole=problem, place=place))
         for place, problem in enumerate(problems)
     ]
-    if extremes and extremes != everyone:
-        ascent.settle(extremes)
-    found = ascent.settle(everyone)
-    return ascent.scale, ascent.closest(found, extremes)
+    with one_bar("calibrating"):
+        if extremes and extremes != everyone:
+            ascent.settle(extremes)
+        found = ascent.settle(everyone)
+        return ascent.scale, ascent.closest(found, extremes)
 
 
 @dataclass(frozen=True, eq=False)

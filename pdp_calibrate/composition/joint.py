@@ -38,11 +38,10 @@ from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Problem, split, worst
 from pdp_calibrate.core.rounding import ROUND_UP
-from pdp_calibrate.core.table import JointTable, Writable
+from pdp_calibrate.core.table import SMALL_TABLE, JointTable, Writable
 from pdp_calibrate.errors import ModelError, PdpError, UnsupportedQueryError
 
 _MOST_SEARCHED = 8  # releases whose joint outputs a search may look through
-_WRITTEN_OUT = 2**10  # cells of a family that is looked at as a table
 
 
 def spent(
@@ -268,8 +267,7 @@ def _as_table(problem: Problem) -> Problem | None:
     model = problem.model
     if isinstance(model, JointTable):
         return problem
-    cells = math.prod(len(domain) for domain in model.domains[:16])
-    if not isinstance(model, Writable) or len(model.names) > 10 or cells > _WRITTEN_OUT:
+    if not isinstance(model, Writable) or not SMALL_TABLE.admits(list(map(len, model.domains))):
         return None
     try:
         return dataclasses.replace(problem, model=model.to_table())

@@ -12,6 +12,7 @@ from __future__ import annotations
 import abc
 import copy
 import functools
+import inspect
 import itertools
 import json
 import math
@@ -42,6 +43,10 @@ FORMAT = 2
 """The version of what is written. Version 1, which 0.1.0 wrote, did not say so."""
 
 
+STORED_CELLS = 10_000
+"""Tables of more cells are told apart by a digest in JSON, which does not hold their cells."""
+
+
 _PROVENANCES: tuple[Provenance, ...] = get_args(Provenance)  # from harmless to secret
 
 
@@ -63,6 +68,11 @@ class Model(abc.ABC):
 
     _families: ClassVar[dict[str, type[Model]]] = {}
 
+    defined_by: ClassVar[tuple[str, ...]] = ()
+    """The fields that define the model beside names and provenance: arrays, numbers, values and
+    inner models. Equality, the digest and JSON follow from them, in this order."""
+    cells: ClassVar[str | None] = None
+    """The field, if any, in whose place JSON holds a digest if it has more than 10⁴ numbers."""
     engine: ClassVar[str | type[Engine] | None] = None
     """The engine that searches models of this family: ``"module:Class"``, or the class itself."""
     composer: ClassVar[str | type[Composer] | None] = None
@@ -190,18 +200,40 @@ class Model(abc.ABC):
         spent = source.estimation_epsilon
         return self if spent is None else self.learned_with(spent)
 
-    @abc.abstractmethod
+    def _settle(self, *, provenance: str, **fields: object) -> None:
+        """Set all fields of a frozen model, once, when it is made."""
+        self.__dict__.update(fields, provenance=checked_provenance(provenance))
+
     def content(self) -> tuple[object, ...]:
         """Return what defines the model beside names and provenance, for equality."""
+        return tuple(part for field in self.defined_by for part in _hashed(getattr(self, field)))
 
-    @abc.abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """Return the numbers that define the model, ready for JSON."""
+        """Return what defines the model, ready for JSON."""
+        stored: dict[str, Any] = {}
+        for field in self.defined_by:
+            value = getattr(self, field)
+            if field == self.cells and value.size > STORED_CELLS:
+                stored["digest"] = self.digest
+            else:
+                stored[field] = json_value(value)
+        return stored
 
     @classmethod
-    @abc.abstractmethod
-    def from_parameters(cls, described: Mapping[str, Any]) -> Model | None:
-        """Undo `to_dict`; None where the JSON withholds the parameters."""
+    def from_parameters(cls, described: Mapping[str, Any]) -> Self:
+        """Undo `to_dict`, by passing what it holds to the constructor."""
+        names = tuple(names_of(described))
+        held = {"size": len(names), "length": len(names), **described, "names": names}
+        given = {}
+        for argument in inspect.signature(cls).parameters:
+            if argument in held:
+                given[argument] = _stored(held[argument])
+            elif argument == cls.cells and "digest" in held:
+                raise _WithheldError
+            elif argument in cls.defined_by:
+                field_of(held, argument)
+        make: Any = cls
+        return cast("Self", make(**given))
 
     @functools.cached_property
     def digest(self) -> str:
@@ -234,9 +266,12 @@ class Model(abc.ABC):
         family = model_named(field_of(described, "type"))
         if field_of(described, "provenance") == "private":
             return None
-        model = family.from_parameters(described)
+        try:
+            model = family.from_parameters(described)
+        except _WithheldError:
+            return None
         epsilon = described.get("estimation_epsilon")
-        return model if model is None or epsilon is None else model.learned_with(epsilon)
+        return model if epsilon is None else model.learned_with(epsilon)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Model):
@@ -316,10 +351,27 @@ def named_domains(
     return found, tuple(map(checked_domain, given, found))
 
 
-def json_value(value: Hashable) -> Any:
-    """Return a name or domain value as JSON can hold it; tuples become lists."""
+class _WithheldError(Exception):
+    """A description withholds some of the numbers that define the model."""
+
+
+def _hashed(value: object) -> Iterable[object]:
+    """Yield what a digest is made of: inner models by theirs, arrays one by one."""
+    if isinstance(value, tuple) and value and isinstance(value[0], Model | np.ndarray):
+        for part in value:
+            yield from _hashed(part)
+    else:
+        yield value.digest if isinstance(value, Model) else value
+
+
+def json_value(value: object) -> Any:
+    """Return a field, a name or a domain value as JSON can hold it; tuples become lists."""
     if isinstance(value, tuple):
         return [json_value(part) for part in value]
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Model):
+        return value.to_dict()
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise ModelError(
@@ -328,10 +380,21 @@ def json_value(value: Hashable) -> Any:
     )
 
 
-def from_json_value(value: Any) -> Hashable:
+def _stored(value: Any) -> Any:
     """Undo `json_value`."""
     if isinstance(value, list):
-        return tuple(from_json_value(part) for part in value)
+        return tuple(_stored(part) if isinstance(part, list | dict) else part for part in value)
+    if isinstance(value, Mapping):
+        value = Model.from_dict(value)
+        if value is None:
+            raise _WithheldError
+    return value
+
+
+def from_json_value(value: Any) -> Hashable:
+    """Undo `json_value` for a name or a value of a domain."""
+    if isinstance(value, list):
+        return tuple(map(from_json_value, value))
     return cast("Hashable", value)
 
 
@@ -343,13 +406,6 @@ def values_of(described: Mapping[str, Any], key: str) -> list[Any]:
 def names_of(described: Mapping[str, Any]) -> list[Hashable]:
     """Read the names of a JSON object."""
     return values_of(described, "names")
-
-
-def models_of(described: Mapping[str, Any]) -> list[Model] | None:
-    """Read the inner models of a JSON object; None if one withholds its parameters."""
-    models = [Model.from_dict(inner) for inner in field_of(described, "models")]
-    known = [model for model in models if model is not None]
-    return known if len(known) == len(models) else None
 
 
 def field_of(described: Mapping[str, Any], key: str) -> Any:

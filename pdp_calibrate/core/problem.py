@@ -25,12 +25,9 @@ from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.family import Engine, Sharing
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
-from pdp_calibrate.core.table import MAXIMAL_CELLS, JointTable, Writable
+from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
+from pdp_calibrate.core.table import SHORT_TABLE, JointTable, Writable
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
-
-_EXPANDED_TUPLES = 12
-
 
 _T = TypeVar("_T")
 
@@ -63,7 +60,7 @@ class Problem:
         """
         if self.model.is_continuous:
             return math.inf
-        return self.contributions.total_range() / scale * (1 + 8 * UNIT_ROUNDOFF)
+        return self.contributions.total_range() / scale * ROUND_UP
 
     @functools.cached_property
     def engine(self) -> Engine:
@@ -242,7 +239,7 @@ def _block_problems(problem: Problem, block: Model, positions: range) -> list[Pr
 
 def _written_out(blocks: Blocks) -> Blocks:
     """Write chains and groups out as tables, where the whole is small enough for one."""
-    if sum(blocks.copies) > _EXPANDED_TUPLES:
+    if sum(blocks.copies) > SHORT_TABLE.tuples:
         return blocks
     try:
         models = [
@@ -257,15 +254,14 @@ def _written_out(blocks: Blocks) -> Blocks:
 
 def _fits_one_table(blocks: Blocks) -> bool:
     tables = [block for block in blocks.models if isinstance(block, JointTable)]
-    if len(tables) < len(blocks.models) or sum(blocks.copies) > _EXPANDED_TUPLES:
+    if len(tables) < len(blocks.models):
         return False
-    # A product of rare cells must not underflow: "rare" would become "impossible".
     rarest = sum(
         count * math.log(table.probabilities[table.probabilities > 0].min())
         for table, count in zip(tables, blocks.counts, strict=True)
     )
-    cells = math.prod(map(len, _repeated(blocks, blocks.domains)))
-    return cells <= MAXIMAL_CELLS and rarest > math.log(np.finfo(np.float64).tiny) + 1
+    sizes = list(map(len, _repeated(blocks, blocks.domains)))
+    return SHORT_TABLE.admits(sizes, rarest)
 
 
 def _repeated(blocks: Blocks, items: Sequence[_T]) -> list[_T]:

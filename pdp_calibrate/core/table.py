@@ -10,7 +10,7 @@ import graphlib
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -19,16 +19,10 @@ from pdp_calibrate.arrays import FloatArray, frozen_array
 from pdp_calibrate.core.model import (
     Domain,
     Model,
-    Provenance,
     check_probabilities,
     checked_domain,
-    checked_provenance,
-    field_of,
-    json_value,
     named_domains,
-    names_of,
     position_of,
-    values_of,
 )
 from pdp_calibrate.errors import ModelError
 
@@ -134,10 +128,41 @@ MAXIMAL_CELLS = 2**22
 MAXIMAL_TUPLES = 63  # an array has at most 64 axes, and answers need one for their coordinates
 
 
-STORED_CELLS = 10**4  # larger tables go into JSON as a digest only
-
-
 LOG_SMALLEST = math.log(np.finfo(np.float64).tiny) + 1  # rarer cells might underflow
+
+
+class TableLimit(NamedTuple):
+    """What may become a joint table: the one place where that is decided."""
+
+    tuples: int
+    """How many tuples it may have."""
+    cells: int
+    """How many cells it may have."""
+
+    def admits(self, sizes: Sequence[int], log_rarest: float = 0.0) -> bool:
+        """Whether a table of these sizes may be written out.
+
+        A product that underflows would turn "rare" into "impossible", so no cell may be rarer than
+        a float can say; `log_rarest` is a lower bound on the logarithm of the rarest one.
+
+        Examples
+        --------
+        >>> SHORT_TABLE.admits([2] * 12), SHORT_TABLE.admits([2] * 13)
+        (True, False)
+        """
+        few = len(sizes) <= self.tuples and math.prod(sizes) <= self.cells
+        return few and log_rarest > LOG_SMALLEST
+
+
+ANY_TABLE = TableLimit(MAXIMAL_TUPLES, MAXIMAL_CELLS)
+"""Whatever the exact search of tables can take."""
+
+SHORT_TABLE = TableLimit(12, MAXIMAL_CELLS)
+"""For models with a search of their own, where only a table knows how unknown tuples blur an
+answer: beyond this, a bracket comes sooner."""
+
+SMALL_TABLE = TableLimit(10, 2**10)
+"""For the linear programs of several releases, one per adversary and pair of secrets."""
 
 
 @runtime_checkable
@@ -171,15 +196,13 @@ class JointTable(Model):
     0.2
     """
 
+    defined_by = ("domains", "probabilities")
+    cells = "probabilities"
     engine = "pdp_calibrate.families.table.search:TableEngine"
     composer = "pdp_calibrate.families.table.composed:TableComposer"
 
     probabilities: FloatArray
     """The cells, read-only."""
-    names: tuple[Hashable, ...]
-    """One name per tuple."""
-    provenance: Provenance
-    """Where the numbers come from."""
     _domains: tuple[Domain, ...]
 
     def __init__(
@@ -196,10 +219,12 @@ class JointTable(Model):
         total = math.fsum(array.ravel())
         if abs(total - 1) > 1e-9:
             raise ModelError(f"probabilities must sum to 1, got {total}.")
-        object.__setattr__(self, "probabilities", array)
-        object.__setattr__(self, "_domains", found_domains)
-        object.__setattr__(self, "names", found_names)
-        object.__setattr__(self, "provenance", checked_provenance(provenance))
+        self._settle(
+            probabilities=array,
+            _domains=found_domains,
+            names=found_names,
+            provenance=provenance,
+        )
 
     @classmethod
     def from_conditionals(
@@ -268,29 +293,6 @@ class JointTable(Model):
 
     def _numbers(self, axis: int) -> FloatArray:
         return numeric_domain(self.domains[axis], self.names[axis])
-
-    def parameters(self) -> dict[str, Any]:
-        """Return domains and probabilities; a digest instead for tables over 10⁴ cells."""
-        domains = json_value(self.domains)
-        if self.probabilities.size > STORED_CELLS:
-            return {"domains": domains, "digest": self.digest}
-        return {"domains": domains, "probabilities": self.probabilities.tolist()}
-
-    @classmethod
-    def from_parameters(cls, described: Mapping[str, Any]) -> JointTable | None:
-        """Rebuild a table; None if only its digest was stored."""
-        if "probabilities" not in described:
-            return None
-        return cls(
-            probabilities=described["probabilities"],
-            domains=values_of(described, "domains"),
-            names=names_of(described),
-            provenance=field_of(described, "provenance"),
-        )
-
-    def content(self) -> tuple[object, ...]:
-        """Return domains and cells."""
-        return self.domains, self.probabilities
 
     def __repr__(self) -> str:
         sizes = "×".join(map(str, self.probabilities.shape))

@@ -63,11 +63,11 @@ FAMILIES: dict[str, tuple[str, dict[str, Schema]]] = {
     ),
     "GaussianGroup": (
         "Members with one common correlation, or any in a range.",
-        {"correlation": RANGE, "bounds": RANGE, "variance": POSITIVE},
+        {"correlation": RANGE, "bounds": RANGE, "variance": nullable(POSITIVE)},
     ),
     "GaussianSeries": (
         "A series in which each value depends on the one before.",
-        {"correlation": NUMBER, "bounds": RANGE, "variance": POSITIVE},
+        {"correlation": NUMBER, "bounds": RANGE, "variance": nullable(POSITIVE)},
     ),
     "BinaryGroup": (
         "Members with yes/no values, nobody told apart.",

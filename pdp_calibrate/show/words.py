@@ -259,6 +259,8 @@ def family(model: Model) -> str:
     """Say what kind of dependence a model allows."""
     name = type(model).__name__
     kind = _FAMILIES.get(name, name)
+    if isinstance(model, GaussianGroup | GaussianSeries) and model.variance is None:
+        return f"{kind}; any means, one unknown variance common to all"
     if isinstance(model, Blocks):
         return f"{kind} of {'; or '.join(dict.fromkeys(map(family, model.models)))}"
     return kind

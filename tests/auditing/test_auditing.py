@@ -75,6 +75,23 @@ CASES = {
         pdp.Mean(),
         {},
     ),
+    "clamped household": (
+        pdp.Blocks(
+            models=[pdp.GaussianGroup(size=m, correlation=(0, 0.4), bounds=(0, 1)) for m in (1, 4)]
+        ),
+        pdp.Sum(clamp=True),
+        {},
+    ),
+    "clamped group, members against each other": (
+        pdp.GaussianGroup(size=4, correlation=-0.3, bounds=(0, 1)),
+        pdp.Linear(weights=[1.0, -1.0, 1.0, 2.0], clamp=True),
+        {},
+    ),
+    "clamped series": (
+        pdp.GaussianSeries(length=8, correlation=-0.6, bounds=(-8, 8)),
+        pdp.Mean(clamp=True),
+        {},
+    ),
     "ball of Gaussians": (pdp.LoewnerBall(center=PAIR, radius=0.2), pdp.Sum(), {}),
     "two answers": (FAMILY, [pdp.Sum(), pdp.Count(values={1}, over=["child"])], {}),
     "two Gaussian answers": (PAIR, [pdp.Sum(), pdp.Linear(weights=[1.0, -1.0])], {}),
@@ -100,6 +117,13 @@ def test_no_calibrated_release_is_caught(audits):
         assert audit.confidence == SURE
         assert audit.visible is not None
         assert audit.adversary.target is not None
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name.startswith("clamped ")][1:])
+def test_clamped_answers_about_stated_correlations_leak_what_is_claimed(name):
+    model, query, options = CASES[name]
+    cal = pdp.calibrate(model, query, epsilon=1.0, **options)
+    assert pdp.audit(cal, draws=60_000, seed=1).lower_bound >= 0.8 * cal.epsilon
 
 
 @pytest.mark.slow

@@ -1,55 +1,85 @@
-"""What a terminal shows while compiled code is compiled, and where the result is kept."""
+"""What a terminal shows while work is done, in a pseudo-terminal."""
 
 import os
-import pty
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pexpect
+
 from pdp_calibrate.core import workers
 from pdp_calibrate.families.table import set_kernels
 
-COMPILES = """
-import numba
-from pdp_calibrate.core.workers import announce_compiling
-announce_compiling()
-announce_compiling()
-@numba.njit
-def next_one(x):
-    return x + 1
-next_one(1), next_one(1.0)
-"""
+START = "import sys, time\nfrom pdp_calibrate.core import workers\nworkers.SILENT_SECONDS = 0.05\n"
 
 
-def shown_by(code: str) -> str:
-    """What a program writes to its terminal."""
-    ours, theirs = pty.openpty()
-    with subprocess.Popen([sys.executable, "-c", code], stderr=theirs) as process:  # noqa: S603
-        os.close(theirs)
-        shown = b""
-        while True:
-            try:
-                shown += os.read(ours, 1024)
-            except OSError:  # the program has ended
-                break
-        os.close(ours)
-    assert process.returncode == 0
-    return shown.decode()
+def spawn(code: str, **environment: str) -> pexpect.spawn:
+    return pexpect.spawn(
+        sys.executable,
+        ["-c", START + code],
+        encoding="utf-8",
+        dimensions=(40, 120),
+        timeout=120,
+        env={"PATH": "", "TERM": "xterm", **environment},
+    )
 
 
-def test_a_terminal_says_once_that_something_is_compiled():
-    assert shown_by(COMPILES).split("\r\n") == ["compiling once for this machine, 4 to 15 s", ""]
+def shown(terminal: pexpect.spawn) -> str:
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+    assert terminal.exitstatus == 0, terminal.before
+    return str(terminal.before)
 
 
-def test_what_is_compiled_already_needs_no_words():
-    assert shown_by(COMPILES.replace("next_one(1), next_one(1.0)", "")) == ""
+def test_one_bar_runs_to_the_end_and_never_moves_back():
+    text = shown(
+        spawn(
+            "with workers.one_bar('calibrating'):\n"
+            "    for search in range(6):\n"
+            "        with workers.progress(f'search {search}', total=4) as show:\n"
+            "            for done in range(4):\n"
+            "                show(done + 1)\n"
+            "                time.sleep(0.12)\n"
+            "print('finished')\n"
+        )
+    )
+    percent = [int(part.split()[-1]) for part in text.split("%")[:-1] if part.split()[-1].isdigit()]
+    assert len(percent) > 5
+    assert percent == sorted(percent)
+    assert text.count("\x1b[?25l") == 1  # the cursor was hidden once: there was one bar
+    assert "search 5" in text
+    assert "finished" in text
 
 
-def test_outside_a_terminal_nothing_listens(monkeypatch):
-    monkeypatch.setattr(workers, "_announced", False)
-    workers.announce_compiling()
-    assert workers._announced is False
+def test_one_long_step_does_not_keep_the_terminal_silent():
+    assert "thinking" in shown(
+        spawn("with workers.progress('thinking', total=1) as show:\n    time.sleep(0.6)\n")
+    )
+
+
+def test_short_work_shows_nothing():
+    text = shown(spawn("workers.SILENT_SECONDS = 60\nwith workers.progress('quick'):\n    pass\n"))
+    assert text.strip() == ""
+
+
+def test_compiling_is_announced_at_once_and_only_then(tmp_path):
+    code = (
+        "kernels = workers.load_kernels('pdp_calibrate.families.exchangeable.kernels')\n"
+        "import numpy as np\n"
+        "with workers.one_bar('calibrating'):\n"
+        "    kernels._excess(0.1, 0.2, 0)\n"
+        "    time.sleep(0.3)\n"
+    )
+    first, second = (shown(spawn(code, NUMBA_CACHE_DIR=str(tmp_path))) for _ in range(2))
+    assert "compiling once for this machine, about 4 s" in first
+    assert "compiling" not in second
+
+
+def test_nothing_is_shown_where_nobody_looks(capsys):
+    with workers.one_bar("calibrating"), workers.progress("searching", total=1) as show:
+        show(1)
+    assert capsys.readouterr().err == ""
 
 
 def test_where_the_package_cannot_be_written_the_users_cache_is_used(tmp_path):

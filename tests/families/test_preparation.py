@@ -95,7 +95,7 @@ def test_the_laws_of_a_set_of_tables_are_worked_out_once(monkeypatch):
     assert problem.engine.bracket(1.0) == first
     problem.engine.bracket(2.0)
     assert len(calls) == 2
-    monkeypatch.setattr(set_laws, "_KEPT", 0)  # too many to keep: worked out again, all the same
+    monkeypatch.setattr(set_laws, "KEPT_LAWS", 0)  # nothing is kept: worked out again
     (again,) = split(ball, lower(pdp.Sum(), ball), pdp.Adversaries.weakest())
     found = again.engine.bracket(1.0)
     assert (found.upper, found.lower) == (first.upper, first.lower)

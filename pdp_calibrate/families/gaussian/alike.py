@@ -2,33 +2,91 @@
 
 from __future__ import annotations
 
+import abc
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+import numpy as np
+
+from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.checks import checked_positive
 from pdp_calibrate.core.model import (
     Domain,
     Model,
-    Provenance,
     checked_bounds,
-    checked_provenance,
     checked_size,
-    field_of,
-    json_value,
-    names_of,
     numbered_names,
 )
 from pdp_calibrate.errors import ModelError
+from pdp_calibrate.families.gaussian.model import Gaussian
+
+_LARGEST_MEMBER = 400  # tuples of a set whose worst member is written out as a matrix
+_CONCENTRATED = 2.0**-20  # standard deviation, in widths of the range, in place of the limit 0
 
 
 class _Homogeneous(Model):
-    """Equal variances, one public range, members called 0 … n−1 by default."""
+    """Equal variances, one public range, members called 0 … n−1 by default.
+
+    Without a stated variance a set Θ: any means, and any variance that all tuples share.
+    """
 
     correlation: float | tuple[float, float]
     bounds: tuple[float, float]
-    variance: float
+    variance: float | None
+    defined_by = ("correlation", "bounds", "variance")
+
+    @property
+    @abc.abstractmethod
+    def least_correlation(self) -> float:
+        """The smallest correlation that the model admits between neighbours."""
+
+    @abc.abstractmethod
+    def matrix(self, correlation: float) -> FloatArray:
+        """Return all correlations, if this one is stated."""
+
+    def _settle_alike(
+        self,
+        correlation: float | tuple[float, float],
+        bounds: tuple[float, float],
+        variance: float | None,
+        names: Iterable[Hashable] | None,
+        size: int,
+        provenance: str,
+    ) -> None:
+        """Check and set what groups and series share."""
+        self._settle(
+            correlation=correlation,
+            bounds=checked_bounds(bounds, 1)[0],
+            variance=None if variance is None else checked_positive(variance, "variance"),
+            names=numbered_names(names, size),
+            provenance=provenance,
+        )
+
+    def concentrated(self, correlation: float, *, still: Sequence[int] = ()) -> Gaussian | None:
+        """Return a member of the set with next to no variance, None if there are too many tuples.
+
+        Everyone's mean lies in the middle of the range, but for those who shall stand `still` at
+        its upper end, whatever the others do: theirs lie above it. Leakages of clamped answers
+        tend to their supremum over Θ as the variance tends to 0.
+        """
+        low, high = self.bounds
+        size = len(self.names)
+        if size > _LARGEST_MEMBER:
+            return None
+        mean = np.full(size, low / 2 + high / 2)
+        mean[list(still)] = high + (high - low)
+        deviation = (high - low) * _CONCENTRATED
+        try:
+            return Gaussian(
+                covariance=self.matrix(correlation) * deviation**2,
+                bounds=self.bounds,
+                mean=mean,
+                names=self.names,
+                provenance=self.provenance,
+            )
+        except ModelError:  # correlations next to 1 make it singular
+            return None
 
     @property
     def domains(self) -> tuple[Domain, ...]:
@@ -44,18 +102,6 @@ class _Homogeneous(Model):
     def gaussian_tuples(self) -> tuple[bool, ...]:
         """All of them."""
         return (True,) * len(self.names)
-
-    def content(self) -> tuple[object, ...]:
-        """Return what defines the model."""
-        return self.correlation, self.bounds, self.variance
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the numbers that define the model."""
-        return {
-            "correlation": json_value(self.correlation),
-            "bounds": json_value(self.bounds),
-            "variance": self.variance,
-        }
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.names)} tuples, {self.provenance})"
@@ -76,7 +122,9 @@ class GaussianGroup(_Homogeneous):
     bounds
         The public range of each value.
     variance
-        The common variance; leakage does not depend on it.
+        The common variance. By default it is not stated, and neither are the means: the guarantee
+        holds for any means and any variance that all members share. Only clamped answers depend
+        on it.
     names
         One name per member, 0 … m−1 by default.
     provenance
@@ -95,12 +143,8 @@ class GaussianGroup(_Homogeneous):
     """The range of the common correlation."""
     bounds: tuple[float, float]
     """The public range of each value."""
-    variance: float
-    """The common variance."""
-    names: tuple[Hashable, ...]
-    """The members."""
-    provenance: Provenance
-    """Where the numbers come from."""
+    variance: float | None
+    """The common variance; None if any."""
 
     def __init__(
         self,
@@ -108,7 +152,7 @@ class GaussianGroup(_Homogeneous):
         size: int,
         correlation: float | tuple[float, float],
         bounds: tuple[float, float],
-        variance: float = 1.0,
+        variance: float | None = None,
         names: Iterable[Hashable] | None = None,
         provenance: str = "assumed",
     ) -> None:
@@ -120,14 +164,16 @@ class GaussianGroup(_Homogeneous):
                 f"the correlation of {members} members must lie above {least:.4g} and below 1,"
                 f" got {(low, high)}."
             )
-        object.__setattr__(self, "correlation", (low, high))
-        _settle(self, members, bounds, variance, names, provenance)
+        self._settle_alike((low, high), bounds, variance, names, members, provenance)
 
-    @classmethod
-    def from_parameters(cls, described: Mapping[str, Any]) -> GaussianGroup:
-        """Rebuild a group."""
-        low, high = field_of(described, "correlation")
-        return cls(correlation=(low, high), size=len(names_of(described)), **_stored(described))
+    @property
+    def least_correlation(self) -> float:
+        """The lower end of the range."""
+        return self.correlation[0]
+
+    def matrix(self, correlation: float) -> FloatArray:
+        """Return the same correlation for every pair."""
+        return np.where(np.eye(len(self.names), dtype=np.bool_), 1.0, correlation)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
@@ -143,7 +189,9 @@ class GaussianSeries(_Homogeneous):
     bounds
         The public range of each value.
     variance
-        The common variance; leakage does not depend on it.
+        The common variance. By default it is not stated, and neither are the means: the guarantee
+        holds for any means and any variance that all points share. Only clamped answers depend
+        on it.
     names
         One name per point, 0 … T−1 by default.
     provenance
@@ -163,12 +211,8 @@ class GaussianSeries(_Homogeneous):
     """The correlation of neighbours."""
     bounds: tuple[float, float]
     """The public range of each value."""
-    variance: float
-    """The common variance."""
-    names: tuple[Hashable, ...]
-    """The points in time."""
-    provenance: Provenance
-    """Where the numbers come from."""
+    variance: float | None
+    """The common variance; None if any."""
 
     def __init__(
         self,
@@ -176,7 +220,7 @@ class GaussianSeries(_Homogeneous):
         length: int,
         correlation: float,
         bounds: tuple[float, float],
-        variance: float = 1.0,
+        variance: float | None = None,
         names: Iterable[Hashable] | None = None,
         provenance: str = "assumed",
     ) -> None:
@@ -184,40 +228,17 @@ class GaussianSeries(_Homogeneous):
         phi, _ = _checked_range(correlation)
         if not -1 < phi < 1:
             raise ModelError(f"correlation must lie between -1 and 1, got {phi}.")
-        object.__setattr__(self, "correlation", phi)
-        _settle(self, points, bounds, variance, names, provenance)
+        self._settle_alike(phi, bounds, variance, names, points, provenance)
 
-    @classmethod
-    def from_parameters(cls, described: Mapping[str, Any]) -> GaussianSeries:
-        """Rebuild a series."""
-        correlation = field_of(described, "correlation")
-        return cls(correlation=correlation, length=len(names_of(described)), **_stored(described))
+    @property
+    def least_correlation(self) -> float:
+        """The correlation of neighbours."""
+        return self.correlation
 
-
-def _settle(
-    model: _Homogeneous,
-    size: int,
-    bounds: tuple[float, float],
-    variance: float,
-    names: Iterable[Hashable] | None,
-    provenance: str,
-) -> None:
-    """Check and set what groups and series share."""
-    spread = checked_positive(variance, "variance")
-    object.__setattr__(model, "bounds", checked_bounds(bounds, 1)[0])
-    object.__setattr__(model, "variance", spread)
-    object.__setattr__(model, "names", numbered_names(names, size))
-    object.__setattr__(model, "provenance", checked_provenance(provenance))
-
-
-def _stored(described: Mapping[str, Any]) -> dict[str, Any]:
-    low, high = field_of(described, "bounds")
-    return {
-        "bounds": (low, high),
-        "variance": field_of(described, "variance"),
-        "names": names_of(described),
-        "provenance": field_of(described, "provenance"),
-    }
+    def matrix(self, correlation: float) -> FloatArray:
+        """Return correlations that fall with the distance, φ^d."""
+        places = np.arange(len(self.names))
+        return np.asarray(correlation ** np.abs(places[:, np.newaxis] - places))
 
 
 def _checked_range(correlation: float | tuple[float, float]) -> tuple[float, float]:

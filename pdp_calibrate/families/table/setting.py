@@ -18,15 +18,13 @@ import numpy.typing as npt
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Knowledge
 from pdp_calibrate.core.contributions import diameter
+from pdp_calibrate.core.mixtures import DEFICITS, DENSITIES, NEAR_ONE, rounding_error
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.families.table.cells import Cells
 
 LARGEST_EXPONENT = 660.0  # e^±660 is far from overflow and from the subnormal numbers
-
-
-NEAR_ONE = 1.0  # ranges up to this many scales: keep density − 1 rather than density
 
 
 _LARGEST_KERNEL = 2**24  # numbers in the kernel matrix
@@ -301,13 +299,16 @@ class Setting:
     def rounding_error(self, additions: int) -> float:
         """Bound the error of a log-ratio of two densities computed with this number of additions.
 
-        A density is Σ p·k over a mass Σ p, all terms of one sign: each sum is right to `additions`
-        relative roundings, each kernel k = e^{−d} to those of d, which are relative to the furthest
-        distance. Kept as density − 1 = Σ p·(e^{−d} − 1)/Σ p, all errors shrink with d itself.
+        A density is Σ p·k over a mass Σ p: each sum is right to `additions` roundings, each kernel
+        k = e^{−d} to those of d; the rest is said in `core.mixtures`.
         """
         roundings = 2 * additions + len(self.sizes) + self.coordinates + 24
-        size = 3 * self.furthest if self.is_near_one else 1 + self.furthest
-        return 4 * roundings * UNIT_ROUNDOFF * size
+        return rounding_error(
+            DEFICITS if self.is_near_one else DENSITIES,
+            width=self.furthest,
+            operations=roundings,
+            distance_operations=roundings,
+        )
 
 
 def setting_of(prepared: PreparedTable, scale: float | FloatArray) -> Setting:
