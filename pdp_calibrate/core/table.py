@@ -122,7 +122,10 @@ def family_array(
     return np.asarray(array / array.sum(axis=-1, keepdims=True))
 
 
-MAXIMAL_CELLS = 2**22
+MAXIMAL_CELLS = 2**22  # of what is written out as a table, or counted like one
+
+
+MAXIMAL_TABLE = 2**24  # cells of a table that somebody has: 128 MB
 
 
 MAXIMAL_TUPLES = 63  # an array has at most 64 axes, and answers need one for their coordinates
@@ -301,16 +304,16 @@ class JointTable(Model):
 
 
 def refuse_too_many_cells(sizes: Sequence[int]) -> None:
-    """Raise before a table of more than 2²² cells, or of more than 63 tuples, is built."""
+    """Raise before a table of more than 2²⁴ cells, or of more than 63 tuples, is built."""
     if len(sizes) > MAXIMAL_TUPLES and min(sizes) == 1:
         raise ModelError(
             f"a joint table may have at most {MAXIMAL_TUPLES} tuples, got {len(sizes)}. Leave out"
             " those that can hold one value only."
         )
     cells = math.prod(sizes)
-    if cells > MAXIMAL_CELLS:
+    if cells > MAXIMAL_TABLE:
         raise ModelError(
-            f"a joint table may have at most 2^22 = {MAXIMAL_CELLS} cells, got {cells}."
+            f"a joint table may have at most 2^24 = {MAXIMAL_TABLE} cells (128 MB), got {cells}."
             " Split independent columns into Blocks, or merge rare values."
         )
 

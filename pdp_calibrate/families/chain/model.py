@@ -148,7 +148,7 @@ class MarkovChain(Model):
         return read_only(law), read_only(logs)
 
     def to_table(self) -> JointTable:
-        """Write the chain out as a joint table, if that has at most 2²² cells.
+        """Write the chain out as a joint table, if that has at most 2²⁴ cells.
 
         Examples
         --------

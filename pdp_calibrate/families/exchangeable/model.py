@@ -114,7 +114,7 @@ class BinaryGroup(_Exchangeable):
         return ((0, 1),) * self.size
 
     def to_table(self) -> JointTable:
-        """Write the group out as a joint table, if that has at most 2²² cells."""
+        """Write the group out as a joint table, if that has at most 2²⁴ cells."""
         # Compositions are listed as (zeros, ones) with zeros ascending.
         return self._expanded(self.count_probabilities[::-1])
 
@@ -195,7 +195,7 @@ class CategoryGroup(_Exchangeable):
         return (self.categories,) * self.size
 
     def to_table(self) -> JointTable:
-        """Write the group out as a joint table, if that has at most 2²² cells."""
+        """Write the group out as a joint table, if that has at most 2²⁴ cells."""
         return self._expanded(self.count_probabilities)
 
     def __repr__(self) -> str:

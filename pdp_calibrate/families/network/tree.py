@@ -200,7 +200,7 @@ class MarkovTree(Model):
         return Links(self)
 
     def to_table(self) -> JointTable:
-        """Write the tree out as a joint table, if that has at most 2²² cells."""
+        """Write the tree out as a joint table, if that has at most 2²⁴ cells."""
         sizes = [len(domain) for domain in self.domains]
         refuse_too_many_cells(sizes)
         refuse_underflow(underflows=self.log_rarest() < LOG_SMALLEST)

@@ -20,6 +20,7 @@ from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.problem import Engine, Limits, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
+from pdp_calibrate.core.table import MAXIMAL_CELLS
 from pdp_calibrate.core.workers import Clock, announce_compiling
 from pdp_calibrate.families.table.cells import Cells
 from pdp_calibrate.families.table.enumeration import search_events, search_sets
@@ -241,7 +242,9 @@ def _witness(setting: Setting, attack: Attack) -> Witness:
 
 def climbs(problem: Problem) -> bool:
     """Return whether calibration should try the neighbours of an adversary one by one."""
-    return problem.knowledge.known is None and problem.knowledge.total <= _CLIMBED_TUPLES
+    cells = math.prod(map(len, problem.model.domains))
+    few = problem.knowledge.total <= _CLIMBED_TUPLES and cells <= MAXIMAL_CELLS
+    return problem.knowledge.known is None and few
 
 
 class TableEngine(Engine):
