@@ -21,8 +21,8 @@ from pdp_calibrate.jobs.job import OPTIONS, Job, Options, refuse_unknown
 if TYPE_CHECKING:
     from pdp_calibrate.calibration.result import Calibration, Release
     from pdp_calibrate.core.adversary import Adversaries
-    from pdp_calibrate.core.bracket import Leakage
     from pdp_calibrate.core.model import Model
+    from pdp_calibrate.core.problem import Leakage
     from pdp_calibrate.core.query import Query
     from pdp_calibrate.ledger.ledger import Ledger
 
