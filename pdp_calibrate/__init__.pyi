@@ -20,10 +20,10 @@ from pdp_calibrate.composition.black_box import (
     dp_budget as dp_budget,
 )
 from pdp_calibrate.core.adversary import Adversaries as Adversaries, Witness as Witness
-from pdp_calibrate.core.bracket import Bound as Bound, Leakage as Leakage
 from pdp_calibrate.core.composite import Blocks as Blocks, ModelSet as ModelSet
 from pdp_calibrate.core.leakage import leakage as leakage
 from pdp_calibrate.core.posterior import Beliefs as Beliefs, posterior as posterior
+from pdp_calibrate.core.problem import Bound as Bound, Leakage as Leakage
 from pdp_calibrate.core.query import (
     Count as Count,
     Custom as Custom,

@@ -19,8 +19,8 @@ from pdp_calibrate.jobs.signature import with_options
 if TYPE_CHECKING:
     from pdp_calibrate.calibration.result import Calibration, Release
     from pdp_calibrate.core.adversary import Adversaries
-    from pdp_calibrate.core.bracket import Leakage
     from pdp_calibrate.core.model import Model
+    from pdp_calibrate.core.problem import Leakage
     from pdp_calibrate.core.query import Query
     from pdp_calibrate.ledger.ledger import Ledger
 

@@ -1,7 +1,7 @@
 """What is handed to other libraries: a scale, or a plain-DP budget, always on the safe side.
 
 A scale is rounded up at the float boundary. A library that rounds the answer *before* it adds
-noise gets a little more of it: such rounding is not post-processing, so it needs room below ε.
+noise gets a little more of it: such rounding is not post-processing, so it needs slack below ε.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ A substitution is one removal and one addition, so a budget for add/remove count
 whose relation is not known is treated like one that adds and removes: that is the safe half.
 """
 GRID_ROUNDING = 2.0**-38
-"""Room for Google's Laplace sampler, which rounds answers to a grid of at most 2^-39 scales.
+"""Slack for Google's Laplace sampler, which rounds answers to a grid of at most 2^-39 scales.
 
 Answers move by at most half a step each, which costs one step over the scale (the step is the next
 power of two above 2^-40 scales); twice as much is left free.
 """
 VALUES_COVERED = 10_000
-"""Room for adding up real numbers one by one covers so many values, or `rows` times the tuples."""
+"""Slack for adding up real numbers covers this number of values, or `rows` times the tuples."""
 _STEPS = 16
 
 
@@ -62,7 +62,7 @@ class LaplaceParameters:
 def laplace_parameters(
     calibration: Calibration,
     *,
-    room: float = 0.0,
+    slack: float = 0.0,
     sensitivity_used: float | None = None,
     ledger: Ledger | None = None,
 ) -> LaplaceParameters:
@@ -72,14 +72,14 @@ def laplace_parameters(
     ----------
     calibration
         What is released, and the proved scale.
-    room
+    slack
         How much the library's own rounding may add to the leakage.
     sensitivity_used
         The sensitivity that the library will insist on; that of the query by default.
     ledger
         Where the release is written down before anything is handed over.
     """
-    scale = with_room(single(calibration, "the library"), room).scale
+    scale = with_slack(single(calibration, "the library"), slack).scale
     own = calibration.sensitivity
     numerator = own if sensitivity_used is None else float(sensitivity_used)
     if not 0 < numerator < math.inf:
@@ -92,16 +92,16 @@ def laplace_parameters(
     return LaplaceParameters(epsilon=epsilon, sensitivity=numerator)
 
 
-def with_room(calibration: Calibration, room: float) -> Calibration:
-    """Return the calibration, with more noise if its leakage plus the room would pass ε.
+def with_slack(calibration: Calibration, slack: float) -> Calibration:
+    """Return the calibration, with more noise if its leakage plus the slack would pass ε.
 
     The larger scale is proved before it is returned.
     """
-    target = calibration.epsilon - room
+    target = calibration.epsilon - slack
     if calibration.leakage.value <= target:
         return calibration
     for step in range(_STEPS if target > 0 else 0):
-        factor = 1 + 2.0 ** (2 * step) * max(room / calibration.epsilon, 2.0**-50)
+        factor = 1 + 2.0 ** (2 * step) * max(slack / calibration.epsilon, 2.0**-50)
         larger = dataclasses.replace(calibration, scale=calibration.scale * factor, epsilon=target)
         try:
             leakage = verify(larger)
@@ -109,7 +109,7 @@ def with_room(calibration: Calibration, room: float) -> Calibration:
             continue
         return dataclasses.replace(larger, epsilon=calibration.epsilon, leakage=leakage)
     raise CalibrationError(
-        f"no larger scale could be proved to leave room for rounding of {room:.3g} below"
+        f"no larger scale could be proved to leave slack for rounding of {slack:.3g} below"
         f" epsilon = {calibration.epsilon}."
     )
 
@@ -148,7 +148,7 @@ def check_clamped(calibration: Calibration) -> None:
         )
 
 
-def summing_room(calibration: Calibration) -> float:
+def summing_slack(calibration: Calibration) -> float:
     """Bound what it costs that a library adds real numbers one by one, each time rounding."""
     if calibration.is_integer:
         return 0.0
@@ -169,7 +169,7 @@ def sum_parameters(
     lower, upper = contribution_range(calibration)
     handed = laplace_parameters(
         calibration,
-        room=GRID_ROUNDING + summing_room(calibration),
+        slack=GRID_ROUNDING + summing_slack(calibration),
         sensitivity_used=max(abs(lower), abs(upper)),
         ledger=ledger,
     )

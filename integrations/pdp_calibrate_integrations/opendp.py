@@ -187,7 +187,7 @@ def make_pdp_lazyframe(
         )
     rounding = max(0.0, spent - moves / scale)
     if rounding > calibration.epsilon - calibration.leakage.value:
-        # The sum's own rounding costs its share; a slightly larger scale makes room for it.
+        # The sum's own rounding costs its share; a slightly larger scale makes slack for it.
         less = calibration.epsilon - rounding
         verify(dataclasses.replace(calibration, scale=scale, epsilon=less))
     return measurement

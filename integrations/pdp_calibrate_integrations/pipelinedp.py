@@ -53,7 +53,7 @@ def laplace(calibration: Calibration, *, ledger: Ledger | None = None) -> Any:
         Whose `noise_parameter` is the scale.
     """
     computations = require("pipeline_dp.dp_computations", extra="pipelinedp")
-    handed = laplace_parameters(calibration, room=GRID_ROUNDING, ledger=ledger)
+    handed = laplace_parameters(calibration, slack=GRID_ROUNDING, ledger=ledger)
     return computations.LaplaceMechanism.create_from_epsilon(handed.epsilon, handed.sensitivity)
 
 

@@ -50,7 +50,7 @@ def laplace(calibration: Calibration, *, ledger: Ledger | None = None) -> Any:
     (True, True)
     """
     mechanisms = require("pydp.algorithms.numerical_mechanisms", extra="pydp")
-    handed = laplace_parameters(calibration, room=GRID_ROUNDING, ledger=ledger)
+    handed = laplace_parameters(calibration, slack=GRID_ROUNDING, ledger=ledger)
     return mechanisms.LaplaceMechanism(epsilon=handed.epsilon, sensitivity=handed.sensitivity)
 
 

@@ -27,7 +27,7 @@ from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.query import Query
 from pdp_calibrate.errors import PdpError
 
-_IMAGINED = 60_000  # outputs per secret on which the event is chosen, if their law is known
+_SIMULATED = 60_000  # outputs per secret on which the event is chosen, if their law is known
 
 
 _TRAINING = 0.25  # else so much of the draws chooses it, and the rest tests it
@@ -211,6 +211,6 @@ def _expected(
 ) -> tuple[Chosen, float]:
     """Choose an event by how outputs should be distributed; and what any event could show."""
     scores = attacked.scores(rng)
-    imagined = [attacked.imagined(one, _IMAGINED, rng) for one in attacked.witness.secrets]
-    visible = most_visible(*(scores[0][1](one) for one in imagined))
-    return best_event(scores, imagined, failure, draws=draws), visible
+    simulated = [attacked.simulated(one, _SIMULATED, rng) for one in attacked.witness.secrets]
+    visible = most_visible(*(scores[0][1](one) for one in simulated))
+    return best_event(scores, simulated, failure, draws=draws), visible

@@ -78,7 +78,7 @@ def best_event(
     *,
     draws: int,
 ) -> tuple[Event, bool]:
-    """Choose the event that should prove most in so many draws; and whether secrets are swapped.
+    """Choose the event that should prove most in these draws; and whether secrets are swapped.
 
     Of hundreds of rare events one looks good by luck and disappoints. So no event is credited with
     more draws than a sixth of the outputs on which it was chosen.

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr, logsumexp
 
-from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.arrays import FloatArray, checked_scales
 from pdp_calibrate.auditing.events import Score, column
 from pdp_calibrate.auditing.observing import Mechanism, Observation, observed
 from pdp_calibrate.auditing.worlds import World, answers_in, as_mappings
 from pdp_calibrate.calibration.release import add_noise
 from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.core.adversary import Adversaries, Witness
-from pdp_calibrate.core.checks import checked_scales
 from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model
@@ -143,7 +142,7 @@ class Subject:
             *((f"output {place + 1}", column(place)) for place in range(self.width)),
         ]
 
-    def imagined(self, secret: Hashable, number: int, rng: np.random.Generator) -> FloatArray:
+    def simulated(self, secret: Hashable, number: int, rng: np.random.Generator) -> FloatArray:
         """Return outputs as the adversary expects them, with noise of numpy's."""
         databases = World(self.witness, self.model.names, secret).draw(number, rng)
         columns = []

@@ -41,7 +41,9 @@ class World:
     def draw(self, number: int, rng: np.random.Generator) -> FloatArray:
         """Draw databases from θ given x_K and the secret."""
         if number * len(self._names) > _LARGEST_DRAW:
-            raise UnsupportedQueryError("the model is too long to be audited with so many draws.")
+            raise UnsupportedQueryError(
+                "the model is too long to be audited with this number of draws."
+            )
         model = self._model
         if isinstance(model, JointTable):
             return _from_table(model, self._places(), number, rng)

@@ -9,6 +9,14 @@ from typing import Any, overload
 
 import pandas as pd
 
+from pdp_calibrate.arrays import (
+    check_number,
+    checked_epsilon,
+    checked_positive,
+    checked_scale,
+    checked_share,
+    deadline_after,
+)
 from pdp_calibrate.calibration.result import (
     AnyCalibration,
     Calibration,
@@ -24,18 +32,9 @@ from pdp_calibrate.calibration.solve import (
 )
 from pdp_calibrate.core import noise
 from pdp_calibrate.core.adversary import Adversaries
-from pdp_calibrate.core.bracket import Leakage
-from pdp_calibrate.core.checks import (
-    check_number,
-    checked_epsilon,
-    checked_positive,
-    checked_scale,
-    checked_share,
-    deadline_after,
-)
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model, warn_if_private
-from pdp_calibrate.core.problem import split
+from pdp_calibrate.core.problem import Leakage, split
 from pdp_calibrate.core.query import Query, checked_queries, frozen, lower
 from pdp_calibrate.errors import CalibrationError, PdpError, QueryError
 

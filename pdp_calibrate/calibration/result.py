@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast
 import numpy as np
 import pandas as pd
 
+from pdp_calibrate.arrays import checked_epsilon, checked_share, deadline_after
 from pdp_calibrate.calibration import baselines
 from pdp_calibrate.calibration.release import (
     Account,
@@ -36,9 +37,7 @@ from pdp_calibrate.calibration.release import (
 from pdp_calibrate.calibration.solve import certified_leakage
 from pdp_calibrate.core import noise
 from pdp_calibrate.core.adversary import Adversaries
-from pdp_calibrate.core.bracket import Leakage
 from pdp_calibrate.core.cards import card
-from pdp_calibrate.core.checks import checked_epsilon, checked_share, deadline_after
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import (
     LATER,
@@ -49,7 +48,7 @@ from pdp_calibrate.core.model import (
     header,
     is_later,
 )
-from pdp_calibrate.core.problem import split
+from pdp_calibrate.core.problem import Leakage, split
 from pdp_calibrate.core.query import Histogram, Query, frozen, lower
 from pdp_calibrate.core.rounding import sum_rounded_up
 from pdp_calibrate.core.row_query import RowQuery

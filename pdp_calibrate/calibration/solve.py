@@ -19,14 +19,14 @@ from typing import NamedTuple
 
 from scipy.optimize import brentq
 
+from pdp_calibrate.arrays import checked_scale
 from pdp_calibrate.core import noise
 from pdp_calibrate.core.adversary import Adversaries
-from pdp_calibrate.core.bracket import Bracket, Leakage
-from pdp_calibrate.core.checks import checked_scale
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.leakage import as_joint_leakage
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.problem import Climbing, Problem, split, worst
+from pdp_calibrate.core.problem import Bracket, Climbing, Leakage, Problem, split, worst
+from pdp_calibrate.core.tuning import COARSEST_SLACK, FAR_ABOVE, HASTY_SLACK
 from pdp_calibrate.core.workers import one_bar
 from pdp_calibrate.errors import CalibrationError
 
@@ -94,15 +94,6 @@ def smallest_scale(
 
 
 _HEADROOM = 1 - 1e-12  # equally bad adversaries differ by rounding: solve a hair below ε
-
-
-_FAR_ABOVE = 1.03  # of ε: whoever leaks more is dealt with before the others are searched
-
-
-_HASTY = 0.25  # of the scale: the slack given at once where there is no time left
-
-
-_COARSEST = 1e-4  # of the scale: how much of the slack given to a bound may be too much
 
 
 _NEGLIGIBLE = 1e-9  # of the scale that group privacy needs
@@ -216,7 +207,7 @@ class _Ascent:
         """Raise the scale until a search proves that nobody in these parts leaks more than ε."""
         too_small = math.inf  # the largest scale that a mere bound refused
         for _ in range(_MAXIMAL_SEARCHES):
-            found, part = self._search(parts, self.scale, enough=_FAR_ABOVE * self._epsilon)
+            found, part = self._search(parts, self.scale, enough=FAR_ABOVE * self._epsilon)
             if found.upper <= self._epsilon:
                 return self._tightened(parts, found, too_small)
             case = _Case(part, found.target, found.unknown)
@@ -254,14 +245,14 @@ class _Ascent:
     def _give_slack(self) -> None:
         """Raise the scale a little more each time, past that of group privacy only from there."""
         if time.monotonic() > self._deadline:
-            self._slack = max(self._slack, _HASTY)
+            self._slack = max(self._slack, HASTY_SLACK)
         further = self.scale * (1 + self._slack)
         self.scale = self._as_group if self.scale < self._as_group < further else further
         self._slack = min(2 * self._slack, 1.0)
 
     def _tightened(self, parts: Sequence[_Part], found: Bracket, too_small: float) -> Bracket:
         """Take back what a bound did not need of its slack."""
-        while self.scale > too_small * (1 + _COARSEST) and time.monotonic() < self._deadline:
+        while self.scale > too_small * (1 + COARSEST_SLACK) and time.monotonic() < self._deadline:
             between = math.sqrt(too_small * self.scale)
             tried, _ = self._search(parts, between)
             if tried.upper <= self._epsilon:

@@ -32,16 +32,14 @@ import numpy as np
 
 from pdp_calibrate.composition.spending import Spending, nothing_about
 from pdp_calibrate.core.adversary import Adversaries
-from pdp_calibrate.core.bracket import Bound
 from pdp_calibrate.core.composer import Composer, Releases, composer_of
 from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.problem import Problem, split, worst
+from pdp_calibrate.core.problem import Bound, Problem, split, worst
 from pdp_calibrate.core.rounding import ROUND_UP
 from pdp_calibrate.core.table import SMALL_TABLE, JointTable, Writable
+from pdp_calibrate.core.tuning import SEARCHED_RELEASES
 from pdp_calibrate.errors import ModelError, PdpError, UnsupportedQueryError
-
-_MOST_SEARCHED = 8  # releases whose joint outputs a search may look through
 
 
 def spent(
@@ -117,7 +115,7 @@ def _together(
     leaves = split(model, joined, adversaries, expand=False)
     if not leaves:
         raise UnsupportedQueryError("no adversary of the set attacks any tuple of the model.")
-    alone = small and 0 < len(spending.parts) <= _MOST_SEARCHED and not spending.dp_epsilon
+    alone = small and 0 < len(spending.parts) <= SEARCHED_RELEASES and not spending.dp_epsilon
     apart = split(model, spending.joined(model), adversaries, expand=False) if alone else leaves
     budgets = dict(zip(model.names, spending.tuple_budgets(model), strict=True))
     found = Bound(value=0.0, method="nothing")

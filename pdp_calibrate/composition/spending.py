@@ -15,14 +15,9 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF, rounded_up
-
-_LARGEST_JOINED = 20_000  # numbers: tuples times answers
-
+from pdp_calibrate.core.tuning import JOINED_NUMBERS, KEPT_SPENDING
 
 _SUMS = ("rounding", "dp_epsilon", "draw_epsilon")
-
-
-_LARGEST_KEPT = 10 * _LARGEST_JOINED  # before multiples of a query are counted as one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +49,7 @@ class Spending:
         added = ranges / scale * ROUND_UP
         parts, scales = (*self.parts, part), (*self.scales, scale)
         distinct = {id(one): one.coordinates * len(one.values) for one in parts}
-        many = self.only_budgets or (not part.real and sum(distinct.values()) > _LARGEST_KEPT)
+        many = self.only_budgets or (not part.real and sum(distinct.values()) > KEPT_SPENDING)
         return dataclasses.replace(
             self,
             parts=() if many else parts,
@@ -133,7 +128,7 @@ class Spending:
         if self.only_budgets:
             return False
         numbers = sum(part.coordinates for part in self.parts) * len(model.names)
-        return numbers <= _LARGEST_JOINED
+        return numbers <= JOINED_NUMBERS
 
     def tuple_budgets(self, model: Model) -> FloatArray:
         """Return `budgets`, worked out if they were not given."""

@@ -26,17 +26,8 @@ from pdp_calibrate.core.lipschitz import lipschitz_bound, spread_bounds
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF, rounded_up
 from pdp_calibrate.core.table import JointTable
-from pdp_calibrate.families.table.setting import conditional_laws
-from pdp_calibrate.families.table.smaller import Varying
-
-_LARGEST_WORK = 5e6  # numbers in all conditional laws of all adversaries together
-
-
-_LARGEST_PROGRAM = 2**16  # cells of one plan of transport
-
-
-_LARGEST_PROGRAMS = 300_000  # cells of all of them together: some seconds
-
+from pdp_calibrate.core.tuning import DUAL_LAWS, DUAL_PROGRAM, DUAL_PROGRAMS
+from pdp_calibrate.families.table.setting import Varying, conditional_laws
 
 _Pair = tuple[int, int, int]
 
@@ -78,7 +69,7 @@ def is_affordable(problem: Problem) -> bool:
     """Whether all adversaries of a joint table can be looked at one by one."""
     if not isinstance(problem.model, JointTable):
         return False
-    return _work(problem.model, one_set=problem.knowledge.known is not None) <= _LARGEST_WORK
+    return _work(problem.model, one_set=problem.knowledge.known is not None) <= DUAL_LAWS
 
 
 def _work(table: JointTable, *, one_set: bool = False) -> float:
@@ -118,7 +109,7 @@ def dual_bound(
     views = _Views(problem, dp_epsilon)
     cases = sorted((float(views.closed(case).max(initial=0.0)), *case) for case in views.cases)
     best = _strongest(problem, dp_epsilon)
-    work = _LARGEST_PROGRAMS
+    work = DUAL_PROGRAMS
     while cases:
         closed, target, unknown = cases.pop()
         if closed <= max(best, incumbent) or work <= 0 or time.monotonic() > deadline:
@@ -149,7 +140,7 @@ class _Views:
         table = problem.model
         if self.on_line or not isinstance(table, JointTable):
             return
-        if _work(table) <= _LARGEST_WORK:
+        if _work(table) <= DUAL_LAWS:
             answers = problem.contributions.in_every_cell()
             self.peeled = peeled_bounds(table.probabilities, answers, dp_epsilon)
 
@@ -193,14 +184,14 @@ def _worst_pair(
         costs = view.costs(pairs[place])
         used += costs.size
         best = max(best, _solved(view, pairs[place], costs, float(closed[place])))
-        if best > enough or used > _LARGEST_PROGRAMS:
+        if best > enough or used > DUAL_PROGRAMS:
             return max(best, float(closed[place])), used
     return best, used
 
 
 def _solved(view: _View, pair: _Pair, costs: FloatArray, closed: float) -> float:
     """Solve the program of one pair; the laws' own rounding is charged."""
-    if costs.size > _LARGEST_PROGRAM:
+    if costs.size > DUAL_PROGRAM:
         return closed
     event, one, other = pair
     value = lipschitz_bound(view.laws[event, one], view.laws[event, other], costs, ceiling=closed)

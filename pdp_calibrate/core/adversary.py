@@ -72,7 +72,7 @@ class Adversaries:
 
     @classmethod
     def knowing(cls, *, at_least: int = 0, at_most: int | None = None) -> Adversaries:
-        """Every target, at least and at most so many of the other tuples known.
+        """Every target, with a smallest and a largest number of other tuples known.
 
         Tuples are counted in one instance of the model: in the target's own row of a wide frame, in
         its own group of a long one; over all groups for `Blocks`, which stand for all of them.

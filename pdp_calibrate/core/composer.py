@@ -72,12 +72,12 @@ class Composer:
         return None
 
     def windows(self, releases: Releases, deadline: float) -> float | None:
-        """Look through the neighbourhoods of the targets, where all releases are of one query."""
+        """Search the neighbourhoods of the targets, where all releases are of one query."""
         del releases, deadline
         return None
 
     def counted(self, releases: Releases, deadline: float) -> float | None:
-        """Look only at how many tuples hold a value."""
+        """Bound by counting: it only matters how many tuples hold each value."""
         del releases, deadline
         return None
 

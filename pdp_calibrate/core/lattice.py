@@ -14,14 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.tuning import LATTICE_PARTS, LATTICE_VALUES
 
 IntArray = npt.NDArray[np.int64]
-
-
-_EXACT_VALUES = 4096  # distinct contributions up to which a common step is sought exactly
-
-
-_FINEST = 4096  # parts into which the smallest contribution may be cut
 
 
 _ROUNDING = 1e-12  # relative error that counts as a lattice written in floats
@@ -70,7 +65,7 @@ def lattice_of(added: FloatArray, window: int, largest: int) -> Lattice:
 
 def _common_step(values: FloatArray) -> float | None:
     """Return the largest float of which all values are exact multiples."""
-    if len(values) > _EXACT_VALUES:
+    if len(values) > LATTICE_VALUES:
         return None
     ratios = [float(value).as_integer_ratio() for value in values]
     denominator = math.lcm(*(below for _, below in ratios))
@@ -85,7 +80,7 @@ def _common_step(values: FloatArray) -> float | None:
 
 def _best_step(values: FloatArray, total: float, largest: int) -> float:
     """Return the step that moves the values least, among parts of the smallest and the largest."""
-    parts = np.arange(1, _FINEST + 1)
+    parts = np.arange(1, LATTICE_PARTS + 1)
     steps = np.unique(np.concatenate([values[0] / parts, values[-1] / parts]))[::-1]
     steps = steps[total / steps <= largest]
     if len(steps) == 0:

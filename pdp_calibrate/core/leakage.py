@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from pdp_calibrate.arrays import checked_scale, checked_scales, deadline_after
 from pdp_calibrate.core.adversary import Adversaries
-from pdp_calibrate.core.bracket import Bracket, Leakage
-from pdp_calibrate.core.checks import checked_scale, checked_scales, deadline_after
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model, warn_if_private
-from pdp_calibrate.core.problem import split, worst
+from pdp_calibrate.core.problem import Bracket, Leakage, split, worst
 from pdp_calibrate.core.query import Query, checked_queries, lower
 
 

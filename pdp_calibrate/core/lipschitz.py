@@ -27,15 +27,7 @@ from scipy.special import logsumexp
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
-
-_REACH = 30.0  # nats above the level; transport at a higher price is not worth it
-
-
-_IN_SIGHT = 8.0  # nats that the solver's tolerance can tell apart
-
-
-_DUST = 1e-30  # of the largest share of a row: not worth a thought
-
+from pdp_calibrate.core.tuning import TRANSPORT_DUST, TRANSPORT_REACH, TRANSPORT_SIGHT
 
 _HIGHEST = 690.0  # logarithms of prices that are far from overflow
 
@@ -83,7 +75,7 @@ def lipschitz_bound(
     # A solver sees prices e^{c − level} only within some thirty nats of the level: halve the range
     # of levels until the optimum must be in sight, then solve once more around the best so far.
     low, high = 0.0, needed
-    while high - low > _IN_SIGHT:
+    while high - low > TRANSPORT_SIGHT:
         level = (low + high) / 2
         if not low < level < high:  # neighbouring floats: costs too large to tell nats apart
             break
@@ -118,7 +110,7 @@ def _certified(
 ) -> float:
     """Evaluate a proposal: clip, renormalise, log max_l Σ_k π_kl·e^{c_kl}/Q_l, rounded up."""
     peaks = coupling.max(axis=1)
-    coupling = np.where(coupling > _DUST * peaks[:, np.newaxis], coupling, 0.0)
+    coupling = np.where(coupling > TRANSPORT_DUST * peaks[:, np.newaxis], coupling, 0.0)
     coupling[peaks <= 0] = demand  # rows that the solver lost go wherever Q is
     # Shares of rows, in logarithms: times the rarest rows they might underflow.
     coupling /= coupling.sum(axis=1, keepdims=True)
@@ -175,7 +167,7 @@ def _optimal(
     supply: FloatArray, demand: FloatArray, cost: FloatArray, level: float
 ) -> FloatArray | None:
     """Ask the solver for the best π, with prices in units of e^level so that they fit in floats."""
-    affordable = cost <= level + _REACH
+    affordable = cost <= level + TRANSPORT_REACH
     if not affordable.any(axis=1).all():
         return None
     from_row, to_column = np.nonzero(affordable)

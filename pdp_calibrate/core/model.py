@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from pdp_calibrate.arrays import FloatArray, digest_of, frozen_array, plain
-from pdp_calibrate.core.checks import checked_positive
+from pdp_calibrate.arrays import FloatArray, checked_positive, digest_of, frozen_array, plain
 from pdp_calibrate.errors import ModelError, PrivacyLeakWarning, damage_refused
 
 if TYPE_CHECKING:
@@ -94,6 +93,9 @@ class Model(abc.ABC):
     def domains(self) -> tuple[Domain, ...]:
         """The values that each tuple can take, in the order of `names`."""
 
+    is_gaussian: ClassVar[bool] = False
+    """Whether the model itself says that its tuples are Gaussian."""
+
     @property
     def is_continuous(self) -> bool:
         """Whether the tuples are real numbers; `domains` then holds the ends of their ranges."""
@@ -108,7 +110,7 @@ class Model(abc.ABC):
     def gaussian_tuples(self) -> tuple[bool, ...]:
         """Whether each tuple is assumed to be Gaussian."""
         if not self.inner_models:
-            return (False,) * len(self.names)
+            return (self.is_gaussian,) * len(self.names)
         flags = (inner.gaussian_tuples for inner in self.inner_models)
         return tuple(any(one) for one in zip(*flags, strict=True))
 

@@ -84,7 +84,7 @@ def summation_error(magnitude: float) -> float:
     """Bound how far a released sum of at most this magnitude is from the exact one.
 
     One unit of roundoff for the total, made a float before noise is added. Half of one for the
-    grid on which real values are added up, see `covered_grid`. The rest is room for the rounding of
+    grid on which real values are added up, see `covered_grid`. The rest covers the rounding of
     the magnitude itself.
     """
     return 2 * magnitude * UNIT_ROUNDOFF

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from pdp_calibrate.core.adversary import Witness
-from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.problem import Limits, Problem
+from pdp_calibrate.core.problem import Bracket, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP
 from pdp_calibrate.core.table import JointTable
 

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pdp_calibrate.arrays import FloatArray, plain
+from pdp_calibrate.arrays import FloatArray, checked_scales, plain
 from pdp_calibrate.core.cards import card
-from pdp_calibrate.core.checks import checked_scales
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.mixtures import log_densities
 from pdp_calibrate.core.model import Model, position_of

@@ -27,7 +27,7 @@ ROUND_DOWN = 1 - 8 * UNIT_ROUNDOFF
 
 
 def rounded_up(value: _Number, operations: int) -> _Number:
-    """Return an upper bound on a number that is not negative, after so many rounded operations.
+    """Return an upper bound on a number that is not negative, after a number of rounded operations.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from __future__ import annotations
 SILENT_SECONDS = 1.0
 """Shorter work shows no bar."""
 REFRESH_SECONDS = 0.2
-"""Between looks at the clock while threads work."""
+"""Between checks of the clock while threads work."""
 COMPILING_SECONDS = 4
 """What compiling a family's code takes, as announced."""
 SHARE_OF_BAR = 0.25
@@ -89,4 +89,100 @@ SET_STEPS = 2e11
 SET_CASES = 2**19
 """Pairs of a target and a set of unknown tuples, likewise."""
 SET_STEPS_BETWEEN_CHECKS = 2**27
-"""Elementary steps between looks at the clock."""
+"""Elementary steps between checks of the clock."""
+
+# Tables
+
+FEW_DENSITIES = 2e7
+"""Densities compared at once sooner than compiled code is loaded."""
+FEW_LAWS = 2**22
+"""Numbers in the laws of all events that are compared so."""
+FEW_SETS = 1e8
+"""Densities compared set by set in some tenths of a second."""
+SET_WORK = 2e10
+"""Densities compared set by set, at most."""
+LOG_WORK = 1e9
+"""Pairs of atom and output compared in log space, each an exponential."""
+GRID_WORK = 3e11
+"""Numbers on the grid of a vector, some minutes: with more outputs there is a bracket instead."""
+LARGE_SET = 1024
+"""Cells from which sorted mixtures compare one set per target sooner than the tree does."""
+CLIMBED_TUPLES = 20
+"""Tuples up to which the neighbours of an adversary are few beside all adversaries."""
+KERNEL_NUMBERS = 2**24
+"""Numbers in the kernel matrix."""
+COUNTED_SETS = 2**13
+"""Sets of unknown tuples that are worth counting."""
+KEPT_NUMBERS = 2**22
+"""Numbers in conditional laws, and distances, that are kept from one scale to the next."""
+MOST_LEVELS = 4096
+"""Values per coordinate of an answer on a grid."""
+MOST_SUMS = 2**15
+"""Sums of some tuples that are worth telling apart."""
+DRAWN_DATABASES = 64
+"""Databases drawn to see how tuples depend on each other."""
+
+# Gaussian models
+
+SINGLE_REGRESSIONS = 200
+"""Tuples up to which regressions are made one by one: they round less."""
+CLOSED = 1 + 5e-10
+"""Ratio of upper to lower end up to which a bracket needs no search."""
+NEARLY_CLOSED = 1 + 1e-6
+"""The same where no search could finish."""
+SEARCHED_TUPLES = 60
+"""Tuples up to which one can."""
+SIGNED_ANSWERS = 12
+"""Answers released together: each pattern of their signs is one search."""
+WRITTEN_TUPLES = 400
+"""Tuples of a set whose worst member is written out as a matrix."""
+
+# Other families
+
+MIXING_TUPLES = 24
+"""Tuples of a mixing chain of which a member is searched for the lower end."""
+COMPOSED_MEMBERS = 200
+"""Members of a group beyond which its mixtures are too many for several releases."""
+
+# Lattices and transport
+
+LATTICE_VALUES = 4096
+"""Distinct contributions up to which a common step is sought exactly."""
+LATTICE_PARTS = 4096
+"""Parts into which the smallest contribution may be cut."""
+TRANSPORT_REACH = 30.0
+"""Nats above the level: transport at a higher price is left out."""
+TRANSPORT_SIGHT = 8.0
+"""Nats that the tolerance of the solver can tell apart."""
+TRANSPORT_DUST = 1e-30
+"""Share of the largest entry of a row below which an entry is left out."""
+
+# Several releases
+
+SEARCHED_RELEASES = 8
+"""Releases whose joint outputs a search may go through."""
+JOINT_CELLS = 2**12
+"""Cells of a table searched for several answers."""
+JOINT_OUTPUTS = 2**22
+"""Answers times outputs of such a search."""
+JOINT_WORK = 2e9
+"""The same times everything that an adversary may know."""
+DUAL_LAWS = 5e6
+"""Numbers in the conditional laws of all adversaries together, for linear programs."""
+DUAL_PROGRAM = 2**16
+"""Cells of one plan of transport."""
+DUAL_PROGRAMS = 300_000
+"""Cells of all plans together: some seconds."""
+JOINED_NUMBERS = 20_000
+"""Tuples times answers of the releases that are weighed together."""
+KEPT_SPENDING = 10 * JOINED_NUMBERS
+"""The same before multiples of a query are counted as one."""
+
+# The scale
+
+FAR_ABOVE = 1.03
+"""Factor on ε: whoever leaks more is dealt with before the others are searched."""
+HASTY_SLACK = 0.25
+"""Share of the scale added at once where no time is left."""
+COARSEST_SLACK = 1e-4
+"""Share of the scale by which the slack given to a bound may be too much."""

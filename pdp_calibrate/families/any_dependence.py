@@ -17,7 +17,6 @@ from typing import Any, Self
 import numpy as np
 
 from pdp_calibrate.arrays import frozen_array
-from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.composer import Composer
 from pdp_calibrate.core.model import (
     Domain,
@@ -28,7 +27,7 @@ from pdp_calibrate.core.model import (
     numbered_names,
 )
 from pdp_calibrate.core.plain_dp import witness_at
-from pdp_calibrate.core.problem import Engine, Limits, Problem
+from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 

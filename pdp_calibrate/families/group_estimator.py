@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pdp_calibrate.core.checks import checked_positive
+from pdp_calibrate.arrays import checked_positive
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.exchangeable.model import BinaryGroup

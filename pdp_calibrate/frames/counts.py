@@ -28,7 +28,7 @@ from pdp_calibrate.frames.open import (
 Key = tuple[Hashable, ...]
 
 
-_CELLS_AT_ONCE = 4096  # so many combinations of values at most leave the engine for column counts
+_CELLS_AT_ONCE = 4096  # combinations of values that leave, at most, the engine for column counts
 
 
 @asks_the_engine

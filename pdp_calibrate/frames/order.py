@@ -275,7 +275,7 @@ def _ordered(
 
 
 def before(column: str, steps: int) -> nw.Expr:
-    """Return what a column held so many steps earlier in the same group; null at the beginning."""
+    """Return what a column held `steps` earlier in the same group; null at the beginning."""
     return nw.col(column).shift(steps).over(GROUP, order_by=ORDER)
 
 

@@ -84,7 +84,7 @@ def _triples(series: OrderedSeries) -> Counter[tuple[Hashable, ...]]:
 
 
 def runs(series: OrderedSeries, length: int) -> Counter[tuple[Hashable, ...]]:
-    """Count how often each run of so many neighbouring values occurs within a series."""
+    """Count how often each run of neighbouring values, of this length, occurs within a series."""
     found: Counter[tuple[Hashable, ...]] = Counter()
     for run, count in series.triples.items():
         if run[-length] is not None:

@@ -58,7 +58,7 @@ class ClampedSum:
 
 
 def grid_exponent(name: Hashable, bounds: Range, rows: int) -> int:
-    """Return the largest k for which so many values inside the bounds, times 2^k, fit 62 bits."""
+    """Return the largest k for which all sums of values in the bounds, times 2^k, fit 62 bits."""
     largest = max(abs(bounds[0]), abs(bounds[1]))
     exponent = _BITS - math.frexp(largest)[1] - (rows - 1).bit_length() if largest else 0
     if exponent > _LARGEST_EXPONENT:

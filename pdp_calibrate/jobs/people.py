@@ -15,11 +15,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, cast
 
-from pdp_calibrate.arrays import plain
+from pdp_calibrate.arrays import checked_epsilon, plain
 from pdp_calibrate.calibration.calibrate import calibrate
 from pdp_calibrate.calibration.release import EVERY_COLUMN, checked_layout, note_release
 from pdp_calibrate.calibration.result import Calibration, Release
-from pdp_calibrate.core.checks import checked_epsilon
 from pdp_calibrate.core.model import from_json_value, json_value
 from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import ModelError, QueryError

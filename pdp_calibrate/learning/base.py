@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from pdp_calibrate.core.checks import checked_positive, checked_share
+from pdp_calibrate.arrays import checked_positive, checked_share
 from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.model import Model, Provenance, checked_bounds, checked_size
 from pdp_calibrate.errors import ModelError

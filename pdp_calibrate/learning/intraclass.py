@@ -134,7 +134,7 @@ _NEGLIGIBLE = 36.0  # e^−36 of the integrand is left out at either end
 
 
 def ratio_probability(sizes: Mapping[int, int], correlation: float, ratio: float) -> float:
-    """Return P(MSB/MSW ≤ ratio) for so many groups of each size.
+    """Return P(MSB/MSW ≤ ratio) for these numbers of groups of each size.
 
     Examples
     --------

@@ -196,7 +196,7 @@ def private_neighbours(
 ) -> tuple[float, float]:
     """Return a noisy correlation of neighbours in series, and the variance.
 
-    Only the first so many values of each series count.
+    Only the first values of each series count, up to the limit.
     """
     follows = followed(series, longest)
     pairs = int(follows.sum())
@@ -232,7 +232,7 @@ def private_transitions(
 ) -> tuple[FloatArray, FloatArray | None]:
     """Return noisy, repaired counts of transitions and, if they are learned, of starts.
 
-    Only the first so many of each series count. `states` are numbered from 0 on.
+    Only the first of each series count, up to the limit. `states` are numbered from 0 on.
     """
     ordered = states[series.order]
     follows = followed(series, longest)

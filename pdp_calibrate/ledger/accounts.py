@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.arrays import FloatArray, deadline_after
 from pdp_calibrate.calibration.calibrate import calibrate
 from pdp_calibrate.calibration.release import Layout
 from pdp_calibrate.calibration.result import AnyCalibration
@@ -21,10 +21,9 @@ from pdp_calibrate.calibration.solve import certified_leakage, rounding_error
 from pdp_calibrate.composition.joint import spent
 from pdp_calibrate.composition.spending import Spending
 from pdp_calibrate.core.adversary import Adversaries
-from pdp_calibrate.core.bracket import Bound
-from pdp_calibrate.core.checks import deadline_after
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.problem import Bound
 from pdp_calibrate.core.query import Query, lower
 from pdp_calibrate.errors import BudgetExceededError, LedgerError
 from pdp_calibrate.frames.answers import Sizes

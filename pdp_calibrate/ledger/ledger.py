@@ -9,6 +9,7 @@ from typing import Any, overload
 
 import pandas as pd
 
+from pdp_calibrate.arrays import checked_epsilon
 from pdp_calibrate.calibration.release import Layout, LongFrame, checked_layout, note_release
 from pdp_calibrate.calibration.result import (
     AnyCalibration,
@@ -22,7 +23,6 @@ from pdp_calibrate.calibration.result import (
 from pdp_calibrate.composition.black_box import substitution_budget
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.cards import card
-from pdp_calibrate.core.checks import checked_epsilon
 from pdp_calibrate.core.model import (
     Model,
     field_of,

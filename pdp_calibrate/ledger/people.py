@@ -30,13 +30,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
+from pdp_calibrate.arrays import checked_epsilon
 from pdp_calibrate.calibration.release import Layout
 from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.calibration.solve import certified_leakage
 from pdp_calibrate.composition.spending import Spending
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.cards import card
-from pdp_calibrate.core.checks import checked_epsilon
 from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.model import Model, field_of, header
 from pdp_calibrate.core.query import lower

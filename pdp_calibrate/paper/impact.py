@@ -13,8 +13,7 @@ from collections.abc import Hashable, Iterable, Mapping
 
 import numpy as np
 
-from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.checks import checked_scale
+from pdp_calibrate.arrays import FloatArray, checked_scale
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import position_of
 from pdp_calibrate.core.query import Query, lower

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from pdp_calibrate.core.checks import checked_positive
+from pdp_calibrate.arrays import checked_positive
 from pdp_calibrate.core.query import Query
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.errors import CalibrationError, PdpError, PrivacyLeakWarning

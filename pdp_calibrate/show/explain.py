@@ -8,9 +8,9 @@ from typing import TypeAlias
 from pdp_calibrate.auditing.attack import Audit
 from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Calibration, Release
 from pdp_calibrate.core.adversary import Adversaries
-from pdp_calibrate.core.bracket import Leakage
 from pdp_calibrate.core.cards import printable
 from pdp_calibrate.core.model import PRIVATE_MODEL, Model
+from pdp_calibrate.core.problem import Leakage
 from pdp_calibrate.errors import PdpError
 from pdp_calibrate.ledger.entries import Entry
 from pdp_calibrate.ledger.ledger import Ledger

@@ -80,7 +80,9 @@ FAMILIES: dict[str, tuple[str, dict[str, Schema]]] = {
     "MarkovChain": (
         "States along time, each depending on the one before.",
         {
-            "transition": described("One matrix, or one per step.", {"type": "array"}),
+            "transition": described(
+                "Row v is the law of the next state after state v.", {"type": "array"}
+            ),
             "length": COUNT,
             "states": NAMES,
             "initial": nullable(VECTOR),
@@ -99,7 +101,7 @@ FAMILIES: dict[str, tuple[str, dict[str, Schema]]] = {
         {"size": COUNT},
     ),
     "Blocks": (
-        "Independent blocks, each of so many copies.",
+        "Independent blocks, and how many copies there are of each.",
         {"models": items(ref("Model")), "counts": items(COUNT)},
     ),
     "ModelSet": (
@@ -111,7 +113,7 @@ FAMILIES: dict[str, tuple[str, dict[str, Schema]]] = {
 
 
 _ADVERSARIES = described(
-    "Who may attack: all sets of so many known tuples, or one adversary by name.",
+    "Who may attack: all sets of known tuples within a range of sizes, or one adversary by name.",
     anything_of(
         record(at_least=nullable(COUNT), at_most=nullable(COUNT)),
         record(target=CELL, known=NAMES),

@@ -32,7 +32,7 @@ _TITLES = {
 _CAPTIONS = {
     "leakage_by_scale": "More noise leaks less. The curve is the worst case over every allowed"
     " adversary; the square is the noise that plain differential privacy would have used.",
-    "leakage_by_knowledge": "The worst case among adversaries who already know so many of the"
+    "leakage_by_knowledge": "The worst case among adversaries who already know some number of the"
     " other entries.",
     "scales": "The noise that each method needs for the same promise; plain DP ignores"
     " correlation.",

@@ -12,9 +12,9 @@ from importlib import metadata
 from typing import Any, TypeAlias
 
 from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Calibration, Release
-from pdp_calibrate.core.bracket import Leakage
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import PRIVATE_MODEL, SCHEMA, Model
+from pdp_calibrate.core.problem import Leakage
 from pdp_calibrate.errors import LedgerError, PdpError
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.ledger.people import PeopleLedger, stated

@@ -11,10 +11,10 @@ import numpy as np
 
 from pdp_calibrate.calibration.result import AnyCalibration, Calibration, single
 from pdp_calibrate.core.adversary import Adversaries, Witness
-from pdp_calibrate.core.bracket import Leakage
 from pdp_calibrate.core.leakage import leakage
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.posterior import Beliefs, posterior
+from pdp_calibrate.core.problem import Leakage
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.errors import ModelError, PdpError
 from pdp_calibrate.paper import graph
@@ -64,7 +64,7 @@ class ScaleCurve:
 
 @dataclass(frozen=True, kw_only=True)
 class KnowledgeCurve:
-    """The worst leakage among adversaries who know exactly so many tuples."""
+    """The worst leakage among adversaries who know exactly this number of tuples."""
 
     known: tuple[int, ...]
     """Numbers of known tuples."""

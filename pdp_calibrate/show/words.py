@@ -12,10 +12,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.core.adversary import Adversaries, Witness
-from pdp_calibrate.core.bracket import Leakage
 from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.leakage import leakage
 from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.problem import Leakage
 from pdp_calibrate.core.query import Count, Custom, Histogram, Linear, Mean, Query, Sum
 from pdp_calibrate.core.row_query import ANY_RECORD, RowQuery
 from pdp_calibrate.families.any_dependence import Unknown

@@ -21,9 +21,8 @@ import scipy
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Adversaries
-from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.problem import Problem, split
+from pdp_calibrate.core.problem import Bracket, Problem, split
 from pdp_calibrate.core.table import JointTable
 from tests.support.table_searches import search
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pdp_calibrate.core.best_first import best_first
+from pdp_calibrate.core.workers import best_first
 from pdp_calibrate.errors import CalibrationError
 
 

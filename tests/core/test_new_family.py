@@ -6,9 +6,8 @@ import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate.core.adversary import Witness
-from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.model import Model, default_names
-from pdp_calibrate.core.problem import Engine, Limits, Problem
+from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 
 
 class EveryoneTheSameEngine(Engine):

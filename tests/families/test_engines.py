@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.problem import engine_of, split
+from pdp_calibrate.core.problem import Bracket, engine_of, split
 from pdp_calibrate.core.query import lower
-from pdp_calibrate.families.chain.setup import Setup
+from pdp_calibrate.families.chain.windows import Setup
 from pdp_calibrate.families.table.search import TableEngine
 
 ALL, FEW = pdp.Adversaries.all(), pdp.Adversaries.knowing(at_least=1, at_most=2)

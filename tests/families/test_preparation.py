@@ -13,7 +13,7 @@ from pdp_calibrate.core import workers
 from pdp_calibrate.core.problem import Climbing, split
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.families.chain.search import ChainEngine
-from pdp_calibrate.families.table import cells as table_cells, search, smaller
+from pdp_calibrate.families.table import cells as table_cells, search, setting
 from pdp_calibrate.families.table.search import TableEngine
 from pdp_calibrate.families.table.set_search import TableSetEngine
 
@@ -74,7 +74,7 @@ def test_what_no_scale_changes_is_done_once_per_engine(scales, monkeypatch):
     counting(monkeypatch, search, "independent_groups", calls)
     counting(monkeypatch, table_cells, "pair_tables", calls)
     counting(monkeypatch, table_cells, "_influence", calls)
-    counting(monkeypatch, smaller, "_model", calls)
+    counting(monkeypatch, setting, "_model", calls)
     (problem,) = split(model, lower(pdp.Sum(), model), pdp.Adversaries.all())
     for scale in np.geomspace(0.5, 5, scales):
         problem.engine.bracket(float(scale))
@@ -138,7 +138,7 @@ def test_climbing_changes_the_work_not_the_scale(monkeypatch):
         table = pdp.JointTable(probabilities=cells, domains=[[0, 1]] * 4)
         scales = []
         for limit in (20, 0):
-            monkeypatch.setattr(search, "_CLIMBED_TUPLES", limit)
+            monkeypatch.setattr(search, "CLIMBED_TUPLES", limit)
             problems = split(table, lower(pdp.Sum(), table), pdp.Adversaries.all())
             scale, found = certified_scale(problems, 0.8, rounding=0.0, deadline=math.inf)
             assert found.upper <= 0.8, seed

@@ -106,7 +106,7 @@ def test_the_scale_handed_over_is_never_below_the_calibrated_one(scale, width):
         assert handed.sensitivity == (width if used is None else used)
 
 
-@pytest.mark.parametrize("room", [1e-15, handover.GRID_ROUNDING, 1e-6, 0.01])
+@pytest.mark.parametrize("slack", [1e-15, handover.GRID_ROUNDING, 1e-6, 0.01])
 @pytest.mark.parametrize(
     "model",
     [
@@ -117,18 +117,18 @@ def test_the_scale_handed_over_is_never_below_the_calibrated_one(scale, width):
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_room_below_epsilon_is_proved_and_costs_little(model, room):
+def test_slack_below_epsilon_is_proved_and_costs_little(model, slack):
     cal = pdp.calibrate(model, pdp.Sum(), epsilon=0.8)
-    roomy = handover.with_room(cal, room)
-    assert pdp.leakage(model, pdp.Sum(), scale=roomy.scale).value + room <= 0.8 + 1e-16
-    assert cal.scale <= roomy.scale <= cal.scale * (1 + 20 * room + 1e-12)
-    assert roomy.epsilon == cal.epsilon
+    slackened = handover.with_slack(cal, slack)
+    assert pdp.leakage(model, pdp.Sum(), scale=slackened.scale).value + slack <= 0.8 + 1e-16
+    assert cal.scale <= slackened.scale <= cal.scale * (1 + 20 * slack + 1e-12)
+    assert slackened.epsilon == cal.epsilon
 
 
-def test_room_that_no_scale_gives_raises():
+def test_slack_that_no_scale_gives_raises():
     cal = pdp.calibrate(TWINS, pdp.Sum(), epsilon=1.0)
-    with pytest.raises(pdp.CalibrationError, match="room"):
-        handover.with_room(cal, 1.0)
+    with pytest.raises(pdp.CalibrationError, match="slack"):
+        handover.with_slack(cal, 1.0)
 
 
 def test_what_cannot_be_added_up_by_tuple_is_refused():

@@ -69,7 +69,7 @@ def test_a_mechanism_is_written_down_first_and_refused_beyond_the_budget(name):
 
 
 @pytest.mark.parametrize("name", ["pydp", PIPELINEDP])
-def test_googles_rounding_of_answers_has_room(name):
+def test_googles_rounding_of_answers_has_slack(name):
     """Its grid is a power of two, at most 2^-39 scales; a step costs that much leakage."""
     make, _ = LAPLACES[name]
     cal = pdp.calibrate(TWINS, pdp.Sum(), epsilon=1.0)
@@ -79,7 +79,7 @@ def test_googles_rounding_of_answers_has_room(name):
     assert leaks + 2.0**-39 <= 1.0
     assert scale == pytest.approx(cal.scale, rel=1e-9)
     grid = 2.0 ** math.ceil(math.log2(scale * 2.0**-40))
-    if name == "pydp":  # the grid is what the room was computed for
+    if name == "pydp":  # the grid is what the slack was computed for
         drawn = np.array([mechanism.add_noise(0.0) for _ in range(200)])
         steps = drawn / grid
         assert np.all(steps == np.round(steps))
@@ -196,7 +196,7 @@ def test_diffprivlib_accountant_is_fed_by_the_mechanism_and_may_refuse():
 @pytest.mark.parametrize("whole", [True, False])
 def test_pydp_bounded_sum_draws_exactly_the_calibrated_scale(whole):
     model, query = (TWINS, pdp.Sum()) if whole else (HEIGHTS, pdp.Sum(clamp=True))
-    cal = handover.with_room(pdp.calibrate(model, query, epsilon=0.7), 1e-6)  # once, not each time
+    cal = handover.with_slack(pdp.calibrate(model, query, epsilon=0.7), 1e-6)  # once, not each time
     entries = [1, 0] if whole else [60.0, 70.0, 65.0]
     drawn = [for_pydp.bounded_sum(cal).quick_result(entries) - sum(entries) for _ in range(3000)]
     (assert_rounded_laplace if whole else assert_laplace)(drawn, cal.scale)
@@ -267,21 +267,21 @@ def test_libraries_that_clamp_and_add_up_get_a_proof_about_that(make):
         make(pdp.calibrate(HEIGHTS, pdp.Sum(), epsilon=1.0))
 
 
-def test_rounding_of_long_sums_has_room():
+def test_rounding_of_long_sums_has_slack():
     """Adding n numbers up to 80 one by one is off by at most n²·80 half units in the last place."""
-    room = {}
+    slack = {}
     for rows in (1, 10**6):
         cal = pdp.calibrate(HEIGHTS, pdp.Sum(clamp=True), epsilon=1.0, rows=rows)
-        room[rows] = handover.summing_room(cal)
+        slack[rows] = handover.summing_slack(cal)
         most = max(10_000, 3 * rows)
-        assert room[rows] == pytest.approx(2 * most**2 * 80 * 2.0**-53 / cal.scale)
+        assert slack[rows] == pytest.approx(2 * most**2 * 80 * 2.0**-53 / cal.scale)
     values = np.random.default_rng(1).uniform(50, 80, size=10_000)
     naive = 0.0
     for value in values:
         naive += value
-    assert 2 * abs(naive - math.fsum(values)) / cal.scale < room[1] < 1e-6
-    assert handover.summing_room(pdp.calibrate(TWINS, pdp.Sum(), epsilon=1.0)) == 0
+    assert 2 * abs(naive - math.fsum(values)) / cal.scale < slack[1] < 1e-6
+    assert handover.summing_slack(pdp.calibrate(TWINS, pdp.Sum(), epsilon=1.0)) == 0
 
 
-def test_the_grid_room_is_twice_the_cost_of_a_step():
+def test_the_grid_slack_is_twice_the_cost_of_a_step():
     assert handover.GRID_ROUNDING == 2 * 2.0**-39

@@ -6,10 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from pdp_calibrate.core.adversary import Adversaries
-from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.problem import Bracket, Problem
 from pdp_calibrate.core.query import Linear, Query, lower
 from pdp_calibrate.families.gaussian.model import Gaussian
 

@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.checks import checked_positive
+from pdp_calibrate.arrays import FloatArray, checked_positive
 from pdp_calibrate.core.model import Domain, checked_domain
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.chain.model import MarkovChain
@@ -79,8 +78,8 @@ class MarkovChainEstimator(SeriesEstimator):
         Discrete Laplace noise of scale 2(max_length − 1)/ε on every count of transitions, and
         2/ε more if the start is estimated.
     max_length
-        The public limit on what one series contributes with `epsilon`: only its first so many
-        states are counted. The model keeps the lengths as they are.
+        The public limit on what one series contributes with `epsilon`: of each
+        series the first `max_length` states are counted. The model keeps the lengths as they are.
     source
         ``private`` if the rows are secret (calibrations will warn), ``public`` if not.
     by

@@ -63,7 +63,7 @@ class MarkovChain(Model):
 
     defined_by = ("states", "length", "transition", "initial")
     engine = "pdp_calibrate.families.chain.search:ChainEngine"
-    composer = "pdp_calibrate.families.chain.composed:ChainComposer"
+    composer = "pdp_calibrate.families.chain.search:ChainComposer"
     runs_along_time = True
 
     transition: FloatArray

@@ -13,6 +13,8 @@ many releases share the sum Σ_m 1/λ_m. That is a recursion along the law of th
 (`core.line_program`), and windows are walked as for a single release. Where the worst likelihood
 climbs or falls all the way, as for states that follow each other, it is also the limit r → ±∞ of
 one release with all of the budget, and nothing is lost.
+
+`ChainComposer` says what several releases about a chain leak together.
 """
 
 from __future__ import annotations
@@ -28,22 +30,29 @@ from typing import NamedTuple
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.best_first import best_first
-from pdp_calibrate.core.bracket import Bracket
+from pdp_calibrate.core.composer import Composer, Releases
 from pdp_calibrate.core.contraction import birkhoff_bounds, diameters
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.plain_dp import WrittenOut, as_one, nobody, plain_dp
-from pdp_calibrate.core.problem import Engine, Limits, Problem
+from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.table import ANY_TABLE, SHORT_TABLE
 from pdp_calibrate.core.tuning import QUICK_LAWS, REPEAT_PASSES, REPEAT_STEPS, SHORTEST_REACH
-from pdp_calibrate.core.workers import load_kernels
+from pdp_calibrate.core.workers import best_first, load_kernels
 from pdp_calibrate.families.chain.model import MarkovChain
-from pdp_calibrate.families.chain.setup import Setup
-from pdp_calibrate.families.chain.steps import NOT, TAILS, WHOLE, Left, Right
-from pdp_calibrate.families.chain.walk import Walk
-from pdp_calibrate.families.chain.windows import Ends, Kind, Rules, Side
-from pdp_calibrate.families.chain.witness import Place, likely_course, witness_in
+from pdp_calibrate.families.chain.walk import Place, Walk, likely_course, witness_in
+from pdp_calibrate.families.chain.windows import (
+    NOT,
+    TAILS,
+    WHOLE,
+    Ends,
+    Kind,
+    Left,
+    Right,
+    Rules,
+    Setup,
+    Side,
+)
 
 _NOWHERE = Side("none", 0)
 
@@ -669,3 +678,25 @@ def _reach(setup: Setup, scale: float, targets: int) -> int:
             break
         reach = max(SHORTEST_REACH, reach * 7 // 8)
     return reach
+
+
+class ChainComposer(Composer):
+    """Bounds any releases by the plain-DP budget spent on each tuple, or through windows.
+
+    A step of the chain shrinks what a likelihood says about its end, by Birkhoff's theorem. One
+    pass along the chain bounds every adversary, whatever is known of whom.
+    """
+
+    def forgotten(self, releases: Releases, deadline: float) -> float | None:
+        """Let the chain forget what other tuples told."""
+        del deadline
+        chain, targets = releases.problem.model, releases.problem.knowledge.targets
+        if not isinstance(chain, MarkovChain):
+            return None
+        diameter = float(diameters(chain.kernel, 1)[0][1])
+        return float(birkhoff_bounds(releases.tuple_budgets, diameter)[list(targets)].max())
+
+    def windows(self, releases: Releases, deadline: float) -> float | None:
+        """Look through the windows of the chain."""
+        enough = 0.0 if releases.threshold is None else releases.threshold
+        return repeated_bound(releases.problem, incumbent=enough, deadline=deadline)

@@ -11,16 +11,15 @@ from pdp_calibrate.core.adversary import Knowledge
 from pdp_calibrate.core.composer import Composer, Releases
 from pdp_calibrate.core.line_program import line_bounds
 from pdp_calibrate.core.rounding import rounded_up
+from pdp_calibrate.core.tuning import COMPOSED_MEMBERS
 from pdp_calibrate.families.exchangeable.model import BinaryGroup
-
-LARGEST_GROUP = 200  # members; beyond this the mixtures are too many
 
 
 class BinaryComposer(Composer):
     """Bounds releases about a yes/no group along the line of its counts."""
 
     def counted(self, releases: Releases, deadline: float) -> float | None:
-        """Look only at how many members hold 1."""
+        """Bound by counting: it only matters how many members hold 1."""
         del deadline
         problem = releases.problem
         if not isinstance(problem.model, BinaryGroup):
@@ -36,7 +35,7 @@ class BinaryComposer(Composer):
         """Whether all that is released is about the count, or none of it is about answers."""
         answers = releases.problem.contributions.total_range()
         only_one = releases.dp_epsilon == 0 or not answers
-        small = len(releases.problem.model.names) <= LARGEST_GROUP
+        small = len(releases.problem.model.names) <= COMPOSED_MEMBERS
         return releases.is_alike and only_one and small
 
 
@@ -62,7 +61,7 @@ def group_of_two_values(
         Whether the likelihood depends on the number of all ones alone.
     """
     size = group.size
-    if size > LARGEST_GROUP:
+    if size > COMPOSED_MEMBERS:
         return None
     with np.errstate(divide="ignore"):
         log_masses = np.log(group.count_probabilities)
@@ -76,7 +75,7 @@ def group_of_two_values(
 def _with_known(
     log_masses: FloatArray, size: int, known: int, step: float, *, by_count: bool
 ) -> float:
-    """Bound adversaries who know so many members, whatever these hold."""
+    """Bound adversaries who know a number of members, whatever these hold."""
     unknown = size - 1 - known
     ways = np.array([math.log(math.comb(unknown, ones)) for ones in range(unknown + 1)])
     ones = np.arange(known + 1)[:, np.newaxis] + np.arange(unknown + 1)

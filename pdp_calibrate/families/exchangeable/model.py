@@ -217,7 +217,7 @@ def compositions(size: int, categories: int) -> Iterator[Counts]:
 
 
 def log_ways(counts: Counts) -> float:
-    """Return the log of the number of ways to assign so many members to each category."""
+    """Return the log of the number of ways to assign these numbers of members to the categories."""
     ways, left = 1, sum(counts)
     for count in counts:
         ways *= math.comb(left, count)

@@ -26,8 +26,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.best_first import best_first
-from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.mixtures import (
     LARGEST_EXPONENT,
     LOGS,
@@ -37,11 +35,11 @@ from pdp_calibrate.core.mixtures import (
     rounding_error,
 )
 from pdp_calibrate.core.plain_dp import WrittenOut, nobody, plain_dp, witness_at
-from pdp_calibrate.core.problem import Engine, Limits, Problem
+from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_UP
 from pdp_calibrate.core.table import ANY_TABLE
 from pdp_calibrate.core.tuning import CHUNK_NUMBERS, COMPILED_MEMBERS
-from pdp_calibrate.core.workers import load_kernels
+from pdp_calibrate.core.workers import best_first, load_kernels
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.exchangeable.events import Worst, without_members, worst_event
 from pdp_calibrate.families.exchangeable.model import (
@@ -270,7 +268,7 @@ class _Unknown(NamedTuple):
 
     @classmethod
     def members(cls, number: int, added: FloatArray) -> _Unknown:
-        """List what so many members may hold, `added` being what each category adds."""
+        """List what a number of members may hold, `added` being what each category adds."""
         listed = list(compositions(number, len(added)))
         counts = np.array(listed, dtype=np.int64)
         sums, of_counts = np.unique(counts @ added, return_inverse=True)

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.checks import checked_positive
+from pdp_calibrate.arrays import FloatArray, checked_positive
 from pdp_calibrate.core.model import (
     Domain,
     Model,
@@ -18,10 +17,10 @@ from pdp_calibrate.core.model import (
     checked_size,
     numbered_names,
 )
+from pdp_calibrate.core.tuning import WRITTEN_TUPLES
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.gaussian.model import Gaussian
 
-_LARGEST_MEMBER = 400  # tuples of a set whose worst member is written out as a matrix
 _CONCENTRATED = 2.0**-20  # standard deviation, in widths of the range, in place of the limit 0
 
 
@@ -35,6 +34,7 @@ class _Homogeneous(Model):
     bounds: tuple[float, float]
     variance: float | None
     defined_by = ("correlation", "bounds", "variance")
+    is_continuous = is_gaussian = True
 
     @property
     @abc.abstractmethod
@@ -72,7 +72,7 @@ class _Homogeneous(Model):
         """
         low, high = self.bounds
         size = len(self.names)
-        if size > _LARGEST_MEMBER:
+        if size > WRITTEN_TUPLES:
             return None
         mean = np.full(size, low / 2 + high / 2)
         mean[list(still)] = high + (high - low)
@@ -92,16 +92,6 @@ class _Homogeneous(Model):
     def domains(self) -> tuple[Domain, ...]:
         """The ends of the public range, for every tuple."""
         return (self.bounds,) * len(self.names)
-
-    @property
-    def is_continuous(self) -> bool:
-        """Real-valued tuples."""
-        return True
-
-    @property
-    def gaussian_tuples(self) -> tuple[bool, ...]:
-        """All of them."""
-        return (True,) * len(self.names)
 
     @property
     def _ends(self) -> tuple[float, float]:

@@ -25,10 +25,10 @@ from scipy.linalg import solve_banded
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Knowledge, Witness
-from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.problem import Engine, Limits, Problem
+from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
+from pdp_calibrate.core.tuning import SIGNED_ANSWERS
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
 from pdp_calibrate.families.gaussian.units import Units
@@ -235,9 +235,6 @@ def _unknown(target: int, a: int, b: int, size: int, knowledge: Knowledge) -> tu
     return tuple(point for point in range(size) if point != target and point not in chosen)
 
 
-_MOST_ANSWERS = 12  # released together: each pattern of signs is one search
-
-
 class AlikeEngine(Engine):
     """Searches groups and series, once for all scales: quick at any size."""
 
@@ -281,10 +278,10 @@ def _combined(
     width = weights.shape[1]
     if clamped and width > 1 and np.all(weights >= 0) and model.least_correlation >= 0:
         return [weights.sum(axis=1)], True  # no other pattern moves the answers as far
-    if clamped and width > _MOST_ANSWERS:
+    if clamped and width > SIGNED_ANSWERS:
         return [np.abs(weights).sum(axis=1)], False
-    if width > _MOST_ANSWERS:
-        raise UnsupportedQueryError(f"at most {_MOST_ANSWERS} answers together, got {width}.")
+    if width > SIGNED_ANSWERS:
+        raise UnsupportedQueryError(f"at most {SIGNED_ANSWERS} answers together, got {width}.")
     patterns = itertools.product([1.0], *[[1.0, -1.0]] * (width - 1))
     return [weights @ np.array(signs) for signs in patterns], True
 

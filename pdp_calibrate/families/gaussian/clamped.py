@@ -18,8 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.bracket import Bracket
-from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.problem import Bracket, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.families.gaussian.blocks import Block
 from pdp_calibrate.families.gaussian.branch_and_bound import BlockSearch, branch_and_bound_clamped

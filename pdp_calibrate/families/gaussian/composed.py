@@ -11,11 +11,10 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.composer import Composer, Releases
 from pdp_calibrate.core.problem import Problem, worst
 from pdp_calibrate.core.rounding import ROUND_UP
+from pdp_calibrate.core.tuning import SIGNED_ANSWERS
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.gaussian.blocks import components
 from pdp_calibrate.families.gaussian.sets import SampledGaussian
-
-_MOST_DIRECTIONS = 12  # answers that an engine weighs together
 
 
 class ShiftComposer(Composer):
@@ -47,11 +46,11 @@ def few_directions(leaf: Problem) -> list[Problem]:
     """Split an answer of many coordinates; a shift's costs may be bounded part by part."""
     contributions = leaf.contributions
     weights = contributions.weights
-    if weights is None or contributions.coordinates <= _MOST_DIRECTIONS:
+    if weights is None or contributions.coordinates <= SIGNED_ANSWERS:
         return [leaf]
     columns = np.column_stack(weights)  # coordinates × tuples
     groups = _parallel(columns)
-    chunks = [groups[k : k + _MOST_DIRECTIONS] for k in range(0, len(groups), _MOST_DIRECTIONS)]
+    chunks = [groups[k : k + SIGNED_ANSWERS] for k in range(0, len(groups), SIGNED_ANSWERS)]
     if len(chunks) > 1 and isinstance(leaf.model, SampledGaussian):
         raise UnsupportedQueryError("bands of a sample hold for one list of queries at a time.")
     return [_of_coordinates(leaf, [chunk for group in some for chunk in group]) for some in chunks]

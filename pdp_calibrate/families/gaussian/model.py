@@ -53,6 +53,7 @@ class Gaussian(Model):
     """
 
     defined_by = ("mean", "covariance", "bounds")
+    is_continuous = is_gaussian = True
     engine = "pdp_calibrate.families.gaussian.search:GaussianEngine"
     composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
 
@@ -134,16 +135,6 @@ class Gaussian(Model):
     def domains(self) -> tuple[Domain, ...]:
         """The two ends of each public range."""
         return self.bounds
-
-    @property
-    def is_continuous(self) -> bool:
-        """Always."""
-        return True
-
-    @property
-    def gaussian_tuples(self) -> tuple[bool, ...]:
-        """All of them."""
-        return (True,) * len(self.names)
 
     @property
     def widths(self) -> FloatArray:

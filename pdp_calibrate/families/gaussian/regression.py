@@ -33,9 +33,8 @@ from scipy.special import gammaln, stdtrit
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
-from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.problem import Bracket, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.gaussian.instance import Instance
@@ -119,7 +118,7 @@ def nobody_known(instance: Instance) -> tuple[FloatArray, FloatArray]:
 def multipliers_of(model: Model, *, functions: int) -> FloatArray:
     """Return m per number of tuples known; the strongest adversary needs no covariance.
 
-    So many linear functions are bounded together.
+    `functions` says how many linear functions are bounded together.
     """
     size = len(model.names)
     found = np.zeros(size)

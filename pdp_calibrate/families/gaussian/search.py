@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.bracket import Bracket
-from pdp_calibrate.core.problem import Engine, Limits, Problem
+from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
+from pdp_calibrate.core.tuning import CLOSED, NEARLY_CLOSED, SEARCHED_TUPLES, SINGLE_REGRESSIONS
 from pdp_calibrate.errors import PdpError, UnsupportedQueryError
 from pdp_calibrate.families.gaussian.blocks import Block, blocks_of
 from pdp_calibrate.families.gaussian.clamped import bracket_clamped
@@ -22,17 +22,6 @@ from pdp_calibrate.families.gaussian.regression import (
 )
 from pdp_calibrate.families.gaussian.sign_certificate import certified_upper
 from pdp_calibrate.families.gaussian.units import Remembered, Units
-
-_ONE_BY_ONE = 200  # up to here single regressions are made: they round less
-
-
-_EXACT = 1 + 5e-10  # a bracket narrower than this needs no search
-
-
-_NEARLY_EXACT = 1 + 1e-6  # and one narrower than this needs none where none could finish
-
-
-_SEARCHED = 60
 
 
 class GaussianEngine(Engine):
@@ -123,7 +112,7 @@ def _worst_of(block: Block, *, incumbent: float, deadline: float) -> _Worst:
     if instance.fewest == 0 and instance.is_certain:
         cap = certified_upper(instance, block.precision) or np.inf
         weakest = _weakest(block) if cap < np.inf else None
-        enough = _EXACT if instance.size <= _SEARCHED else _NEARLY_EXACT
+        enough = CLOSED if instance.size <= SEARCHED_TUPLES else NEARLY_CLOSED
         if weakest and cap <= max(weakest.regression.lower * enough, incumbent):
             return _Worst(upper=cap, target=weakest.target, known=(), regression=weakest.regression)
     return _searched(block, cap=cap, incumbent=incumbent, deadline=deadline)
@@ -171,7 +160,7 @@ def _strongest(block: Block) -> _Worst:
 def _weakest(block: Block) -> _Worst:
     """Knowing nobody, for all targets at once."""
     instance = block.instance
-    if not instance.is_certain and instance.size <= _ONE_BY_ONE:
+    if not instance.is_certain and instance.size <= SINGLE_REGRESSIONS:
         worst = [regression(instance, target, (), tau=block.tau) for target in instance.targets]
         place = int(np.argmax([found.value for found in worst]))
         return _Worst(

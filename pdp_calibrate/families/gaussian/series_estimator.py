@@ -57,8 +57,8 @@ class GaussianSeriesEstimator(SeriesEstimator):
         and `max_length`; how many series there are, and their lengths, are public. Values are
         clipped to their bounds; noise that grows with `max_length` goes on sums over neighbours.
     max_length
-        The public limit on what one series contributes with `epsilon`: only its first so many
-        values are counted. The model keeps the lengths as they are.
+        The public limit on what one series contributes with `epsilon`: of each
+        series the first `max_length` values are counted. The model keeps the lengths as they are.
     source
         ``private`` if the rows are secret (calibrations will warn), ``public`` if not.
     by

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pdp_calibrate.core.checks import check_number, checked_share
+from pdp_calibrate.arrays import check_number, checked_share
 from pdp_calibrate.core.model import Domain, Model
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.gaussian.model import Gaussian
@@ -15,10 +15,9 @@ class _Around(Model):
     """What the sets around a Gaussian centre share."""
 
     center: Gaussian
+    is_continuous = True
 
     def _settle_around(self, center: Gaussian, provenance: str | None, **fields: object) -> None:
-        if not isinstance(center, Gaussian):
-            raise ModelError(f"center must be a Gaussian, got {type(center).__name__}.")
         secret = center.provenance if provenance is None else provenance
         self._settle(center=center, names=center.names, provenance=secret, **fields)
 
@@ -26,11 +25,6 @@ class _Around(Model):
     def domains(self) -> tuple[Domain, ...]:
         """The two ends of each public range."""
         return self.center.domains
-
-    @property
-    def is_continuous(self) -> bool:
-        """Always."""
-        return True
 
     @property
     def inner_models(self) -> tuple[Model, ...]:
@@ -69,6 +63,7 @@ class LoewnerBall(_Around):
     """How far every variance may be off, as a fraction of it."""
 
     def __init__(self, *, center: Gaussian, radius: float, provenance: str | None = None) -> None:
+        _check_center(center)
         check_number(radius, "radius")
         if not 0 <= radius < 1:
             raise ModelError(f"radius must be at least 0 and below 1, got {radius}.")
@@ -149,6 +144,7 @@ class SampledGaussian(_Around):
         confidence: float = 0.95,
         provenance: str | None = None,
     ) -> None:
+        _check_center(center)
         _check_sample(rows, confidence)
         need = len(center.names) + 2  # the largest regression needs one degree of freedom
         if rows < need:
@@ -168,6 +164,11 @@ class SampledGaussian(_Around):
 
     def __repr__(self) -> str:
         return f"SampledGaussian({self.center!r}, {self.confidence:.4g} confidence)"
+
+
+def _check_center(center: object) -> None:
+    if not isinstance(center, Gaussian):
+        raise ModelError(f"center must be a Gaussian, got {type(center).__name__}.")
 
 
 def _check_sample(rows: int, confidence: float) -> None:

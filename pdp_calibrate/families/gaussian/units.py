@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.bracket import Bracket
+from pdp_calibrate.core.problem import Bracket
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.errors import PdpError
 

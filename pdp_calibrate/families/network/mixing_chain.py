@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy.typing as npt
 
-from pdp_calibrate.core.checks import check_number
+from pdp_calibrate.arrays import check_number
 from pdp_calibrate.core.contraction import hilbert_diameter
 from pdp_calibrate.core.model import (
     Domain,

@@ -16,16 +16,14 @@ from typing import Any
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.contraction import birkhoff_bounds
 from pdp_calibrate.core.model import Model, model_named
 from pdp_calibrate.core.plain_dp import nobody, plain_dp
-from pdp_calibrate.core.problem import Engine, Limits, Problem
+from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_UP
+from pdp_calibrate.core.tuning import MIXING_TUPLES
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.network.mixing_chain import MixingChain
-
-_LONGEST_SEARCHED = 24  # tuples of a member that is searched for the lower end
 
 
 class MixingEngine(Engine):
@@ -73,7 +71,7 @@ class MixingEngine(Engine):
             attacked = max(knowledge.targets, key=lambda p: contributions.tuple_ranges()[p])
             others = dict.fromkeys(range(model.length), 0)
             found = found.with_lower(plain_dp(problem, attacked, scale, others))
-        if not unknown or value <= limits.incumbent or model.length > _LONGEST_SEARCHED:
+        if not unknown or value <= limits.incumbent or model.length > MIXING_TUPLES:
             return found
         return found.with_lower(self.member.engine.bracket(scale, deadline=limits.deadline))
 

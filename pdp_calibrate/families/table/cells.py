@@ -21,21 +21,13 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.table import JointTable
+from pdp_calibrate.core.tuning import DRAWN_DATABASES, KEPT_NUMBERS, MOST_LEVELS, MOST_SUMS
 
 if TYPE_CHECKING:
     from pdp_calibrate.families.table.odds_bound import OddsBound
     from pdp_calibrate.families.table.setting import Events
 
 _SAME = 256 * UNIT_ROUNDOFF  # of a coordinate's range: closer values are one value
-
-
-_LARGEST_LEVELS = 4096  # values per coordinate
-
-
-_MOST_SUMS = 2**15  # sums of some tuples that are worth telling apart
-
-
-_LARGEST_KEPT = 2**22  # distances kept from one scale to the next
 
 
 _FACTORS = 1e-13  # largest relative error at which a table counts as a product
@@ -94,7 +86,7 @@ class Levels:
 
     def distances(self, scale: float | FloatArray, *, tails_only: bool) -> FloatArray:
         """Return the distance of every answer from every output in scales; one row per answer."""
-        if tails_only or isinstance(scale, np.ndarray) or self.numbers > _LARGEST_KEPT:
+        if tails_only or isinstance(scale, np.ndarray) or self.numbers > KEPT_NUMBERS:
             return self._apart(self.corners if tails_only else self.outputs, scale)
         return np.asarray(self._distances / scale)
 
@@ -307,7 +299,7 @@ class Cells:
             elif before is not None:
                 part = self.parts[kinds[-1]]
                 sums = (before[:, np.newaxis] + part).reshape(-1, self.coordinates)
-                found = np.unique(sums, axis=0) if len(sums) <= _MOST_SUMS else None
+                found = np.unique(sums, axis=0) if len(sums) <= MOST_SUMS else None
             self._kept_sums[kinds] = found
         return self._kept_sums[kinds]
 
@@ -370,7 +362,7 @@ def _merged_values(values: FloatArray, same: float) -> FloatArray | None:
     """Sort and keep the first of every run of values closer than `same` to their neighbour."""
     values = np.unique(values)
     values = values[np.concatenate([[True], np.diff(values) > same])]
-    return values if len(values) <= _LARGEST_LEVELS else None
+    return values if len(values) <= MOST_LEVELS else None
 
 
 def _nearest(values: FloatArray, wanted: FloatArray) -> npt.NDArray[np.intp]:
@@ -378,9 +370,6 @@ def _nearest(values: FloatArray, wanted: FloatArray) -> npt.NDArray[np.intp]:
         return np.zeros(len(wanted), dtype=np.intp)
     after = np.clip(np.searchsorted(values, wanted), 1, len(values) - 1)
     return after - (wanted - values[after - 1] < values[after] - wanted)
-
-
-_DATABASES = 64  # drawn to see how tuples depend on each other
 
 
 def _influence(probabilities: FloatArray) -> FloatArray:
@@ -391,7 +380,7 @@ def _influence(probabilities: FloatArray) -> FloatArray:
     cells, sizes = probabilities.ravel(), probabilities.shape
     steps = np.array([int(np.prod(sizes[place + 1 :])) for place in range(len(sizes))])
     total = np.cumsum(cells)
-    draws = np.random.default_rng(0).random(_DATABASES) * total[-1]
+    draws = np.random.default_rng(0).random(DRAWN_DATABASES) * total[-1]
     drawn = np.minimum(np.searchsorted(total, draws), len(cells) - 1)
     places = np.array(np.unravel_index(drawn, sizes))
     influence = np.zeros((len(sizes), len(sizes)))

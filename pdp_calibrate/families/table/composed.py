@@ -8,14 +8,7 @@ import numpy as np
 
 from pdp_calibrate.core.composer import Composer
 from pdp_calibrate.core.problem import Problem
-
-_LARGEST_TABLE = 2**12  # cells of a joint search
-
-
-_LARGEST_GRID = 2**22  # answers times outputs of a joint search
-
-
-_LARGEST_SEARCH = 2e9  # … times everything an adversary may know
+from pdp_calibrate.core.tuning import JOINT_CELLS, JOINT_OUTPUTS, JOINT_WORK
 
 
 class TableComposer(Composer):
@@ -27,11 +20,11 @@ class TableComposer(Composer):
         if contributions.coordinates == 1:
             return True
         sizes = tuple(len(domain) for domain in problem.model.domains if len(domain) > 1)
-        if math.prod(sizes) > _LARGEST_TABLE:
+        if math.prod(sizes) > JOINT_CELLS:
             return False
         answers = contributions.in_every_cell().reshape(-1, contributions.coordinates)
         levels = [len(np.unique(column)) for column in answers.T]
         distinct = len(np.unique(answers, axis=0))
         outputs = math.prod(float(number) for number in levels)
         leaves = sum(math.prod(size + 1.0 for size in sizes) / (size + 1) * size for size in sizes)
-        return outputs * distinct <= _LARGEST_GRID and outputs * leaves <= _LARGEST_SEARCH
+        return outputs * distinct <= JOINT_OUTPUTS and outputs * leaves <= JOINT_WORK

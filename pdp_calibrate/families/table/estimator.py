@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.checks import checked_positive
+from pdp_calibrate.arrays import FloatArray, checked_positive
 from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.model import Domain, Model, checked_domain
 from pdp_calibrate.core.table import JointTable

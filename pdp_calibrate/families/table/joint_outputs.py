@@ -20,8 +20,8 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.lipschitz import lipschitz_bound
 from pdp_calibrate.core.mixtures import log_densities
 from pdp_calibrate.core.workers import Clock
-from pdp_calibrate.families.table.enumeration import judged_set
 from pdp_calibrate.families.table.odds_bound import odds_bound
+from pdp_calibrate.families.table.search import judged_set
 from pdp_calibrate.families.table.setting import (
     NOTHING,
     Attack,

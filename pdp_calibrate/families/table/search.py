@@ -3,37 +3,64 @@
 Answers on a grid (counts, histograms, whole numbers) go through a compiled branch and bound over
 what the adversary knows (`tree_search`), many binary tuples through all hidden sets
 (`hidden_sets`); arbitrary real answers through sorted mixtures (`sorted_mixtures`); ranges too wide
-for linear floating point through log space (`logspace`). All four are exact. Vectors with too many
-outputs get a bracket (`joint_outputs`). Its ends include every rounding error.
+for linear floating point through log space. All are exact. Vectors with too many outputs get a
+bracket (`joint_outputs`). Its ends include every rounding error.
 
 Whoever knows everyone else learns from the output what plain differential privacy says.
+
+In small tables every adversary is evaluated, vectorised, without compiled code: all events
+(x_i, x_K) in one matrix product, laws of the answer times kernels e^{−distance}
+(`search_events`). Vectors of answers and single adversaries go set by set
+(`search_sets`): the product grid around one set of unknown tuples is far smaller than that of the
+whole answer. Where probabilities times e^{−distance} could underflow (a noise scale far below the
+range of the answer, cells of probability 1e-300) densities are taken in log space.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import math
+from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
-from pdp_calibrate.core.bracket import Bracket
-from pdp_calibrate.core.problem import Engine, Limits, Problem
+from pdp_calibrate.core.mixtures import log_densities
+from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.table import MAXIMAL_CELLS
-from pdp_calibrate.core.workers import Clock, announce_compiling
+from pdp_calibrate.core.tuning import (
+    CHUNK_NUMBERS,
+    CLIMBED_TUPLES,
+    FEW_DENSITIES,
+    FEW_LAWS,
+    FEW_SETS,
+    GRID_WORK,
+    LARGE_SET,
+    LOG_WORK,
+    SET_WORK,
+)
+from pdp_calibrate.core.workers import Clock, announce_compiling, best_first
 from pdp_calibrate.families.table.cells import Cells
-from pdp_calibrate.families.table.enumeration import search_events, search_sets
 from pdp_calibrate.families.table.setting import (
     NOTHING,
     Attack,
+    Events,
+    Grid,
     Outcome,
     PreparedTable,
     Setting,
+    Varying,
+    bracket,
     grid_of,
+    group_bound,
+    independent_groups,
+    no_secrets,
     setting_of,
 )
-from pdp_calibrate.families.table.smaller import Varying, independent_groups, no_secrets
 
 
 def search_strongest(setting: Setting) -> Outcome:
@@ -97,32 +124,6 @@ def _furthest(answers: FloatArray) -> tuple[float, int, tuple[int, int]]:
     return best
 
 
-_FEW_DENSITIES = 2e7  # compared at once sooner than compiled code is loaded
-
-
-_FEW_LAWS = 2**22  # numbers in the laws of all events
-
-
-_FEW_SETS = 1e8  # densities compared set by set, some tenths of a second
-
-
-_LARGEST_GRID_WORK = 3e11  # numbers, minutes: vectors with more outputs get a bracket instead
-
-
-_LARGEST_SET_WORK = 2e10  # densities compared set by set
-
-
-_LARGE_SET = (
-    1024  # cells from which sorted mixtures compare one set per target sooner than the tree
-)
-
-
-_CLIMBED_TUPLES = 20  # up to here the neighbours of an adversary are few beside all adversaries
-
-
-_LARGEST_LOG_WORK = 1e9  # pairs of atom and output, each an exponential
-
-
 def _search(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
     """Search everyone but those who know everyone else, by the means that suit the answers.
 
@@ -144,13 +145,13 @@ def _has_few_events(setting: Setting) -> bool:
     cells = setting.prepared.cells
     answers = min(cells.outputs, cells.probabilities.size)
     outputs = 2.0**cells.coordinates if setting.tails_only else cells.outputs
-    few = setting.prepared.leaves * outputs <= _FEW_DENSITIES
-    return few and cells.events * answers <= _FEW_LAWS
+    few = setting.prepared.leaves * outputs <= FEW_DENSITIES
+    return few and cells.events * answers <= FEW_LAWS
 
 
 def _search_wide_range(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
     """Search in log space what linear floating point cannot hold."""
-    exact = setting.tails_only or setting.prepared.log_work <= _LARGEST_LOG_WORK
+    exact = setting.tails_only or setting.prepared.log_work <= LOG_WORK
     if setting.coordinates == 1 or exact:
         return search_sets(setting, incumbent, clock)
     from pdp_calibrate.families.table.joint_outputs import search_vectors
@@ -162,9 +163,9 @@ def _search_vectors(setting: Setting, incumbent: float, clock: Clock) -> Outcome
     """Search answers of several coordinates."""
     prepared = setting.prepared
     tree_work = prepared.leaves * prepared.cells.outputs
-    if prepared.set_work <= min(tree_work, _LARGEST_SET_WORK):
+    if prepared.set_work <= min(tree_work, SET_WORK):
         return search_sets(setting, incumbent, clock)
-    grid = grid_of(setting) if tree_work <= _LARGEST_GRID_WORK else None
+    grid = grid_of(setting) if tree_work <= GRID_WORK else None
     if grid is not None:
         announce_compiling()
         from pdp_calibrate.families.table.tree_search import search_branches
@@ -177,12 +178,12 @@ def _search_line(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
     """Search answers that are one number."""
     prepared, knowledge = setting.prepared, setting.knowledge
     one_set = knowledge.known is not None or knowledge.most == 0
-    if one_set and prepared.set_work <= _FEW_SETS:
+    if one_set and prepared.set_work <= FEW_SETS:
         return search_sets(setting, incumbent, clock)
     announce_compiling()
     from pdp_calibrate.families.table.sorted_mixtures import search_lines
 
-    if one_set and setting.probabilities.size > _LARGE_SET:
+    if one_set and setting.probabilities.size > LARGE_SET:
         return search_lines(setting, incumbent, clock)
     grid = grid_of(setting)
     if grid is None or prepared.leaves * len(grid.outputs) > prepared.line_work:
@@ -243,7 +244,7 @@ def _witness(setting: Setting, attack: Attack) -> Witness:
 def climbs(problem: Problem) -> bool:
     """Return whether calibration should try the neighbours of an adversary one by one."""
     cells = math.prod(map(len, problem.model.domains))
-    few = problem.knowledge.total <= _CLIMBED_TUPLES and cells <= MAXIMAL_CELLS
+    few = problem.knowledge.total <= CLIMBED_TUPLES and cells <= MAXIMAL_CELLS
     return problem.knowledge.known is None and few
 
 
@@ -310,3 +311,194 @@ class TableEngine(Engine):
         tails = dataclasses.replace(setting, tails_only=True)
         attained = _found(setting, _search(tails, 0.0, clock))
         return dataclasses.replace(found, lower=attained.lower, witness=attained.witness)
+
+
+def search_events(setting: Setting, grid: Grid) -> Outcome:
+    """Return the worst of all adversaries but those who know everyone else.
+
+    For a table with few events: every law of the answer meets every output.
+    """
+    admitted = setting.prepared.admitted
+    if not len(admitted.rows):
+        return NOTHING
+    densities = admitted.laws @ grid.kernel
+    one, best, event, output = float(setting.is_near_one), -1.0, 0, 0
+    step = max(1, CHUNK_NUMBERS // (8 * admitted.rows.shape[1] * densities.shape[1]))
+    for start in range(0, len(admitted.rows), step):
+        rows = admitted.rows[start : start + step].T
+        most = least = densities[rows[0]]
+        for row in rows[1:]:
+            here = densities[row]
+            most, least = np.maximum(most, here), np.minimum(least, here)
+        ratio = (most - least) / (one + least)  # minus one
+        place = int(ratio.argmax())
+        if ratio.flat[place] > best:
+            best = float(ratio.flat[place])
+            event, output = divmod(place, ratio.shape[1])
+            event += start
+    secrets = admitted.secrets[event]
+    here = densities[admitted.rows[event], output]
+    first = int(here.argmax())
+    others = np.where(secrets == secrets[first], np.inf, here)
+    sizes, target = setting.sizes, int(admitted.targets[event])
+    values = np.unravel_index(int(admitted.places[event]), [size + 1 for size in sizes])
+    attack = Attack(
+        target=target,
+        known={p: int(v) for p, v in enumerate(values) if p != target and v < sizes[p]},
+        secrets=(int(secrets[first]), int(secrets[others.argmin()])),
+        output=grid.outputs[output],
+    )
+    additions = sum(sizes) + len(sizes) + admitted.laws.shape[1]
+    error = setting.rounding_error(additions) + 2 * grid.moved
+    return bracket(math.log1p(best), 0.0, error, attack)
+
+
+def search_sets(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
+    """Return the worst of all adversaries but those who know everyone else, set by set."""
+    kernels: dict[bytes, FloatArray] = {}
+    return best_first(
+        (
+            (group_bound(setting, (target, *unknown)), (target, unknown))
+            for target, unknown in setting.prepared.cases()
+        ),
+        lambda _, case: judged_set(setting, setting.prepared.laws(*case), case[0], kernels),
+        start=NOTHING,
+        unjudged=lambda bound, _: Outcome(upper=bound, lower=0.0, attack=None),
+        cutoff=lambda outcome: max(incumbent, outcome.lower),
+        is_over=lambda: clock.is_over,
+        what="comparing adversaries",
+    )
+
+
+def judged_set(
+    setting: Setting, events: Events, target: int, kernels: dict[bytes, FloatArray]
+) -> Outcome:
+    """Compare the mixtures of every pair of secrets, for every x_K, at every output."""
+    outcome = NOTHING
+    linear = setting.is_additive and setting.fits_linear_space
+    pieces = _linear_pieces(setting, events, kernels) if linear else _log_pieces(setting, events)
+    for first, possible, densities, gain, error, outputs in pieces:
+        gain[possible.sum(axis=1) < 2] = -np.inf  # one secret only: nothing to tell apart
+        event, place = divmod(int(gain.argmax()), gain.shape[1])
+        best = float(gain[event, place])
+        if best - error <= outcome.lower and best + error <= outcome.upper:
+            continue
+        attack = None
+        if best > -np.inf:
+            here = np.where(possible[event], densities[event, :, place], -np.inf)
+            secret = int(here.argmax())
+            here = np.where(possible[event], densities[event, :, place], np.inf)
+            here[secret] = np.inf
+            sizes = [setting.sizes[position] for position in events.known]
+            values = np.unravel_index(first + event, sizes) if sizes else ()
+            known = dict(zip(events.known, map(int, values), strict=True))
+            output = outputs[event % len(outputs), place]
+            if setting.is_additive:
+                for position, value in known.items():
+                    output = output + setting.parts[position][value]
+            secrets = secret, int(here.argmin())
+            attack = Attack(target=target, known=known, secrets=secrets, output=output)
+        outcome = outcome.or_worse(bracket(best, 0.0, error, attack))
+    return outcome
+
+
+_Piece = tuple[int, npt.NDArray[np.bool_], FloatArray, FloatArray, float, FloatArray]
+"""First event, possible secrets, (log-)densities by event, secret and output, the largest log-ratio
+by event and output, its error, and the outputs in scales."""
+
+
+def _linear_pieces(
+    setting: Setting, events: Events, kernels: dict[bytes, FloatArray]
+) -> Iterator[_Piece]:
+    """Evaluate an additive query by matrix products: the same atoms for every event."""
+    atoms, laws = events.on_all_atoms
+    atoms = atoms / setting.scale
+    outputs = product_grid(atoms, tails_only=setting.tails_only)
+    kernel = _kernel(setting, atoms, kernels)
+    secrets = events.laws.shape[1]
+    error = setting.rounding_error(events.additions + len(atoms))
+    one = float(setting.is_near_one)
+    width = min(len(outputs), max(1, CHUNK_NUMBERS // secrets))
+    step = max(1, CHUNK_NUMBERS // (secrets * width))
+    for first, start in itertools.product(range(0, len(laws), step), range(0, len(outputs), width)):
+        rows, columns = slice(first, first + step), slice(start, start + width)
+        densities = (laws[rows].reshape(-1, len(atoms)) @ kernel[:, columns]).reshape(
+            -1, secrets, kernel[:, columns].shape[1]
+        )
+        highest, lowest = densities.max(axis=1), densities.min(axis=1)
+        gain = np.log1p((highest - lowest) / (one + lowest))
+        yield first, events.possible[rows], densities, gain, error, outputs[np.newaxis, columns]
+
+
+def _kernel(setting: Setting, atoms: FloatArray, kernels: dict[bytes, FloatArray]) -> FloatArray:
+    """Return e^{−distance} of atoms and outputs, near one e^{−distance} − 1.
+
+    Coordinate by coordinate along the product grid, where e^{−distance} is a product. It is kept,
+    for sets of equal size share it, and they follow each other in order of their bounds.
+    """
+    key = atoms.tobytes()
+    if key not in kernels:
+        near_one = setting.is_near_one
+        kernel = np.zeros((len(atoms), 1)) if near_one else np.ones((len(atoms), 1))
+        columns = _columns(atoms, tails_only=setting.tails_only)
+        for own, column in zip(atoms.T, columns, strict=True):
+            apart = np.abs(own[:, np.newaxis] - column)[:, np.newaxis]
+            before = kernel[:, :, np.newaxis]
+            kernel = before + apart if near_one else before * np.exp(-apart)
+            kernel = kernel.reshape(len(atoms), -1)
+        kernels.clear()
+        kernels[key] = np.expm1(-kernel) if near_one else kernel
+    return kernels[key]
+
+
+def _log_pieces(setting: Setting, events: Events) -> Iterator[_Piece]:
+    """Evaluate in log space, events and outputs cut into pieces whose densities fit in memory."""
+    atoms = events.atoms / setting.scale
+    everywhere = _outputs(atoms, tails_only=setting.tails_only)
+    number = everywhere.shape[1]
+    per_event = events.laws[0].size * atoms.shape[-1]
+    width = max(1, min(number, CHUNK_NUMBERS // per_event))
+    step = max(1, CHUNK_NUMBERS // (per_event * width))
+    shared = len(atoms) == 1
+    for first, start in itertools.product(
+        range(0, len(events.laws), step), range(0, number, width)
+    ):
+        rows = slice(first, first + step)
+        possible = events.possible[rows]
+        outputs = (everywhere if shared else everywhere[rows])[:, start : start + width]
+        densities, error = log_densities(
+            events.laws[rows],
+            atoms if shared else atoms[rows],
+            outputs,
+            additions=events.additions,
+        )
+        hidden = ~possible[:, :, np.newaxis]
+        highest = np.where(hidden, -np.inf, densities).max(axis=1)
+        gain = highest - np.where(hidden, np.inf, densities).min(axis=1)
+        yield first, possible, densities, gain, error, outputs
+
+
+def _columns(atoms: FloatArray, *, tails_only: bool) -> list[FloatArray]:
+    """Return what each coordinate of the atoms can be, or just the ends."""
+    columns = [np.unique(column) for column in atoms.T]
+    return [column[[0, -1]] for column in columns] if tails_only else columns
+
+
+def product_grid(atoms: FloatArray, *, tails_only: bool) -> FloatArray:
+    """Return the product grid of the atoms' coordinates, or just its corners."""
+    columns = _columns(atoms, tails_only=tails_only)
+    return np.stack(np.meshgrid(*columns, indexing="ij"), axis=-1).reshape(-1, len(columns))
+
+
+def _outputs(atoms: FloatArray, *, tails_only: bool) -> FloatArray:
+    """Return the product grid of the atoms' coordinates, per event; or just its corners."""
+    if len(atoms) == 1:
+        everywhere = atoms.reshape(-1, atoms.shape[-1])
+        return product_grid(everywhere, tails_only=tails_only)[np.newaxis]
+    values = np.sort(atoms.reshape(len(atoms), -1, atoms.shape[-1]), axis=1)
+    if tails_only:
+        values = values[:, [0, -1]]
+    if atoms.shape[-1] == 1:
+        return values
+    grids = [list(itertools.product(*event.T)) for event in values]
+    return np.array(grids)

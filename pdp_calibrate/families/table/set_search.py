@@ -15,10 +15,8 @@ import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
-from pdp_calibrate.core.best_first import best_first
-from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.mixtures import DEFICITS, DENSITIES, rounding_error
-from pdp_calibrate.core.problem import Engine, Limits, Problem
+from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF, rounded_up
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.core.tuning import (
@@ -27,7 +25,7 @@ from pdp_calibrate.core.tuning import (
     SET_STEPS,
     SET_STEPS_BETWEEN_CHECKS,
 )
-from pdp_calibrate.core.workers import Clock
+from pdp_calibrate.core.workers import Clock, best_first
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 from pdp_calibrate.families.table.search import climbs, search_strongest
 from pdp_calibrate.families.table.set_kernels import LOST, moved_in, moved_out, worst_pair
@@ -48,10 +46,11 @@ from pdp_calibrate.families.table.setting import (
     Outcome,
     PreparedTable,
     Setting,
+    Varying,
     group_bound,
+    no_secrets,
     setting_of,
 )
-from pdp_calibrate.families.table.smaller import Varying, no_secrets
 
 _RARE = 1e-3  # probability given to an event that the centre does not have
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pdp_calibrate.core.checks import check_number, checked_share
+from pdp_calibrate.arrays import check_number, checked_share
 from pdp_calibrate.core.model import (
     Domain,
     Model,

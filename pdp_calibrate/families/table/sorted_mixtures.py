@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.best_first import best_first
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
-from pdp_calibrate.core.workers import Clock, run
+from pdp_calibrate.core.workers import Clock, best_first, run
 from pdp_calibrate.families.table.setting import (
     NOTHING,
     Attack,

@@ -11,8 +11,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 from scipy.stats import chi2_contingency
 
-from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.checks import checked_share
+from pdp_calibrate.arrays import FloatArray, checked_share
 from pdp_calibrate.core.table import refuse_too_many_cells, refuse_underflow
 from pdp_calibrate.errors import ModelError
 

@@ -20,7 +20,7 @@ from tests.support.random_time import random_chain, random_query
 
 ALL, WEAKEST = pdp.Adversaries.all(), pdp.Adversaries.weakest()
 search = importlib.import_module("pdp_calibrate.families.chain.search")
-setup = importlib.import_module("pdp_calibrate.families.chain.setup")
+setup = importlib.import_module("pdp_calibrate.families.chain.windows")
 windows = importlib.import_module("pdp_calibrate.families.chain.windows")
 
 

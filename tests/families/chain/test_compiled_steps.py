@@ -5,14 +5,14 @@ import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate.core.mixtures import DEFICITS, DENSITIES, LOGS
-from pdp_calibrate.families.chain import kernels, setup, steps
+from pdp_calibrate.families.chain import kernels, windows
 
 
 def random_noise(rng, form, points):
     step = rng.uniform(0.001, 0.02) if form == DEFICITS else rng.uniform(0.1, 3)
     gaps = np.arange(points + 1) * step
     lack = -np.expm1(-gaps) if form == DEFICITS else np.zeros(points + 1)
-    return steps.Noise(step, np.exp(-gaps), lack, form)
+    return windows.Noise(step, np.exp(-gaps), lack, form)
 
 
 @pytest.mark.bounds
@@ -32,14 +32,14 @@ def test_compiled_steps_equal_those_in_numpy(seed, form):
         with np.errstate(divide="ignore"):
             densities, masses, matrix = np.log(densities), np.log(masses), np.log(matrix)
     noise = random_noise(rng, form, 8)
-    plain = steps.advance(densities, masses, points, matrix, noise)
+    plain = windows.advance(densities, masses, points, matrix, noise)
     compiled = kernels.advance(
         densities.reshape(states, -1, size), masses.reshape(states, -1), points, matrix, *noise
     )
     for one, other in zip(plain, compiled, strict=True):
         np.testing.assert_allclose(other.reshape(one.shape), one, rtol=4e-15)
     for one, other in zip(
-        steps.compare(densities, masses, form),
+        windows.compare(densities, masses, form),
         kernels.compare_densities(densities, masses, form),
         strict=True,
     ):
@@ -58,7 +58,7 @@ def test_whole_searches_agree(seed, length, monkeypatch):
     for scale in (0.05, 1.0, 300.0):
         found = []
         for most in (np.inf, 0.0):
-            monkeypatch.setattr(setup, "COMPILED_CHAIN_STEPS", most)
+            monkeypatch.setattr(windows, "COMPILED_CHAIN_STEPS", most)
             found.append(pdp.leakage(chain, pdp.Sum(), scale=scale, adversaries=who))
         plain, compiled = found
         assert plain.value == pytest.approx(compiled.value, rel=1e-14)

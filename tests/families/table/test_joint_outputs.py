@@ -11,9 +11,8 @@ import pytest
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.workers import Clock
-from pdp_calibrate.families.table.enumeration import search_sets
 from pdp_calibrate.families.table.joint_outputs import search_vectors
-from pdp_calibrate.families.table.search import search_strongest
+from pdp_calibrate.families.table.search import search_sets, search_strongest
 from pdp_calibrate.families.table.setting import Outcome
 from tests.support.marks import bounds_checked
 from tests.support.random_tables import additive_problem

@@ -14,11 +14,10 @@ import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate.core.adversary import Adversaries
-from pdp_calibrate.core.bracket import Bracket
-from pdp_calibrate.core.problem import Problem, split
+from pdp_calibrate.core.problem import Bracket, Problem, split
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.core.workers import Clock
-from pdp_calibrate.families.table.enumeration import search_sets
+from pdp_calibrate.families.table.search import search_sets
 from pdp_calibrate.families.table.setting import conditional_laws, grid_of
 from pdp_calibrate.families.table.sorted_mixtures import search_lines
 from pdp_calibrate.families.table.tree_search import search_branches, target_bound
