@@ -338,8 +338,9 @@ class RowQuery(Query):
             )
         if not model.covers_subsets or (self.parts > 1 and not model.covers_parts):
             raise UnsupportedQueryError(
-                "values that move against each other may cancel in the total and not in its parts:"
-                " state a correlation of at least 0."
+                "values that move against each other may cancel in the total and not in its parts,"
+                " and rows that count make groups of other sizes: state one correlation for all of"
+                " them, of at least 0."
             )
         return Contributions.additive(
             [np.array(self._ends)] * len(model.names),
