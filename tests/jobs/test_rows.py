@@ -312,7 +312,7 @@ def test_models_and_restricted_adversaries_are_refused():
         ({"where": {"sick": True}, "public": ["town"]}, "no column town"),
         ({"were": {"sick": True}}, "did you mean where"),
         ({"by": "sick", "public": ["sick"], "correlation": "0.3:0.4"}, "must be a number"),
-        ({"by": "sick", "public": ["sick"], "correlation": [0.1, 0.2, 0.3]}, "must be a number"),
+        ({"by": "sick", "public": ["sick"], "correlation": [-0.1, 0.2, 0.3]}, "must be a number"),
         ({"by": "sick", "public": ["sick"], "correlation": []}, "must be a number"),
     ],
 )
