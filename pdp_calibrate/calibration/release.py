@@ -41,7 +41,7 @@ from pdp_calibrate.frames.long_answers import (
     largest_group,
     long_answer,
 )
-from pdp_calibrate.frames.open import check_roles, named_groups, refuse_changed
+from pdp_calibrate.frames.open import check_roles, column_name, named_groups, refuse_changed
 from pdp_calibrate.frames.rows import read_rows
 from pdp_calibrate.learning.private_sums import nearest_with_sum
 
@@ -156,6 +156,11 @@ def _answer_about_rows(
         raise UnsupportedQueryError(
             f"to {adversaries!r} other groups are noise, and how much is for rows that count to"
             " say: ask questions about rows for Adversaries.all() or strongest()."
+        )
+    if any(model.gaussian_tuples) and query.value != column_name(layout.value):
+        raise QueryError(
+            f"the model is about the values of one column, value={layout.value}, and says nothing"
+            f" of {query.value}: ask about both without a correlation."
         )
     if not query.needs_household:
         check_columns(

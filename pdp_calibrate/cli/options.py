@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -124,7 +124,18 @@ def said(what: type, given: Said) -> dict[str, Any]:
             continue
         name = names[called]
         read: Any = declared(what)[name].form.from_text or (lambda text: text)
-        found[name] = dict(map(read, value)) if isinstance(value, list) else read(value)
+        found[name] = _by_name(called, map(read, value)) if isinstance(value, list) else read(value)
+    return found
+
+
+def _by_name(called: str, pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Return what was said by column; the second of two would take the place of the first."""
+    found: dict[Any, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            column = "all columns" if name is None else name
+            raise pdp.PdpError(f"--{called.replace('_', '-')} is given twice for {column}.")
+        found[name] = value
     return found
 
 

@@ -109,6 +109,16 @@ class Blocks(Model):
         return tuple(one for block in self.models for one in block.gaussian_tuples)
 
     @property
+    def covers_subsets(self) -> bool:
+        """Where all blocks say the same but for their size: then of groups of other sizes too."""
+        if not super().covers_subsets:
+            return False
+        said = {
+            (type(one), *(getattr(one, name) for name in one.defined_by)) for one in self.models
+        }
+        return len(said) == 1
+
+    @property
     def copies(self) -> tuple[int, ...]:
         """How often each named tuple occurs in the database."""
         return tuple(

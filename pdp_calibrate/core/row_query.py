@@ -146,8 +146,12 @@ class RowQuery(Query):
                 raise QueryError("public numbers of rows are for means, one for each part.")
         if (self.most is None) != (self.keep_by is None):
             raise QueryError("most= and keep_by= say together which rows of a group count.")
-        if self.seed is not None and (self.keep_by is None or self.seed < 0):
-            raise QueryError("a seed, 0 or more, makes the choice of keep_by a random one.")
+        seed: Any = self.seed
+        whole = hasattr(seed, "__index__") and not isinstance(seed, bool)
+        if seed is not None and not (self.keep_by is not None and whole and seed >= 0):
+            raise QueryError(
+                "a seed, a whole number from 0, makes the choice of keep_by a random one."
+            )
         if self.most is not None and self.most < 1:
             raise QueryError(f"at least one row of a group must count, got {self.most}.")
 
@@ -160,11 +164,11 @@ class RowQuery(Query):
                 raise QueryError(
                     f"column {self.value} is added up, and cannot decide which rows count as well."
                 )
-        for column in self.where:
+        for column in (*self.where, *self.by):
             if None in column.values:
                 raise QueryError(
-                    f"a missing value of column {column.name} matches no condition: count the"
-                    " missing with by= and missing='category'."
+                    f"a missing value of column {column.name} matches no condition and is no label:"
+                    " count the missing with by= and missing='category'."
                 )
 
     def _check_missing(self) -> None:
@@ -179,7 +183,7 @@ class RowQuery(Query):
                 if not (number and math.isfinite(cast("float", rule))):
                     raise QueryError(
                         f"what stands for a missing value of {name} is added up: 'zero' (the row"
-                        f" does not count) or a number, got {rule!r}."
+                        f" does not count) or a finite number, got {rule!r}."
                     )
             elif name not in labels:
                 raise QueryError(
@@ -336,8 +340,9 @@ class RowQuery(Query):
             )
         if not model.covers_subsets or (self.parts > 1 and not model.covers_parts):
             raise UnsupportedQueryError(
-                "values that move against each other may cancel in the total and not in its parts:"
-                " state a correlation of at least 0."
+                "values that move against each other may cancel in the total and not in its parts,"
+                " and rows that count make groups of other sizes: state one correlation for all of"
+                " them, of at least 0."
             )
         return Contributions.additive(
             [np.array(self._ends)] * len(model.names),

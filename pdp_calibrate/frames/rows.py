@@ -46,6 +46,9 @@ _OPEN, _PART, _UNITS = "__open__", "__part__", "__units__"
 _PRIME = 2**31 - 1  # so that products fit 64 bits
 
 
+_BEYOND_FLOATS = 2**1023
+
+
 _NOBODY, _UNKNOWN, _AGAIN = "__nobody__", "__unknown__", "__again__"
 
 
@@ -282,6 +285,8 @@ def _comparable(label: Hashable, name: str, kind: nw.dtypes.DType) -> Any:
         return bool(label)
     if kind.is_numeric() and isinstance(label, bool):
         return int(label)
+    if kind.is_float() and isinstance(label, int) and abs(label) < _BEYOND_FLOATS:
+        return float(label)  # 2^53 + 1 is 2^53 there
     fits = (
         isinstance(label, bool)
         if kind == nw.Boolean

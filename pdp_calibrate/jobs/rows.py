@@ -17,7 +17,7 @@ from pdp_calibrate.core.model import Model, checked_domain
 from pdp_calibrate.core.row_query import ANY_RECORD, Column, RowQuery
 from pdp_calibrate.errors import ModelError, QueryError
 from pdp_calibrate.families.any_dependence import Unknown
-from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
+from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries, checked_range
 from pdp_calibrate.frames.columns import declared_values
 from pdp_calibrate.frames.counts import contingency
 from pdp_calibrate.frames.open import check_roles, column_name
@@ -240,9 +240,10 @@ def model_of_rows(
 
 def _is_absolute(job: Job, query: RowQuery) -> bool:
     """Whether a negative correlation must be counted by its size, and for all members."""
-    correlation, ordered = job.options.get("correlation"), "order_by" in job.options
-    lowest = correlation[0] if isinstance(correlation, Sequence) else correlation
-    return not ordered and query.parts > 1 and lowest is not None and lowest < 0
+    correlation = job.options.get("correlation")
+    if correlation is None or query.parts == 1 or "order_by" in job.options:
+        return False
+    return checked_range(correlation)[0] < 0
 
 
 def _group(job: Job, query: RowQuery, size: int) -> Model:
@@ -261,7 +262,7 @@ def _group(job: Job, query: RowQuery, size: int) -> Model:
     if "order_by" not in job.options:
         stated = correlation
         if _is_absolute(job, query):
-            low, high = (correlation,) * 2 if isinstance(correlation, int | float) else correlation
+            low, high = checked_range(correlation)
             stated = (low, max(-low, high))
         return GaussianGroup(size=size, correlation=stated, bounds=bounds)
     if not isinstance(correlation, int | float):

@@ -170,7 +170,9 @@ def rows_task(job: Job, frame: Any, model: Model | None, *, whole: bool = False)
         _refuse_several(models)
         model = models.pop()
     queries = tuple(query for query, _ in asked)
-    value = EVERY_COLUMN if model.covers_any_dependence else queries[0].value
+    value = EVERY_COLUMN
+    if not model.covers_any_dependence:
+        value = _one_column({query.value for query in queries})
     return Task(
         model=model,
         queries=queries,
@@ -212,7 +214,12 @@ def value_column(jobs: Sequence[Job], model: Model | None) -> Hashable | None:
 
     None where the table has a column per value.
     """
-    found = {_value_column(job, question, model) for job in jobs for question in job.questions}
+    return _one_column(
+        {_value_column(job, question, model) for job in jobs for question in job.questions}
+    )
+
+
+def _one_column(found: set[Hashable | None]) -> Hashable | None:
     if len(found) > 1:
         raise QueryError(
             "several answers about the same people need one model of everything asked: these are"

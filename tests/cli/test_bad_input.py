@@ -227,3 +227,11 @@ def test_a_report_without_its_libraries_is_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert '[report]"' in refused("report cal.json -o report.html")
+
+
+def test_what_is_said_twice_about_a_column_is_refused():
+    asked = "release people.csv --groups household"
+    words = refused(f"{asked} -q count() --where income=10 --where income=30")
+    assert "--where is given twice for income" in words
+    words = refused(f"{asked} -q sum(income) --bounds 0:1 --bounds 0:9")
+    assert "--bounds is given twice for all columns" in words

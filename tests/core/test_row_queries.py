@@ -220,6 +220,15 @@ def test_a_correlation_is_refused_with_the_reason(query, words):
         pdp.leakage(group, query, scale=1.0)
 
 
+def test_blocks_of_different_correlations_say_nothing_of_other_sizes():
+    # A group of four is none of these. Correlated by 0.9 its sum moves by 3.7, not by 1.9.
+    kinds = [(2, 0.9), (5, 0.1)]
+    blocks = [pdp.GaussianGroup(size=n, correlation=rho, bounds=(0, 1)) for n, rho in kinds]
+    query = RowQuery(kind="sum", value="income", bounds=(0, 1))
+    with pytest.raises(UnsupportedQueryError, match="one correlation for all"):
+        pdp.calibrate(pdp.Blocks(models=blocks), query)
+
+
 def test_other_models_and_larger_domains_are_refused():
     query = RowQuery(kind="count", where=[SICK])
     for model in (
@@ -270,6 +279,10 @@ def test_queries_survive_json(seed):
         ({"kind": "count", "where": [SICK], "missing": {"sick": "category"}}, "only rule"),
         ({"kind": "count", "by": [CITY], "missing": {"city": "c"}}, "one of its labels"),
         ({"kind": "sum", "missing": {"income": "category"}, **INCOME}, "added up"),
+        ({"kind": "sum", "missing": {"income": math.nan}, **INCOME}, "finite"),
+        ({"kind": "sum", "missing": {"income": math.inf}, **INCOME}, "finite"),
+        ({"kind": "count", "by": [Column(name="city", values=("a", None))]}, "no label"),
+        ({"kind": "sum", "most": 3, "keep_by": "who", "seed": "3", **INCOME}, "whole number"),
         ({"kind": "sum", "most": 3, **INCOME}, "say together"),
         ({"kind": "sum", "seed": 3, **INCOME}, "random"),
         ({"kind": "sum", "most": 0, "keep_by": "who", **INCOME}, "at least one"),

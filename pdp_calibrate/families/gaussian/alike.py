@@ -175,7 +175,7 @@ class GaussianGroup(_Homogeneous):
         provenance: str = "assumed",
     ) -> None:
         members = checked_size(size, "size")
-        low, high = _checked_range(correlation)
+        low, high = checked_range(correlation)
         least = -1 / (members - 1) if members > 1 else -math.inf
         if not least < low <= high < 1:
             raise ModelError(
@@ -243,7 +243,7 @@ class GaussianSeries(_Homogeneous):
         provenance: str = "assumed",
     ) -> None:
         points = checked_size(length, "length")
-        phi, _ = _checked_range(correlation)
+        phi, _ = checked_range(correlation)
         if not -1 < phi < 1:
             raise ModelError(f"correlation must lie between -1 and 1, got {phi}.")
         self._settle_alike(phi, bounds, variance, names, points, provenance)
@@ -259,7 +259,8 @@ class GaussianSeries(_Homogeneous):
         return np.asarray(correlation ** np.abs(places[:, np.newaxis] - places))
 
 
-def _checked_range(correlation: float | tuple[float, float]) -> tuple[float, float]:
+def checked_range(correlation: float | tuple[float, float]) -> tuple[float, float]:
+    """Return the ends of a range of correlations; one number is both of them."""
     try:
         ends = (correlation, correlation) if not hasattr(correlation, "__len__") else correlation
         low, high = (float(end) for end in ends)  # type: ignore[union-attr]
