@@ -584,6 +584,14 @@ def declared(what: type) -> dict[str, Option]:
 OPTIONS = declared(Options)
 
 
+_NOTHING: tuple[Any, ...] = ((), [], {})
+_DEFAULTS: dict[str, tuple[Any, ...]] = {
+    "independent": (False,), "large": ("refuse",), "protect": ("column",),
+    "public": _NOTHING, "where": _NOTHING, "by": _NOTHING,
+}  # fmt: skip
+"""What says no more than leaving the option out."""
+
+
 def refuse_unknown(given: Iterable[str], known: Sequence[str], *, where: str) -> None:
     """Raise for an argument that does not exist, naming the nearest that does."""
     for name in given:
@@ -621,11 +629,9 @@ class Job:
             if "domains" in said:
                 raise QueryError("domain= and domains= say the same: give one of them.")
             said["domains"] = said.pop("domain")
-        for name in ("independent", "large", "public", "where", "by"):
-            if said.get(name) in (False, "refuse") or said.get(name, True) in ((), [], {}):
+        for name, defaults in _DEFAULTS.items():
+            if name in said and said[name] in defaults:
                 del said[name]  # as if nothing had been said
-        if said.get("protect") == "column":
-            del said["protect"]
         rules = said.get("missing")
         if isinstance(rules, Mapping) and set(rules) == {None}:  # --missing zero
             said["missing"] = rules[None]

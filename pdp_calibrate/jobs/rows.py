@@ -76,7 +76,8 @@ def _names(said: Any) -> tuple[str, ...]:
     """Return the names of one column or of several."""
     if said is None:
         return ()
-    return (said,) if isinstance(said, str) else tuple(column_name(name) for name in said)
+    one = isinstance(said, str) or not isinstance(said, Iterable)
+    return (column_name(said),) if one else tuple(column_name(name) for name in said)
 
 
 def _where(job: Job) -> list[Column]:
