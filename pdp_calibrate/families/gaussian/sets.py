@@ -17,8 +17,7 @@ class _Around(Model):
     center: Gaussian
 
     def _settle_around(self, center: Gaussian, provenance: str | None, **fields: object) -> None:
-        if not isinstance(center, Gaussian):
-            raise ModelError(f"center must be a Gaussian, got {type(center).__name__}.")
+        _check_center(center)
         secret = center.provenance if provenance is None else provenance
         self._settle(center=center, names=center.names, provenance=secret, **fields)
 
@@ -149,6 +148,7 @@ class SampledGaussian(_Around):
         confidence: float = 0.95,
         provenance: str | None = None,
     ) -> None:
+        _check_center(center)
         _check_sample(rows, confidence)
         need = len(center.names) + 2  # the largest regression needs one degree of freedom
         if rows < need:
@@ -168,6 +168,11 @@ class SampledGaussian(_Around):
 
     def __repr__(self) -> str:
         return f"SampledGaussian({self.center!r}, {self.confidence:.4g} confidence)"
+
+
+def _check_center(center: Gaussian) -> None:
+    if not isinstance(center, Gaussian):
+        raise ModelError(f"center must be a Gaussian, got {type(center).__name__}.")
 
 
 def _check_sample(rows: int, confidence: float) -> None:
