@@ -14,8 +14,9 @@ from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.model import header
 from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import QueryError
+from pdp_calibrate.jobs.forms import Range
 from pdp_calibrate.jobs.grammar import Kind, Question
-from pdp_calibrate.jobs.job import Job, Options, Range
+from pdp_calibrate.jobs.job import Job, Options
 from pdp_calibrate.jobs.people import PeopleTable
 from pdp_calibrate.jobs.signature import ASKED, with_options
 from pdp_calibrate.ledger.entries import Entry
