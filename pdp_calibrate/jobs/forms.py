@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 Range = tuple[float, float]
 
 
+DRAW = "draw"
+"""Instead of a seed: draw one, once."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Form:
     """How a value is written where it is not an object of Python."""
@@ -109,6 +113,15 @@ def _step(text: str) -> str | float:
         return text
 
 
+def _seed(text: str) -> int | str:
+    if text == DRAW:
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise PdpError(f"a seed is a whole number or {DRAW}, got {text!r}.") from None
+
+
 def _as_tuples(found: Any) -> Any:
     """Return what TOML holds with tuples for its lists."""
     if isinstance(found, dict):
@@ -159,6 +172,10 @@ MISSING = Form(
     repeated=True,
 )
 STEP = Form(schema=parts.anything_of(parts.TEXT, parts.POSITIVE), from_text=_step)
+SEED = Form(
+    schema=parts.anything_of({"type": "integer", "minimum": 0}, parts.one_of(DRAW)),
+    from_text=_seed,
+)
 PAIRS = Form(schema=_by_column(parts.CELL), from_text=_named_value, repeated=True)
 ADVERSARIES = Form(schema=parts.TEXT, from_text=adversaries_from, from_plan=adversaries_from)
 

@@ -157,12 +157,13 @@ class Options(TypedDict, total=False):
         ),
     ]
     keep_seed: Annotated[
-        int | None,
+        int | Literal["draw"] | None,
         Option(
-            words="A number, drawn once, that makes this choice random: by a hash of that column,"
-            " which then holds whole numbers. It is kept with the release, and in the ledger.",
+            words="A number that makes this choice random: by a hash of that column, which then"
+            " holds whole numbers. 'draw' draws it once: it is kept with the release, and in the"
+            " ledger, where later questions find it.",
             group=ROWS,
-            form=Form(schema={"type": "integer", "minimum": 0}, kind=int),
+            form=forms.SEED,
         ),
     ]
     independent: Annotated[
@@ -517,6 +518,9 @@ class Job:
             raise QueryError("large='keep' keeps as many rows as max_group_size says: give both.")
         if {"keep_by", "keep_seed"} & set(said) and not self.keeps:
             raise QueryError("keep_by says which rows of large groups count: give large='keep'.")
+        seed: Any = said.get("keep_seed", forms.DRAW)
+        if seed != forms.DRAW and (not isinstance(seed, numbers.Integral) or seed < 0):
+            raise QueryError(f"keep_seed is a whole number from 0, or 'draw', got {seed!r}.")
         if said.get("independent") and {"groups", "order_by", "max_group_size"} & set(said):
             raise QueryError(
                 "independent people have no groups and no order: leave one of both out."
