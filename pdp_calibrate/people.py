@@ -14,8 +14,9 @@ from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.model import header
 from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import QueryError
+from pdp_calibrate.jobs.forms import Range
 from pdp_calibrate.jobs.grammar import Kind, Question
-from pdp_calibrate.jobs.job import Job, Options, Range
+from pdp_calibrate.jobs.job import Job, Options
 from pdp_calibrate.jobs.people import PeopleTable
 from pdp_calibrate.jobs.signature import ASKED, with_options
 from pdp_calibrate.ledger.entries import Entry
@@ -237,7 +238,8 @@ class People(Verbs[Release]):
         are gaps.
     large, keep_by, keep_seed
         ``large="keep"`` lets only `max_group_size` rows of a larger group count, the first by the
-        public column `keep_by`, or at random by a hash of it.
+        public column `keep_by`, or at random by a hash of it: with a number, or with one that
+        ``"draw"`` draws when the ledger is begun and finds there later.
     anchor
         A second file, elsewhere, that must agree with the ledger: see `Ledger`.
 
@@ -277,7 +279,7 @@ class People(Verbs[Release]):
         every: str | float | None = None,
         large: Literal["refuse", "keep"] = "refuse",
         keep_by: Hashable | None = None,
-        keep_seed: int | None = None,
+        keep_seed: int | Literal["draw"] | None = None,
         anchor: str | os.PathLike[str] | None = None,
     ) -> None:
         said = {

@@ -354,6 +354,24 @@ def test_a_ledger_goes_on_and_must_be_about_the_same_table(tmp_path):
         people(ledger=tmp_path / "other.json")
 
 
+def test_a_seed_is_drawn_when_the_ledger_is_begun(tmp_path):
+    frame = small_table().assign(key=range(len(small_table())))
+    said = {"large": "keep", "max_group_size": 1, "keep_by": "key", "keep_seed": "draw"}
+    path = tmp_path / "budget.json"
+    seeds = set()
+    for _ in range(2):
+        begun = people(frame, ledger=path, **said)
+        seeds |= {begun.count({"sick": True}, epsilon=0.1).calibration.query.seed}
+    reopened = pdp.People.open(frame, path)
+    seeds |= {reopened.calibrate.count({"sick": True}, epsilon=0.1).calibration.query.seed}
+    assert len(seeds) == 1
+    assert seeds == {json.loads(path.read_text())["declared"]["keep_seed"]}
+    with pytest.raises(pdp.LedgerError, match="keep_seed"):
+        people(frame, ledger=path, **said | {"keep_seed": 3})
+    other = people(frame, **said)
+    assert other.calibrate.count({"sick": True}).calibration.query.seed not in seeds
+
+
 def test_the_file_follows_the_schema_and_holds_no_cell(tmp_path):
     path = tmp_path / "budget.json"
     frame = small_table().assign(unasked="sesame")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -22,6 +23,7 @@ from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.query import Query, checked_queries, lower
+from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import PdpError, UnsupportedQueryError
 
 _MOST_ATOMS = 100  # answers that stand for the law of all answers
@@ -46,7 +48,7 @@ class Subject:
     @classmethod
     def calibrated(cls, release: AnyCalibration, witness: Witness | None) -> Subject:
         """Attack a calibrated release as its own witness would."""
-        parts, scales = release.contributions, release.scales
+        parts, scales = _attacked(release.queries, release.contributions), release.scales
         found = release.leakage.witness if witness is None else witness
         if found is None:
             raise PdpError("the calibration names no adversary to attack with: pass witness=.")
@@ -181,6 +183,33 @@ class Subject:
                 return np.round(first(here) - second(here), 9)
 
         return log_ratio
+
+
+def _attacked(
+    queries: Sequence[Query], parts: Sequence[Contributions]
+) -> tuple[Contributions, ...]:
+    """Return the noisy numbers that are really released.
+
+    Of rows of any dependence the contributions say how far a record moves all numbers together. The
+    attack is on two records that move them as far, which several answers must allow at once.
+    """
+    by_record = [
+        query if isinstance(query, RowQuery) and part.weights is None else None
+        for query, part in zip(queries, parts, strict=True)
+    ]
+    named = [name for query in by_record if query is not None for name in query.secret]
+    if len(set(named)) < len(named):
+        raise UnsupportedQueryError(
+            "answers about the same column may not move furthest at once: audit one by one."
+        )
+    return tuple(
+        part
+        if query is None
+        else dataclasses.replace(
+            part, values=(query.farthest_records(),) * len(part.values), roundings=()
+        )
+        for query, part in zip(by_record, parts, strict=True)
+    )
 
 
 def most_visible(first: FloatArray, second: FloatArray) -> float:

@@ -82,10 +82,14 @@ def answers_in(databases: FloatArray, contributions: Contributions, model: Model
         column = databases[:, axis]
         if not model.continuous_tuples[axis]:
             total += array[column.astype(np.intp)]
-        elif contributions.weights is not None:
-            low, high = (float(cast("float", end)) for end in domain)
-            inside = np.clip(column, low, high) if contributions.clamped else column
+            continue
+        low, high = (float(cast("float", end)) for end in domain)
+        inside = np.clip(column, low, high) if contributions.clamped else column
+        if contributions.weights is not None:
             total += inside[:, np.newaxis] * contributions.weights[axis]
+        else:  # a record stands at one of two ends
+            share = (inside[:, np.newaxis] - low) / (high - low)
+            total += (1 - share) * array[0] + share * array[1]
     return total
 
 

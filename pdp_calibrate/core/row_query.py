@@ -30,7 +30,7 @@ from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
-from pdp_calibrate.arrays import plain
+from pdp_calibrate.arrays import FloatArray, plain
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model, checked_bounds, field_of, from_json_value, json_value
 from pdp_calibrate.core.query import FrozenMapping, Query
@@ -288,6 +288,31 @@ class RowQuery(Query):
         """The largest L1 change of the answer when one row changes arbitrarily."""
         low, high = self._span
         return high - low
+
+    def farthest_records(self) -> FloatArray:
+        """Return what two possible records add to the noisy numbers, as far apart as `reach`.
+
+        A row each. Nobody moves the answer further in L1 than by changing from one to the other.
+        """
+        found = np.zeros((2, self.parts * (2 if self.is_ratio else 1)))
+        if self.kind == "count" or self.is_ratio:  # a member, of a mean one with a high value
+            adds = (1.0 if self.moves else 0.0, 1.0)
+        else:
+            adds = (max(self._ends, key=abs),) * 2 if self.moves else self._span
+        places = (0, self._neighbour() if self.moves else 0)
+        for row, (place, added) in enumerate(zip(places, adds, strict=True)):
+            found[row, place :: self.parts] = added
+        return found
+
+    def _neighbour(self) -> int:
+        """Return a part that only secret columns tell from the first."""
+        first, *others = self.cells()
+        open_to_all = [place for place, one in enumerate(self.by) if one.name not in self.secret]
+        return next(
+            place
+            for place, cell in enumerate(others, start=1)
+            if all(cell[axis] == first[axis] for axis in open_to_all)
+        )
 
     @property
     def _ends(self) -> tuple[float, float]:

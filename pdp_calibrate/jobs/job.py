@@ -10,24 +10,15 @@ Schema of plans. What must hold between several of them is checked by `Job`.
 
 import numbers
 import os
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, cast, get_args
 
-from pdp_calibrate.errors import ModelError, PdpError, QueryError, did_you_mean
-from pdp_calibrate.jobs.grammar import Question, parse_values
-from pdp_calibrate.jobs.schema_parts import (
-    CELL,
-    NUMBER,
-    POSITIVE,
-    RANGE,
-    TEXT,
-    Schema,
-    anything_of,
-    items,
-    one_of,
-)
+from pdp_calibrate.errors import ModelError, QueryError, did_you_mean
+from pdp_calibrate.jobs import forms
+from pdp_calibrate.jobs.forms import Form, Range
+from pdp_calibrate.jobs.grammar import Question
 
 if TYPE_CHECKING:
     from pdp_calibrate.core.adversary import Adversaries
@@ -36,151 +27,7 @@ if TYPE_CHECKING:
 
 ModelKind = Literal["table", "gaussian", "groups", "chain", "series"]
 MODEL_KINDS: tuple[ModelKind, ...] = get_args(ModelKind)
-Range = tuple[float, float]
 File = str | os.PathLike[str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Form:
-    """How a value is written where it is not an object of Python."""
-
-    schema: Schema
-    """In the JSON Schema of plans."""
-    kind: type = str
-    """The type that the command line reads."""
-    from_text: Callable[[str], Any] | None = None
-    """Makes a value of the text of the command line; None where it is the value already."""
-    from_plan: Callable[[Any], Any] | None = None
-    """Makes a value of what TOML holds; None where it is the value already."""
-    repeated: bool = False
-    """Whether the command line takes it several times: `from_text` makes entries of a mapping."""
-
-
-def adversaries_from(text: str) -> "Adversaries":
-    """Read who may attack.
-
-    Examples
-    --------
-    >>> adversaries_from("weakest")
-    Adversaries.weakest()
-    >>> adversaries_from("knowing:1:3"), adversaries_from("knowing::2")
-    (Adversaries.knowing(at_least=1, at_most=3), Adversaries.knowing(at_least=0, at_most=2))
-    >>> adversaries_from("exactly:child:mother,father")
-    Adversaries.exactly('child', known=['mother', 'father'])
-    """
-    from pdp_calibrate.core.adversary import Adversaries
-
-    name, *rest = text.split(":")
-    if name in ("all", "weakest", "strongest") and not rest:
-        return cast("Adversaries", getattr(Adversaries, name)())
-    if name == "knowing" and len(rest) == 2:
-        least, most = rest
-        if all(limit.isdigit() or not limit for limit in rest):
-            return Adversaries.knowing(
-                at_least=int(least or 0), at_most=int(most) if most else None
-            )
-    if name == "exactly" and rest and len(rest) <= 2:
-        return Adversaries.exactly(rest[0], known=rest[1].split(",") if rest[1:] else ())
-    raise PdpError(
-        "adversaries are all, weakest, strongest, knowing:AT_LEAST:AT_MOST or"
-        f" exactly:TARGET:NAME,NAME; got {text!r}."
-    )
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise PdpError(f"a number or a range LO:HI is needed, got {text!r}.") from None
-
-
-def _range(text: str) -> Range:
-    low, _, high = text.partition(":")
-    return _number(low), _number(high)
-
-
-def _number_or_range(text: str) -> float | Range:
-    return _range(text) if ":" in text else _number(text)
-
-
-def _named_range(text: str) -> tuple[str | None, Range]:
-    name, equals, numbers = text.rpartition("=")
-    return (name if equals else None), _range(numbers)
-
-
-def _named_values(text: str, *, rule: str = "a domain is written COLUMN=VALUE,VALUE") -> Any:
-    name, equals, values = text.partition("=")
-    if not equals or not values.strip():
-        raise PdpError(f"{rule}; got {text!r}.")
-    return name, parse_values(values)
-
-
-def _named_value(text: str) -> tuple[str, Any]:
-    name, values = _named_values(text, rule="an option is written NAME=VALUE")
-    return name, values[0] if len(values) == 1 else values
-
-
-def _rule_for_missing(text: str) -> tuple[str | None, Any]:
-    name, equals, rule = text.rpartition("=")
-    return (name if equals else None), parse_values(rule)[0]
-
-
-def _step(text: str) -> str | float:
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def _as_tuples(found: Any) -> Any:
-    """Return what TOML holds with tuples for its lists."""
-    if isinstance(found, dict):
-        return {name: _as_tuples(value) for name, value in found.items()}
-    return tuple(found) if isinstance(found, list) else found
-
-
-def _by_column(schema: Schema) -> Schema:
-    return {"type": "object", "additionalProperties": schema}
-
-
-_TEXT = Form(schema=TEXT)
-_POSITIVE = Form(schema=POSITIVE, kind=float)
-_COUNT = Form(schema={"type": "integer", "minimum": 1}, kind=int)
-_SWITCH = Form(schema={"type": "boolean"}, kind=bool)
-_FILE = Form(schema=TEXT, kind=Path, from_plan=Path)
-_NAMES = Form(
-    schema=items(TEXT), from_text=lambda text: tuple(text.split(",")), from_plan=_as_tuples
-)
-_SPAN = Form(schema=anything_of(NUMBER, RANGE), from_text=_number_or_range, from_plan=_as_tuples)
-_RANGES = Form(
-    schema=anything_of(RANGE, _by_column(RANGE)),
-    from_text=_named_range,
-    from_plan=_as_tuples,
-    repeated=True,
-)
-_DOMAINS = Form(
-    schema=_by_column(items(CELL)), from_text=_named_values, from_plan=_as_tuples, repeated=True
-)
-
-
-_CONDITIONS = Form(
-    schema=_by_column(anything_of(CELL, items(CELL))),
-    from_text=lambda text: _named_values(text, rule="a condition is written COLUMN=VALUE,VALUE"),
-    from_plan=_as_tuples,
-    repeated=True,
-)
-
-
-_MISSING = Form(
-    schema=anything_of(CELL, _by_column(CELL)), from_text=_rule_for_missing, repeated=True
-)
-
-
-_STEP = Form(schema=anything_of(TEXT, POSITIVE), from_text=_step)
-
-
-_PAIRS = Form(schema=_by_column(CELL), from_text=_named_value, repeated=True)
-_ADVERSARIES = Form(schema=TEXT, from_text=adversaries_from, from_plan=adversaries_from)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +62,7 @@ class Option:
     """What it means."""
     group: Group
     """With which others it belongs together."""
-    form: Form = _TEXT
+    form: Form = forms.TEXT
     """How it is written."""
     written: str = ""
     """How it is written on the command line."""
@@ -235,7 +82,7 @@ class Table(TypedDict, total=False):
         Option(
             words="CSV, TSV, parquet file or folder of parquet files.",
             group=ROWS,
-            form=_FILE,
+            form=forms.FILE,
             written="A model in JSON where no rows are needed.",
         ),
     ]
@@ -251,7 +98,8 @@ class Table(TypedDict, total=False):
         ),
     ]
     database: Annotated[
-        Path, Option(words="The DuckDB database that the query is for.", group=ROWS, form=_FILE)
+        Path,
+        Option(words="The DuckDB database that the query is for.", group=ROWS, form=forms.FILE),
     ]
 
 
@@ -288,7 +136,7 @@ class Options(TypedDict, total=False):
         Option(
             words="How many rows a group has at most; larger ones are refused, or see large.",
             group=ROWS,
-            form=_COUNT,
+            form=forms.COUNT,
         ),
     ]
     large: Annotated[
@@ -297,7 +145,7 @@ class Options(TypedDict, total=False):
             words="What happens to larger groups: 'refuse' them, or 'keep' only so many of their"
             " rows. The others count as nothing, and stay protected.",
             group=ROWS,
-            form=Form(schema=one_of("refuse", "keep")),
+            form=forms.word("refuse", "keep"),
         ),
     ]
     keep_by: Annotated[
@@ -309,12 +157,13 @@ class Options(TypedDict, total=False):
         ),
     ]
     keep_seed: Annotated[
-        int | None,
+        int | Literal["draw"] | None,
         Option(
-            words="A number, drawn once, that makes this choice random: by a hash of that column,"
-            " which then holds whole numbers. It is kept with the release, and in the ledger.",
+            words="A number that makes this choice random: by a hash of that column, which then"
+            " holds whole numbers. 'draw' draws it once: it is kept with the release, and in the"
+            " ledger, where later questions find it.",
             group=ROWS,
-            form=Form(schema={"type": "integer", "minimum": 0}, kind=int),
+            form=forms.SEED,
         ),
     ]
     independent: Annotated[
@@ -323,7 +172,7 @@ class Options(TypedDict, total=False):
             words="Every row is a person who says nothing about the others: plain differential"
             " privacy.",
             group=ROWS,
-            form=_SWITCH,
+            form=forms.SWITCH,
         ),
     ]
     every: Annotated[
@@ -332,7 +181,7 @@ class Options(TypedDict, total=False):
             words="How long a step is between the times of a series, in which there may then be"
             " gaps; or how many units, where times are numbers, months or periods.",
             group=ROWS,
-            form=_STEP,
+            form=forms.STEP,
             written="Such as 1D, 15min, 2h.",
         ),
     ]
@@ -341,7 +190,7 @@ class Options(TypedDict, total=False):
         Option(
             words="Columns that are no secret, beside those of groups and order. All others are.",
             group=ROWS,
-            form=_NAMES,
+            form=forms.NAMES,
             flags=("--public-columns",),
             written="Such as city,year.",
         ),
@@ -353,7 +202,7 @@ class Options(TypedDict, total=False):
             " those who know some of the columns. 'column', the default, lets a correlation be"
             " stated; that covers those who know other entries of the same column, not of others.",
             group=ROWS,
-            form=Form(schema=one_of("column", "household")),
+            form=forms.word("column", "household"),
         ),
     ]
     model: Annotated[
@@ -362,7 +211,7 @@ class Options(TypedDict, total=False):
             words="How the values are correlated: a model, or its JSON file. A table with a column"
             " per value needs one.",
             group=MODEL,
-            form=_FILE,
+            form=forms.FILE,
             key="file",
         ),
     ]
@@ -373,7 +222,7 @@ class Options(TypedDict, total=False):
             " by column. With groups and neither a correlation nor a model, members of a group may"
             " depend on each other in any way (group privacy).",
             group=MODEL,
-            form=_RANGES,
+            form=forms.RANGES,
             written="Such as income=0:100000, or 0:1 for all.",
         ),
     ]
@@ -384,7 +233,7 @@ class Options(TypedDict, total=False):
             " neighbours in time where the rows are ordered. A range stands for every number in"
             " it. It says nothing about counts and histograms.",
             group=MODEL,
-            form=_SPAN,
+            form=forms.SPAN,
             written="Such as 0.3 or 0:0.4.",
         ),
     ]
@@ -394,7 +243,7 @@ class Options(TypedDict, total=False):
             words="'gaussian' says that whole numbers with a correlation are measurements, not"
             " codes. Floats need no such word; booleans and text are refused.",
             group=MODEL,
-            form=Form(schema=one_of("gaussian")),
+            form=forms.word("gaussian"),
         ),
     ]
     domains: Annotated[
@@ -406,7 +255,7 @@ class Options(TypedDict, total=False):
             " categories of a column are public. In one column of values, a value outside raises,"
             " and that error depends on the data; in a breakdown it counts nowhere.",
             group=MODEL,
-            form=_DOMAINS,
+            form=forms.DOMAINS,
             written="Such as status=0,1,2.",
             flags=("--domain",),
         ),
@@ -422,7 +271,7 @@ class Options(TypedDict, total=False):
             " several of which one must hold. Other rows add nothing, and their number stays"
             " secret. Not with a model; with a correlation, on public columns only.",
             group=QUERY,
-            form=_CONDITIONS,
+            form=forms.CONDITIONS,
             written="Such as sick=true.",
         ),
     ]
@@ -432,7 +281,7 @@ class Options(TypedDict, total=False):
             words="One answer for every value declared (domains) of this column, or for every"
             " combination of several. Other values count nowhere.",
             group=QUERY,
-            form=_NAMES,
+            form=forms.NAMES,
             written="Such as city.",
         ),
     ]
@@ -444,7 +293,7 @@ class Options(TypedDict, total=False):
             " 'category': one more value of a breakdown. A number or value: it stands for the cell."
             " Dropping rows instead would change public numbers by a secret.",
             group=QUERY,
-            form=_MISSING,
+            form=forms.MISSING,
             written="Such as zero, or city=category, or income=0.",
         ),
     ]
@@ -454,7 +303,7 @@ class Options(TypedDict, total=False):
             words="Nobody's log-odds move by more than this. None (--rest on the command line)"
             " releases as much as still fits the ledger.",
             group=QUERY,
-            form=_POSITIVE,
+            form=forms.POSITIVE,
             flags=("--epsilon", "-e"),
             default=1.0,
         ),
@@ -464,7 +313,7 @@ class Options(TypedDict, total=False):
         Option(
             words="Who may attack; everyone by default, or whom the ledger is about.",
             group=SEARCH,
-            form=_ADVERSARIES,
+            form=forms.ADVERSARIES,
             written="One of all, weakest, strongest, knowing:1:3 (between 1 and 3 others),"
             " exactly:TARGET:KNOWN,KNOWN.",
         ),
@@ -474,7 +323,7 @@ class Options(TypedDict, total=False):
         Option(
             words="Seconds for the search; after that a larger, still proved scale.",
             group=SEARCH,
-            form=_POSITIVE,
+            form=forms.POSITIVE,
         ),
     ]
     ledger: Annotated[
@@ -483,7 +332,7 @@ class Options(TypedDict, total=False):
             words="A ledger, or its file: it refuses what would pass its budget, and holds the"
             " release before noise is drawn. Its model and adversaries are the default.",
             group=LEDGER,
-            form=_FILE,
+            form=forms.FILE,
         ),
     ]
     anchor: Annotated[
@@ -491,7 +340,7 @@ class Options(TypedDict, total=False):
         Option(
             words="The second file, elsewhere, that must agree with the file of the ledger.",
             group=LEDGER,
-            form=_FILE,
+            form=forms.FILE,
         ),
     ]
 
@@ -509,12 +358,12 @@ class Learning(TypedDict, total=False):
             " (households; yes/no values, or numbers where bounds are given), chain (states along"
             " time), series (numbers along time).",
             group=LEARNING,
-            form=Form(schema=one_of(*MODEL_KINDS)),
+            form=forms.word(*MODEL_KINDS),
         ),
     ]
     public: Annotated[
         bool,
-        Option(words="The rows it is learned from are public.", group=LEARNING, form=_SWITCH),
+        Option(words="The rows it is learned from are public.", group=LEARNING, form=forms.SWITCH),
     ]
     columns: Annotated[
         tuple[str, ...],
@@ -522,12 +371,12 @@ class Learning(TypedDict, total=False):
             words="Learn from these columns of a table with a column per value; from all by"
             " default.",
             group=LEARNING,
-            form=_NAMES,
+            form=forms.NAMES,
             written="Such as a,b,c.",
         ),
     ]
     smoothing: Annotated[
-        float, Option(words="Added to every count.", group=LEARNING, form=_POSITIVE)
+        float, Option(words="Added to every count.", group=LEARNING, form=forms.POSITIVE)
     ]
     confidence: Annotated[
         float,
@@ -535,7 +384,7 @@ class Learning(TypedDict, total=False):
             words="Cover the error of the estimate with this probability, such as 0.95. A table"
             " then needs the domain of every column.",
             group=LEARNING,
-            form=_POSITIVE,
+            form=forms.POSITIVE,
         ),
     ]
     covariance: Annotated[
@@ -553,7 +402,7 @@ class Learning(TypedDict, total=False):
         Option(
             words="Further options of the estimator.",
             group=LEARNING,
-            form=_PAIRS,
+            form=forms.PAIRS,
             flags=("--option",),
             written="Such as role=member.",
         ),
@@ -563,7 +412,7 @@ class Learning(TypedDict, total=False):
         Option(
             words="Learn under differential privacy with this budget.",
             group=FITTING,
-            form=_POSITIVE,
+            form=forms.POSITIVE,
         ),
     ]
     value: Annotated[
@@ -582,6 +431,14 @@ def declared(what: type) -> dict[str, Option]:
 
 
 OPTIONS = declared(Options)
+
+
+_NOTHING: tuple[Any, ...] = ((), [], {})
+_DEFAULTS: dict[str, tuple[Any, ...]] = {
+    "independent": (False,), "large": ("refuse",), "protect": ("column",),
+    "public": _NOTHING, "where": _NOTHING, "by": _NOTHING,
+}  # fmt: skip
+"""What says no more than leaving the option out."""
 
 
 def refuse_unknown(given: Iterable[str], known: Sequence[str], *, where: str) -> None:
@@ -621,11 +478,9 @@ class Job:
             if "domains" in said:
                 raise QueryError("domain= and domains= say the same: give one of them.")
             said["domains"] = said.pop("domain")
-        for name in ("independent", "large", "public", "where", "by"):
-            if said.get(name) in (False, "refuse") or said.get(name, True) in ((), [], {}):
+        for name, defaults in _DEFAULTS.items():
+            if name in said and said[name] in defaults:
                 del said[name]  # as if nothing had been said
-        if said.get("protect") == "column":
-            del said["protect"]
         rules = said.get("missing")
         if isinstance(rules, Mapping) and set(rules) == {None}:  # --missing zero
             said["missing"] = rules[None]
@@ -663,6 +518,9 @@ class Job:
             raise QueryError("large='keep' keeps as many rows as max_group_size says: give both.")
         if {"keep_by", "keep_seed"} & set(said) and not self.keeps:
             raise QueryError("keep_by says which rows of large groups count: give large='keep'.")
+        seed: Any = said.get("keep_seed", forms.DRAW)
+        if seed != forms.DRAW and (not isinstance(seed, numbers.Integral) or seed < 0):
+            raise QueryError(f"keep_seed is a whole number from 0, or 'draw', got {seed!r}.")
         if said.get("independent") and {"groups", "order_by", "max_group_size"} & set(said):
             raise QueryError(
                 "independent people have no groups and no order: leave one of both out."

@@ -25,10 +25,16 @@ from pdp_calibrate.errors import ModelError, QueryError
 from pdp_calibrate.frames.counts import group_sizes
 from pdp_calibrate.frames.open import column_name, columns_of, refuse_empty, rows_in
 from pdp_calibrate.frames.rows import PublicRows, public_rows
+from pdp_calibrate.jobs.forms import DRAW
 from pdp_calibrate.jobs.grammar import Question
 from pdp_calibrate.jobs.job import Job, Options, refuse_unknown
 from pdp_calibrate.jobs.model import refuse_absent
-from pdp_calibrate.jobs.rows import model_of_rows, query_about_rows, with_public_sizes
+from pdp_calibrate.jobs.rows import (
+    drawn_seed,
+    model_of_rows,
+    query_about_rows,
+    with_public_sizes,
+)
 from pdp_calibrate.jobs.run import Task, calibrate_task
 from pdp_calibrate.jobs.signature import ASKED, TABLE
 from pdp_calibrate.ledger.people import PeopleLedger
@@ -61,17 +67,21 @@ class PeopleTable:
         anchor: str | os.PathLike[str] | None = None,
     ) -> None:
         self._settle(frame, said)
+        begun = None
+        if ledger is not None and Path(ledger).exists():
+            begun = PeopleLedger.open(ledger, anchor=anchor)
+        if self._said.get("keep_seed") == DRAW:
+            kept = None if begun is None else begun.declared.get("keep_seed")
+            self._said["keep_seed"] = drawn_seed() if kept is None else kept
         about: dict[str, Any] = {
             "declared": {name: _stored(value) for name, value in self._said.items()},
             "columns": self._secret_columns(),
             "sizes": tuple(sorted(self._sizes.items())),
             "epsilon": checked_epsilon(epsilon),
         }
-        if ledger is not None and Path(ledger).exists():
-            self.ledger = PeopleLedger.open(ledger, anchor=anchor)
-            self.ledger.check_same(**about)
-        else:
-            self.ledger = PeopleLedger(path=ledger, anchor=anchor, **about)
+        if begun is not None:
+            begun.check_same(**about)
+        self.ledger = begun or PeopleLedger(path=ledger, anchor=anchor, **about)
 
     @classmethod
     def open(

@@ -8,12 +8,14 @@ column, and everything else is calibrated for whole households, of any dependenc
 from __future__ import annotations
 
 import dataclasses
+import secrets
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.model import Model, checked_domain
+from pdp_calibrate.core.query import Query
 from pdp_calibrate.core.row_query import ANY_RECORD, Column, RowQuery
 from pdp_calibrate.errors import ModelError, QueryError
 from pdp_calibrate.families.any_dependence import Unknown
@@ -22,8 +24,9 @@ from pdp_calibrate.frames.columns import declared_values
 from pdp_calibrate.frames.counts import contingency
 from pdp_calibrate.frames.open import check_roles, column_name
 from pdp_calibrate.frames.rows import PublicRows, public_rows
+from pdp_calibrate.jobs.forms import DRAW
 from pdp_calibrate.jobs.grammar import Question
-from pdp_calibrate.jobs.job import Job
+from pdp_calibrate.jobs.job import Job, Options
 from pdp_calibrate.jobs.model import check_correlation, refuse_absent
 
 
@@ -61,7 +64,7 @@ def query_about_rows(job: Job, question: Question, frame: Any) -> RowQuery:
         public=_public(job),
         most=job.options.get("max_group_size") if job.keeps else None,
         keep_by=_keep_by(job) if job.keeps else None,
-        seed=job.options.get("keep_seed"),
+        seed=cast("int | None", job.options.get("keep_seed")),
         independent=bool(job.options.get("independent")),
         every=job.options.get("every"),
     )
@@ -76,7 +79,8 @@ def _names(said: Any) -> tuple[str, ...]:
     """Return the names of one column or of several."""
     if said is None:
         return ()
-    return (said,) if isinstance(said, str) else tuple(column_name(name) for name in said)
+    one = isinstance(said, str) or not isinstance(said, Iterable)
+    return (column_name(said),) if one else tuple(column_name(name) for name in said)
 
 
 def _where(job: Job) -> list[Column]:
@@ -173,6 +177,34 @@ def _keep_by(job: Job) -> str:
             " whatever their secrets and the order of rows: keep_by=, such as a person's number."
         )
     return column_name(column)
+
+
+def drawn_seed() -> int:
+    """Draw a number that makes the choice of rows that count a random one."""
+    return secrets.randbits(62)  # as much as the hash of a row's key uses
+
+
+def with_seeds(jobs: Sequence[Job], past: Iterable[Query] = ()) -> list[Job]:
+    """Return questions about one table with one number wherever a seed is to be drawn.
+
+    It is the one with which rows were chosen before, by the same column, in what was released in
+    the past; so the same rows go on to count.
+    """
+    known: dict[str | None, int] = {}
+    for one in past:
+        if isinstance(one, RowQuery) and one.seed is not None:
+            known.setdefault(one.keep_by, one.seed)
+    found = []
+    for job in jobs:
+        if job.options.get("keep_seed") == DRAW:
+            column = _keep_by(job)
+            if column not in known:
+                known[column] = drawn_seed()
+            options = cast("Options", {**job.options, "keep_seed": known[column]})
+            found.append(dataclasses.replace(job, options=options))
+        else:
+            found.append(job)
+    return found
 
 
 def with_public_sizes(query: RowQuery, public: PublicRows) -> RowQuery:

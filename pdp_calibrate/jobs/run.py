@@ -35,7 +35,7 @@ from pdp_calibrate.jobs.model import (
     refuse_absent,
 )
 from pdp_calibrate.jobs.plan import Plan
-from pdp_calibrate.jobs.rows import model_of_rows, rows_of_question
+from pdp_calibrate.jobs.rows import model_of_rows, rows_of_question, with_seeds
 from pdp_calibrate.ledger.learning import has_model, learned_ledger
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.ledger.people import PeopleLedger
@@ -72,6 +72,7 @@ class Task:
 def run(job: Job, frame: Any) -> AnyRelease:
     """Calibrate for a frame and release; what is asked together is released together."""
     ledger = ledger_of(job)
+    (job,) = with_seeds([job], _past(ledger))
     task = task_of(job, frame, model_of(job, frame, ledger=ledger))
     if job.epsilon is None and ledger is not None:
         ledger.check_model(task.model)
@@ -93,6 +94,11 @@ def ledger_of(job: Job) -> Ledger | None:
     if said is not None and not isinstance(said, Ledger):
         raise LedgerError(f"ledger must be a Ledger or its file, got {type(said).__name__}.")
     return said
+
+
+def _past(ledger: Ledger | None) -> list[Query]:
+    """Return everything that a ledger holds a release of."""
+    return [] if ledger is None else [query for one in ledger.history for query in one.queries]
 
 
 def model_of(job: Job, frame: Any, *, ledger: Ledger | None = None) -> Model | None:
@@ -163,6 +169,7 @@ def rows_task(job: Job, frame: Any, model: Model | None, *, whole: bool = False)
             "where, by, missing, large and independent are about rows, with a stated correlation or"
             " with none: a model of one column says nothing about others."
         )
+    (job,) = with_seeds([job])
     asked = [rows_of_question(job, question, frame) for question in job.questions]
     if model is None:
         several = whole or len(asked) > 1
@@ -435,14 +442,16 @@ class _Ready:
 
 def _calibrated(plan: Plan, frame: Any, model: Model | None) -> list[tuple[Task, Calibration]]:
     """Calibrate every query, about the model given or the one that the plan says."""
+    jobs: Sequence[Job] = plan.jobs
     if model is None:
         exists = plan.ledger is not None and plan.ledger.exists()
         ledger = Ledger.open(plan.ledger or "", anchor=plan.anchor) if exists else None
+        jobs = with_seeds(jobs, _past(ledger))
         model = model_of(plan.jobs[0], frame, ledger=ledger)
         if ledger is not None and _is_about_rows(plan.jobs):
             model = ledger.model
     if _is_about_rows(plan.jobs):
-        tasks = [rows_task(job, frame, model, whole=True) for job in plan.jobs]
+        tasks = [rows_task(job, frame, model, whole=True) for job in jobs]
     else:
         value_column(plan.jobs, model)
         tasks = [task_of(job, frame, model) for job in plan.jobs]

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
+from pdp_calibrate.core.row_query import Column, RowQuery
 from tests.support.marks import slow_after
+from tests.support.people import PEOPLE
 
 pytestmark = pytest.mark.xdist_group("audits")  # the audits of the fixture are made once
 DRAWS = 16_000
@@ -93,6 +95,16 @@ CASES = {
         {},
     ),
     "ball of Gaussians": (pdp.LoewnerBall(center=PAIR, radius=0.2), pdp.Sum(), {}),
+    "means of rows in households": (
+        pdp.Blocks(models=[pdp.Unknown(size=size, bounds=(0, 1)) for size in (1, 4)]),
+        RowQuery(
+            kind="mean",
+            value="income",
+            bounds=(0.0, 9.0),
+            by=[Column(name="city", values=("Oslo", "Bergen"))],
+        ),
+        {},
+    ),
     "two answers": (FAMILY, [pdp.Sum(), pdp.Count(values={1}, over=["child"])], {}),
     "two Gaussian answers": (PAIR, [pdp.Sum(), pdp.Linear(weights=[1.0, -1.0])], {}),
 }
@@ -124,6 +136,41 @@ def test_clamped_answers_about_stated_correlations_leak_what_is_claimed(name):
     model, query, options = CASES[name]
     cal = pdp.calibrate(model, query, epsilon=1.0, **options)
     assert pdp.audit(cal, draws=60_000, seed=1).lower_bound >= 0.8 * cal.epsilon
+
+
+TOWNS = PEOPLE.assign(town=np.where(PEOPLE["person"] % 2 == 0, "a", "b"))
+CITIES = {"city": ["Oslo", "Bergen"]}
+HOME = {"groups": "household", "missing": "zero"}
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda to: to.count({"sick": True}, groups="household"),
+        lambda to: to.histogram("city", domains=CITIES, **HOME),
+        lambda to: to.mean("income", bounds=(-30, -10), where={"sick": True}, **HOME),
+        lambda to: to.sum("income", bounds=(-30, -10), **HOME),
+        lambda to: to.sum("income", bounds=(-10, 30), by=["town", "city"], domains=CITIES,
+                          public=["town"], **HOME),
+        lambda to: to.count({"sick": True}, independent=True),
+    ],
+)  # fmt: skip
+def test_a_household_that_moves_together_learns_what_is_claimed(ask):
+    cal = ask(TOWNS.pdp).calibration
+    assert pdp.audit(cal, draws=100_000, seed=1).lower_bound >= 0.8 * cal.epsilon
+    assert pdp.audit(cal.with_noise(0.7), draws=40_000, seed=1).is_broken
+
+
+def test_answers_about_several_columns_of_households_are_audited_together():
+    options = {"kind": "count", "public": ()}
+    model = pdp.Unknown(size=2, bounds=(0, 1))
+    sick, rich = (
+        RowQuery(where=[Column(name=name, values=(True,))], **options) for name in ("sick", "rich")
+    )
+    cal = pdp.calibrate(model, [sick, rich])
+    assert pdp.audit(cal, draws=100_000, seed=1).lower_bound >= 0.8
+    with pytest.raises(pdp.UnsupportedQueryError, match="audit one by one"):
+        pdp.audit(pdp.calibrate(model, [sick, sick]), seed=1)
 
 
 @pytest.mark.slow

@@ -92,6 +92,10 @@ def test_some_law_attains_the_household_price(seed):
         return sum(abs(a - b) for a, b in zip(one, other, strict=True))
 
     farthest = max(itertools.combinations(domain, 2), key=distance)
+    possible = [[float(one) for one in answer_of(query, [record])] for record in domain]
+    records = query.farthest_records()
+    assert np.abs(records[0] - records[1]).sum() == pytest.approx(query.reach)
+    assert all(any(np.allclose(record, one) for one in possible) for record in records)
     table = np.zeros([2] * people)
     table[(0,) * people] = table[(1,) * people] = 0.5
     scale = query.reach * 0.7

@@ -137,6 +137,25 @@ def test_values_of_another_kind_are_refused_in_words(call, words):
         call()
 
 
+def test_a_column_may_be_called_as_the_default_of_an_option():
+    question = (parse_query("sum(x)"),)
+    for name in ("refuse", "column", 0, False):
+        assert Job(questions=question, options={"groups": "home", "by": name}).options["by"] == name
+    silent = {"large": "refuse", "protect": "column", "independent": False}
+    nothing = {"public": [], "where": {}, "by": ()}
+    assert Job(questions=question, options={"groups": "home", **silent, **nothing}).options == {
+        "groups": "home"
+    }
+
+
+@pytest.mark.parametrize("name", ["refuse", 0])
+def test_a_breakdown_by_such_a_column_has_all_its_parts(name):
+    frame = LONG.rename(columns={"x": name}).assign(y=[True, True, False])
+    frame[name] = [1, 2, 2]
+    release = frame.pdp.histogram("y", by=name, domains={str(name): [1, 2]}, groups="home")
+    assert len(release.value) == 4
+
+
 def test_bounds_and_domains_may_be_said_for_all_columns_or_by_column():
     both = LONG.assign(y=LONG["x"])
     asked = {"groups": "home", "epsilon": 0.5}

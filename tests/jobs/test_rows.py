@@ -14,7 +14,7 @@ from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.jobs.grammar import parse_query
 from pdp_calibrate.jobs.job import Job
 from pdp_calibrate.jobs.run import run as answers
-from tests.support.cli_runs import fine, run
+from tests.support.cli_runs import fine, refused, run
 from tests.support.people import PEOPLE
 
 CITIES = {"city": ["Oslo", "Bergen"]}
@@ -126,6 +126,65 @@ def test_large_groups_are_kept_in_part_or_refused():
     with pytest.raises(pdp.ModelError, match="must lie above"):  # impossible in the largest group
         frame.pdp.sum("pay", bounds=(0, 60), correlation=-0.6, max_group_size=2, large="keep",
                       keep_by="person", **HOME)  # fmt: skip
+
+
+def seed_of(release):
+    return release.calibration.query.seed
+
+
+def test_a_seed_is_drawn_once_and_kept(tmp_path):
+    large = {"max_group_size": 3, "large": "keep", "keep_by": "person", "keep_seed": "draw"}
+    alone = [PEOPLE.pdp.count({"sick": True}, **large, **HOME) for _ in range(2)]
+    assert seed_of(alone[0]) != seed_of(alone[1])
+    again = pdp.Release.from_json(alone[0].to_json())
+    assert seed_of(again) == seed_of(alone[0])
+    path = tmp_path / "budget.json"
+    first = alone[0].calibration
+    pdp.Ledger(first.model, epsilon=1.0, path=path)
+    options = {"epsilon": 0.2, "ledger": path, **large, **HOME}
+    kept = [PEOPLE.pdp.count({"sick": True}, **options) for _ in range(2)]
+    kept += [PEOPLE.pdp.count({"sick": True}, **options | {"keep_by": "person"})]
+    assert len({seed_of(one) for one in kept}) == 1
+    assert seed_of(kept[0]) == pdp.Ledger.open(path).history[0].queries[0].seed
+    for wrong in (-1, "drawn", 1.5):
+        with pytest.raises(pdp.QueryError, match="whole number from 0, or 'draw'"):
+            PEOPLE.pdp.count({"sick": True}, **large | {"keep_seed": wrong}, **HOME)
+
+
+def test_plans_and_the_command_line_draw_a_seed_too(tmp_path):
+    PEOPLE[["household", "person", "sick"]].to_csv(tmp_path / "people.csv", index=False)
+    plan = tmp_path / "plan.toml"
+    plan.write_text("""
+        [data]
+        file = "people.csv"
+        groups = "household"
+        max_group_size = 3
+        large = "keep"
+        keep_by = "person"
+        keep_seed = "draw"
+        [budget]
+        epsilon = 1.0
+        ledger = "budget.json"
+        [[queries]]
+        query = "count(sick = true)"
+        epsilon = 0.2
+        [[queries]]
+        query = "count(sick = false)"
+        epsilon = 0.2
+    """)
+    for _ in range(2):
+        fine(f"plan {plan}")
+    history = pdp.Ledger.open(tmp_path / "budget.json").history
+    seeds = {query.seed for entry in history for query in entry.queries}
+    assert len(seeds) == 1
+    assert None not in seeds
+    line = (
+        f"release {tmp_path / 'people.csv'} -q 'count(sick = true)' -e 0.5 --groups household"
+        " --max-group-size 3 --large keep --keep-by person --keep-seed"
+    )
+    for seed in ("draw", "17"):
+        fine(f"{line} {seed}")
+    assert "whole number or draw" in refused(f"{line} often")
 
 
 def test_independent_people_get_plain_differential_privacy_in_one_line():
