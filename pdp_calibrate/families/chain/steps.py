@@ -133,20 +133,17 @@ def advance(
 
 def mixed(rows: FloatArray, matrix: FloatArray, form: int) -> FloatArray:
     """Return Σ_old matrix[new, old]·rows[old] for every new state; logarithms stay logarithms."""
-    out = np.empty((len(matrix), *rows.shape[1:]))
+    shape = len(matrix), *rows.shape[1:]
+    if form != LOGS:
+        return np.asarray((matrix @ rows.reshape(len(rows), -1)).reshape(shape))
+    out = np.empty(shape)
     for new, weights in enumerate(matrix):
-        if form == LOGS:
-            terms = rows + weights.reshape(-1, *[1] * (rows.ndim - 1))
-            # The largest term is taken out: no exponential overflows, and one of them is 1.
-            peak = terms.max(axis=0)
-            held = np.maximum(peak, -1.7e308)
-            total = np.exp(terms - held).sum(axis=0)
-            out[new] = np.where(peak > -np.inf, held + np.log(np.maximum(total, 1.0)), -np.inf)
-            continue
-        np.multiply(rows[0], weights[0], out=out[new])
-        for old in range(1, len(weights)):
-            if weights[old] > 0:
-                out[new] += weights[old] * rows[old]
+        terms = rows + weights.reshape(-1, *[1] * (rows.ndim - 1))
+        # The largest term is taken out: no exponential overflows, and one of them is 1.
+        peak = terms.max(axis=0)
+        held = np.maximum(peak, -1.7e308)
+        total = np.exp(terms - held).sum(axis=0)
+        out[new] = np.where(peak > -np.inf, held + np.log(np.maximum(total, 1.0)), -np.inf)
     return out
 
 
