@@ -105,7 +105,7 @@ def main() -> None:
     print("Gaussian engine, CPU time over one 3000x3000 float64 product (best of three)")
     print("date 2026-11-16; python " + platform.python_version() + "; " + packages)
     print("command: OPENBLAS_NUM_THREADS=1 PYTHONPATH=. python tests/benchmarks/gaussian.py")
-    small = sample_model(8, 40, 0)
+    small = sample_model(26, 104, 0)
     pdp.leakage(small, pdp.Sum())  # compiles
     nodes_of(small, 1.0)
     root_only(small)

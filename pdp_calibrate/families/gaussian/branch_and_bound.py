@@ -6,14 +6,24 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.workers import progress as showing
+from pdp_calibrate.core.workers import load_kernels, progress as showing
 from pdp_calibrate.families.gaussian.instance import Instance
 from pdp_calibrate.families.gaussian.nodes import (
+    ASIDE,
+    BEST,
+    CLOSED,
+    KERNELS,
+    LARGEST_UNCOMPILED,
+    NEAR,
+    OPENED,
+    OWNER,
+    VISITED,
     Batch,
     ClampedNodes,
+    CompiledSearch,
+    Frontier,
     LinearNodes,
     Nodes,
     Places,
@@ -29,10 +39,8 @@ _MEMORY = 2**29  # bytes for open nodes
 _BATCHES = (64, 4096)  # fewest and most nodes judged together
 _BATCH_SHARE = 16  # of all open nodes one in so many is judged at a time
 _BATCH_WORK = 4e8  # nodes × tuples³ of one batch
-_NEAR = 1 + 1e-4  # nodes so close to the best value are bounded a second time, more carefully
-_CLIMBS = 16
-_CLIMBING_WORK = 5e8  # climbs × tuples³
-_CLIMBS_TOGETHER = 8
+_COMPILED_WORK = 2e8  # nodes × tuples³ of one call of compiled code
+_CLIMBS = 4
 _GAIN = 1 + 1e-12  # smaller gains are rounding and could make a climb go in circles
 
 
@@ -76,40 +84,59 @@ def branch_and_bound_clamped(
 
 
 class _Open:
-    """Open nodes in no order, the first `count` rows of growing arrays."""
+    """Open nodes: `keys[:count]` are their bounds, `slots[:count]` the places of all else.
+
+    The slots behind them are free.
+    """
 
     def __init__(self, keys: FloatArray, owners: Places, states: States) -> None:
         self.keys, self.owners, self.states = keys, owners, states
         self.count = len(keys)
+        self.slots = np.arange(self.count)
+        self._is_heap = False
 
     @property
     def top(self) -> float:
         """The largest bound, −∞ for none."""
         return float(self.keys[: self.count].max(initial=-np.inf))
 
+    def reserve(self, more: int) -> None:
+        """Make place for this many more nodes."""
+        before = len(self.keys)
+        if self.count + more > before:
+            places = max(self.count + more, 2 * before)
+            self.slots = np.concatenate([self.slots, np.arange(before, places)])
+            self.keys = np.resize(self.keys, places)
+            self.owners = np.resize(self.owners, places)
+            self.states = np.resize(self.states, (places, self.states.shape[1]))
+
     def push(self, keys: FloatArray, owners: Places, states: States) -> None:
         """Add nodes."""
+        self.reserve(len(keys))
         before, self.count = self.count, self.count + len(keys)
-        while self.count > len(self.keys):
-            self.keys = np.concatenate([self.keys, self.keys])
-            self.owners = np.concatenate([self.owners, self.owners])
-            self.states = np.concatenate([self.states, self.states])
-        added = slice(before, self.count)
-        self.keys[added], self.owners[added], self.states[added] = keys, owners, states
+        slots = self.slots[before : self.count]
+        self.keys[before : self.count] = keys
+        self.owners[slots], self.states[slots] = owners, states
+        self._is_heap = False
 
     def take(self, number: int) -> tuple[FloatArray, Places, States]:
         """Remove and return the nodes with the largest bounds."""
-        rest = max(0, self.count - number)
-        order = np.argpartition(self.keys[: self.count], rest) if rest else np.arange(self.count)
-        chosen = order[rest:]
-        taken = self.keys[chosen], self.owners[chosen], self.states[chosen]
-        # The last rows that stay fill the holes further up.
-        holes = chosen[chosen < rest]
-        movers = order[:rest][order[:rest] >= rest]
-        for array in (self.keys, self.owners, self.states):
-            array[holes] = array[movers]
-        self.count = rest
-        return taken
+        before, self.count = self.count, max(0, self.count - number)
+        if self.count:
+            self._arrange(np.argpartition(self.keys[:before], self.count))
+        slots = self.slots[self.count : before]
+        return self.keys[self.count : before].copy(), self.owners[slots], self.states[slots]
+
+    def make_heap(self) -> None:
+        """Arrange the nodes as compiled code keeps them."""
+        if not self._is_heap:
+            self._arrange(np.argsort(-self.keys[: self.count]))  # sorted downwards: a heap
+            self._is_heap = True
+
+    def _arrange(self, order: Places) -> None:
+        self.keys[: len(order)] = self.keys[order]
+        self.slots[: len(order)] = self.slots[order]
+        self._is_heap = False
 
 
 class _Search:
@@ -127,7 +154,9 @@ class _Search:
         self.visited = 0
         number = len(nodes.keys)
         undecided = np.full((number, instance.size), OPEN, dtype=np.uint8)
-        self.open = _Open(nodes.keys.copy(), np.arange(number), undecided)
+        # A bound that is not a number bounds nothing.
+        keys = np.where(np.isnan(nodes.keys), np.inf, nodes.keys)
+        self.open = _Open(keys, np.arange(number), undecided)
 
     @property
     def limit(self) -> float:
@@ -136,30 +165,66 @@ class _Search:
 
     def finished(self, deadline: float) -> BlockSearch:
         """Expand nodes until none that matters is open, or time, memory or patience end."""
-        most = min(_BATCHES[1], max(4, int(_BATCH_WORK / self.instance.size**3)))
         with showing("searching adversaries") as show:
             while (
-                not self.open.top <= self.limit  # a bound that is not a number stays open
+                self.open.top > self.limit
                 and time.monotonic() <= deadline
                 and 2 * self.open.states.nbytes <= _MEMORY
                 and self.visited <= VISITED_AT_MOST
             ):
-                self._expand(min(most, max(_BATCHES[0], self.open.count // _BATCH_SHARE)))
+                compiled = self.nodes.compiled(self.visited)
+                if compiled is None:
+                    self._expand_batch()
+                else:
+                    self._expand_compiled(compiled)
                 show(self.visited)
         target = int(self.nodes.targets[self.owner])
         known = np.flatnonzero(self.state == KNOWN).tolist()
         return BlockSearch(
-            upper=float(np.maximum(self.closed, self.open.top)),
+            upper=max(self.closed, self.open.top),
             best=float(self.best),
             target=target,
             known=tuple(k for k in known if k != target),
             visited=self.visited,
         )
 
-    def _expand(self, number: int) -> None:
-        """Judge the nodes with the largest bounds; close them or push two children of each."""
+    def _expand_compiled(self, search: CompiledSearch) -> None:
+        """Expand nodes one by one, always the one with the largest bound."""
+        number = max(8, min(_BATCHES[1], int(_COMPILED_WORK / self.instance.size**3)))
+        self.open.make_heap()
+        self.open.reserve(number + 1)
+        reached, counts = np.empty(2), np.zeros(4, dtype=np.int64)
+        reached[CLOSED], reached[BEST] = self.closed, self.best
+        counts[OPENED], counts[VISITED], counts[OWNER] = self.open.count, self.visited, self.owner
+        owners = np.empty(number, dtype=np.int64)
+        states = np.empty((number, self.instance.size), dtype=np.uint8)
+        frontier = Frontier(
+            self.open.keys, self.open.slots, self.open.owners, self.open.states,
+            reached, counts, self.state, np.empty(number), owners, states,
+        )  # fmt: skip
+        search(frontier, self.incumbent, TOLERANCE, number)
+        self.closed, self.best = float(reached[CLOSED]), float(reached[BEST])
+        self.visited, self.owner = int(counts[VISITED]), int(counts[OWNER])
+        self.open.count = int(counts[OPENED])
+        ties = int(counts[ASIDE])
+        if ties:
+            owners, states = owners[:ties], states[:ties]
+            known, opened = np.sum(states == KNOWN, axis=1), np.sum(states == OPEN, axis=1)
+            steady = self.nodes.steady(Batch(owners, states, known, opened))
+            keys = np.fmin(frontier.aside_keys[:ties], steady)
+            matters = keys > self.limit
+            self._close(keys[~matters])
+            self.open.push(keys[matters], ~owners[matters], states[matters])
+
+    def _expand_batch(self) -> None:
+        """Judge the nodes with the largest bounds; close them or push two children of each.
+
+        A bound that is not a number says nothing: then `fmin` keeps the one the node had before.
+        """
         fewest, most = self.instance.fewest, self.instance.most
-        keys, batch = self._taken(number)
+        number = max(_BATCHES[0], self.open.count // _BATCH_SHARE)
+        at_most = min(_BATCHES[1], max(4, int(_BATCH_WORK / self.instance.size**3)))
+        keys, batch = self._taken(min(number, at_most))
         found = self.nodes.judge(batch)
         later = batch.known + batch.opened
         # The largest and the smallest known set of a node are candidates if they are admitted.
@@ -167,12 +232,12 @@ class _Search:
         self._keep_best(np.where(batch.known >= fewest, found.smallest, 0.0), batch, UNKNOWN)
         limit = self.limit
         is_leaf = (batch.opened == 0) | (later == fewest)
-        keys = np.minimum(keys, np.where(is_leaf, found.upper, found.bound))
-        near = ~is_leaf & (keys > limit) & (keys <= limit * _NEAR)
+        keys = np.fmin(keys, np.where(is_leaf, found.upper, found.bound))
+        near = ~is_leaf & (keys > limit) & (keys <= limit * NEAR)
         if near.any():
             steady = self.nodes.steady(Batch(*(part[near] for part in batch)))
-            keys[near] = np.minimum(keys[near], steady)
-        matters = ~is_leaf & ~(keys <= limit)
+            keys[near] = np.fmin(keys[near], steady)
+        matters = ~is_leaf & (keys > limit)
         self._close(keys[~matters])
         if matters.any():
             self._branch(
@@ -224,8 +289,8 @@ class _Search:
             still = is_open[:, place]
             forget = still & (if_known[:, place] <= limit) & (known + opened > fewest)
             learn = still & ~forget & (if_unknown[:, place] <= limit) & (known < most)
-            self._close(np.minimum(keys, if_known[:, place])[forget])
-            self._close(np.minimum(keys, if_unknown[:, place])[learn])
+            self._close(np.fmin(keys, if_known[:, place])[forget])
+            self._close(np.fmin(keys, if_unknown[:, place])[learn])
             states[forget, place] = UNKNOWN
             states[learn, place] = KNOWN
             known += learn
@@ -234,8 +299,8 @@ class _Search:
             (KNOWN, if_known, known + 1 <= most),
             (UNKNOWN, if_unknown, known + opened - 1 >= fewest),
         ):
-            bounds = np.minimum(keys, after[rows, branch])
-            matters = admitted & ~(bounds <= limit)
+            bounds = np.fmin(keys, after[rows, branch])
+            matters = admitted & (bounds > limit)
             self._close(bounds[admitted & ~matters])
             states[rows, branch] = decision
             self.open.push(bounds[matters], batch.owners[matters], states[matters])
@@ -250,120 +315,101 @@ def _any_state(instance: Instance, target: int) -> States:
 
 def _climbed(nodes: LinearNodes, incumbent: float, deadline: float) -> tuple[float, int, States]:
     """Climb from both ends for the most promising attacks; return value, attack and state."""
-    instance = nodes.instance
     best, owner = 0.0, 0
-    best_state = _any_state(instance, int(nodes.targets[0]))
-    climbs = max(1, min(_CLIMBS, int(_CLIMBING_WORK / instance.size**3), len(nodes.keys)))
-    for first in range(0, climbs, _CLIMBS_TOGETHER):
-        if nodes.keys[first] <= max(best, incumbent) or time.monotonic() > deadline:
+    best_state = _any_state(nodes.instance, int(nodes.targets[0]))
+    for attack in range(min(_CLIMBS, len(nodes.keys))):
+        if nodes.keys[attack] <= max(best, incumbent) or time.monotonic() > deadline:
             break
-        attacks = np.repeat(np.arange(first, min(first + _CLIMBS_TOGETHER, climbs)), 2)
-        values, states = climb(nodes, attacks, np.arange(len(attacks)) % 2 == 1)
-        place = int(np.argmax(values))
-        if values[place] > best:
-            best, owner, best_state = float(values[place]), int(attacks[place]), states[place]
+        for everyone in (False, True):
+            value, state = climb(nodes, attack, everyone=everyone)
+            if value > best:
+                best, owner, best_state = value, attack, state
     target = int(nodes.targets[owner])
     known = [k for k in np.flatnonzero(best_state == KNOWN).tolist() if k != target]
     # A climb loses digits on its way; a value too large would close nodes that beat the true one.
-    evaluated = regression(instance, target, known, tau=nodes.tau)
+    evaluated = regression(nodes.instance, target, known, tau=nodes.tau)
     return min(best, evaluated.value), owner, best_state
 
 
-def climb(
-    nodes: LinearNodes, attacks: Places, from_everyone: npt.NDArray[np.bool_]
-) -> tuple[FloatArray, States]:
+def climb(nodes: LinearNodes, attack: int, *, everyone: bool) -> tuple[float, States]:
     """Flip one known tuple at a time while the leakage grows, from nobody or everybody known.
 
-    Returns the values reached, rounded: evaluate the sets anew; and the states at the best sets.
+    Returns the value reached, rounded: evaluate the set anew; and the state at the best set.
     """
     instance, size = nodes.instance, nodes.instance.size
-    targets, which = nodes.targets[attacks], nodes.which[attacks]
-    tableaus = np.empty((len(attacks), size + 1, size + 1))
-    tableaus[:, :size, :size] = instance.covariance
-    tableaus[:, size, :size] = tableaus[:, :size, size] = nodes.products[which]
-    tableaus[:, size, size] = nodes.totals[which]
-    states = np.full((len(attacks), size), UNKNOWN, dtype=np.uint8)
-    # Everybody known: sweep all in, once for each function, and the target out again.
-    unique, first, place_of = np.unique(which, return_index=True, return_inverse=True)
-    everyone = tableaus[first]
-    for place in range(size):
-        everyone = swept(everyone, np.full(len(unique), place))
-    moved = np.flatnonzero(from_everyone)
-    tableaus[moved] = swept(everyone[place_of[moved]], targets[moved])
-    states[moved] = KNOWN
-    states[moved, targets[moved]] = UNKNOWN
-    factors, values = instance.factors[targets], np.zeros(len(attacks))
-    active = np.arange(len(attacks))
+    target, which = int(nodes.targets[attack]), int(nodes.which[attack])
+    tableau = np.empty((size + 1, size + 1))
+    if everyone:  # the target with them, who leaves again below
+        tableau[:size, :size] = -nodes.precision
+        tableau[size, :size] = tableau[:size, size] = nodes.functions[which]
+        tableau[size, size] = 0.0
+    else:
+        tableau[:size, :size] = instance.covariance
+        tableau[size, :size] = tableau[:size, size] = nodes.products[which]
+        tableau[size, size] = nodes.totals[which]
+    if size > LARGEST_UNCOMPILED:
+        state = np.full(size, KNOWN if everyone else UNKNOWN, dtype=np.uint8)
+        state[target] = UNKNOWN
+        value = load_kernels(KERNELS).climb(
+            target, everyone, instance.fewest, instance.most, instance.multipliers, _GAIN,
+            tableau, np.empty(size + 1), state,
+        )  # fmt: skip
+        return float(value * instance.factors[target]), state
+    enters = np.full(size, not everyone)
+    enters[target] = True
+    known, value = size - 1 if everyone else 0, 0.0
+    if everyone:
+        sweep(tableau, target)
+    pivots, answer, mine = tableau.diagonal()[:size], tableau[size, :size], tableau[target]
     for _ in range(8 * size + 8):
-        known = np.sum(states[active] == KNOWN, axis=1)
-        inside = (instance.fewest <= known) & (known <= instance.most)
-        here = _values(tableaus[active], targets[active], instance.multipliers[known])
-        values[active] = np.where(inside, here, values[active])
-        moves, reached = _best_flips(instance, tableaus[active], targets[active], states[active])
-        goes_on = (reached >= 0) & ~(inside & (reached <= here * _GAIN))
-        active, moves = active[goes_on], moves[goes_on]
-        if not len(active):
+        inside = instance.fewest <= known <= instance.most
+        if inside:
+            value = float(
+                _value_of(
+                    mine[target], mine[size], tableau[size, size], instance.multipliers[known]
+                )
+            )
+        # What each flip that is allowed would leave.
+        allowed = (pivots != 0) & np.where(enters, known < instance.most, known > instance.fewest)
+        allowed[target] = False
+        divisors = np.where(allowed, pivots, 1.0)
+        part = mine[:size] / divisors
+        multipliers = instance.multipliers
+        reached = _value_of(
+            mine[target] - part * mine[:size],
+            mine[size] - part * answer,
+            tableau[size, size] - answer**2 / divisors,
+            np.where(enters, multipliers[min(known + 1, size - 1)], multipliers[max(known - 1, 0)]),
+        )
+        reached = np.where(allowed, reached, -1.0)
+        move = int(np.argmax(reached))
+        if reached[move] < 0 or (inside and reached[move] <= value * _GAIN):
             break
-        states[active, moves] = np.where(states[active, moves] == KNOWN, UNKNOWN, KNOWN)
-        tableaus[active] = swept(tableaus[active], moves)
-    return values * factors, states
+        known += 1 if enters[move] else -1
+        enters[move] = not enters[move]
+        sweep(tableau, move)
+    state = np.where(enters, np.uint8(UNKNOWN), np.uint8(KNOWN))
+    return value * float(instance.factors[target]), state
 
 
-def swept(tableaus: FloatArray, places: Places) -> FloatArray:
-    """Move one tuple of each tableau into or out of the known set; a second sweep undoes the first.
+def sweep(tableau: FloatArray, place: int) -> None:
+    """Move one tuple of a tableau into or out of the known set; a second sweep undoes the first.
 
     With K known a tableau holds conditional covariances outside K, regression coefficients
     between K and the rest, and minus the precision inside K.
     """
-    each = np.arange(len(places))
-    row = tableaus[each, places]
-    pivot = row[each, places][:, np.newaxis]
-    found = tableaus - row[:, :, np.newaxis] * (row / pivot)[:, np.newaxis, :]
-    found[each, places] = found[each, :, places] = np.sign(pivot) * row / pivot
-    found[each, places, places] = -1 / pivot[:, 0]
-    return found
-
-
-def _values(tableaus: FloatArray, targets: Places, multipliers: FloatArray) -> FloatArray:
-    """Return the leakage of each tableau's known set in units of its target's factor."""
-    each = np.arange(len(targets))
-    return _value_of(
-        tableaus[each, targets, targets], tableaus[each, targets, -1], tableaus[:, -1, -1],
-        multipliers,
-    )  # fmt: skip
+    row = tableau[place].copy()
+    scaled = row / row[place]
+    tableau -= row[:, np.newaxis] * scaled
+    tableau[place] = tableau[:, place] = scaled if row[place] > 0 else -scaled
+    tableau[place, place] = -1 / row[place]
 
 
 def _value_of(
     variance: FloatArray, cross: FloatArray, spread: FloatArray, multiplier: FloatArray
 ) -> FloatArray:
+    """Return leakages of known sets in units of the target's factor."""
     positive = np.where(variance > 0, variance, 1.0)
     left = np.maximum(spread - cross * cross / positive, 0.0)
     found = np.abs(cross) / positive + multiplier * np.sqrt(left / positive)
     return np.where(variance > 0, found, 0.0)
-
-
-def _best_flips(
-    instance: Instance, tableaus: FloatArray, targets: Places, states: States
-) -> tuple[Places, FloatArray]:
-    """Return the flip of each tableau that leaves the largest value, and that value, or −1."""
-    each = np.arange(len(targets))
-    size = instance.size
-    enters = states != KNOWN
-    known = np.sum(~enters, axis=1)[:, np.newaxis]
-    allowed = np.where(enters, known < instance.most, known > instance.fewest)
-    pivots = np.einsum("bkk->bk", tableaus)[:, :size]
-    allowed &= pivots != 0
-    allowed[each, targets] = False
-    pivots = np.where(allowed, pivots, 1.0)
-    mine, answer = tableaus[each, targets], tableaus[:, size, :size]
-    part = mine[:, :size] / pivots
-    after = np.clip(np.where(enters, known + 1, known - 1), 0, size - 1)
-    values = _value_of(
-        mine[each, targets][:, np.newaxis] - part * mine[:, :size],
-        mine[:, size:] - part * answer,
-        tableaus[:, size, size:] - answer**2 / pivots,
-        instance.multipliers[after],
-    )
-    values = np.where(allowed, values, -1.0)
-    moves = np.argmax(values, axis=1)
-    return moves, values[each, moves]

@@ -1,4 +1,4 @@
-"""Compiled moments and bounds of the nodes of a search, for problems too large for numpy.
+"""The compiled search: best first through nodes of large problems, one at a time.
 
 Given A, moments come from a Cholesky factor of the covariance on A. Given A ∪ R they come from a
 Cholesky factor of the *precision* on U: leaving U out of the precision by a Schur complement gives
@@ -12,8 +12,20 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.families.gaussian import sphere
-from pdp_calibrate.families.gaussian.sphere import KNOWN, OPEN, UNKNOWN
+from pdp_calibrate.families.gaussian.nodes import (
+    ASIDE,
+    BEST,
+    CLOSED,
+    NEAR,
+    OPENED,
+    OWNER,
+    VISITED,
+)
+
+# As numpy's integers, so that no function is compiled anew for each of them.
+OPEN, KNOWN, UNKNOWN = np.int64(sphere.OPEN), np.int64(sphere.KNOWN), np.int64(sphere.UNKNOWN)
 
 # Inner functions need no entry from Python, and numpy's rules for 0/0 need no error branches.
 _inner = njit(cache=True, error_model="numpy", no_cpython_wrapper=True)
@@ -24,22 +36,172 @@ _leaf_upper = _inner(sphere.leaf_upper)
 
 
 @_inner
-def _schur_rows(matrix, right, row, state, decision, work, line, diagonal, column):
-    """Eliminate the tuples with this decision from a positive definite matrix and a right side.
+def _larger(one, other):
+    """Return the larger number; compiles faster than the built-in function."""
+    return other if other > one else one  # noqa: FURB136
+
+
+@_inner
+def _smaller(one, other):
+    """Return the smaller number, the first if the other is none."""
+    return other if other < one else one  # noqa: FURB136
+
+
+@_inner
+def _push(keys, slots, number, key, slot):
+    """Put a node on the heap of `number` nodes."""
+    place = number
+    while place > 0:
+        parent = (place - 1) // 2
+        if keys[parent] >= key:
+            break
+        keys[place], slots[place] = keys[parent], slots[parent]
+        place = parent
+    keys[place], slots[place] = key, slot
+
+
+@_inner
+def _pop(keys, slots, number):
+    """Take the node with the largest bound off the heap; its slot moves behind the end."""
+    key, slot = keys[0], slots[0]
+    last = number - 1
+    moved_key, moved_slot = keys[last], slots[last]
+    place = 0
+    while True:
+        child = 2 * place + 1
+        if child >= last:
+            break
+        if child + 1 < last and keys[child + 1] > keys[child]:
+            child += 1
+        if keys[child] <= moved_key:
+            break
+        keys[place], slots[place] = keys[child], slots[child]
+        place = child
+    keys[place], slots[place] = moved_key, moved_slot
+    slots[last] = slot
+    return key, slot
+
+
+@_inner
+def _take(stored, target, most, state):
+    """Copy the decisions of a node; return the numbers of known and of open tuples."""
+    known = opened = 0
+    for k in range(len(state)):
+        state[k] = UNKNOWN if k == target else stored[k]
+        known += state[k] == KNOWN
+        opened += state[k] == OPEN
+    # Where nobody else may be known, the open ones are unknown.
+    if known == most and opened:
+        for k in range(len(state)):
+            if state[k] == OPEN:
+                state[k] = UNKNOWN
+        opened = 0
+    return known, opened
+
+
+@_inner
+def _close(reached, bound):
+    """Remember the largest bound of what is not searched any further."""
+    if bound > reached[CLOSED]:
+        reached[CLOSED] = bound
+
+
+@_inner
+def _judged(
+    reached, counts, best_state, key, owner, state, known, opened, fewest, most, ends
+):  # fmt: skip
+    """Take the candidates of a node; return its bound, or −1 where it is a leaf and closed.
+
+    A bound that is not a number says nothing: then `_smaller` keeps the one the node had before.
+    """
+    later = known + opened
+    # The largest and the smallest known set of a node are candidates if they are admitted.
+    for decision in (KNOWN, UNKNOWN):
+        value = ends[0] if decision == KNOWN else ends[2]
+        admitted = later <= most if decision == KNOWN else known >= fewest
+        if admitted and value > reached[BEST]:
+            reached[BEST], counts[OWNER] = value, owner
+            for k in range(len(state)):
+                best_state[k] = decision if state[k] == OPEN else state[k]
+    if opened == 0 or later == fewest:
+        _close(reached, _smaller(key, ends[1]))
+        return -1.0
+    return _smaller(key, ends[3])
+
+
+@_inner
+def _branch(
+    keys, slots, owners, states, reached, counts, key, owner, state, known, opened, fewest, most,
+    limit, after, order,
+):  # fmt: skip
+    """Push what is left of a node, with the most promising open tuple decided both ways.
+
+    `after[decision]` bounds the node after each single decision.
+    """
+    branch = -1
+    for k in range(len(state)):
+        if state[k] == OPEN and (branch < 0 or order[k] < order[branch]):
+            branch = k
+    # Decisions that only one way can beat are taken at once.
+    for k in range(len(state)):
+        if k == branch or state[k] != OPEN:
+            continue
+        if after[KNOWN, k] <= limit and known + opened > fewest:
+            _close(reached, _smaller(key, after[KNOWN, k]))
+            state[k] = UNKNOWN
+            opened -= 1
+        elif after[UNKNOWN, k] <= limit and known < most:
+            _close(reached, _smaller(key, after[UNKNOWN, k]))
+            state[k] = KNOWN
+            known += 1
+            opened -= 1
+    for decision in (KNOWN, UNKNOWN):
+        if decision == KNOWN and known + 1 > most:
+            continue
+        if decision == UNKNOWN and known + opened - 1 < fewest:
+            continue
+        bound = _smaller(key, after[decision, branch])
+        if bound <= limit:
+            _close(reached, bound)
+            continue
+        number = counts[OPENED]
+        slot = slots[number]
+        for k in range(len(state)):
+            states[slot, k] = decision if k == branch else state[k]
+        owners[slot] = owner
+        _push(keys, slots, number, bound, slot)
+        counts[OPENED] += 1
+
+
+@_inner
+def _decided(state, target, decision, chosen, count):
+    """List the tuples with this decision behind the first `count` ones; return how many there are.
+
+    The target's own entry is no decision.
+    """
+    for k in range(len(state)):
+        if k != target and state[k] == decision:
+            chosen[count] = k
+            count += 1
+    return count
+
+
+@_inner
+def _schur_rows(matrix, right, row, chosen, count, work, line, diagonal, column):
+    """Eliminate the chosen tuples from a positive definite matrix and a right-hand side.
 
     Writes what remains of row `row`, of the diagonal and of the right-hand side into `line`,
-    `diagonal` and `column`; returns what the right-hand side's own square loses.
+    `diagonal` and `column`; returns what the right-hand side's own square loses. `work` keeps the
+    columns of the Cholesky factor, one in each row.
     """
     size = len(right)
     lost = 0.0
-    step = 0
     for k in range(size):
         line[k] = matrix[row, k]
         diagonal[k] = matrix[k, k]
         column[k] = right[k]
-    for place in range(size):
-        if place == row or state[place] != decision:
-            continue
+    for step in range(count):
+        place = chosen[step]
         # One row of the Cholesky factor: what earlier rows leave of this one, over its root.
         for k in range(size):
             work[step, k] = matrix[place, k]
@@ -57,21 +219,15 @@ def _schur_rows(matrix, right, row, state, decision, work, line, diagonal, colum
             line[k] -= factor * here
             diagonal[k] -= here * here
             column[k] -= answer * here
-        step += 1
     return lost
 
 
 @_inner
-def _unknown_regressions(precision, target, state, chosen, factor, inverse, halfway, slopes, rests):
+def _unknown_regressions(precision, target, chosen, count, factor, inverse, halfway, slopes, rests):
     """Regress each decided-unknown tuple on everyone decided or open: slope of x_i, variance left.
 
     With U the unknown tuples these are −Ω_UU⁻¹Ω_Ui and the diagonal of Ω_UU⁻¹.
     """
-    count = 0
-    for k in range(len(state)):
-        if k != target and state[k] == UNKNOWN:
-            chosen[count] = k
-            count += 1
     # The Cholesky factor of Ω_UU, and its inverse.
     for r in range(count):
         for c in range(r + 1):
@@ -102,97 +258,147 @@ def _unknown_regressions(precision, target, state, chosen, factor, inverse, half
         rests[chosen[r]] = rest
 
 
+@_inner
+def _linear_bound(variance, cross, spread, floor, slope, rest, total, tau, multiplier):
+    """Bound all known sets of a node from its moments given A and given A ∪ R."""
+    bound = _sphere_bound(variance, cross, spread, floor, slope, rest, total, tau)
+    if multiplier == 0.0:
+        return bound
+    return _widened(bound, variance, cross, spread, floor, total, tau, multiplier)
+
+
 @njit(cache=True, error_model="numpy")
-def linear_nodes(
-    covariance, precision, functions, products, totals, targets, which, states, known, opened,
-    widest, multipliers, tau, ends, if_known, if_unknown, work, lines,
-):  # fmt: skip
-    """Judge every node of a batch: `ends` and the bounds after each single decision."""
+def linear_search(block, answers, space, frontier, incumbent, tolerance, budget):
+    """Expand up to `budget` nodes of an answer that is not clamped, while any matters."""
+    covariance, precision, factors, multipliers, widest, fewest, most, tau = block
+    functions, products, totals, targets, whichs = answers
+    keys, slots, owners, states, reached, counts, best_state = frontier[:7]
+    aside_keys, aside_owners, aside_states = frontier[7:]
+    work, _, lines, after, order, ends, chosen, state = space
     size = len(covariance)
-    total = totals.max()  # one scale of rounding errors for all functions
+    total = 0.0  # one scale of rounding errors for all functions
+    for which in range(len(totals)):
+        total = _larger(total, totals[which])
     peak = 0.0 if len(totals) == 1 else total
-    for node in range(len(targets)):
-        target, function, state = targets[node], which[node], states[node]
-        now, later = known[node], known[node] + opened[node]
-        spread = totals[function] - _schur_rows(
-            covariance, products[function], target, state, KNOWN, work, lines[0], lines[1], lines[2]
-        )
+    for _ in range(budget):
+        limit = _larger(incumbent, reached[BEST] * (1 + tolerance))
+        if counts[OPENED] == 0 or keys[0] <= limit:
+            break
+        key, slot = _pop(keys, slots, counts[OPENED])
+        counts[OPENED] -= 1
+        counts[VISITED] += 1
+        is_steady = owners[slot] < 0
+        owner = ~owners[slot] if is_steady else owners[slot]
+        target, which = targets[owner], whichs[owner]
+        known, opened = _take(states[slot], target, most, state)
+        later = known + opened
+        count = _decided(state, target, KNOWN, chosen, 0)
+        spread = totals[which] - _schur_rows(
+            covariance, products[which], target, chosen, count, work,
+            lines[0], lines[1], lines[2],
+        )  # fmt: skip
+        count = _decided(state, target, UNKNOWN, chosen, 0)
         rest = _schur_rows(
-            precision, functions[function], target, state, UNKNOWN, work,
+            precision, functions[which], target, chosen, count, work,
             lines[3], lines[4], lines[5],
         )  # fmt: skip
-        variance, cross = lines[1, target], lines[2, target]
+        factor, variance, cross = factors[target], lines[1, target], lines[2, target]
         floor, slope = 1.0 / lines[4, target], lines[5, target]
         # The largest known set below the node, the smallest, and all of them.
-        ends[node, 0] = _leaf_value(floor, slope, rest, multipliers[later])
-        ends[node, 1] = _leaf_upper(ends[node, 0], floor, rest, tau, multipliers[later], size, peak)
-        ends[node, 2] = abs(cross / variance) if multipliers[now] == 0.0 else 0.0
-        for k in range(-1, size):
-            if k >= 0 and (k == target or state[k] != OPEN):
-                continue
-            # Twice for an open tuple: known, which changes the moments given A; unknown, which
-            # changes those given A ∪ R. Once, with k = −1, for the node as it is.
-            for decision in (KNOWN, UNKNOWN):
-                variance_, cross_, spread_ = variance, cross, spread
-                floor_, slope_, rest_ = floor, slope, rest
-                fewer, more = now, later
-                if k >= 0 and decision == KNOWN:
-                    part = lines[0, k] / lines[1, k]
-                    variance_ -= part * lines[0, k]
-                    cross_ -= part * lines[2, k]
-                    spread_ -= lines[2, k] ** 2 / lines[1, k]
-                    fewer += 1
-                elif k >= 0:
-                    part = lines[3, k] / lines[4, k]
-                    floor_ = 1.0 / (lines[4, target] - part * lines[3, k])
-                    slope_ -= part * lines[5, k]
-                    rest_ += lines[5, k] ** 2 / lines[4, k]
-                    more -= 1
-                bound = _widened(
-                    _sphere_bound(variance_, cross_, spread_, floor_, slope_, rest_, total, tau),
-                    variance_, cross_, spread_, floor_, total, tau, widest[fewer, more],
+        value = _leaf_value(floor, slope, rest, multipliers[later])
+        upper = _leaf_upper(value, floor, rest, tau, multipliers[later], size, peak)
+        ends[0], ends[1] = factor * value, factor * upper
+        ends[2] = factor * abs(cross / variance) if multipliers[known] == 0.0 else 0.0
+        ends[3] = factor * _linear_bound(
+            variance, cross, spread, floor, slope, rest, total, tau, widest[known, later]
+        )
+        key = _judged(
+            reached, counts, best_state, key, owner, state, known, opened, fewest, most, ends
+        )
+        limit = _larger(incumbent, reached[BEST] * (1 + tolerance))
+        if key < 0.0:
+            continue
+        if key <= limit:
+            _close(reached, key)
+            continue
+        # Ties are set aside, once, to be bounded with more care.
+        if key <= limit * NEAR and not is_steady:
+            place = counts[ASIDE]
+            aside_keys[place], aside_owners[place] = key, owner
+            for k in range(size):
+                aside_states[place, k] = state[k]
+            counts[ASIDE] += 1
+            continue
+        for k in range(size):
+            if state[k] == OPEN:
+                # Known, a tuple changes the moments given A; unknown, those given A ∪ R.
+                part = lines[0, k] / lines[1, k]
+                after[KNOWN, k] = factor * _linear_bound(
+                    variance - part * lines[0, k], cross - part * lines[2, k],
+                    spread - lines[2, k] ** 2 / lines[1, k],
+                    floor, slope, rest, total, tau, widest[known + 1, later],
                 )  # fmt: skip
-                if k < 0:
-                    ends[node, 3] = bound
-                    break
-                if decision == KNOWN:
-                    if_known[node, k] = bound
-                else:
-                    if_unknown[node, k] = bound
+                part = lines[3, k] / lines[4, k]
+                after[UNKNOWN, k] = factor * _linear_bound(
+                    variance, cross, spread, 1.0 / (lines[4, target] - part * lines[3, k]),
+                    slope - part * lines[5, k], rest + lines[5, k] ** 2 / lines[4, k],
+                    total, tau, widest[known, later - 1],
+                )  # fmt: skip
+                high = _larger(after[KNOWN, k], after[UNKNOWN, k])
+                low = _smaller(after[KNOWN, k], after[UNKNOWN, k])
+                # The smaller bound counts little: the larger one has to be closed too.
+                order[k] = high + 0.2 * low
+        _branch(
+            keys, slots, owners, states, reached, counts, key, owner, state, known, opened,
+            fewest, most, limit, after, order,
+        )  # fmt: skip
 
 
 @njit(cache=True, error_model="numpy")
-def clamped_nodes(
-    covariance, precision, weights, factors, targets, states, known, opened,
-    widest, multipliers, tau, ends, terms, work, inverse, lines, chosen,
-):  # fmt: skip
-    """Judge every node of a batch: `ends`, and what each open tuple adds to the bound."""
-    size = len(covariance)
-    for node in range(len(targets)):
-        target, state = targets[node], states[node]
-        now, later = known[node], known[node] + opened[node]
+def clamped_search(block, answers, space, frontier, incumbent, tolerance, budget):
+    """Expand up to `budget` nodes of a clamped answer, while any matters."""
+    covariance, precision, factors, multipliers, widest, fewest, most, tau = block
+    functions, _, _, targets, _ = answers
+    keys, slots, owners, states, reached, counts, best_state = frontier[:7]
+    work, inverse, lines, after, order, ends, chosen, state = space
+    size, weights = len(covariance), functions[0]
+    rounding = 1 + 4 * size * UNIT_ROUNDOFF
+    for _ in range(budget):
+        limit = _larger(incumbent, reached[BEST] * (1 + tolerance))
+        if counts[OPENED] == 0 or keys[0] <= limit:
+            break
+        key, slot = _pop(keys, slots, counts[OPENED])
+        counts[OPENED] -= 1
+        counts[VISITED] += 1
+        owner = owners[slot]
+        target = targets[owner]
+        known, opened = _take(states[slot], target, most, state)
+        later = known + opened
         # No right-hand side enters here: `weights` stands in for one.
-        _schur_rows(covariance, weights, target, state, KNOWN, work, lines[0], lines[1], lines[2])
-        _schur_rows(precision, weights, target, state, UNKNOWN, work, lines[3], lines[4], lines[2])
+        count = _decided(state, target, KNOWN, chosen, 0)
+        _schur_rows(covariance, weights, target, chosen, count, work, lines[0], lines[1], lines[2])
+        count = _decided(state, target, UNKNOWN, chosen, 0)
+        _schur_rows(precision, weights, target, chosen, count, work, lines[3], lines[4], lines[2])
         _unknown_regressions(
-            precision, target, state, chosen, work, inverse, lines[2], lines[5], lines[6]
+            precision, target, chosen, count, work, inverse, lines[2], lines[5], lines[6]
         )
         variance, floor = lines[1, target], 1.0 / lines[4, target]
+        multiplier = multipliers[later]
         # Four sums: the largest known set, its upper bound, the smallest, all known sets.
-        largest = upper = smallest = bound = abs(weights[target])
+        for place in range(4):
+            ends[place] = abs(weights[target])
         for k in range(size):
             if k == target or state[k] == KNOWN:
                 continue
             cap = factors[k] / factors[target] * (1 + 1e-14)
             weight = abs(weights[k])
-            smallest += weight * min(cap, abs(lines[0, k]) / variance)
+            ends[2] += weight * _smaller(cap, abs(lines[0, k]) / variance)
             if state[k] == UNKNOWN:
                 lowest, slope, rest = floor, lines[5, k], lines[6, k]
-                value = _leaf_value(floor, slope, rest, multipliers[later])
-                largest += weight * min(cap, value)
-                upper += weight * min(
-                    cap, _leaf_upper(value, floor, rest, tau, multipliers[later], size, 0.0)
-                )
+                value = _leaf_value(floor, slope, rest, multiplier)
+                upper = _leaf_upper(value, floor, rest, tau, multiplier, size, 0.0)
+                ends[0] += weight * _smaller(cap, value)
+                ends[1] += weight * _smaller(cap, upper)
             else:
                 part = lines[3, k] / lines[4, k]
                 lowest = 1.0 / (lines[4, target] - part * lines[3, k])
@@ -202,12 +408,93 @@ def clamped_nodes(
                 _sphere_bound(
                     variance, lines[0, k], lines[1, k], lowest, slope, rest, total, tau
                 ),
-                variance, lines[0, k], lines[1, k], lowest, total, tau, widest[now, later],
+                variance, lines[0, k], lines[1, k], lowest, total, tau,
+                widest[known, later],
             )  # fmt: skip
-            term = weight * min(cap, reach)
-            bound += term
-            if state[k] == OPEN:
-                terms[node, k] = term
-        ends[node, 0], ends[node, 1] = largest, upper
-        ends[node, 2] = smallest if multipliers[now] == 0.0 else 0.0
-        ends[node, 3] = bound
+            term = weight * _smaller(cap, reach)
+            ends[3] += term
+            order[k] = -term  # the tuple that adds most is decided next
+        ends[0] *= factors[target]
+        ends[1] *= factors[target] * rounding
+        ends[2] *= factors[target] if multipliers[known] == 0.0 else 0.0
+        ends[3] *= factors[target] * rounding
+        key = _judged(
+            reached, counts, best_state, key, owner, state, known, opened, fewest, most, ends
+        )
+        limit = _larger(incumbent, reached[BEST] * (1 + tolerance))
+        if key < 0.0:
+            continue
+        if key <= limit:
+            _close(reached, key)
+            continue
+        for k in range(size):
+            after[KNOWN, k] = after[UNKNOWN, k] = key
+        _branch(
+            keys, slots, owners, states, reached, counts, key, owner, state, known, opened,
+            fewest, most, limit, after, order,
+        )  # fmt: skip
+
+
+@_inner
+def _sweep(tableau, place, row):
+    """Move one tuple into or out of the known set; see `branch_and_bound.sweep`."""
+    for k in range(len(row)):
+        row[k] = tableau[place, k]
+    pivot = row[place]
+    for r in range(len(row)):
+        factor = row[r] / pivot
+        for c in range(len(row)):
+            tableau[r, c] -= factor * row[c]
+    for k in range(len(row)):
+        tableau[place, k] = tableau[k, place] = row[k] / abs(pivot)
+    tableau[place, place] = -1.0 / pivot
+
+
+@_inner
+def _value_of(variance, cross, spread, multiplier):
+    """Return the leakage of a known set in units of the target's factor."""
+    if variance <= 0.0:
+        return 0.0
+    left = _larger(spread - cross * cross / variance, 0.0)
+    return abs(cross) / variance + multiplier * np.sqrt(left / variance)
+
+
+@njit(cache=True, error_model="numpy")
+def climb(target, everyone, fewest, most, multipliers, gain, tableau, row, state):
+    """Flip one known tuple at a time while the leakage grows; see `branch_and_bound.climb`.
+
+    `tableau` starts with nobody or everybody but the target known, and `state` says so; `row` is
+    work space. Returns the value reached.
+    """
+    size = len(state)
+    if everyone:  # the target with them, who leaves
+        _sweep(tableau, target, row)
+    known, value = size - 1 if everyone else 0, 0.0
+    for _ in range(8 * size + 8):
+        variance, cross = tableau[target, target], tableau[target, size]
+        spread = tableau[size, size]
+        inside = fewest <= known and known <= most
+        if inside:
+            value = _value_of(variance, cross, spread, multipliers[known])
+        # What each flip that is allowed would leave.
+        move, best = -1, -1.0
+        for k in range(size):
+            enters, pivot = state[k] != KNOWN, tableau[k, k]
+            allowed = known < most if enters else known > fewest
+            if k == target or pivot == 0.0 or not allowed:
+                continue
+            part = tableau[target, k] / pivot
+            reached = _value_of(
+                variance - part * tableau[target, k],
+                cross - part * tableau[size, k],
+                spread - tableau[size, k] ** 2 / pivot,
+                multipliers[known + 1 if enters else known - 1],
+            )
+            if reached > best:
+                move, best = k, reached
+        if move < 0 or (inside and best <= value * gain):
+            break
+        known += 1 if state[move] != KNOWN else -1
+        state[move] = KNOWN if state[move] != KNOWN else UNKNOWN
+        _sweep(tableau, move, row)
+    return value

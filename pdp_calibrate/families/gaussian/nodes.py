@@ -1,13 +1,15 @@
-"""What is known about all known sets below a node: judged in batches, by numpy or compiled code.
+"""What is known about all known sets below a node; what a compiled search is given.
 
 A node has decided about some tuples (see `sphere.py`). Answers that are not clamped move by β·δ
 with the target, clamped ones by a sum of capped coefficients (see `clamped.py`): two kinds of
-nodes, searched alike. Small problems need no compiler; what numpy computes for them is what the
-compiled code computes for large ones, to rounding.
+nodes, searched alike. Small problems need no compiler: numpy judges their nodes in batches. What it
+computes for them is what the compiled search of large ones computes, to rounding.
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -15,6 +17,7 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
+from pdp_calibrate.core.workers import load_kernels
 from pdp_calibrate.families.gaussian.instance import Instance
 from pdp_calibrate.families.gaussian.sphere import (
     KNOWN,
@@ -31,7 +34,9 @@ States = npt.NDArray[np.uint8]
 
 _Three = tuple[FloatArray, FloatArray, FloatArray]
 
-LARGEST_UNCOMPILED = 24  # tuples; a node with more is judged faster by compiled code
+KERNELS = "pdp_calibrate.families.gaussian.kernels"
+NEAR = 1 + 1e-4  # nodes so close to the best value are bounded a second time, more carefully
+LARGEST_UNCOMPILED = 24  # tuples; with more, a search is compiled from the beginning
 UNCOMPILED_WORK = 1e8  # nodes × tuples³: about a second, less than compiling takes
 
 
@@ -67,6 +72,97 @@ class Verdicts(NamedTuple):
     """The open tuple with the smallest number is decided next."""
 
 
+CLOSED, BEST = range(2)
+"""Places in `Frontier.reached`."""
+OPENED, VISITED, OWNER, ASIDE = range(4)
+"""Places in `Frontier.counts`."""
+
+
+class Frontier(NamedTuple):
+    """The open nodes of a compiled search, and what it knows; all arrays change in place."""
+
+    keys: FloatArray
+    """A heap of bounds, the largest first."""
+    slots: Places
+    """Where each node of the heap is stored; behind them, the free places."""
+    owners: Places
+    """By place: which attack the node belongs to; −1 − that, if it was bounded with more care."""
+    states: States
+    """By place: what the node has decided."""
+    reached: FloatArray
+    """The largest bound ever closed, and the best value found."""
+    counts: Places
+    """The numbers of open and of visited nodes, the attack that attains the best value, and the
+    number of nodes set aside."""
+    best_state: States
+    """Whom the adversary of the best value knows."""
+    aside_keys: FloatArray
+    """The bounds of nodes that tie with the best value, to be bounded with more care."""
+    aside_owners: Places
+    """Their attacks."""
+    aside_states: States
+    """Their decisions."""
+
+
+class Block(NamedTuple):
+    """One block as compiled searches read it; see `Instance`."""
+
+    covariance: FloatArray
+    precision: FloatArray
+    factors: FloatArray
+    multipliers: FloatArray
+    widest: FloatArray
+    fewest: int
+    most: int
+    tau: float
+
+
+class Answers(NamedTuple):
+    """What is attacked."""
+
+    functions: FloatArray
+    """Weights of all tuples, one row per pattern of signs."""
+    products: FloatArray
+    """Their covariances with all tuples."""
+    totals: FloatArray
+    """Their variances."""
+    targets: Places
+    """Whom each attack attacks."""
+    which: Places
+    """By which function."""
+
+
+class Space(NamedTuple):
+    """Where compiled searches compute; nothing is kept there from one node to the next."""
+
+    work: FloatArray
+    inverse: FloatArray
+    lines: FloatArray
+    after: FloatArray
+    order: FloatArray
+    ends: FloatArray
+    chosen: Places
+    state: States
+
+    @classmethod
+    def of(cls, size: int) -> Space:
+        """Return space for so many tuples."""
+        return cls(
+            work=np.empty((size, size)),
+            inverse=np.empty((size, size)),
+            lines=np.empty((7, size)),
+            after=np.empty((3, size)),
+            order=np.empty(size),
+            ends=np.empty(4),
+            chosen=np.empty(size, dtype=np.int64),
+            state=np.empty(size, dtype=np.uint8),
+        )
+
+
+CompiledSearch = Callable[[Frontier, float, float, int], None]
+"""Takes the frontier, the incumbent, the tolerance and the number of nodes to expand."""
+
+
 class Nodes(Protocol):
     """One kind of nodes."""
 
@@ -81,19 +177,43 @@ class Nodes(Protocol):
     def steady(self, batch: Batch) -> FloatArray:
         """Bound it once more, with more care, where a node ties with the best value."""
 
+    def compiled(self, visited: int) -> CompiledSearch | None:
+        """Return a compiled search if there is one, and this many nodes make it worthwhile."""
+
 
 class _Sized:
-    """What both kinds share: one block, and which of the two codes judges its nodes."""
+    """What all kinds share: one block, and whether its search is worth compiled code."""
 
     def __init__(self, instance: Instance, precision: FloatArray, *, tau: float) -> None:
         self.instance, self.precision, self.tau = instance, precision, tau
         self.widest = _widest(instance.multipliers)
-        self._work = 0.0
 
-    def _needs_compiler(self, batch: Batch) -> bool:
+    def compiled(self, visited: int) -> CompiledSearch | None:
+        """See `Nodes`."""
         size = self.instance.size
-        self._work += len(batch.owners) * size**3
-        return size > LARGEST_UNCOMPILED or self._work > UNCOMPILED_WORK
+        if size <= LARGEST_UNCOMPILED and visited * size**3 <= UNCOMPILED_WORK:
+            return None
+        return self._search
+
+    @functools.cached_property
+    def _search(self) -> CompiledSearch | None:
+        """The compiled search of these nodes; None if they have none."""
+        return None
+
+    @functools.cached_property
+    def block(self) -> Block:
+        """The block as compiled code reads it."""
+        instance = self.instance
+        return Block(
+            covariance=np.ascontiguousarray(instance.covariance),
+            precision=np.ascontiguousarray(self.precision),
+            factors=instance.factors,
+            multipliers=instance.multipliers,
+            widest=self.widest,
+            fewest=instance.fewest,
+            most=instance.most,
+            tau=self.tau,
+        )
 
 
 class LinearNodes(_Sized):
@@ -111,6 +231,7 @@ class LinearNodes(_Sized):
         self.keys = roots[rows, columns]
         self.targets = np.array(instance.targets, dtype=np.int64)[rows]
         self.which = columns.astype(np.int64)
+        self.answers = Answers(self.functions, self.products, self.totals, self.targets, self.which)
 
     def _roots(self) -> FloatArray:
         """Bound the leakage of every known set at once, per target and sign pattern: O(n²)."""
@@ -131,8 +252,7 @@ class LinearNodes(_Sized):
     def judge(self, batch: Batch) -> Verdicts:
         """See `Nodes`."""
         targets = self.targets[batch.owners]
-        found = self._compiled if self._needs_compiler(batch) else self._vectorised
-        ends, if_known, if_unknown = found(batch, targets, self.which[batch.owners])
+        ends, if_known, if_unknown = self._moments(batch, targets, self.which[batch.owners])
         factors = self.instance.factors[targets]
         largest, upper, smallest, bound = ends.T * factors
         if_known *= factors[:, np.newaxis]
@@ -141,23 +261,13 @@ class LinearNodes(_Sized):
         order = np.maximum(if_known, if_unknown) + 0.2 * np.minimum(if_known, if_unknown)
         return Verdicts(largest, upper, smallest, bound, if_known, if_unknown, order)
 
-    def _compiled(
-        self, batch: Batch, targets: Places, which: Places
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        from pdp_calibrate.families.gaussian.kernels import linear_nodes
-
-        shape = batch.states.shape
-        ends, if_known, if_unknown = np.empty((shape[0], 4)), np.zeros(shape), np.zeros(shape)
-        linear_nodes(
-            self.instance.covariance, self.precision, self.functions, self.products, self.totals,
-            targets, which, batch.states, batch.known, batch.opened, self.widest,
-            self.instance.multipliers, self.tau, ends, if_known, if_unknown,
-            np.empty((shape[1], shape[1])), np.empty((6, shape[1])),
-        )  # fmt: skip
-        return ends, if_known, if_unknown
+    @functools.cached_property
+    def _search(self) -> CompiledSearch:
+        search = load_kernels(KERNELS).linear_search
+        return functools.partial(search, self.block, self.answers, Space.of(self.instance.size))
 
     @np.errstate(divide="ignore", invalid="ignore")  # tuples that are not open are left out below
-    def _vectorised(
+    def _moments(
         self, batch: Batch, targets: Places, which: Places
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         instance, tau, total = self.instance, self.tau, self.total
@@ -272,8 +382,7 @@ class ClampedNodes(_Sized):
     def judge(self, batch: Batch) -> Verdicts:
         """See `Nodes`."""
         targets = self.targets[batch.owners]
-        found = self._compiled if self._needs_compiler(batch) else self._vectorised
-        ends, terms = found(batch, targets)
+        ends, terms = self._moments(batch, targets)
         largest, upper, smallest, bound = ends.T * self.instance.factors[targets]
         rounding = 1 + 4 * self.instance.size * UNIT_ROUNDOFF
         bound = bound * rounding
@@ -285,22 +394,16 @@ class ClampedNodes(_Sized):
         """Return nothing better: ties are not bounded again."""
         return np.full(len(batch.owners), np.inf)
 
-    def _compiled(self, batch: Batch, targets: Places) -> tuple[FloatArray, FloatArray]:
-        from pdp_calibrate.families.gaussian.kernels import clamped_nodes
-
-        instance = self.instance
-        shape = batch.states.shape
-        ends, terms = np.empty((shape[0], 4)), np.zeros(shape)
-        clamped_nodes(
-            instance.covariance, self.precision, instance.coordinates[0], instance.factors,
-            targets, batch.states, batch.known, batch.opened, self.widest, instance.multipliers,
-            self.tau, ends, terms, *np.empty((2, shape[1], shape[1])), np.empty((7, shape[1])),
-            np.empty(shape[1], dtype=np.int64),
-        )  # fmt: skip
-        return ends, terms
+    @functools.cached_property
+    def _search(self) -> CompiledSearch:
+        weights = np.ascontiguousarray(self.instance.coordinates[:1])
+        nothing = np.zeros(1)
+        answers = Answers(weights, weights, nothing, self.targets, np.zeros_like(self.targets))
+        search = load_kernels(KERNELS).clamped_search
+        return functools.partial(search, self.block, answers, Space.of(self.instance.size))
 
     @np.errstate(divide="ignore", invalid="ignore")  # tuples that are known are left out below
-    def _vectorised(self, batch: Batch, targets: Places) -> tuple[FloatArray, FloatArray]:
+    def _moments(self, batch: Batch, targets: Places) -> tuple[FloatArray, FloatArray]:
         instance, tau = self.instance, self.tau
         states = _without_targets(batch.states, targets)
         nothing = np.zeros(states.shape)

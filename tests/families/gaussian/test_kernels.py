@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from pdp_calibrate.families.gaussian import nodes as judging
-from pdp_calibrate.families.gaussian.branch_and_bound import _Open, climb, swept
+from pdp_calibrate.families.gaussian import branch_and_bound as branching, nodes as judging
+from pdp_calibrate.families.gaussian.branch_and_bound import _Open, climb, sweep
 from pdp_calibrate.families.gaussian.instance import Instance, precision_of, search_tau
-from pdp_calibrate.families.gaussian.nodes import Batch, ClampedNodes, LinearNodes
+from pdp_calibrate.families.gaussian.nodes import Batch, LinearNodes
 from pdp_calibrate.families.gaussian.sphere import KNOWN, OPEN, UNKNOWN, sphere_bound
 from tests.oracles import gaussian as oracle
 from tests.support.gaussian_draws import draw
@@ -90,32 +90,50 @@ def linear_nodes(covariance, coordinates, **uncertain):
     return LinearNodes(instance, precision, tau=search_tau(instance, precision))
 
 
-def batch_of(nodes, rng):
-    """Nodes with decisions at random, one of them without any."""
-    size = nodes.instance.size
-    owners = rng.integers(len(nodes.targets), size=12)
-    states = rng.choice([OPEN, OPEN, KNOWN, UNKNOWN], size=(12, size)).astype(np.uint8)
-    states[0] = OPEN
-    states[np.arange(12), nodes.targets[owners]] = UNKNOWN
-    return Batch(owners, states, np.sum(states == KNOWN, axis=1), np.sum(states == OPEN, axis=1))
+def compile_everything(monkeypatch):
+    monkeypatch.setattr(judging, "LARGEST_UNCOMPILED", 0)
+    monkeypatch.setattr(branching, "LARGEST_UNCOMPILED", 0)
 
 
-@pytest.mark.parametrize("seed", bounds_checked(range(40), 8))
-@pytest.mark.parametrize("kind", [LinearNodes, ClampedNodes])
-def test_compiled_nodes_are_judged_like_vectorised_ones(seed, kind, monkeypatch):
+@pytest.mark.parametrize("seed", bounds_checked(range(60), 10))
+@pytest.mark.parametrize("clamped", [False, True])
+@pytest.mark.parametrize("ties", [False, True])
+def test_compiled_searches_find_what_vectorised_ones_find(seed, clamped, ties, monkeypatch):
     rng = np.random.default_rng(seed)
     covariance = draw(seed, smallest=2, largest=9, exponents=0).model.covariance
-    answers = 1 if kind is ClampedNodes else 1 + seed % 3
-    coordinates = rng.normal(size=(answers, len(covariance)))
+    coordinates = rng.normal(size=(1 if clamped else 1 + seed % 3, len(covariance)))
+    if ties:
+        covariance = np.where(np.eye(len(covariance)), 1.0, rng.uniform(-0.1, 0.9))
+        coordinates = np.sign(coordinates)
     instance = instance_of(covariance, coordinates, multiplier=seed % 2 * rng.uniform(0, 0.5))
+    fewest, most = sorted(rng.integers(len(covariance), size=2))
+    instance = dataclasses.replace(instance, fewest=int(fewest), most=int(most))
     precision = precision_of(instance)
-    nodes = kind(instance, precision, tau=search_tau(instance, precision))
-    batch = batch_of(nodes, rng)
-    vectorised = nodes.judge(batch)
-    monkeypatch.setattr(judging, "UNCOMPILED_WORK", 0.0)
-    compiled = nodes.judge(batch)
-    for one, other in zip(vectorised, compiled, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9)
+    search = branching.branch_and_bound_clamped if clamped else branching.branch_and_bound
+    wanted = {"tau": search_tau(instance, precision), "incumbent": 0.0, "deadline": np.inf}
+    vectorised = search(instance, precision, **wanted)
+    compile_everything(monkeypatch)
+    compiled = search(instance, precision, **wanted)
+    assert compiled.upper == pytest.approx(vectorised.upper, rel=1e-8)
+    assert compiled.best == pytest.approx(vectorised.best, rel=1e-8)
+    assert compiled.best <= compiled.upper
+    assert fewest <= len(compiled.known) <= most
+    # Cut short, both stay certified.
+    monkeypatch.setattr(branching, "VISITED_AT_MOST", 1)
+    assert search(instance, precision, **wanted).upper >= compiled.best * (1 - 1e-9)
+
+
+def test_a_search_goes_on_in_compiled_code(monkeypatch):
+    sample = np.random.default_rng(0).normal(size=(36, 12))
+    instance = instance_of(np.cov(sample.T), np.ones((1, 12)))
+    precision = precision_of(instance)
+    wanted = {"tau": search_tau(instance, precision), "incumbent": 0.0, "deadline": np.inf}
+    monkeypatch.setattr(branching, "_BATCHES", (2, 2))
+    whole = branching.branch_and_bound(instance, precision, **wanted)
+    monkeypatch.setattr(judging, "UNCOMPILED_WORK", 4 * 12**3)
+    handed_over = branching.branch_and_bound(instance, precision, **wanted)
+    assert handed_over.visited > 4
+    assert handed_over.upper == pytest.approx(whole.upper, rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -134,21 +152,25 @@ def test_moments_after_elimination(seed):
 
 def test_sweeps_undo_each_other():
     covariance = draw(3, smallest=5, exponents=0).model.covariance
-    once = swept(covariance[np.newaxis], np.array([2]))
+    swept = covariance.copy()
+    sweep(swept, 2)
     expected = conditional(covariance, [2])
-    np.testing.assert_allclose(np.delete(np.delete(once[0], 2, 0), 2, 1),
+    np.testing.assert_allclose(np.delete(np.delete(swept, 2, 0), 2, 1),
                                np.delete(np.delete(expected, 2, 0), 2, 1), atol=1e-12)  # fmt: skip
-    np.testing.assert_allclose(swept(once, np.array([2]))[0], covariance, atol=1e-12)
+    sweep(swept, 2)
+    np.testing.assert_allclose(swept, covariance, atol=1e-12)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("seed", range(10))
-def test_climbs_report_the_value_of_the_set_they_end_at(seed):
+def test_climbs_report_the_value_of_the_set_they_end_at(seed, compiled, monkeypatch):
     covariance, weights, _, _, _, _ = node(seed)
     nodes = linear_nodes(covariance, weights[np.newaxis])
     nodes.instance = dataclasses.replace(nodes.instance, fewest=1)
-    attacks = np.repeat(np.arange(len(weights)), 2)
-    values, states = climb(nodes, attacks, np.arange(len(attacks)) % 2 == 1)
-    for attack, value, state in zip(attacks, values, states, strict=True):
+    if compiled:
+        compile_everything(monkeypatch)
+    for attack, everyone in itertools.product(range(len(weights)), (False, True)):
+        value, state = climb(nodes, attack, everyone=everyone)
         target = nodes.targets[attack]
         known = [k for k in range(len(weights)) if k != target and state[k] == KNOWN]
         assert len(known) >= 1
