@@ -17,6 +17,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
@@ -128,7 +129,7 @@ def series_slope(
     alternating = weights if phi >= 0 else weights * (-1.0) ** np.arange(size)
     upper = 0.0
     best = Slope(value=-math.inf, error=0.0, target=0, unknown=(), sign=1.0, correlation=phi)
-    for target, sign in itertools.product(knowledge.targets, (1.0, -1.0)):
+    for target, sign in itertools.product(_exposed(weights, phi, knowledge), (1.0, -1.0)):
         own = sign * float(weights[target])
         others = sign * alternating * (-1.0 if phi < 0 and target % 2 else 1.0)
         others = np.maximum(others, 0.0) if clamped else others
@@ -144,6 +145,22 @@ def series_slope(
             unknown = _unknown(target, a, b, size, knowledge)
             best = dataclasses.replace(best, value=value, target=target, unknown=unknown, sign=sign)
     return dataclasses.replace(best, error=max(0.0, upper - best.value))
+
+
+def _exposed(weights: FloatArray, phi: float, knowledge: Knowledge) -> Sequence[int]:
+    """Return the targets among which the worst is: all of them, or one that provably is.
+
+    With φ ≥ 0 and equal weights every unknown point adds, and a known one takes away: at distance
+    d < b its coefficient is at most φ^d, beyond b it is 0. So whoever may know nobody is worst off
+    knowing somebody, and sees Σ_t φ^|t−i|. That is a sum of two geometric sums of i and n−1−i
+    terms, each concave in its length: largest for the target nearest to the middle.
+    """
+    alike = bool(np.all(weights == weights[0]))
+    someone = knowledge.known is not None or knowledge.fewest > 0
+    if phi < 0 or not alike or someone or not knowledge.targets:
+        return knowledge.targets
+    middle = len(weights) - 1
+    return [min(knowledge.targets, key=lambda target: abs(2 * target - middle))]
 
 
 def _named_window(target: int, knowledge: Knowledge) -> tuple[int, int]:

@@ -1,5 +1,7 @@
 """Gaussian groups and series: every kind of adversaries, against dense matrices and quadrature."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -251,3 +253,30 @@ def test_descriptions_rebuild_the_model():
         (0, 0),
         (0, 1),
     )
+
+
+@pytest.mark.parametrize("clamp", [True, False])
+@pytest.mark.parametrize("phi", [0.0, 1e-9, 0.3, 0.9, 0.9999])
+@pytest.mark.parametrize("length", [1, 2, 3, 6, 7])
+def test_equal_weights_are_worst_for_the_middle_and_for_who_knows_nobody(length, phi, clamp):
+    series = pdp.GaussianSeries(length=length, correlation=phi, bounds=(0, 2))
+    query = pdp.Linear(weights=[-1.5] * length, clamp=clamp)
+    found = pdp.leakage(series, query, scale=3.0)
+    everyone = range(length)
+    sums = [sum(phi ** abs(t - i) for t in everyone) for i in everyone]
+    assert found.value == pytest.approx(max(sums), rel=1e-9)
+    assert found.value >= max(sums) * (1 - 1e-15)
+    for target in everyone:
+        others = [name for name in everyone if name != target]
+        for number in range(length):
+            for known in itertools.combinations(others, number):
+                one = pdp.Adversaries.exactly(target, known=known)
+                assert pdp.leakage(series, query, scale=3.0, adversaries=one).lower <= found.value
+
+
+def test_long_series_of_equal_weights_are_searched_at_one_point():
+    series = pdp.GaussianSeries(length=100_000, correlation=0.9, bounds=(0, 1))
+    found = pdp.leakage(series, pdp.Sum(clamp=True))
+    assert found.exact
+    assert found.value == pytest.approx(19.0, rel=1e-9)
+    assert found.witness.target in (49_999, 50_000)
