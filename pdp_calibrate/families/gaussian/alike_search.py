@@ -153,11 +153,12 @@ def _exposed(weights: FloatArray, phi: float, knowledge: Knowledge) -> Sequence[
     With φ ≥ 0 and equal weights every unknown point adds, and a known one takes away: at distance
     d < b its coefficient is at most φ^d, beyond b it is 0. So whoever may know nobody is worst off
     knowing somebody, and sees Σ_t φ^|t−i|. That is a sum of two geometric sums of i and n−1−i
-    terms, each concave in its length: largest for the target nearest to the middle.
+    terms, each concave in its length: largest for the target nearest to the middle. Whoever must
+    know all others sees the weight alone, the same for every target.
     """
     alike = bool(np.all(weights == weights[0]))
-    someone = knowledge.known is not None or knowledge.fewest > 0
-    if phi < 0 or not alike or someone or not knowledge.targets:
+    decided = knowledge.known is None and knowledge.fewest in (0, len(weights) - 1)
+    if phi < 0 or not alike or not decided or not knowledge.targets:
         return knowledge.targets
     middle = len(weights) - 1
     return [min(knowledge.targets, key=lambda target: abs(2 * target - middle))]
