@@ -40,7 +40,7 @@ def test_bad_tables_are_refused(changes, message):
         table(**changes)
 
 
-def test_more_than_four_million_cells_are_refused_with_a_hint():
+def test_more_cells_than_a_table_may_have_are_refused_with_a_hint():
     with pytest.raises(pdp.ModelError, match="Blocks"):
         pdp.JointTable(probabilities=[1.0], domains=[[0, 1]] * 25)
 

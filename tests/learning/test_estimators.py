@@ -39,7 +39,7 @@ def test_no_unseen_cell_counts_as_impossible():
         (pd.DataFrame(index=[1, 2]), "at least one column"),
         (pd.DataFrame({"a": [1.0, np.nan, np.nan]}), "column a has missing values"),
         (pd.DataFrame({"a": ["x", None]}), "column a has missing values"),
-        (pd.DataFrame({f"c{k}": [0, 1] for k in range(23)}), "at most 2\\^22"),
+        (pd.DataFrame({f"c{k}": [0, 1] for k in range(25)}), "at most 2\\^24"),
         ([[1, 2]], "DataFrame is needed"),
     ],
 )

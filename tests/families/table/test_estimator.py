@@ -99,8 +99,8 @@ def test_a_tree_of_one_column_and_too_many_cells():
     )
     assert one.tree_ == ()
     assert one.model_.probabilities == pytest.approx(np.array([1.5, 2.5]) / 4)
-    wide = pd.DataFrame({f"c{k}": [0, 1] for k in range(23)})
-    with pytest.raises(pdp.ModelError, match="at most 2\\^22"):
+    wide = pd.DataFrame({f"c{k}": [0, 1] for k in range(25)})
+    with pytest.raises(pdp.ModelError, match="at most 2\\^24"):
         pdp.TableEstimator(structure="chow-liu").fit(wide)
 
 

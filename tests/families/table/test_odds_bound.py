@@ -70,10 +70,10 @@ def test_a_bracket_of_what_is_too_large_holds_the_exact_leakage(
         table = pdp.JointTable(probabilities=cells, domains=[["a", "b", "c"]] * 4)
         exact = leakage(table, pdp.Histogram(), scale=3.0)
         with monkeypatch.context() as patched:
-            patched.setattr(search, "_FEW_DENSITIES", 0)
-            patched.setattr(search, "_LARGEST_SET_WORK", 0)
-            patched.setattr(search, "_LARGEST_GRID_WORK", 0)
-            patched.setattr(search, "_LARGEST_LOG_WORK", 0)
+            patched.setattr(search, "FEW_DENSITIES", 0)
+            patched.setattr(search, "SET_WORK", 0)
+            patched.setattr(search, "GRID_WORK", 0)
+            patched.setattr(search, "LOG_WORK", 0)
             patched.setattr(joint_outputs, "_LARGEST_WORK", 0)
             found = leakage(table, pdp.Histogram(), scale=3.0)
             scale = pdp.calibrate(table, pdp.Histogram(), epsilon=1.0).scale
