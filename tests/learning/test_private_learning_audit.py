@@ -18,7 +18,7 @@ from pdp_calibrate.families.gaussian import (
     series_estimator as gaussian_series,
 )
 from pdp_calibrate.families.table import estimator as table
-from pdp_calibrate.learning import private_groups
+from pdp_calibrate.learning import base, private_groups
 from tests.support.private_fits import estimators
 
 FITS = 1000
@@ -87,17 +87,17 @@ NEIGHBOURS = {
     "binary": (
         everyone(**HOMES, other={"state": [0] * 4}),
         everyone(**HOMES, other={"state": [1] * 4}),
-        lambda model: model.count_probabilities[4] - model.count_probabilities[0],
+        lambda model: np.diff(model.models[0].count_probabilities[[0, 4]]).item(),
     ),
     "group": (
         everyone(**HOMES, other={"load": [0.0, 10.0, 0.0, 10.0]}),
         everyone(**HOMES, other={"load": [0.0] * 4}),
-        lambda model: model.correlation[0],
+        lambda model: model.models[0].correlation[0],
     ),
     "chain": (
         everyone(**WALKS, other={"state": [0] * 5}),
         everyone(**WALKS, other={"state": [1] * 5}),
-        lambda model: model.transition[1, 1] - model.transition[0, 0],
+        lambda model: np.diff(model.models[0].transition.diagonal()).item(),
     ),
     "series": (
         everyone(**WALKS, other={"load": [0.0, 10.0, 0.0, 10.0, 0.0]}),
@@ -112,9 +112,8 @@ def read_frames_once(monkeypatch):
     places = [
         (table, "contingency"), (group, "group_totals"), (gaussian, "numbers_of"),
         (private_groups, "numbers_of"), (private_groups, "units_of"),
-        (markov, "ordered_series"), (markov, "states_of"), (markov, "units_of"),
-        (gaussian_series, "ordered_series"), (gaussian_series, "numbers_of"),
-        (gaussian_series, "units_of"),
+        (base, "ordered_series"), (base, "units_of"), (markov, "states_of"),
+        (gaussian_series, "numbers_of"),
     ]  # fmt: skip
     for module, name in places:
         function = getattr(module, name)
