@@ -45,7 +45,10 @@ def left_over(matrix: Matrix, place: int, given: Sequence[int]) -> float:
     if not given:
         return float(matrix[place, place])
     cross = matrix[np.ix_(given, [place])]
-    return float(matrix[place, place] - (cross.T @ np.linalg.solve(matrix[np.ix_(given, given)], cross))[0, 0])
+    return float(
+        matrix[place, place]
+        - (cross.T @ np.linalg.solve(matrix[np.ix_(given, given)], cross))[0, 0]
+    )
 
 
 def gain(
@@ -110,7 +113,9 @@ def gain_mpmath(
             inner = mpmath.matrix([[whole[r, c] for c in given] for r in given])
             side = mpmath.matrix([whole[r, target] for r in given])
             solution = mpmath.lu_solve(inner, side)
-            return whole[target, target] - mpmath.fsum(a * b for a, b in zip(side, solution, strict=True))
+            return whole[target, target] - mpmath.fsum(
+                a * b for a, b in zip(side, solution, strict=True)
+            )
 
         before = left(list(known))
         return 1 / left([*known, *range(size, size + number)]) - 1 / before

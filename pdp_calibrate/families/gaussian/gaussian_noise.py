@@ -53,6 +53,10 @@ from pdp_calibrate.families.gaussian.units import Units
 _SMALLEST_RATIO, _LARGEST_RATIO = 1e-140, 1e140  # of the scale to the weights: squares stay finite
 
 
+MERGED = 16 * UNIT_ROUNDOFF
+"""How exact BᵀB is where answers were merely merged, see `Rows`."""
+
+
 _LEAST_VARIANCE = 1e-30  # of the noise, relative to the weights: less is no noise at all
 
 
@@ -91,7 +95,7 @@ def merged_rows(weights: FloatArray) -> Rows:
     if not groups:
         return Rows(rows=np.zeros((1, weights.shape[1])), changed=0.0)
     rows = np.array([_added(group) for group in groups])
-    changed = 16 * UNIT_ROUNDOFF if any(len(group) > 1 for group in groups) else 0.0
+    changed = MERGED if any(len(group) > 1 for group in groups) else 0.0
     if len(rows) > rows.shape[1]:
         changed += 16 * len(rows) * rows.shape[1] * UNIT_ROUNDOFF
         rows = np.asarray(np.linalg.qr(rows, mode="r"))
@@ -236,21 +240,28 @@ class GaussianNoiseEngine:
 
     Brackets are of μ. Independent tuples outside the problem that stay unknown blur the answer
     further; they are dropped, which is the sound direction.
+
+    Parameters
+    ----------
+    problem
+        Model, answers and adversaries.
+    kept
+        The part κ of the data's own variance that counts; what the model promises by default.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, *, kept: float | None = None) -> None:
         contributions = problem.contributions
         if contributions.weights is None:
             raise UnsupportedQueryError("a continuous model answers Sum, Mean and Linear only.")
         self._problem = problem
-        self._clamped = clamped_engines(problem) if contributions.clamped else None
+        self._clamped = one_by_one(problem) if contributions.clamped else None
         if self._clamped is not None:
             return
         answers = np.column_stack(contributions.weights)  # one row per coordinate
         center = center_of(problem.model)
         self._units = Units.of(answers, np.sqrt(np.diagonal(center.covariance)))
         merged = merged_rows(self._units.weights(answers))
-        self._parts = parts_of(problem, merged)
+        self._parts = parts_of(problem, merged, kept_of(problem) if kept is None else kept)
         if not self._parts:
             raise PdpError("no adversary of the set attacks a tuple of this model.")
         self._seen: list[tuple[int, int, tuple[int, ...]]] = []
@@ -290,7 +301,9 @@ class GaussianNoiseEngine:
         needed, because what the adversaries do not know hides the target well enough.
         """
         if self._clamped is not None or len(self._parts[0].instance.coordinates) != 1:
-            raise UnsupportedQueryError("the variance needed has a closed form for one answer only.")
+            raise UnsupportedQueryError(
+                "the variance needed has a closed form for one answer only."
+            )
         least = 4.0**self._units.exponent * _LEAST_VARIANCE
         everyone = range(self._problem.knowledge.total)
         extremes = [
@@ -307,7 +320,8 @@ class GaussianNoiseEngine:
             needed = self._needed(*who, mu) * (1 + 1e-12)
             if who in solved or needed <= variance:
                 # What stands against this variance is a bound or rounding, not an adversary.
-                needed, slack = variance * (1 + slack), 2 * slack
+                needed = variance * (found.upper / mu) ** 2 * (1 + slack)
+                slack *= 2
             solved.add(who)
             variance = needed
             found = self.bracket(_root_up(variance), incumbent=mu, deadline=deadline)
@@ -370,7 +384,7 @@ class GaussianNoiseEngine:
         )
 
 
-def parts_of(problem: Problem, merged: Rows) -> list[Part]:
+def parts_of(problem: Problem, merged: Rows, kept: float) -> list[Part]:
     """Return the tuples that are searched together.
 
     For adversaries who may know anything, independent tuples are searched apart: those who know
@@ -400,7 +414,7 @@ def parts_of(problem: Problem, merged: Rows) -> list[Part]:
                     most=min(knowledge.most, size - 1) if known is None else len(known),
                 ),
                 known=known,
-                kept=kept_of(problem),
+                kept=kept,
                 changed=merged.changed,
             )
         )
@@ -672,8 +686,8 @@ def _moments(part: Part, target: int, known: Sequence[int]) -> tuple[float, floa
     return float(answer[0] / factor[place, place]), float(answer[1:] @ answer[1:])
 
 
-def clamped_engines(problem: Problem) -> list[Engine]:
-    """Return one engine for Laplace noise per answer: at scale σ each bounds Δ_m/σ."""
+def one_by_one(problem: Problem) -> list[Engine]:
+    """Return one engine for Laplace noise per answer: at scale σ each bounds its shift over σ."""
     contributions = problem.contributions
     return [
         engine_of(dataclasses.replace(problem, contributions=_coordinate(contributions, place)))
@@ -691,7 +705,7 @@ def _coordinate(contributions: Contributions, place: int) -> Contributions:
 
 
 def coupled_bracket(engines: Sequence[Engine], scale: float, *, deadline: float) -> Bracket:
-    """Bound μ of clamped answers: the coupling moves all of them at once, in squares."""
+    """Bound μ where all answers are shifted at once: in squares."""
     found = [engine.bracket(scale, deadline=deadline) for engine in engines]
     worst = max(found, key=lambda one: one.upper)
     if len(found) == 1:

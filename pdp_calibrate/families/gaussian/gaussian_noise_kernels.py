@@ -349,9 +349,7 @@ def advance_noisy(
         )
         key = min(key, here)
         if key > limit and key <= limit * _NEAR:
-            share = share_of(
-                variance, cross, spread, floor, total, tau, multiplier, kept, noise
-            )
+            share = share_of(variance, cross, spread, floor, total, tau, multiplier, kept, noise)
             steady = steady_node_bound(
                 covariance, rows, target, state, rest, share, total, tau, kept, noise, slope
             )
