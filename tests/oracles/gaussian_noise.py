@@ -59,7 +59,7 @@ def gain(
     known: Sequence[int],
     after: int = 0,
 ) -> float:
-    """How much the precision of the target grows by the answers, given the first `after` of them."""
+    """How much the target's precision grows by the answers, given the first `after` of them."""
     whole = joint(covariance, rows, deviations)
     size = len(covariance)
     answers = list(range(size, size + len(rows)))

@@ -17,7 +17,8 @@ coefficients and conditional covariances that add up over the two sides. With th
 b known, F_b = Σ_{d<b} a_d x_d and everything given x_i:
 
     m_{b+1} = m_b + a_b φ^b,  c_{b+1} = φ(c_b + a_b p_b),  p_{b+1} = φ²p_b + 1 − φ²,
-    v_{b+1} = v_b + a_b c_b' + c_b a_b' + a_b a_b' p_b;    β_b = m_b − c_b φ^b/p_b,  V_b = v_b − c_b c_b'/p_b.
+    v_{b+1} = v_b + a_b c_b' + c_b a_b' + a_b a_b' p_b,
+    β_b = m_b − c_b φ^b/p_b,  V_b = v_b − c_b c_b'/p_b.
 
 Where the variance is not stated, none of it counts: s² = 0.
 """
@@ -39,13 +40,12 @@ from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
 from pdp_calibrate.families.gaussian.gaussian_noise import (
-    MERGED,
     GaussianNoiseEngine,
     coupled_bracket,
-    merged_rows,
     noise_in,
     one_by_one,
 )
+from pdp_calibrate.families.gaussian.gaussian_noise_search import MERGED, merged_rows
 from pdp_calibrate.families.gaussian.model import Gaussian
 from pdp_calibrate.families.gaussian.units import Units
 
@@ -62,9 +62,17 @@ _WRITTEN_OUT = 60  # members of a group that is searched as a matrix
 
 
 class AlikeNoiseEngine:
-    """Searches groups and series at any scale σ of Gaussian noise; brackets are of μ."""
+    """Searches groups and series at any scale σ of Gaussian noise; brackets are of μ.
 
-    def __init__(self, problem: Problem) -> None:
+    Parameters
+    ----------
+    problem
+        Model, answers and adversaries.
+    kept
+        The part of the data's own variance that counts; all of a stated variance by default.
+    """
+
+    def __init__(self, problem: Problem, *, kept: float | None = None) -> None:
         contributions, model = problem.contributions, problem.model
         if contributions.weights is None:
             raise UnsupportedQueryError("a Gaussian model answers Sum, Mean and Linear.")
@@ -80,7 +88,7 @@ class AlikeNoiseEngine:
         merged = merged_rows(self._units.weights(answers))
         self._search: _GroupSearch | _SeriesSearch | None = None
         self._bounds: list[GaussianNoiseEngine] = []
-        kept = 1.0 if stated else 0.0
+        kept = float(stated) if kept is None else kept
         variance = float(model.variance) if stated else 1.0
         merely_merged = merged.changed <= MERGED  # closed forms allow for as much in every weight
         low, high = model.bounds
@@ -268,7 +276,7 @@ class _GroupSearch:
     def _values_of(
         self, kind: int, numbers: FloatArray, piece: tuple[float, float], noise: float
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return upper ends of μ in a piece of correlations, lower ends at its first, and shares."""
+        """Return upper ends of μ in a piece of correlations, lower ends at its first, shares."""
         first, last = piece
         own, size = float(self._values[kind]), len(self._weights)
         known = size - 1 - numbers.sum(axis=1)
@@ -321,9 +329,10 @@ class _SeriesSearch:
         for target in self._knowledge.targets:
             values, uppers, shares = self._windows(target, noise)
             upper = max(upper, float(uppers.max()))
-            a, b = np.unravel_index(int(values.argmax()), values.shape)
-            if values[a, b] > best[0]:
-                best = float(values[a, b]), target, int(a), int(b), float(shares[a, b])
+            place = np.unravel_index(int(values.argmax()), values.shape)
+            if values[place] > best[0]:
+                a, b = map(int, place)
+                best = float(values[place]), target, a, b, float(shares[place])
         value, target, a, b, share = best
         beyond = [p for p in range(size) if (a and p <= target - a) or (b and p >= target + b)]
         # Points beyond the window's ends that are left unknown would blur the answer further.

@@ -1,9 +1,9 @@
 """Compiled arithmetic for Gaussian noise: how precisely an answer tells one tuple.
 
-The answers f_m = Σ_j B_mj·x_j get independent noise of variance z. A node of the search attacks x_i;
-the tuples in A are known, those in U unknown, those in R open. With b(K) the coefficients of x_i in
-the regressions of the answers on (x_i, x_K) and V(K) = Cov(f | x_i, x_K), the value of a known set
-is √gain(K), where
+The answers f_m = Σ_j B_mj·x_j get independent noise of variance z. A node of the search attacks
+x_i; the tuples in A are known, those in U unknown, those in R open. With b(K) the coefficients of
+x_i in the regressions of the answers on (x_i, x_K) and V(K) = Cov(f | x_i, x_K), the value of a
+known set is √gain(K), where
 
     gain(K) = bᵀ(κV + z)⁻¹b        (κ = 1: 1/Var(x_i | x_K, r) − 1/Var(x_i | x_K)),
 
