@@ -5,8 +5,11 @@ Commands import what they need when they run, so that ``--help`` is quick.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
+from pdp_calibrate import __version__
 from pdp_calibrate.cli.audit import audit
 from pdp_calibrate.cli.calibrate import calibrate
 from pdp_calibrate.cli.command import help_text
@@ -36,6 +39,12 @@ for _one in (demo, fit, leakage, calibrate, release, audit, explain, report, pla
 app.add_typer(ledger_app, name="ledger")
 
 
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer passes it by position
+    if wanted:
+        typer.echo(f"pdp-calibrate {__version__}")
+        raise typer.Exit
+
+
 @app.callback(
     help=help_text(
         "Calibrate differential-privacy noise for correlated data.\n\n"
@@ -46,7 +55,18 @@ app.add_typer(ledger_app, name="ledger")
         "pdp-calibrate release --help                         every option",
     )
 )
-def _main() -> None: ...
+def _main(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version and exit.",
+        ),
+    ] = False,
+) -> None: ...
 
 
 def main() -> None:

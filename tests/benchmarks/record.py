@@ -4,15 +4,22 @@
     python -m tests.benchmarks.record after.txt
     python -m tests.benchmarks.record before.txt after.txt
 
-The first two write every answer with all its digits; the third lists the lines that differ and by
-how much. Only public names are used, so both versions of the library can run it.
+The first two write every answer with all its digits; the third lists the lines that differ by more
+than 1e-13 and says which way each number went. Only public names are used, so an earlier version of
+the library can run it too, from its own folder:
+
+    cd EARLIER
+    PYTHONPATH=$PWD:$PWD/integrations python -P .../tests/benchmarks/record.py before.txt
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import sys
+import time
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -163,8 +170,8 @@ def answers(model: Any, queries: dict[str, Any]) -> Iterator[tuple[str, str]]:
             )
     yield "black box", asked(lambda: repr(pdp.black_box_leakage(model, epsilon=0.3).value))
     yield "budget", asked(lambda: repr(pdp.dp_budget(model, epsilon=1.0)))
-    yield "baselines", asked(lambda: repr(pdp.calibrate(model, pdp.Sum()).baselines))
-    yield "ledger", asked(lambda: repr(spent(model)))
+    yield "baselines", asked(lambda: words(pdp.calibrate(model, pdp.Sum()).baselines.values()))
+    yield "ledger", asked(lambda: words(spent(model)))
 
 
 def asked(question: Any) -> str:
@@ -175,15 +182,20 @@ def asked(question: Any) -> str:
         return type(error).__name__
 
 
+def words(numbers: Any) -> str:
+    """All digits of several numbers."""
+    return " ".join(map(repr, numbers))
+
+
 def ends(leak: Any) -> str:
     """Both ends of a bracket."""
-    return f"{leak.value!r} {leak.lower!r}"
+    return words([leak.value, leak.lower])
 
 
 def scales_of(calibration: Any) -> str:
     """The scale of a calibration, or one per query."""
     scales = getattr(calibration, "scales", None)
-    return repr(calibration.scale if scales is None else list(scales)).strip("[]")
+    return words([calibration.scale] if scales is None else scales)
 
 
 def spent(model: Any) -> list[float]:
@@ -195,6 +207,7 @@ def spent(model: Any) -> list[float]:
 def record(path: Path) -> None:
     """Write every answer down."""
     warnings.simplefilter("ignore")
+    print(f"pdp_calibrate {pdp.__version__} from {pdp.__file__}")
     lines: list[str] = []
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
@@ -203,22 +216,78 @@ def record(path: Path) -> None:
             *((name, model, gaussian_queries(model)) for name, model in gaussian(rng)),
         ]
         for name, model, queries in families:
+            started = time.process_time()
             lines += [f"{seed} {name} | {what} | {a}" for what, a in answers(model, queries)]
             path.write_text("\n".join(lines) + "\n")
-            print(seed, name, len(lines), flush=True)
-    print(f"{len(lines)} lines")
+            print(f"{seed} {name}: {time.process_time() - started:.1f} CPU s", flush=True)
+    print(f"{len(lines)} lines, {time.process_time():.0f} CPU s")
+
+
+# Which way the truth lies from each number of an answer: below an upper end, a scale and what is
+# spent, above a lower end and the budget that a black box may have.
+_TRUTH_LIES = {"leakage": (-1, 1), "budget": (1,)}
+_TOLERANCE = 1e-13
+
+
+def judged(what: str, old: str, new: str) -> tuple[str, str]:
+    """Say whether an answer is closer to the truth or further off, and how each number moved."""
+    try:
+        before, after = (
+            [math.nan if word == "None" else float(word) for word in answer.split()]
+            for answer in (old, new)
+        )
+    except ValueError:
+        return ("equal" if old == new else "other answer"), ""
+    if len(before) != len(after):
+        return "other answer", ""
+    if old == new:
+        return "equal", ""
+    moves = [moved(*pair) for pair in zip(before, after, strict=True)]
+    if all(abs(move) <= _TOLERANCE for move in moves):
+        return "within 1e-13", ""
+    if what.startswith("leakage") and (
+        after[0] < before[1] * (1 - _TOLERANCE) or before[0] < after[1] * (1 - _TOLERANCE)
+    ):
+        return "contradiction", signed(moves)
+    if what == "baselines":
+        return "other answer", signed(moves)
+    wanted = _TRUTH_LIES.get(what.split()[0], (-1,) * len(moves))
+    better = [move * way for move, way in zip(moves, wanted, strict=True)]
+    if min(better) >= -_TOLERANCE:
+        return "closer", signed(moves)
+    return ("further" if max(better) <= _TOLERANCE else "mixed"), signed(moves)
+
+
+def moved(before: float, after: float) -> float:
+    """The relative change of a number; infinite where only one of them is a finite number."""
+    if before == after or (math.isnan(before) and math.isnan(after)):
+        return 0.0
+    if not (math.isfinite(before) and math.isfinite(after)):
+        return math.inf if math.isnan(before) or after > before else -math.inf
+    return (after - before) / max(abs(before), abs(after))
+
+
+def signed(moves: list[float]) -> str:
+    """The changes, with their signs."""
+    return " ".join(f"{move:+.1e}" for move in moves)
 
 
 def compare(before: Path, after: Path) -> None:
-    """List what differs, by how much."""
+    """List what differs, by how much and which way."""
     old, new = (
         dict(line.rsplit(" | ", 1) for line in path.read_text().splitlines())
         for path in (before, after)
     )
-    differing = [key for key in old | new if old.get(key) != new.get(key)]
-    for key in differing:
-        print(f"{key} | {old.get(key)} | {new.get(key)}")
-    print(f"{len(old)} lines before, {len(new)} after, {len(differing)} differ")
+    found: Counter[str] = Counter()
+    for key in old | new:
+        if key not in old or key not in new:
+            verdict, moves = "only before" if key in old else "only after", ""
+        else:
+            verdict, moves = judged(key.rsplit(" | ", 1)[1], old[key], new[key])
+        found[verdict] += 1
+        if verdict not in {"equal", "within 1e-13"}:
+            print(f"{verdict} | {key} | {old.get(key)} | {new.get(key)} | {moves}")
+    print(f"{len(old)} lines before, {len(new)} after:", dict(found.most_common()))
 
 
 if __name__ == "__main__":

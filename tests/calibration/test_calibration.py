@@ -8,6 +8,7 @@ import pytest
 
 import pdp_calibrate as pdp
 from tests.oracles import brute_force as oracle
+from tests.support.marks import slow_after
 from tests.support.random_models import adversary_kinds, random_case
 
 FAMILY = pdp.JointTable(
@@ -15,7 +16,7 @@ FAMILY = pdp.JointTable(
 )
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", slow_after(40, range(100)))
 def test_sound_tight_and_ordered(seed):
     rng = np.random.default_rng(seed)
     case = random_case(rng)
@@ -36,7 +37,7 @@ def test_sound_tight_and_ordered(seed):
     assert wasserstein <= group * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", slow_after(15, range(40)))
 def test_restricted_adversaries_get_a_sound_and_tight_scale_or_an_explanation(seed):
     rng = np.random.default_rng(500 + seed)
     case = random_case(rng)
@@ -57,7 +58,7 @@ def test_restricted_adversaries_get_a_sound_and_tight_scale_or_an_explanation(se
         assert truth(cal.scale * (1 - 1e-6)) > 0.8
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", slow_after(10, range(30)))
 def test_the_wasserstein_scale_equals_the_oracle(seed):
     rng = np.random.default_rng(seed)
     case = random_case(rng)

@@ -58,6 +58,10 @@ def test_households_from_a_file_to_a_release():
     assert fine("explain cal.json --json").json["type"] == "Explanation"
 
 
+def test_the_version_is_printed_and_nothing_else():
+    assert fine("--version").out == f"pdp-calibrate {pdp.__version__}\n"
+
+
 def test_json_is_all_there_is_on_stdout_and_keeps_the_schema(folder):
     fine("fit survey.csv --kind table --columns mother,child --public -o model.json")
     fine("ledger create budget.json --model model.json -e 3")

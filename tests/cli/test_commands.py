@@ -129,7 +129,7 @@ LONG_SEARCHES = {"activity.py": pytest.mark.compiled}
 EXAMPLES = [  # others run in test_integrations_examples.py and test_spark.py
     pytest.param(path, marks=LONG_SEARCHES.get(path.name, ()))
     for path in sorted((ROOT / "examples").glob("*.py"))
-    if path.name != "spark_job.py" and not path.name.startswith("with_")
+    if path.name not in {"siblings.py", "spark_job.py"} and not path.name.startswith("with_")
 ]
 
 

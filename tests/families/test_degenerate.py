@@ -10,11 +10,13 @@ import pdp_calibrate as pdp
 from tests.benchmarks.degenerate import FAULTS, judged_apart
 from tests.oracles import brute_force as oracle, exact as exact_oracle
 from tests.support.degenerate_models import FAMILIES, stationary
+from tests.support.marks import slow_after
 
 
-def test_no_degenerate_model_is_unsound_raises_raw_or_crashes():
-    found = list(judged_apart(range(300)))
-    assert [seed for seed, *_ in found] == list(range(300))
+@pytest.mark.parametrize("number", slow_after(1, [100, 500]))
+def test_no_degenerate_model_is_unsound_raises_raw_or_crashes(number):
+    found = list(judged_apart(range(number)))
+    assert [seed for seed, *_ in found] == list(range(number))
     assert [one for one in found if one[3].startswith(FAULTS)] == []
     compared = [family for _, family, _, verdict, _ in found if verdict in ("right", "bound")]
     assert set(compared) == set(FAMILIES)

@@ -14,6 +14,7 @@ from pdp_calibrate.core import noise
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.families.gaussian.private_moments import private_moments, sensitivity_of
 from pdp_calibrate.learning.private_sums import nearest_with_sum
+from tests.support.marks import examples
 from tests.support.private_fits import LARGEST, LONGEST, estimators, neighbours
 
 KINDS = tuple(estimators(1.0))
@@ -95,7 +96,7 @@ def test_learning_twice_draws_new_noise():
     assert len(set(fits)) > 3  # with so few rows, much noise often leaves one cell of twelve
 
 
-@settings(max_examples=500, deadline=None)
+@examples(100, 500)
 @given(
     rows=st.lists(st.tuples(*[st.floats(-5, 15)] * 3), min_size=2, max_size=8),
     epsilon=st.floats(1e-3, 1e6),
@@ -114,7 +115,7 @@ def test_a_covariance_is_always_positive_definite(rows, epsilon, low, width):
     assert np.all(model.mean >= [low_end for low_end, _ in model.bounds])
 
 
-@settings(max_examples=500, deadline=None)
+@examples(100, 500)
 @given(
     rows=st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=1, max_size=8),
     epsilon=st.floats(1e-3, 1e6),

@@ -144,12 +144,14 @@ def evidence(kind, epsilon=EPSILON, fits=FITS):
     return strongest_evidence(*seen)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", NEIGHBOURS)
 @pytest.mark.usefixtures("frames_read_once")
 def test_a_thousand_fits_on_neighbours_show_no_more_than_epsilon(kind):
     assert evidence(kind) <= EPSILON
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["table", "chain"])
 @pytest.mark.usefixtures("frames_read_once")
 def test_the_attack_would_see_a_noise_that_is_too_small(kind, monkeypatch):

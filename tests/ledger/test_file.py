@@ -16,6 +16,7 @@ import pdp_calibrate as pdp
 from pdp_calibrate.ledger import accounts
 from pdp_calibrate.ledger.store import FileStore
 from tests.support import ledger_workers
+from tests.support.marks import slow_after
 
 COUPLE = pdp.JointTable(
     probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2, names=["a", "b"]
@@ -244,8 +245,8 @@ def test_a_read_only_file_releases_nothing(path, no_noise):
         pdp.Ledger(COUPLE, path=path.parent / "nowhere" / "ledger.json")
 
 
-def test_two_processes_racing_for_the_last_epsilon(tmp_path):
-    rounds = 100
+@pytest.mark.parametrize("rounds", slow_after(1, [20, 100]))
+def test_two_processes_racing_for_the_last_epsilon(tmp_path, rounds):
     for number in range(rounds):
         ledger = pdp.Ledger(COUPLE, epsilon=1.0, path=tmp_path / f"{number}.json")
         ledger.spend(pdp.calibrate(COUPLE, pdp.Sum(), epsilon=0.6))

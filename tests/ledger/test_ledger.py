@@ -13,6 +13,7 @@ from pdp_calibrate.composition.spending import Spending
 from pdp_calibrate.core.query import lower
 from tests.oracles import gaussian as gaussian_oracle
 from tests.oracles.vectors import worst_vector_leakage
+from tests.support.marks import slow_after
 
 COUPLE = pdp.JointTable(
     probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2, names=["a", "b"]
@@ -87,7 +88,7 @@ def joint_truth(model, table, releases, positions):
     return worst_vector_leakage(table.probabilities, domains, answers, scales, everyone)
 
 
-@pytest.mark.parametrize("group", range(10))
+@pytest.mark.parametrize("group", slow_after(3, range(10)))
 def test_random_sequences_never_pass_the_budget(group):
     """Twenty sequences each; refused releases leave no trace."""
     for seed in range(20 * group, 20 * group + 20):
@@ -151,7 +152,7 @@ def _largest_gain(table, likelihood):
     return worst
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", slow_after(6, range(15)))
 def test_gaussian_ledgers_equal_the_oracle(seed):
     rng = np.random.default_rng(seed)
     size = int(rng.integers(2, 6))

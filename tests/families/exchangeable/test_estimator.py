@@ -31,6 +31,7 @@ def test_intraclass_is_the_textbook_analysis_of_variance():
     assert found.sizes == dict(sizes.value_counts())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rho", [0.05, 0.5])
 def test_the_interval_covers_the_correlation(rho):
     rng = np.random.default_rng(1)

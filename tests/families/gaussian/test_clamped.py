@@ -9,10 +9,10 @@ import pdp_calibrate as pdp
 from pdp_calibrate.core.query import Query
 from tests.oracles import gaussian as oracle
 from tests.support.gaussian_draws import draw, joint_search
-from tests.support.marks import bounds_checked
+from tests.support.marks import bounds_checked, slow_after
 
 
-@pytest.mark.parametrize("seed", bounds_checked(range(40), 4))
+@pytest.mark.parametrize("seed", bounds_checked(range(40), 4, quick=20))
 def test_the_bound_equals_brute_force(seed):
     problem = draw(7000 + seed, smallest=2, largest=6, exponents=3)
     model, size = problem.model, len(problem.weights)
@@ -73,7 +73,7 @@ def clamped_log_density(outputs, secret, covariance, weights, bounds, mean, scal
     return np.log(kernel @ masses.ravel())
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", slow_after(8, range(25)))
 def test_true_densities_of_clamped_sums_never_exceed_the_bound(seed):
     rng = np.random.default_rng(seed)
     size = int(rng.integers(2, 4))

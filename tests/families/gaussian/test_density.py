@@ -8,9 +8,10 @@ import pytest
 import pdp_calibrate as pdp
 from tests.oracles import gaussian as oracle
 from tests.support.gaussian_draws import draw, joint_search
+from tests.support.marks import slow_after
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", slow_after(4, range(12)))
 def test_the_density_ratio_reaches_the_closed_form_and_never_exceeds_it(seed):
     problem = draw(3000 + seed, smallest=2, largest=5, exponents=0)
     rng = np.random.default_rng(seed)

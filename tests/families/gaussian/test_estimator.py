@@ -135,6 +135,7 @@ def test_gaussian_rows_pass_and_others_are_called_out():
         pdp.GaussianEstimator(bounds=BOUNDS).fit(data)
 
 
+@pytest.mark.slow
 def test_diagnostics_rarely_cry_wolf():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

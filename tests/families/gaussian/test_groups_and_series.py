@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
+from tests.support.marks import slow_after
 from tests.support.random_models import adversary_kinds
 
 
@@ -40,7 +41,7 @@ def equals_the_dense_engine(rng, model, covariance, *, scale):
         assert leak.exact
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", slow_after(30, range(60)))
 def test_groups_equal_the_dense_engine(seed):
     rng = np.random.default_rng(seed)
     size = int(rng.integers(1, 9))
@@ -49,7 +50,7 @@ def test_groups_equal_the_dense_engine(seed):
     equals_the_dense_engine(rng, model, group_covariance(size, rho), scale=1.7)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", slow_after(30, range(60)))
 def test_series_equal_the_dense_engine(seed):
     rng = np.random.default_rng(seed)
     length = int(rng.integers(1, 11))

@@ -14,7 +14,7 @@ from pdp_calibrate.core.query import lower
 from pdp_calibrate.families.gaussian.search import GaussianEngine
 from tests.oracles import gaussian as oracle
 from tests.support.gaussian_draws import Draw, draw, joint_search
-from tests.support.marks import bounds_checked
+from tests.support.marks import bounds_checked, slow_after
 
 
 def check(problem: Draw, found: pdp.Leakage, truth: float) -> None:
@@ -26,7 +26,7 @@ def check(problem: Draw, found: pdp.Leakage, truth: float) -> None:
     assert found.exact
 
 
-@pytest.mark.parametrize("seed", bounds_checked(range(300), 8))
+@pytest.mark.parametrize("seed", bounds_checked(range(300), 8, quick=100))
 def test_every_kind_of_adversaries_equals_brute_force(seed):
     problem = draw(seed)
     model, size = problem.model, len(problem.model.names)
@@ -54,7 +54,7 @@ def test_every_kind_of_adversaries_equals_brute_force(seed):
     check(problem, pdp.leakage(model, problem.query, scale=problem.scale, adversaries=one), truth)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", slow_after(30, range(60)))
 def test_never_below_forty_digits(seed):
     problem = draw(1000 + seed, largest=5)
     found = pdp.leakage(problem.model, problem.query, scale=problem.scale)

@@ -126,6 +126,7 @@ def test_a_set_over_many_tuples_gives_a_certified_bracket():
     assert found.value < 2 * found.lower
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("units", [(1, 1, 1, 1), (1, 100, 1, 100)])
 def test_the_truth_is_covered(units):
     """The true leakage exceeds the reported one in at most 5 % of samples."""

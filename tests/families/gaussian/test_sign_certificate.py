@@ -12,6 +12,7 @@ from pdp_calibrate.families.gaussian.blocks import instance_of
 from pdp_calibrate.families.gaussian.instance import distance, precision_of, product_minus_identity
 from pdp_calibrate.families.gaussian.sign_certificate import certified_upper, signs_for
 from tests.oracles import gaussian as oracle
+from tests.support.marks import slow_after
 
 
 def certificate(model: pdp.Gaussian, query: pdp.Linear) -> float | None:
@@ -36,7 +37,7 @@ def attractive(seed: int, *, push: float = 0.0) -> tuple[np.ndarray, np.ndarray]
     return np.linalg.inv(precision) * np.outer(signs, signs), weights
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", slow_after(40, range(100)))
 def test_it_fires_exactly_where_brute_force_agrees(seed):
     covariance, weights = attractive(seed)
     widths = np.random.default_rng(seed).uniform(0.5, 2.0, size=len(weights))

@@ -17,7 +17,7 @@ from pdp_calibrate.families.network import regions
 from pdp_calibrate.families.network.contraction import tree_bounds
 from pdp_calibrate.families.network.regions import Regions
 from tests.oracles.vectors import worst_vector_leakage
-from tests.support.marks import bounds_checked
+from tests.support.marks import bounds_checked, slow_after
 from tests.support.random_time import cells_of_tree, random_tree
 
 ALL, WEAKEST = pdp.Adversaries.all(), pdp.Adversaries.weakest()
@@ -58,7 +58,7 @@ def regular_tree(size, children, stay):
     )
 
 
-@pytest.mark.parametrize("seed", bounds_checked(range(40), 4))
+@pytest.mark.parametrize("seed", bounds_checked(range(40), 4, quick=15))
 def test_regions_bound_the_joint_leakage_of_repeated_releases(seed):
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, most=4)
@@ -82,7 +82,7 @@ def test_regions_bound_the_joint_leakage_of_repeated_releases(seed):
     assert bound == pytest.approx(dual_bound(written, dp_epsilon=0.0), rel=1e-7, abs=1e-10)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", slow_after(15, range(40)))
 def test_what_lies_beyond_the_horizon_has_its_price(seed, monkeypatch):
     rng = np.random.default_rng(100 + seed)
     tree = random_tree(

@@ -30,6 +30,7 @@ def sampled(table, rows, rng, **arguments):
     return pdp.SampledTable(counts=counts, domains=domains, **arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "rows", "noise_scale"),
     [
