@@ -140,7 +140,7 @@ def delta_by_quadrature(
     coefficients = np.linalg.solve(inner, whole[np.ix_(given, [len(covariance)])])[:, 0]
     spread = math.sqrt(left_over(whole, len(covariance), given))
     shift = abs(float(coefficients[0])) * width
-    grid = np.linspace(-40, 40, 800_001) * spread + shift / 2
+    grid = np.linspace(-40, 40, 80_001) * spread + shift / 2
     step = grid[1] - grid[0]
     unit = 1 / (spread * math.sqrt(2 * math.pi))
     one = unit * np.exp(-(((grid - shift) / spread) ** 2) / 2)

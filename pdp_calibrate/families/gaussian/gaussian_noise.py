@@ -55,6 +55,9 @@ from pdp_calibrate.families.gaussian.units import Units
 _SMALLEST_RATIO, _LARGEST_RATIO = 1e-140, 1e140  # of the scale to the weights: squares stay finite
 
 
+_REMEMBERED = 8  # adversaries that were worst at other scales
+
+
 _LEAST_VARIANCE = 1e-30  # of the noise, relative to the weights: less is no noise at all
 
 
@@ -109,13 +112,19 @@ class GaussianNoiseEngine:
             target, known, upper = worst_of(
                 part, noise, incumbent=threshold, deadline=deadline, starts=starts
             )
-            if (place, target, known) not in self._seen:
-                self._seen.append((place, target, known))
             found = self._found(part, target, known, noise, upper)
+            # An incumbent hides who is worst; those seen at other scales may come closer.
+            for other in starts:
+                found = found.with_lower(self._found(part, *other, noise, upper))
             best = found if best is None else best.or_worse(found)
+            self._remember(place, target, known)
         if best is None:
             raise PdpError("no adversary of the set attacks a tuple of this model.")
         return best
+
+    def _remember(self, place: int, target: int, known: tuple[int, ...]) -> None:
+        who = place, target, known
+        self._seen = [*(other for other in self._seen if other != who), who][-_REMEMBERED:]
 
     def variance_needed(self, mu: float, *, deadline: float = math.inf) -> tuple[float, Bracket]:
         """Return a σ² at which nobody exceeds μ, and the bracket there: max of β²M²/μ² − s².
@@ -128,13 +137,15 @@ class GaussianNoiseEngine:
                 "the variance needed has a closed form for one answer only."
             )
         least = 4.0**self._units.exponent * _LEAST_VARIANCE
-        everyone = range(self._problem.knowledge.total)
         extremes = [
-            self._needed(target, tuple(k for k in everyone if k != target and k not in known), mu)
+            (self._needed(target, unknown, mu), target, unknown)
             for target in self._problem.knowledge.targets
-            for known in self._extremes(target)
+            for unknown in self._extremes(target)
         ]
-        variance = max(least, *extremes)
+        variance, target, unknown = max(extremes)
+        place, own, known = self._located(target, unknown)
+        self._remember(place, own, known)
+        variance = max(least, variance)
         found = self.bracket(_root_up(variance), incumbent=mu, deadline=deadline)
         slack = 1e-12
         solved: set[tuple[int, tuple[int, ...]]] = set()
@@ -150,25 +161,29 @@ class GaussianNoiseEngine:
             found = self.bracket(_root_up(variance), incumbent=mu, deadline=deadline)
         return (0.0 if variance == least else _root_up(variance) ** 2 * ROUND_UP), found
 
-    def _extremes(self, target: int) -> list[set[int]]:
+    def _extremes(self, target: int) -> list[tuple[int, ...]]:
+        """Return whom those who know fewest and those who know most do not know."""
         knowledge = self._problem.knowledge
-        if knowledge.known is not None:
-            return [set(knowledge.known)]
         others = [k for k in range(knowledge.total) if k != target]
-        return [set(others[: knowledge.fewest]), set(others[: knowledge.most])]
+        if knowledge.known is not None:
+            return [tuple(k for k in others if k not in knowledge.known)]
+        return [tuple(others[knowledge.fewest :]), tuple(others[knowledge.most :])]
 
     def _needed(self, target: int, unknown: tuple[int, ...], mu: float) -> float:
         """Return β²M²/μ² − s² for one adversary."""
-        for part in self._parts:
+        place, own, known = self._located(target, unknown)
+        part = self._parts[place]
+        slope, spread = moments(part, own, known)
+        value = (slope * float(part.instance.factors[own]) / mu) ** 2 - part.kept * spread
+        return value * 4.0**self._units.exponent
+
+    def _located(self, target: int, unknown: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
+        """Return the part of a target, and target and known tuples as positions in it."""
+        for place, part in enumerate(self._parts):
             if target in part.positions:
-                places = {position: place for place, position in enumerate(part.positions)}
-                hidden = {places[u] for u in unknown if u in places}
-                own = places[target]
-                known = [k for k in range(part.instance.size) if k != own and k not in hidden]
-                slope, spread = moments(part, own, known)
-                factor = float(part.instance.factors[own])
-                value = (slope * factor / mu) ** 2 - part.kept * spread
-                return value * 4.0**self._units.exponent
+                hidden = {target, *unknown}
+                known = tuple(k for k, p in enumerate(part.positions) if p not in hidden)
+                return place, part.positions.index(target), known
         raise PdpError("the target is not a tuple of this model.")
 
     def _found(

@@ -1,4 +1,4 @@
-"""Gaussian noise on Gaussian tuples: reference values, brute force over all adversaries, directions."""
+"""Gaussian noise on Gaussian tuples: reference values, brute force over all adversaries."""
 
 import dataclasses
 import itertools
@@ -178,9 +178,8 @@ def check_against_brute_force(seed):
         assert found.upper >= math.sqrt(best) * (1 - 1e-9), seed
         assert found.lower <= math.sqrt(best) * (1 + 1e-9), seed
         assert found.upper <= found.lower * (1 + 2e-9), seed
-        if seed % 25 == 0:
-            exact = oracle.gain_mpmath(covariance, rows[:number], scales[:number], target, known)
-            assert found.upper**2 >= exact * widths[target] ** 2, seed
+    exact = oracle.gain_mpmath(covariance, rows, scales, target, known)
+    assert found.upper**2 >= exact * widths[target] ** 2, seed
 
 
 @pytest.mark.parametrize("chunk", bounds_checked(range(10), 1))
@@ -291,10 +290,14 @@ def test_a_ball_covers_its_members(seed):
     largest = 0.0
     for _ in range(60):
         turn, _ = np.linalg.qr(rng.normal(size=(size, size)))
-        inside = root @ turn @ np.diag(1 + radius * rng.choice([-1, 1], size=size)) @ turn.T @ root.T
+        inside = (
+            root @ turn @ np.diag(1 + radius * rng.choice([-1, 1], size=size)) @ turn.T @ root.T
+        )
         largest = max(largest, oracle.worst(inside, rows, scales, [1, 2, 1, 2])[0])
     assert found.upper >= math.sqrt(largest)
-    assert found.lower <= math.sqrt(oracle.worst(covariance, rows, scales, [1, 2, 1, 2])[0]) * 1.0001
+    assert (
+        found.lower <= math.sqrt(oracle.worst(covariance, rows, scales, [1, 2, 1, 2])[0]) * 1.0001
+    )
     nothing = pdp.LoewnerBall(center=center, radius=0.0)
     alone = engine_for(center, rows, scales).bracket(1.0)
     assert engine_for(nothing, rows, scales).bracket(1.0).upper == pytest.approx(alone.upper)
@@ -360,7 +363,6 @@ def test_what_cannot_be_certified_raises():
         with pytest.raises(PdpError, match="another unit"):
             engine.bracket(scale)
     # Two answers that differ by less than their noise resolves: the metric is nearly singular.
-    engine = engine_for(household(), [[1, 1, 1, 1], [1, 1, 1, 1.001]])
     with pytest.raises(ModelError, match="singular"):
         engine_for(household(), [[1, 1, 1, 1], [1, 1, 1, 1.001]], [1e-9, 1e-9]).bracket(1.0)
 
@@ -382,7 +384,7 @@ def test_mu_never_grows_with_the_scale():
     engine = engine_for(model_of(FIVE, FIVE_WIDTHS), [FIVE_WEIGHTS])
     found = [engine.bracket(scale).upper for scale in np.geomspace(1e-3, 1e3, 25)]
     assert all(after <= before * (1 + 1e-9) for before, after in itertools.pairwise(found))
-    assert found[0] == pytest.approx(6 * 1e3, rel=1e-6) or found[0] >= 6e3  # never below plain DP
+    assert found[0] >= 6e3  # the third tuple, weight 2 and width 3: never below plain DP
 
 
 def test_a_filter_refuses_what_would_pass_its_budget():
