@@ -243,18 +243,25 @@ def test_the_excess_of_what_is_drawn_is_nothing_to_speak_of():
     assert drawn_excess(1.0, 1.0, step=0.0) == 0.0
 
 
-def test_floats_of_opendp_lie_on_the_finest_grid():
-    """With a coarse grid the law is the discrete Gaussian on it; by default the grid is 2^-1074."""
+def test_opendp_draws_the_discrete_gaussian_on_a_grid():
+    """With a coarse grid its law is seen; by default the grid is as fine as floats get."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=4000), dp.l2_distance(T=float)
-    coarse = np.array(dp.m.make_gaussian(*space, scale=1.0, k=-1)([0.25] * 4000))
-    assert np.all(coarse == np.rint(2 * coarse) / 2)  # answers are rounded to the grid as well
-    fine = dp.m.make_gaussian(*space, scale=1e-310)  # a subnormal scale is still drawn
-    draws = np.array(fine([0.0] * 4000))
-    assert np.all(draws == np.rint(draws / 5e-324) * 5e-324)
-    assert np.std(draws / 1e-310) == pytest.approx(1, abs=0.1)  # more than 8 standard errors
+    number = 4000
+    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=number)
+    space = domain, dp.l2_distance(T=float)
+    coarse = np.array(dp.m.make_gaussian(*space, scale=0.5, k=-1)([0.0] * number))
+    assert np.all(coarse == np.rint(2 * coarse) / 2)
+    grid = np.arange(-20, 21) / 2
+    mass = np.exp(-(grid**2) / (2 * 0.5**2))
+    mass /= mass.sum()
+    for place, share in zip(grid[18:23], mass[18:23], strict=True):
+        error = math.sqrt(share * (1 - share) / number)
+        assert np.mean(coarse == place) == pytest.approx(share, abs=7 * error)
+    fine = np.array(dp.m.make_gaussian(*space, scale=1e-310)([0.0] * number))
+    assert len(np.unique(fine)) > 0.99 * number  # even among the subnormal floats
+    assert np.std(fine / 1e-310) == pytest.approx(1, abs=0.1)  # more than 8 standard errors
 
 
 def test_bisection_of_floats_ends_between_neighbours():

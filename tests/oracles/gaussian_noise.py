@@ -121,6 +121,20 @@ def gain_mpmath(
         return 1 / left([*known, *range(size, size + number)]) - 1 / before
 
 
+def level_mpmath(
+    covariance: Matrix,
+    rows: Matrix,
+    deviations: Sequence[float],
+    target: int,
+    known: Sequence[int],
+    width: float,
+) -> Any:
+    """μ of one adversary in 50 digits, the width of the target's range taken as exact."""
+    with mpmath.workdps(50):
+        found = gain_mpmath(covariance, rows, deviations, target, known)
+        return mpmath.sqrt(found) * mpmath.mpf(float(width))
+
+
 def delta_by_quadrature(
     covariance: Matrix,
     weights: Matrix,

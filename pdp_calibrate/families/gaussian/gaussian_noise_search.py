@@ -28,6 +28,9 @@ MERGED = 16 * UNIT_ROUNDOFF
 _CLIMBED = 12  # targets from which a local search starts
 
 
+_CLIMBING_WORK = 1e9  # what these climbs may cost, in products of numbers
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rows:
     """Answers with independent noise of one variance; only BᵀB counts."""
@@ -322,7 +325,8 @@ def _climbed(
 
     instance = part.instance
     tries = [(t, set(known)) for t, known in starts]
-    for target in targets[:_CLIMBED].tolist():
+    climbs = max(1, min(_CLIMBED, int(_CLIMBING_WORK / instance.size**4)))
+    for target in targets[:climbs].tolist():
         others = [k for k in range(instance.size) if k != target]
         tries += [(target, set(others[: instance.fewest])), (target, set(others[: instance.most]))]
     best, owner, chosen = -1.0, int(targets[0]), set[int]()
@@ -330,7 +334,7 @@ def _climbed(
     for target, known in tries:
         if bounds[target] <= max(best, incumbent) or time.monotonic() > deadline:
             continue
-        value = _climb(part, target, known, noise)
+        value = _climb(part, target, known, noise, deadline=deadline)
         if value * instance.factors[target] > best:
             best, owner, chosen = value * float(instance.factors[target]), target, known
     if best < 0:
@@ -345,7 +349,7 @@ def _climbed(
     return sure, int(np.flatnonzero(targets == owner)[0]), state
 
 
-def _climb(part: Part, target: int, known: set[int], noise: float) -> float:
+def _climb(part: Part, target: int, known: set[int], noise: float, *, deadline: float) -> float:
     """Flip one tuple at a time, in place, while √gain grows; return the last value."""
     instance = part.instance
     size = instance.size
@@ -358,17 +362,13 @@ def _climb(part: Part, target: int, known: set[int], noise: float) -> float:
         values[~inside & (len(known) >= instance.most)] = -1.0
         values[target] = -1.0
         if value < 0:
-            value = _value(part, target, known, noise)
+            value = evaluated(part, target, sorted(known), noise).lower
         flip = int(values.argmax())
-        if values[flip] <= value * (1 + 1e-12):
+        if values[flip] <= value * (1 + 1e-12) or time.monotonic() > deadline:
             break
         known ^= {flip}
         value = float(values[flip])
     return value
-
-
-def _value(part: Part, target: int, known: set[int], noise: float) -> float:
-    return evaluated(part, target, sorted(known), noise).lower
 
 
 def _flipped(part: Part, target: int, known: set[int], noise: float) -> FloatArray:
