@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
+from pdp_calibrate.calibration.solve import certified_scale
+from pdp_calibrate.core import problem as problem_module
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.gaussian_dp import delta_of, mu_of
 from pdp_calibrate.core.gaussian_filter import GaussianFilter
@@ -238,6 +240,7 @@ def test_delta_by_quadrature(seed):
 
 
 SETS = [
+    pdp.Adversaries.all(),
     pdp.Adversaries.weakest(),
     pdp.Adversaries.strongest(),
     pdp.Adversaries.knowing(at_most=2),
@@ -268,6 +271,34 @@ def test_restricted_adversaries_count_what_they_leave_unknown(adversaries, indep
         assert found.upper == pytest.approx(math.sqrt(best), rel=1e-9)
         assert found.lower == pytest.approx(math.sqrt(best), rel=1e-9)
         assert found.upper >= math.sqrt(best) * (1 - 1e-12)
+
+
+def test_a_block_that_no_answer_is_about_leaks_nothing():
+    covariance = FIVE.copy()
+    covariance[:2, 2:] = covariance[2:, :2] = 0
+    model = model_of(covariance, FIVE_WIDTHS)
+    found = engine_for(model, [[1, -2, 0, 0, 0]]).bracket(3.0)
+    best, target, _ = oracle.worst(covariance, np.array([[1, -2, 0, 0, 0]]), [3.0], FIVE_WIDTHS)
+    assert found.upper == pytest.approx(math.sqrt(best), rel=1e-9)
+    assert found.target == target
+    someone = pdp.Adversaries.exactly("x4", known=["x3"])
+    silent = engine_for(model, [[1, -2, 0, 0, 0]], adversaries=someone).bracket(3.0)
+    assert silent.upper <= 1e-12
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_solver_needs_nothing_but_the_bracket(seed, monkeypatch):
+    """The search for the smallest Laplace scale finds the smallest σ, given another engine."""
+    covariance, rows, _, widths = random_case(5 * seed + 1)
+    model = model_of(covariance, widths)
+    monkeypatch.setattr(problem_module, "engine_of", GaussianNoiseEngine)
+    problems = split(model, lower(pdp.Linear(weights=rows[0].tolist()), model), SETS[0])
+    scale, found = certified_scale(problems, MU, rounding=0.0, deadline=math.inf)
+    assert found.upper <= MU
+    variance, _ = GaussianNoiseEngine(problems[0]).variance_needed(MU)
+    assert scale == pytest.approx(math.sqrt(variance), rel=1e-9)
+    best, *_ = oracle.worst(covariance, rows[:1], [scale], widths)
+    assert math.sqrt(best) == pytest.approx(MU, rel=1e-7)
 
 
 def test_no_noise_is_needed_where_the_data_hide_the_target():
