@@ -206,6 +206,9 @@ def drawn_excess(scale: float, epsilon: float, *, step: float = _SMALLEST) -> fl
     η = 1 − e^{−g²/8σ²} ≤ g²/8σ² in total variation, for every answer; averaged over unknown data
     that stays so, and δ grows by at most (1 + e^ε)·η. For g = 2^-1074 and σ = 1 this is 1e-647.
 
+    A claim of μ or ρ alone has no δ to charge: it is a claim about Y rounded to the grid, and what
+    is drawn cannot be told from that with an advantage of more than η.
+
     Whole numbers with integer (discrete) Gaussian noise have g = 1: there δ is up to 2.3 times the
     formula. They get float noise, rounded afterwards.
 

@@ -245,12 +245,13 @@ def worst_of(
     if instance.fewest == 0 and instance.is_certain and len(instance.coordinates) == 1:
         # Nobody known has the largest coefficient; without the data's noise that bounds everyone.
         cap = (certified_upper(instance, part.precision) or math.inf) / math.sqrt(noise) * ROUND_UP
+        cap = part.charged(cap, noise)
         if cap <= incumbent:
             return instance.targets[0], (), cap
     target, known, upper = _searched(
         part, noise, incumbent=incumbent, deadline=deadline, starts=starts
     )
-    return target, known, part.charged(min(upper, cap), noise)
+    return target, known, min(part.charged(upper, noise), cap)
 
 
 def _searched(

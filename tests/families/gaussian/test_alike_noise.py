@@ -207,3 +207,24 @@ def test_a_long_series():
     found = engine_for(model, [[1] * 300]).bracket(40.0)
     assert found.upper == pytest.approx(found.lower, rel=1e-9)
     assert found.upper < pdp.leakage(model, pdp.Sum(), scale=40.0).value
+
+
+@pytest.mark.parametrize("scale", [0.5, 3.0])
+def test_several_answers_over_a_range_cover_every_correlation_in_it(scale):
+    rows, scales = [[1, 1, 1], [1, 0, -1]], [scale, 2 * scale]
+    found = engine_for(household((-0.3, 0.5), 3), rows, scales).bracket(1.0)
+    every = [
+        oracle.worst(group_matrix(3, rho), np.array(rows), scales, [4] * 3)[0]
+        for rho in np.linspace(-0.3, 0.5, 17)
+    ]
+    assert found.upper >= math.sqrt(max(every))
+    assert found.lower <= math.sqrt(max(every)) * (1 + 1e-12)
+
+
+def test_a_filter_over_many_households():
+    """Other households are independent: whoever knows them all attacks within one."""
+    model = pdp.Blocks(models=[household()], counts=[50])
+    ledger = GaussianFilter(model, engine=AlikeNoiseEngine, mu=10.0)
+    found = ledger.admit(pdp.Sum(), scale=3.0)
+    alone = engine_for(household(), [[1] * 4]).bracket(3.0)
+    assert found.upper == pytest.approx(alone.upper, rel=1e-12)
