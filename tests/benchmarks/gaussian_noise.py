@@ -60,7 +60,8 @@ def main() -> None:
     """Print all lines."""
     packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba"))
     print("Gaussian noise, CPU time over one 3000x3000 float64 product (best of three)")
-    print("python " + platform.python_version() + "; " + packages)
+    print("date 2026-11-17; python " + platform.python_version() + "; " + packages)
+    print("command: OPENBLAS_NUM_THREADS=1 PYTHONPATH=. python tests/benchmarks/gaussian_noise.py")
     engine_for(sample_model(6, 40, 0), pdp.Sum()).variance_needed(1.0)  # compiles
     unit = yardstick()
     print(f"yardstick: {unit:.3f} CPU seconds\n")

@@ -138,7 +138,7 @@ class GaussianNoiseEngine:
             )
         least = 4.0**self._units.exponent * _LEAST_VARIANCE
         extremes = [
-            (self._needed(target, unknown, mu), target, unknown)
+            (sum(self._balance(target, unknown, mu)), target, unknown)
             for target in self._problem.knowledge.targets
             for unknown in self._extremes(target)
         ]
@@ -151,10 +151,12 @@ class GaussianNoiseEngine:
         solved: set[tuple[int, tuple[int, ...]]] = set()
         while found.upper > mu:
             who = found.target, found.unknown
-            needed = self._needed(*who, mu) * (1 + 1e-12)
+            wanted, own = self._balance(*who, mu)
+            needed = (wanted + own) * (1 + 1e-12)
             if who in solved or needed <= variance:
                 # What stands against this variance is a bound or rounding, not an adversary.
-                needed = variance * (found.upper / mu) ** 2 * (1 + slack)
+                excess = (found.upper / mu) ** 2 - 1
+                needed = variance + (variance - own) * excess + variance * slack
                 slack *= 2
             solved.add(who)
             variance = needed
@@ -169,13 +171,14 @@ class GaussianNoiseEngine:
             return [tuple(k for k in others if k not in knowledge.known)]
         return [tuple(others[knowledge.fewest :]), tuple(others[knowledge.most :])]
 
-    def _needed(self, target: int, unknown: tuple[int, ...], mu: float) -> float:
-        """Return β²M²/μ² − s² for one adversary."""
+    def _balance(self, target: int, unknown: tuple[int, ...], mu: float) -> tuple[float, float]:
+        """Return β²M²/μ² and −s² for one adversary."""
         place, own, known = self._located(target, unknown)
         part = self._parts[place]
         slope, spread = moments(part, own, known)
-        value = (slope * float(part.instance.factors[own]) / mu) ** 2 - part.kept * spread
-        return value * 4.0**self._units.exponent
+        unit = 4.0**self._units.exponent
+        wanted = (slope * float(part.instance.factors[own]) / mu) ** 2
+        return wanted * unit, -part.kept * spread * unit
 
     def _located(self, target: int, unknown: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
         """Return the part of a target, and target and known tuples as positions in it."""
