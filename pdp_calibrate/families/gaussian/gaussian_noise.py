@@ -143,8 +143,7 @@ class GaussianNoiseEngine:
             for unknown in self._extremes(target)
         ]
         variance, target, unknown = max(extremes)
-        place, own, known = self._located(target, unknown)
-        self._remember(place, own, known)
+        self._remember(*self._located(target, unknown))
         variance = max(least, variance)
         found = self.bracket(_root_up(variance), incumbent=mu, deadline=deadline)
         slack = 1e-12
