@@ -33,6 +33,7 @@ import numpy as np
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.bracket import Bracket
+from pdp_calibrate.core.checks import checked_positive
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.family import Engine, engine_of
 from pdp_calibrate.core.problem import Problem
@@ -136,6 +137,7 @@ class GaussianNoiseEngine:
             raise UnsupportedQueryError(
                 "the variance needed has a closed form for one answer only."
             )
+        checked_positive(mu, "mu", error=PdpError)
         least = 4.0**self._units.exponent * _LEAST_VARIANCE
         extremes = [
             (sum(self._balance(target, unknown, mu)), target, unknown)

@@ -395,6 +395,9 @@ def test_what_cannot_be_certified_raises():
     for scale in (1e-200, 1e200):
         with pytest.raises(PdpError, match="another unit"):
             engine.bracket(scale)
+    for mu in (0.0, -1.0, math.nan, math.inf):
+        with pytest.raises(PdpError, match="mu must be positive"):
+            engine.variance_needed(mu)
     # Two answers that differ by less than their noise resolves: the metric is nearly singular.
     with pytest.raises(ModelError, match="singular"):
         engine_for(household(), [[1, 1, 1, 1], [1, 1, 1, 1.001]], [1e-9, 1e-9]).bracket(1.0)
