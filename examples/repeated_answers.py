@@ -17,11 +17,10 @@ print(len(months), "patients; share of good visits", round(float(months.to_numpy
 
 question = pdp.Count(values={1})  # how many visits were good?
 table = pdp.TableEstimator(source="public").fit(months).model_
-chain = (
-    pdp.MarkovChainEstimator(value="good", by="subject", order_by="month", source="public")
-    .fit(visits)
-    .model_
-)
+learned = pdp.MarkovChainEstimator(
+    value="good", groups="subject", order_by="month", source="public"
+).fit(visits)
+(chain,) = learned.model_.models  # of one patient; there are many, independent of each other
 
 by_table = pdp.calibrate(table, question, epsilon=1.0)
 by_chain = pdp.calibrate(chain, question, epsilon=1.0)

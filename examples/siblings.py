@@ -14,8 +14,9 @@ median = children.groupby("gender")["childHeight"].transform("median")
 children["tall"] = (children["childHeight"] > median).astype(int)
 large = children[children.groupby("family")["tall"].transform("size") >= 5]
 siblings = large.groupby("family").sample(5, random_state=1)
-estimator = pdp.GroupEstimator(by="family", value="tall", kind="binary", source="public")
-model, query = estimator.fit(siblings).model_, pdp.Count(values={1})
+estimator = pdp.GroupEstimator(groups="family", value="tall", kind="binary", source="public")
+(model,) = estimator.fit(siblings).model_.models  # of one family; there are many, independent
+query = pdp.Count(values={1})
 
 
 def attack(count: Callable[[dict[int, int]], Any], *, scale: float, draws: int = 20_000) -> str:

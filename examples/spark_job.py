@@ -44,14 +44,14 @@ def main() -> None:
     # Earlier, public people would be better: a model learned from the secret rows makes calibrate
     # warn. Here the invented ones are called public.
     estimator = pdp.GroupEstimator(
-        by="household", value="income", bounds=BOUNDS, confidence=0.95, source="public"
+        groups="household", value="income", bounds=BOUNDS, confidence=0.95, source="public"
     ).fit(people)
     print(f"correlation inside households: {estimator.intraclass_.correlation:.3f}")
 
     calibration = pdp.calibrate(estimator.model_, pdp.Mean(clamp=True), epsilon=1.0)
     print(pdp.explain(calibration))
 
-    release = calibration.release(people, value="income", by="household")
+    release = calibration.release(people, value="income", groups="household")
     low, high = release.interval(alpha=0.05)
     print(f"mean income: {release.value:.3f}, between {low:.3f} and {high:.3f} with 95 %")
     spark.stop()

@@ -8,17 +8,11 @@ from pdp_calibrate.calibration.baselines import (
     sensitivity as sensitivity,
 )
 from pdp_calibrate.calibration.calibrate import (
+    SensitivityCurve as SensitivityCurve,
     calibrate as calibrate,
     calibrate_to_accuracy as calibrate_to_accuracy,
-    verify as verify,
-)
-from pdp_calibrate.calibration.curves import (
-    SensitivityCurve as SensitivityCurve,
     sensitivity_curve as sensitivity_curve,
-)
-from pdp_calibrate.calibration.joint import (
-    JointCalibration as JointCalibration,
-    JointRelease as JointRelease,
+    verify as verify,
 )
 from pdp_calibrate.calibration.result import Calibration as Calibration, Release as Release
 from pdp_calibrate.composition.black_box import (

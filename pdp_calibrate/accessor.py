@@ -5,11 +5,18 @@ The integration for polars gives the same methods to polars frames.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+import functools
+import inspect
+import textwrap
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, cast, get_args
 
 import pandas as pd
+
+from pdp_calibrate.errors import QueryError
+from pdp_calibrate.jobs.grammar import Kind, Question
+from pdp_calibrate.jobs.job import OPTIONS, Job, Options, refuse_unknown
 
 if TYPE_CHECKING:
     from pdp_calibrate.calibration.result import Calibration, Release
@@ -17,6 +24,61 @@ if TYPE_CHECKING:
     from pdp_calibrate.core.bracket import Leakage
     from pdp_calibrate.core.model import Model
     from pdp_calibrate.core.query import Query
+    from pdp_calibrate.ledger.ledger import Ledger
+
+P = ParamSpec("P")
+
+
+T = TypeVar("T")
+
+
+_OWN = {
+    "columns": "Of a wide frame, the columns that enter, by default all of the model. Of a long"
+    " frame, the column of values.",
+    "weights": "The weight of each column that enters.",
+    "values": "The values that count.",
+    "categories": "The values that are counted, each by itself; by default every possible one.",
+}
+
+
+def _method(function: Callable[P, T]) -> Callable[P, T]:
+    """Make a method that refuses unknown arguments by name, and shows the options it takes.
+
+    ``**options`` stand for those of `Options`: in the signature, and in the docstring, each with
+    its type, default and meaning.
+    """
+    own = inspect.signature(function)
+    parameters = [one for one in own.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    known = [one.name for one in parameters[1:]]
+    if len(parameters) < len(own.parameters):
+        words = {name: _OWN[name] for name in known} | {n: one.words for n, one in OPTIONS.items()}
+        section = "".join(
+            f"\n{n}\n{textwrap.indent(textwrap.fill(words[n], 92), '    ')}" for n in words
+        )
+        function.__doc__ = f"{function.__doc__}\n\nParameters\n----------{section}\n"
+        parameters += map(_parameter, OPTIONS)
+        known += OPTIONS
+
+    @functools.wraps(function)
+    def checked(*given: P.args, **named: P.kwargs) -> T:
+        refuse_unknown(named, known, where=f"df.pdp.{function.__name__}")
+        return function(*given, **named)
+
+    checked.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return checked
+
+
+def _parameter(name: str) -> inspect.Parameter:
+    hint = get_args(Options.__annotations__[name])[0]
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=OPTIONS[name].default,
+        annotation=getattr(hint, "__forward_arg__", hint),
+    )
+
+
+Columns = str | Iterable[Hashable] | None
 
 
 @pd.api.extensions.register_dataframe_accessor("pdp")
@@ -27,42 +89,9 @@ class PdpAccessor:
     and is named as such by ``groups=`` or ``order_by=``: rows of one group are correlated, groups
     are independent. Rows, groups and their sizes are public.
 
-    ``sum``, ``mean``, ``count`` and ``histogram`` take these options:
-
-    model
-        How the tuples are correlated. A wide frame needs one.
-    bounds, correlation
-        For a long frame instead of a model: the public range, to which values are clamped, and one
-        common correlation inside a group (a number, or a range for every number in it), or that of
-        neighbours where ``order_by=`` is given. A correlation assumes jointly Gaussian values:
-        booleans, text and columns with a stated domain are refused, by type. Without a
-        correlation, any dependence: group privacy; so are counts and histograms, about which a
-        correlation says nothing.
-    assume
-        ``"gaussian"`` with a correlation of a column of whole numbers, whose type does not tell
-        measurements from codes; floats need no such word.
-    domain
-        For counts and histograms of a long frame without a model: which values are possible, such
-        as ``[0, 1]``. A boolean column, a polars Enum and a DuckDB ENUM say so by their type.
-        Categories of pandas, polars and Arrow come from the data; ``domain="dtype"`` states that
-        they are public. Otherwise a list is needed. A value outside it raises: that error depends
-        on the data, so keep it from the public.
-    groups, order_by
-        The columns that tell groups apart and order them. Text in the latter must be ISO 8601,
-        every row in one form, or `time_format` says how it is written (``%d/%m/%Y``). With a
-        correlation its times have no gaps, and no two are equal in a group.
-    max_group_size
-        Refuse larger groups.
-    per, per_domain
-        One release for each value declared for this column, as a dict. The values are declared as
-        with ``domain``, and those that do not occur get noise alone. Who belongs to which part is
-        public, like groups.
-    ledger
-        Where to write the release down before noise is drawn; it refuses what would pass its
-        budget, and another column than it is about. Its model and adversaries are the default.
-    epsilon, adversaries, time_limit
-        As in `pdp_calibrate.calibrate`. With a ledger, ``epsilon=None`` releases with as much as
-        still fits its budget, within the ledger's own time limit.
+    A wide frame needs a model. For a long one, assumptions can stand in its place: the public
+    range of the values and a correlation, or the range alone, which allows any dependence inside a
+    group.
 
     Examples
     --------
@@ -77,43 +106,59 @@ class PdpAccessor:
     ... )
     >>> round(release.calibration.scale, 3)  # 100·(1 + 2·0.4)
     180.0
+    >>> long.pdp.sum("income", bounds=(0, 100), group="household")
+    Traceback (most recent call last):
+    pdp_calibrate.errors.QueryError: df.pdp.sum takes no argument 'group'; did you mean groups?
     """
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
 
+    @_method
     def fit(self, estimator: Any) -> Any:
         """Return a clone of the estimator, fitted on the frame; its `model_` is the model."""
         return import_module("sklearn.base").clone(estimator).fit(self._frame)
 
-    def sum(self, columns: str | Iterable[Hashable] | None = None, **options: Any) -> Any:
-        """Release the sum of the columns; options as listed at the class."""
-        return self._release("sum", columns, **options)
+    @_method
+    def sum(self, columns: Columns = None, **options: Unpack[Options]) -> Release:
+        """Release the sum of the columns."""
+        return self._release("sum", columns, options)
 
-    def mean(self, columns: str | Iterable[Hashable] | None = None, **options: Any) -> Any:
-        """Release the mean of the columns; options as listed at the class."""
-        return self._release("mean", columns, **options)
+    @_method
+    def mean(self, columns: Columns = None, **options: Unpack[Options]) -> Release:
+        """Release the mean of the columns."""
+        return self._release("mean", columns, options)
 
+    @_method
+    def linear(self, weights: Mapping[Hashable, float], **options: Unpack[Options]) -> Release:
+        """Release a weighted sum of the columns of a wide frame."""
+        if not isinstance(weights, Mapping):
+            raise QueryError(f"weights must be {{column: weight}}, got {type(weights).__name__}.")
+        return self._release("linear", weights, options, weights=tuple(weights.values()))
+
+    @_method
     def count(
         self,
-        columns: str | Iterable[Hashable] | None = None,
+        columns: Columns = None,
         *,
         values: Iterable[Hashable],
-        **options: Any,
-    ) -> Any:
+        **options: Unpack[Options],
+    ) -> Release:
         """Release how many cells of the columns hold one of the values."""
-        return self._release("count", columns, values=values, **options)
+        return self._release("count", columns, options, values=values)
 
+    @_method
     def histogram(
         self,
-        columns: str | Iterable[Hashable] | None = None,
+        columns: Columns = None,
         *,
         categories: Iterable[Hashable] | None = None,
-        **options: Any,
-    ) -> Any:
+        **options: Unpack[Options],
+    ) -> Release:
         """Release how many cells of the columns hold each category."""
-        return self._release("histogram", columns, values=categories, **options)
+        return self._release("histogram", columns, options, values=categories)
 
+    @_method
     def calibrate(
         self,
         query: Query,
@@ -136,10 +181,30 @@ class PdpAccessor:
             time_limit=time_limit,
         )
 
-    def release(self, calibration: Calibration, **options: Any) -> Release:
-        """Release one answer over all rows; options as in `Calibration.release`."""
-        return calibration.release(self._frame, **options)
+    @_method
+    def release(
+        self,
+        calibration: Calibration,
+        *,
+        value: Hashable | None = None,
+        groups: Hashable | None = None,
+        by: Hashable | None = None,
+        order_by: Hashable | None = None,
+        time_format: str | None = None,
+        ledger: Ledger | None = None,
+    ) -> Release:
+        """Release one answer over all rows, as `Calibration.release` does; ``by`` is ``groups``."""
+        return calibration.release(
+            self._frame,
+            value=value,
+            groups=groups,
+            by=by,
+            order_by=order_by,
+            time_format=time_format,
+            ledger=ledger,
+        )
 
+    @_method
     def leakage(
         self,
         query: Query,
@@ -162,7 +227,19 @@ class PdpAccessor:
             time_limit=time_limit,
         )
 
-    def _release(self, kind: Any, columns: Any, **options: Any) -> Any:
-        from pdp_calibrate.jobs.verbs import Request, release
+    def _release(
+        self,
+        kind: Kind,
+        columns: Columns,
+        options: Options,
+        *,
+        values: Iterable[Hashable] | None = None,
+        weights: tuple[float, ...] | None = None,
+    ) -> Release:
+        from pdp_calibrate.jobs.run import run
 
-        return release(self._frame, Request(kind=kind, columns=columns, **options))
+        one = isinstance(columns, str) or not isinstance(columns, Iterable)
+        named: Any = None if columns is None else (columns,) if one else tuple(columns)
+        question = Question(kind=kind, columns=named, values=values, weights=weights)
+        found = run(Job(questions=(question,), options=options), self._frame)
+        return cast("Release", found)  # of one question

@@ -7,9 +7,10 @@ contains a record or a true answer.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -52,6 +53,18 @@ class SourceError(PdpError):
 
 class PlanError(PdpError):
     """A plan file is not what it must be."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a hint at the known name that is nearest to an unknown one; empty if none is near.
+
+    Examples
+    --------
+    >>> did_you_mean("group", ["groups", "order_by"])
+    '; did you mean groups?'
+    """
+    nearest = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {nearest[0]}?" if nearest else ""
 
 
 @contextlib.contextmanager

@@ -79,7 +79,7 @@ def test_joint_releases():
     queries = [pdp.Sum(), pdp.Count(values=[1])]
     release = pdp.calibrate(PAIR, queries).release({"x1": 0, "x2": 1}).to_dict()
     refused = read_or_refused(
-        lambda found: pdp.JointRelease.from_json(json.dumps(found)), damaged(release)
+        lambda found: pdp.Release.from_json(json.dumps(found)), damaged(release)
     )
     assert refused > 100
 
@@ -136,7 +136,7 @@ def test_a_release_must_hold_numbers(value):
         pdp.Release.from_json(json.dumps(release | {"value": value}))
     joint = pdp.calibrate(PAIR, [pdp.Sum(), pdp.Sum()]).release({"x1": 0, "x2": 1}).to_dict()
     with pytest.raises(pdp.PdpError):
-        pdp.JointRelease.from_json(json.dumps(joint | {"values": [0, value]}))
+        pdp.Release.from_json(json.dumps(joint | {"value": [0, value]}))
 
 
 @pytest.mark.parametrize("rows", [1.5, float("nan"), 0, -1, True])

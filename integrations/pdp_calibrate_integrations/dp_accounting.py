@@ -17,15 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from pdp_calibrate import Calibration, JointCalibration, UnsupportedQueryError
+from pdp_calibrate import UnsupportedQueryError
+from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate_integrations.handover import Neighbours, counted_as
 from pdp_calibrate_integrations.requiring import require
 
 
-def laplace_event(
-    calibration: Calibration | JointCalibration, *, neighbours: Neighbours = "unknown"
-) -> Any:
+def laplace_event(calibration: AnyCalibration, *, neighbours: Neighbours = "unknown") -> Any:
     """Describe a calibrated release for an accountant of plain DP.
 
     Parameters
@@ -50,10 +49,9 @@ def laplace_event(
     0.6299
     """
     events = require("dp_accounting.dp_event", extra="dp-accounting")
-    if isinstance(calibration, JointCalibration):
-        parts = zip(calibration.contributions, calibration.scales, strict=True)
-        return events.ComposedDpEvent([_event(events, *part, neighbours) for part in parts])
-    return _event(events, calibration.contributions, calibration.scale, neighbours)
+    parts = zip(calibration.contributions, calibration.scales, strict=True)
+    found = [_event(events, *part, neighbours) for part in parts]
+    return found[0] if len(found) == 1 else events.ComposedDpEvent(found)
 
 
 def _event(events: Any, added: Contributions, scale: float, neighbours: Neighbours) -> Any:

@@ -23,6 +23,7 @@ from pdp_calibrate import (
     dp_budget,
     verify,
 )
+from pdp_calibrate.calibration.result import single
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 
@@ -59,7 +60,11 @@ class LaplaceParameters:
 
 
 def laplace_parameters(
-    calibration: Calibration, *, room: float = 0.0, sensitivity_used: float | None = None
+    calibration: Calibration,
+    *,
+    room: float = 0.0,
+    sensitivity_used: float | None = None,
+    ledger: Ledger | None = None,
 ) -> LaplaceParameters:
     """Return ε and sensitivity whose quotient, in floating point, is at least the scale.
 
@@ -71,8 +76,10 @@ def laplace_parameters(
         How much the library's own rounding may add to the leakage.
     sensitivity_used
         The sensitivity that the library will insist on; that of the query by default.
+    ledger
+        Where the release is written down before anything is handed over.
     """
-    scale = with_room(calibration, room).scale
+    scale = with_room(single(calibration, "the library"), room).scale
     own = calibration.sensitivity
     numerator = own if sensitivity_used is None else float(sensitivity_used)
     if not 0 < numerator < math.inf:
@@ -80,6 +87,8 @@ def laplace_parameters(
     epsilon = numerator / scale
     while numerator / epsilon < scale:
         epsilon = math.nextafter(epsilon, 0.0)
+    if ledger is not None:
+        ledger.spend(calibration)
     return LaplaceParameters(epsilon=epsilon, sensitivity=numerator)
 
 
@@ -131,7 +140,8 @@ def check_clamped(calibration: Calibration) -> None:
 
     Clamping is another function of the data, and for Gaussian models it can leak more.
     """
-    if calibration.contributions.real and not calibration.contributions.clamped:
+    (added,) = single(calibration, "the library").contributions
+    if added.real and not added.clamped:
         raise UnsupportedQueryError(
             "the library clamps values to their bounds before it adds them, and the calibration is"
             " for values that are not: calibrate the query with clamp=True."
@@ -148,21 +158,28 @@ def summing_room(calibration: Calibration) -> float:
     return 2 * error / calibration.scale
 
 
-def sum_parameters(calibration: Calibration) -> LaplaceParameters:
-    """Return what makes Google's bounded sum draw noise of the calibrated scale.
+def sum_parameters(
+    calibration: Calibration, *, ledger: Ledger | None
+) -> tuple[float, float, float]:
+    """Return least and largest value, and the ε, with which Google's bounded sum has the scale.
 
     It takes the larger of abs(lower) and abs(upper) for the sensitivity, adds up with rounding, and
-    rounds the sum to its grid.
+    rounds the sum to its grid. The release is written down in the ledger first.
     """
-    room = GRID_ROUNDING + summing_room(calibration)
-    reach = max(map(abs, contribution_range(calibration)))
-    return laplace_parameters(calibration, room=room, sensitivity_used=reach)
+    lower, upper = contribution_range(calibration)
+    handed = laplace_parameters(
+        calibration,
+        room=GRID_ROUNDING + summing_room(calibration),
+        sensitivity_used=max(abs(lower), abs(upper)),
+        ledger=ledger,
+    )
+    return lower, upper, handed.epsilon
 
 
 def contribution_range(calibration: Calibration) -> tuple[float, float]:
     """Return the least and the largest number that one tuple may add to the answer."""
     check_clamped(calibration)
-    added = calibration.contributions
+    (added,) = calibration.contributions
     if added.table is not None or added.coordinates != 1:
         raise UnsupportedQueryError("only a sum, mean, weighted sum or count is added up by tuple.")
     ends = np.concatenate([values.ravel() for values in added.values])

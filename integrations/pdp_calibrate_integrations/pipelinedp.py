@@ -21,7 +21,6 @@ from pdp_calibrate_integrations.handover import (
     GRID_ROUNDING,
     budget,
     checked_ledger,
-    contribution_range,
     laplace_parameters,
     sum_parameters,
 )
@@ -54,9 +53,7 @@ def laplace(calibration: Calibration, *, ledger: Ledger | None = None) -> Any:
         Whose `noise_parameter` is the scale.
     """
     computations = require("pipeline_dp.dp_computations", extra="pipelinedp")
-    handed = laplace_parameters(calibration, room=GRID_ROUNDING)
-    if ledger is not None:
-        ledger.spend(calibration)
+    handed = laplace_parameters(calibration, room=GRID_ROUNDING, ledger=ledger)
     return computations.LaplaceMechanism.create_from_epsilon(handed.epsilon, handed.sensitivity)
 
 
@@ -81,10 +78,7 @@ def aggregation(calibration: Calibration, *, ledger: Ledger | None = None) -> Ag
         independent blocks of its own.
     """
     library = require("pipeline_dp", extra="pipelinedp")
-    lower, upper = contribution_range(calibration)
-    handed = sum_parameters(calibration)
-    if ledger is not None:
-        ledger.spend(calibration)
+    lower, upper, dp_epsilon = sum_parameters(calibration, ledger=ledger)
     return Aggregation(
         params=library.AggregateParams(
             metrics=[library.Metrics.SUM],
@@ -95,7 +89,7 @@ def aggregation(calibration: Calibration, *, ledger: Ledger | None = None) -> Ag
             max_value=upper,
         ),
         accountant=library.NaiveBudgetAccountant(
-            total_epsilon=handed.epsilon, total_delta=0, num_aggregations=1
+            total_epsilon=dp_epsilon, total_delta=0, num_aggregations=1
         ),
     )
 

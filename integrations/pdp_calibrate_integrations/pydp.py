@@ -18,7 +18,6 @@ from pdp_calibrate import Calibration, Ledger
 from pdp_calibrate.core.model import Model
 from pdp_calibrate_integrations.handover import (
     GRID_ROUNDING,
-    contribution_range,
     laplace_parameters,
     sum_parameters,
 )
@@ -51,9 +50,7 @@ def laplace(calibration: Calibration, *, ledger: Ledger | None = None) -> Any:
     (True, True)
     """
     mechanisms = require("pydp.algorithms.numerical_mechanisms", extra="pydp")
-    handed = laplace_parameters(calibration, room=GRID_ROUNDING)
-    if ledger is not None:
-        ledger.spend(calibration)
+    handed = laplace_parameters(calibration, room=GRID_ROUNDING, ledger=ledger)
     return mechanisms.LaplaceMechanism(epsilon=handed.epsilon, sensitivity=handed.sensitivity)
 
 
@@ -77,13 +74,10 @@ def bounded_sum(calibration: Calibration, *, ledger: Ledger | None = None) -> An
         the model and gives one result.
     """
     algorithms = require("pydp.algorithms.laplacian", extra="pydp")
-    lower, upper = contribution_range(calibration)
-    handed = sum_parameters(calibration)
-    if ledger is not None:
-        ledger.spend(calibration)
+    lower, upper, dp_epsilon = sum_parameters(calibration, ledger=ledger)
     whole = calibration.is_integer
     return algorithms.BoundedSum(
-        epsilon=handed.epsilon,
+        epsilon=dp_epsilon,
         lower_bound=int(lower) if whole else lower,
         upper_bound=int(upper) if whole else upper,
         l0_sensitivity=1,

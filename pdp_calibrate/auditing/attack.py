@@ -20,8 +20,7 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.auditing.events import Event, best_event, log_ratio_at_least, proved_by
 from pdp_calibrate.auditing.observing import Encoding, Mechanism
 from pdp_calibrate.auditing.subject import Subject, most_visible
-from pdp_calibrate.calibration.joint import JointCalibration
-from pdp_calibrate.calibration.result import Calibration
+from pdp_calibrate.calibration.result import AnyCalibration, Calibration
 from pdp_calibrate.core.adversary import Adversaries, Witness
 from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.model import Model
@@ -76,7 +75,7 @@ class Audit:
 
 
 def audit(
-    release: Calibration | JointCalibration | Mechanism,
+    release: AnyCalibration | Mechanism,
     *,
     draws: int = 100_000,
     confidence: float = 0.99,
@@ -131,7 +130,7 @@ def audit(
         raise PdpError(f"confidence must lie between 0 and 1, got {confidence}.")
     rng = np.random.default_rng(seed)
     claim = epsilon
-    if isinstance(release, Calibration | JointCalibration):
+    if isinstance(release, Calibration):
         attacked = Subject.calibrated(release, witness)
         claim = release.epsilon if epsilon is None else epsilon
     else:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import beta
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.errors import PdpError
@@ -130,6 +129,8 @@ def _levels() -> FloatArray:
 
 def log_ratio_at_least(hits: Sequence[Any], draws: Sequence[int], failure: float) -> Any:
     """Return the Clopper–Pearson bound on log p/q, each side failing with this probability."""
+    from scipy.stats import beta  # slow to import, and for audits alone
+
     first, second = (np.asarray(number, dtype=np.float64) for number in hits)
     with np.errstate(invalid="ignore", divide="ignore"):
         least = np.where(first > 0, beta.ppf(failure, first, draws[0] - first + 1), 0.0)

@@ -15,15 +15,14 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.auditing.events import Score, column
 from pdp_calibrate.auditing.observing import Mechanism, Observation, observed
 from pdp_calibrate.auditing.worlds import World, answers_in, as_mappings
-from pdp_calibrate.calibration.joint import JointCalibration
 from pdp_calibrate.calibration.release import add_noise
-from pdp_calibrate.calibration.result import Calibration
+from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.core.adversary import Adversaries, Witness
+from pdp_calibrate.core.checks import checked_scales
 from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.leakage import checked_queries, checked_scales
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.query import Query, lower
+from pdp_calibrate.core.query import Query, checked_queries, lower
 from pdp_calibrate.errors import PdpError, UnsupportedQueryError
 
 _MOST_ATOMS = 100  # answers that stand for the law of all answers
@@ -46,16 +45,9 @@ class Subject:
     mechanism: Mechanism | None
 
     @classmethod
-    def calibrated(
-        cls, release: Calibration | JointCalibration, witness: Witness | None
-    ) -> Subject:
+    def calibrated(cls, release: AnyCalibration, witness: Witness | None) -> Subject:
         """Attack a calibrated release as its own witness would."""
-        parts: tuple[Contributions, ...]
-        scales: tuple[float, ...]
-        if isinstance(release, Calibration):
-            parts, scales = (release.contributions,), (release.scale,)
-        else:
-            parts, scales = release.contributions, release.scales
+        parts, scales = release.contributions, release.scales
         found = release.leakage.witness if witness is None else witness
         if found is None:
             raise PdpError("the calibration names no adversary to attack with: pass witness=.")

@@ -15,7 +15,7 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model, position_of
-from pdp_calibrate.core.table import JointTable
+from pdp_calibrate.core.table import SHORT_TABLE, JointTable
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.families.chain.model import MarkovChain
@@ -104,27 +104,30 @@ def _drawable(model: Model) -> Model:
     """Return the model in a form that can be drawn from."""
     if isinstance(model, CategoryGroup | MarkovTree):
         return model.to_table()
-    if isinstance(model, BinaryGroup) and model.size <= 12:
+    if isinstance(model, BinaryGroup) and SHORT_TABLE.admits([2] * model.size):
         return model.to_table()
-    if isinstance(model, GaussianGroup):
-        low, high = model.correlation
-        rho = high if abs(high) >= abs(low) else low
-        matrix = np.full((len(model.names),) * 2, rho)
-        np.fill_diagonal(matrix, 1.0)
-        return _with_covariance(model, matrix)
-    if isinstance(model, GaussianSeries):
-        places = np.arange(len(model.names))
-        apart = np.abs(places[:, np.newaxis] - places)
-        return _with_covariance(model, np.power(model.correlation, apart))
+    if isinstance(model, GaussianGroup | GaussianSeries):
+        return _member_of(model)
     return model
 
 
-def _with_covariance(model: GaussianGroup | GaussianSeries, correlation: FloatArray) -> Gaussian:
-    return Gaussian(
-        covariance=correlation * model.variance,
-        bounds=[model.bounds] * len(model.names),
-        names=model.names,
-    )
+def _member_of(model: GaussianGroup | GaussianSeries) -> Gaussian:
+    """Return a Gaussian with the strongest correlation; with next to no variance if none is stated.
+
+    Where the worst member of the set has other means, the witness holds it already.
+    """
+    low, high = model.correlation if isinstance(model, GaussianGroup) else (model.correlation,) * 2
+    strongest = high if abs(high) >= abs(low) else low
+    if model.variance is not None:
+        return Gaussian(
+            covariance=model.matrix(strongest) * model.variance,
+            bounds=model.bounds,
+            names=model.names,
+        )
+    member = model.concentrated(high)
+    if member is None:
+        raise UnsupportedQueryError("the model is too large to be audited: its law is a matrix.")
+    return member
 
 
 def _from_table(

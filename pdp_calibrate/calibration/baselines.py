@@ -62,8 +62,11 @@ def scales(problems: Sequence[Problem], epsilon: float) -> dict[str, float | Non
 
 
 def _wasserstein(problem: Problem) -> float | None:
-    """Largest W∞ between the laws of the answer under two secrets; the strongest adds LS_i."""
-    if not isinstance(problem.model, JointTable):
+    """Largest W∞ between the laws of the answer under two secrets; the strongest adds LS_i.
+
+    Quantiles give it for one number only: None for a histogram or several answers.
+    """
+    if not isinstance(problem.model, JointTable) or problem.contributions.coordinates > 1:
         return None
     ranges = problem.contributions.tuple_ranges()
     laws = problem.model.probabilities.size * 2 ** (len(ranges) - 1) * len(ranges)

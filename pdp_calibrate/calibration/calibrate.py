@@ -1,25 +1,45 @@
-"""From ε, or from a wanted accuracy, to a scale."""
+"""From ε, or from a wanted accuracy, to proved scales; and how they depend on what is assumed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import overload
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
 
-from pdp_calibrate.calibration.joint import JointCalibration, calibrate_jointly
-from pdp_calibrate.calibration.proof import certified_leakage, checked_epsilon, proved
-from pdp_calibrate.calibration.release import rounding_error
-from pdp_calibrate.calibration.result import Calibration
-from pdp_calibrate.calibration.solve import certified_scale
+import pandas as pd
+
+from pdp_calibrate.calibration.result import (
+    AnyCalibration,
+    Calibration,
+    SeveralNumbers,
+    SeveralQueries,
+    proved,
+)
+from pdp_calibrate.calibration.solve import (
+    certified_leakage,
+    certified_scale,
+    rounding_error,
+    scaled_rounding,
+)
 from pdp_calibrate.core import noise
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.bracket import Leakage
-from pdp_calibrate.core.checks import checked_positive, checked_share
+from pdp_calibrate.core.checks import (
+    check_number,
+    checked_epsilon,
+    checked_positive,
+    checked_scale,
+    checked_share,
+    deadline_after,
+)
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.leakage import as_leakage, checked_queries, deadline_after
 from pdp_calibrate.core.model import Model, warn_if_private
 from pdp_calibrate.core.problem import split
-from pdp_calibrate.core.query import Query, frozen, lower
+from pdp_calibrate.core.query import Query, checked_queries, frozen, lower
 from pdp_calibrate.errors import CalibrationError, PdpError, QueryError
+
+_MAXIMAL_STEPS = 60
 
 
 @overload
@@ -45,7 +65,7 @@ def calibrate(
     shares: Sequence[float] | None = None,
     rows: int = 1,
     time_limit: float | None = None,
-) -> JointCalibration: ...
+) -> Calibration[SeveralQueries, SeveralNumbers]: ...
 
 
 def calibrate(
@@ -57,7 +77,7 @@ def calibrate(
     shares: Sequence[float] | None = None,
     rows: int = 1,
     time_limit: float | None = None,
-) -> Calibration | JointCalibration:
+) -> AnyCalibration:
     """Find the smallest Laplace scale at which no allowed adversary learns more than ε.
 
     Parameters
@@ -83,7 +103,7 @@ def calibrate(
     -------
     Calibration
         With ``leakage.value <= epsilon`` at exactly ``scale``. Where the engine is exact, a scale
-        smaller by a millionth leaks more than ε.
+        smaller by a millionth leaks more than ε. For a list, `query` and `scale` are tuples.
 
     Raises
     ------
@@ -101,37 +121,81 @@ def calibrate(
     target = checked_epsilon(epsilon)
     warn_if_private(model, "scale")
     everyone = Adversaries.all() if adversaries is None else adversaries
-    if not isinstance(query, Query):
-        return calibrate_jointly(
-            model,
-            checked_queries(query),
-            epsilon=target,
-            adversaries=everyone,
-            shares=shares,
-            rows=rows,
-            deadline=deadline_after(time_limit),
-        )
-    if shares is not None:
-        raise QueryError("shares divide ε among a list of queries; this is a single one.")
-    fixed = frozen(query, model)
-    contributions = lower(fixed, model, rows=rows)
-    problems = split(model, contributions, everyone)
-    scale, found = certified_scale(
-        problems,
-        target,
-        rounding=rounding_error(contributions, rows, model),
-        deadline=deadline_after(time_limit),
-    )
+    deadline = deadline_after(time_limit)
+    if isinstance(query, Query):
+        if shares is not None:
+            raise QueryError("shares divide ε among a list of queries; this is a single one.")
+        fixed: Any = frozen(query, model)
+        parts: tuple[Contributions, ...] = (lower(fixed, model, rows=rows),)
+        scale, leakage = _single_scale(model, parts[0], everyone, target, rows, deadline)
+    else:
+        fixed = tuple(frozen(one, model) for one in checked_queries(query))
+        parts = tuple(lower(one, model, rows=rows) for one in fixed)
+        units = _units(parts, shares)
+        scale, leakage = _joint_scales(model, parts, units, everyone, target, rows, deadline)
     return Calibration(
         model=model,
         query=fixed,
         adversaries=everyone,
         epsilon=target,
         scale=scale,
-        leakage=as_leakage(found, scale),
+        leakage=leakage,
         rows=int(rows),
-        contributions=contributions,
+        contributions=parts,
     )
+
+
+def _single_scale(
+    model: Model,
+    part: Contributions,
+    adversaries: Adversaries,
+    epsilon: float,
+    rows: int,
+    deadline: float,
+) -> tuple[Any, Leakage]:
+    """Return the smallest scale of one answer that keeps ε."""
+    problems = split(model, part, adversaries)
+    rounding = rounding_error(part, rows, model)
+    scale, found = certified_scale(problems, epsilon, rounding=rounding, deadline=deadline)
+    return scale, Leakage.at(scale, found)
+
+
+def _joint_scales(
+    model: Model,
+    parts: Sequence[Contributions],
+    units: Sequence[float],
+    adversaries: Adversaries,
+    epsilon: float,
+    rows: int,
+    deadline: float,
+) -> tuple[Any, Leakage]:
+    """Return the scales t·unit with the smallest common factor t that keeps ε."""
+    joined = split(model, Contributions.joined(parts, units), adversaries)
+    rounding = scaled_rounding(model, parts, units, rows)
+    factor, _ = certified_scale(joined, epsilon, rounding=rounding, deadline=deadline)
+    step = 1e-13
+    for _ in range(_MAXIMAL_STEPS):
+        scales = tuple(factor * unit for unit in units)  # rounded, so proved again as they are
+        leakage = certified_leakage(model, parts, scales, adversaries, rows=rows, deadline=deadline)
+        if leakage.value <= epsilon:
+            return scales, leakage
+        factor, step = factor * (1 + step), 2 * step
+    raise CalibrationError(f"no scales could be certified for epsilon = {epsilon}.")
+
+
+def _units(parts: Sequence[Contributions], shares: Sequence[float] | None) -> list[float]:
+    """Return GS_m/share_m of every query: what its scale is a multiple of."""
+    local = [float(part.tuple_ranges().max()) for part in parts]
+    if min(local) == 0:
+        raise QueryError("a query in the list gives the same answer whatever the data are.")
+    if shares is None:
+        return [range_ / (1 / len(parts)) for range_ in local]
+    for share in shares:
+        check_number(share, "a share", error=PdpError)
+    found = [float(share) for share in shares]
+    if len(found) != len(parts) or not all(0 < share < math.inf for share in found):
+        raise PdpError(f"shares must be one positive number per query ({len(parts)}).")
+    return [range_ / (share / sum(found)) for range_, share in zip(local, found, strict=True)]
 
 
 def calibrate_to_accuracy(
@@ -172,7 +236,7 @@ def calibrate_to_accuracy(
     checked_share(alpha, "alpha", error=PdpError)
     warn_if_private(model, "scale")
     everyone = Adversaries.all() if adversaries is None else adversaries
-    fixed = frozen(query, model)
+    fixed = frozen(_checked_single(query), model)
     contributions = lower(fixed, model, rows=rows)
     scale = noise.scale_for_half_width(half_width, alpha, integer=contributions.is_integer)
     leakage = certified_leakage(
@@ -188,22 +252,154 @@ def calibrate_to_accuracy(
         scale=scale,
         leakage=leakage,
         rows=int(rows),
-        contributions=contributions,
+        contributions=(contributions,),
     )
 
 
-def verify(calibration: Calibration | JointCalibration) -> Leakage:
+def verify(calibration: AnyCalibration) -> Leakage:
     """Prove a calibration again, from its model, what it releases and its scales alone.
 
     Returns the leakage at its scales; raises `CalibrationError` if that is above its ε.
     """
-    parts: Sequence[Contributions]
-    scales: Sequence[float]
-    if isinstance(calibration, Calibration):
-        parts, scales = [calibration.contributions], [calibration.scale]
-    else:
-        parts, scales = calibration.contributions, calibration.scales
     leakage = certified_leakage(
-        calibration.model, parts, scales, calibration.adversaries, rows=calibration.rows
+        calibration.model,
+        calibration.contributions,
+        calibration.scales,
+        calibration.adversaries,
+        rows=calibration.rows,
     )
     return proved(leakage, checked_epsilon(calibration.epsilon))
+
+
+def _checked_single(query: object) -> Query:
+    if not isinstance(query, Query):
+        raise PdpError(f"a single query such as Sum() is needed, got {type(query).__name__}.")
+    return query
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SensitivityCurve:
+    """The scale that each assumption asks for, and what one scale leaks under each."""
+
+    parameter: str
+    """What is varied."""
+    values: tuple[Any, ...]
+    """The assumptions, in the order given."""
+    scales: tuple[float, ...]
+    """For each of them, the calibrated Laplace scale λ."""
+    leakages: tuple[float, ...]
+    """For each of them, the certified leakage of noise of `reference_scale`."""
+    epsilon: float
+    """The leakage that each scale keeps."""
+    reference_scale: float
+    """One scale, whatever the assumption: by default the smallest on the curve."""
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row per assumption, with columns for it, ``scale`` and ``leakage``."""
+        return pd.DataFrame(
+            {
+                self.parameter: list(self.values),
+                "scale": list(self.scales),
+                "leakage": list(self.leakages),
+            }
+        )
+
+    def __repr__(self) -> str:
+        first, last = self.values[0], self.values[-1]
+        return (
+            f"SensitivityCurve({self.parameter} {first} … {last}: scale {min(self.scales):.4g} to"
+            f" {max(self.scales):.4g} for epsilon {self.epsilon:.4g}; at scale"
+            f" {self.reference_scale:.4g} up to {max(self.leakages):.4g} leaks)"
+        )
+
+
+def sensitivity_curve(
+    model_family: Callable[[Any], Model],
+    query: Query,
+    *,
+    values: Iterable[Any],
+    epsilon: float = 1.0,
+    parameter: str = "parameter",
+    reference_scale: float | None = None,
+    adversaries: Adversaries | None = None,
+    rows: int = 1,
+    time_limit: float | None = None,
+) -> SensitivityCurve:
+    """Calibrate the same query under several assumptions: correlation, group size, confidence.
+
+    Parameters
+    ----------
+    model_family
+        Gives the model for each value.
+    query
+        What is to be released.
+    values
+        The assumptions to compare; at least one.
+    epsilon, adversaries, rows
+        As in `calibrate`.
+    parameter
+        What to call the thing varied.
+    reference_scale
+        The scale whose leakage is shown under every assumption. By default the smallest of the
+        calibrated ones: what leaks if noise is set for the mildest assumption and another holds.
+    time_limit
+        Seconds for each calibration.
+
+    Examples
+    --------
+    >>> import pdp_calibrate as pdp
+    >>> curve = sensitivity_curve(
+    ...     lambda rho: pdp.GaussianGroup(size=4, correlation=rho, bounds=(0, 1)),
+    ...     pdp.Sum(clamp=True),
+    ...     values=[0.0, 0.1, 0.2],
+    ...     parameter="correlation",
+    ... )
+    >>> [round(scale, 3) for scale in curve.scales]
+    [1.0, 1.3, 1.6]
+    >>> [round(leakage, 3) for leakage in curve.leakages]
+    [1.0, 1.3, 1.6]
+    """
+    assumed = tuple(values)
+    if not assumed:
+        raise PdpError("values must hold at least one assumption, got none.")
+    _checked_single(query)
+    if not isinstance(parameter, str) or parameter in ("scale", "leakage"):
+        raise PdpError(f"parameter must be a name other than scale and leakage, got {parameter!r}.")
+    everyone = Adversaries.all() if adversaries is None else adversaries
+    found = [
+        calibrate(
+            model_family(value),
+            query,
+            epsilon=epsilon,
+            adversaries=everyone,
+            rows=rows,
+            time_limit=time_limit,
+        )
+        for value in assumed
+    ]
+    scale = (
+        min(one.scale for one in found)
+        if reference_scale is None
+        else checked_scale(reference_scale)
+    )
+    leakages = tuple(
+        one.leakage.value
+        if one.scale == scale
+        else certified_leakage(
+            one.model,
+            one.contributions,
+            [scale],
+            everyone,
+            rows=rows,
+            deadline=deadline_after(time_limit),
+        ).value
+        for one in found
+    )
+    return SensitivityCurve(
+        parameter=parameter,
+        values=assumed,
+        scales=tuple(one.scale for one in found),
+        leakages=leakages,
+        epsilon=found[0].epsilon,
+        reference_scale=scale,
+    )

@@ -12,19 +12,25 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import pandas as pd
 
+from pdp_calibrate.calibration.solve import covered_rows
 from pdp_calibrate.core import noise
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.query import Custom, Histogram, Mean, Query
-from pdp_calibrate.errors import CalibrationError, FrameError, QueryError, SecondReleaseWarning
-from pdp_calibrate.frames.answers import Answer, FrameAnswer, Sizes, instance_answer, total_answer
+from pdp_calibrate.errors import CalibrationError, QueryError, SecondReleaseWarning
+from pdp_calibrate.frames.answers import (
+    Answer,
+    FrameAnswer,
+    Sizes,
+    instance_answer,
+    row_answers,
+    total_answer,
+    wide_sizes,
+)
 from pdp_calibrate.frames.long_answers import check_groups, long_answer
-from pdp_calibrate.frames.open import check_roles
+from pdp_calibrate.frames.open import check_roles, named_groups, refuse_changed
 from pdp_calibrate.learning.private_sums import nearest_with_sum
-
-ROWS_COVERED = 2**20
-"""A scale for real-valued answers covers the rounding of a sum over so many rows, or `rows`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +39,7 @@ class LongFrame:
 
     value: Hashable
     """The column of values."""
-    by: Hashable | None = None
+    groups: Hashable | None = None
     """The column that tells groups apart; None if all rows are one group."""
     order_by: Hashable | None = None
     """The column that orders a group."""
@@ -57,18 +63,20 @@ class Account(Protocol):
 def checked_layout(
     *,
     value: Hashable | None = None,
+    groups: Hashable | None = None,
     by: Hashable | None = None,
     order_by: Hashable | None = None,
     time_format: str | None = None,
 ) -> Layout:
     """Return how to read a frame: as a long one where its column of values is named."""
+    unit = named_groups(groups, by)
     if time_format is not None and order_by is None:
         raise QueryError("time_format= says how the column of order_by= is read: name it.")
     if value is not None:
-        check_roles(value, by=by, order_by=order_by)
-        return LongFrame(value=value, by=by, order_by=order_by, time_format=time_format)
-    if by is not None or order_by is not None:
-        raise QueryError("by= and order_by= describe a long frame, which needs value= too.")
+        check_roles(value, groups=unit, order_by=order_by)
+        return LongFrame(value=value, groups=unit, order_by=order_by, time_format=time_format)
+    if unit is not None or order_by is not None:
+        raise QueryError("groups= and order_by= describe a long frame, which needs value= too.")
     return "wide"
 
 
@@ -89,7 +97,7 @@ def exact_answer(
             model,
             data,
             value=layout.value,
-            by=layout.by,
+            by=layout.groups,
             order_by=layout.order_by,
             time_format=layout.time_format,
         )
@@ -121,9 +129,27 @@ def exact_answers(
         exact_answer(data, query, part, model, rows=rows, layout=layout, adversaries=adversaries)
         for query, part in zip(queries, contributions, strict=True)
     ]
-    if any((one.instances, one.sizes) != (found[0].instances, found[0].sizes) for one in found):
-        raise FrameError("the frame changed while it was read: nothing can be said about it.")
+    for one in found:
+        refuse_changed((found[0].instances, found[0].sizes), (one.instances, one.sizes))
     return found
+
+
+def exact_row_answers(
+    frame: Any,
+    queries: Sequence[Query],
+    contributions: Sequence[Contributions],
+    model: Model,
+    *,
+    rows: int,
+) -> tuple[list[list[Answer]], Sizes]:
+    """Return the exact answers of each query about every row of a wide frame, and its size."""
+    found = []
+    for query, part in zip(queries, contributions, strict=True):
+        check_rows(query, calibrated=rows, found=1)
+        found.append(row_answers(part, model, frame))
+    for answers in found:
+        refuse_changed(len(found[0]), len(answers))
+    return found, wide_sizes(model, len(found[0]))
 
 
 def check_long(
@@ -180,6 +206,15 @@ def labelled(noisy: Sequence[Any], query: Query, model: Model) -> Any:
     return noisy[0]
 
 
+def labelled_rows(
+    noisy: Sequence[Sequence[Any]], query: Query, model: Model, index: pd.Index[Any] | None
+) -> Any:
+    """Return one answer per row: a Series, or a frame with a column per category."""
+    if not isinstance(query, Histogram):
+        return pd.Series([row[0] for row in noisy], index=index)
+    return pd.DataFrame(list(noisy), index=index, columns=list(query.of(model)))
+
+
 def unlabelled(value: Any) -> Any:
     """Return an answer as JSON can hold it: a number, or the numbers of a Series or frame."""
     return value if isinstance(value, int | float) else value.to_numpy().tolist()
@@ -222,16 +257,9 @@ def check_grid(contributions: Contributions, *, covered: int, grid: Fraction) ->
         )
 
 
-def rounding_error(contributions: Contributions, rows: int, model: Model) -> float:
-    """Bound the rounding of the answer before noise; whole numbers are exact."""
-    if contributions.is_integer:
-        return 0.0
-    return noise.summation_error(contributions.magnitude * covered_rows(rows, model))
-
-
-def covered_rows(rows: int, model: Model) -> int:
-    """Return the number of rows or groups whose summation error a scale covers."""
-    return max(rows * model.instances, ROWS_COVERED)
+def cleaned_counts(noisy: pd.Series[Any], total: int | None) -> pd.Series[Any]:
+    """Return counts that are not negative and, where it is public, sum to the total."""
+    return noisy.clip(lower=0) if total is None else nearest_counts(noisy, total)
 
 
 def nearest_counts(noisy: pd.Series[Any], total: int) -> pd.Series[Any]:

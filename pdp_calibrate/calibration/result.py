@@ -1,81 +1,108 @@
-"""A proved scale, and the releases made with it."""
+"""Proved scales, and the releases made with them.
+
+One query or a list of them, released together under one ε: the same types, with single values or
+with tuples inside.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
-from collections.abc import Callable, Hashable
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast
 
 import pandas as pd
 
-from pdp_calibrate.calibration.baselines import scales
-from pdp_calibrate.calibration.proof import (
-    PROVING_SECONDS,
-    checked_epsilon,
-    number_in,
-    parsed,
-    proof_of,
-    proved_again,
-    stated_law,
-    stored_model,
-    total_of,
-    whole_number_in,
-)
+from pdp_calibrate.calibration import baselines
 from pdp_calibrate.calibration.release import (
     Account,
     Layout,
     add_noise,
-    check_rows,
     checked_answer,
     checked_layout,
-    exact_answer,
+    cleaned_counts,
+    exact_answers,
+    exact_row_answers,
     labelled,
-    nearest_counts,
+    labelled_rows,
     note_release,
     unlabelled,
 )
+from pdp_calibrate.calibration.solve import certified_leakage
 from pdp_calibrate.core import noise
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.bracket import Leakage
 from pdp_calibrate.core.cards import card
-from pdp_calibrate.core.checks import checked_share
+from pdp_calibrate.core.checks import checked_epsilon, checked_share, deadline_after
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.model import Model, field_of, header
+from pdp_calibrate.core.model import (
+    LATER,
+    PRIVATE_MODEL,
+    SCHEMA,
+    Model,
+    field_of,
+    header,
+    is_later,
+)
 from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import Histogram, Query, frozen, lower
-from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, damage_refused
-from pdp_calibrate.frames.answers import Sizes, row_answers, wide_sizes
+from pdp_calibrate.core.rounding import sum_rounded_up
+from pdp_calibrate.errors import (
+    CalibrationError,
+    PdpError,
+    QueryError,
+    UnsupportedQueryError,
+    damage_refused,
+)
+from pdp_calibrate.frames.answers import Sizes
 
-_NOT_LOWERED = Contributions(values=())
+if TYPE_CHECKING:  # defaults of type variables are newer than the oldest Python supported
+    from typing_extensions import TypeVar
+
+    Asked = TypeVar("Asked", bound=Query | tuple[Query, ...], default=Query)
+    Number = TypeVar("Number", bound=float | tuple[float, ...], default=float)
+else:
+    from typing import TypeVar
+
+    Asked = TypeVar("Asked")
+    Number = TypeVar("Number")
+
+PROVING_SECONDS = 60.0
+"""How long a stored calibration may take to be proved again, unless told otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Calibration:
-    """A scale proved to keep every allowed adversary at or below ε, for one release.
+class Calibration(Generic[Asked, Number]):
+    """Scales proved to keep every allowed adversary at or below ε, for one release.
 
     A second release about the same people leaks more, and not simply the sum: do not add up the
     ε of correlated releases. A second one from the same calibration warns, unless a ledger counts
-    it.
+    it. For a list of queries, released together, `query` and `scale` are tuples, and so is whatever
+    there is one of per answer; the leakage is that of all answers seen together, which is neither
+    the sum of the single ones nor bounded by it.
     """
 
     model: Model = field(repr=False)
     """The θ or Θ that the proof is about."""
-    query: Query
-    """What is released; a function as the table of its values."""
+    query: Asked
+    """What is released, or a tuple of queries; a function as the table of its values."""
     adversaries: Adversaries
     """Against whom."""
     epsilon: float
     """The leakage that nobody exceeds."""
-    scale: float
-    """The Laplace scale λ."""
+    scale: Number
+    """The Laplace scale λ; for a list of queries, a tuple with that of each."""
     leakage: Leakage = field(repr=False)
     """The leakage at that scale, rounding of the answer included; `value` ≤ `epsilon`."""
     rows: int = 1
     """Number of independent instances that one answer is about."""
-    contributions: Contributions = field(default=_NOT_LOWERED, repr=False, compare=False)
-    """The lowered query: what was proved, and what is released. If not given, lowered here."""
+    contributions: tuple[Contributions, ...] = field(default=(), repr=False, compare=False)
+    """The lowered queries: what was proved, and what is released. If not given, lowered here."""
+    certificate: Any = field(default=None, repr=False, compare=False)
+    """Reserved: what a file says beside the calibration for others to check. Kept, never read."""
     estimation_epsilon: float | None = field(init=False, default=None)
     """What learning the model under differential privacy leaks; None if it was not so learned.
 
@@ -85,10 +112,37 @@ class Calibration:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "estimation_epsilon", self.model.estimation_epsilon)
-        object.__setattr__(self, "query", frozen(self.query, self.model))
-        if self.contributions is _NOT_LOWERED:
-            lowered = lower(self.query, self.model, rows=self.rows)
+        several = not isinstance(self.query, Query)
+        queries = tuple(frozen(query, self.model) for query in _as_tuple(self.query))
+        scales = _as_tuple(self.scale)
+        if several != isinstance(self.scale, tuple | list) or len(scales) != len(queries):
+            raise CalibrationError(
+                f"a calibration has one scale for each query: {len(queries)}, got {len(scales)}."
+            )
+        object.__setattr__(self, "query", queries if several else queries[0])
+        if several:
+            object.__setattr__(self, "scale", scales)
+        if not self.contributions:
+            lowered = tuple(lower(query, self.model, rows=self.rows) for query in queries)
             object.__setattr__(self, "contributions", lowered)
+
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """What is released, in order; a single query too is a tuple."""
+        return _as_tuple(self.query)
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """The Laplace scale of each answer; a single one too is a tuple."""
+        return _as_tuple(self.scale)
+
+    def _shaped(self, numbers: Sequence[float]) -> Number:
+        """Return what there is one of per answer as `scale` is: a single value, or a tuple."""
+        return cast("Number", _as_asked(numbers, self.query))
+
+    def with_noise(self, factor: float) -> Calibration[Asked, Number]:
+        """Return the same with all scales times a factor, which nothing proves yet."""
+        return dataclasses.replace(self, scale=self._shaped([factor * one for one in self.scales]))
 
     @property
     def total_epsilon(self) -> float:
@@ -97,44 +151,65 @@ class Calibration:
         It holds for an answer about the very data that the model was learned from; about other,
         independent data nobody learns more than `epsilon`.
         """
-        return total_of(self.epsilon, self.estimation_epsilon)
+        learning = self.estimation_epsilon
+        return self.epsilon if learning is None else sum_rounded_up(self.epsilon, learning)
 
     @property
     def is_integer(self) -> bool:
-        """Whether answers are whole numbers with discrete noise."""
-        return self.contributions.is_integer
+        """Whether all answers are whole numbers with discrete noise."""
+        return all(part.is_integer for part in self.contributions)
 
     @functools.cached_property
-    def baselines(self) -> dict[str, float | None]:
-        """Scales that plain DP, group DP and the Wasserstein mechanism need for the same ε."""
-        problems = split(self.model, self.contributions, self.adversaries)
-        return scales(problems, self.epsilon)
+    def baselines(self) -> dict[str, Number | None]:
+        """Scales that plain DP, group DP and the Wasserstein mechanism need for the same ε.
+
+        For a list of queries they stand in the same proportion to each other as `scale`.
+        """
+        if isinstance(self.query, Query):
+            joined, units = self.contributions[0], [1.0]
+        else:
+            joined, units = Contributions.joined(self.contributions, self.scales), [*self.scales]
+        problems = split(self.model, joined, self.adversaries)
+        return {
+            name: None if factor is None else self._shaped([factor * unit for unit in units])
+            for name, factor in baselines.scales(problems, self.epsilon).items()
+        }
 
     @property
     def dp_epsilon(self) -> float:
-        """The plain-DP budget that has this scale: GS(f)/λ."""
-        return self.sensitivity / self.scale
+        """The plain-DP budget that has these scales: GS(f)/λ, of all answers together."""
+        if isinstance(self.query, Query):
+            return _sensitivity(self.contributions[0]) / self.scales[0]
+        return _sensitivity(Contributions.joined(self.contributions, self.scales))
 
     @property
-    def sensitivity(self) -> float:
+    def sensitivity(self) -> Number:
         """How far the answer moves when one tuple changes and all others stay: GS(f)."""
-        return float(self.contributions.tuple_ranges().max())
+        return self._shaped([_sensitivity(part) for part in self.contributions])
 
-    def accuracy(self, *, alpha: float = 0.05) -> float:
+    def accuracy(self, *, alpha: float = 0.05) -> Number:
         """Return the half-width h with P(|noise| > h) ≤ alpha, of the law actually drawn."""
+        return self._shaped(self.half_widths(alpha=alpha))
+
+    def half_widths(self, *, alpha: float = 0.05) -> tuple[float, ...]:
+        """Return for each answer what `accuracy` says of it, that of a single one in a tuple."""
         checked_share(alpha, "alpha", error=PdpError)
-        return noise.half_width(self.scale, alpha, integer=self.is_integer)
+        return tuple(
+            noise.half_width(scale, alpha, integer=part.is_integer)
+            for scale, part in zip(self.scales, self.contributions, strict=True)
+        )
 
     def release(
         self,
         data: Any,
         *,
         value: Hashable | None = None,
-        by: Hashable | None = None,
+        groups: Hashable | None = None,
         order_by: Hashable | None = None,
         time_format: str | None = None,
         ledger: Account | None = None,
-    ) -> Release:
+        by: Hashable | None = None,
+    ) -> Release[Asked, Number]:
         """Answer with noise: one instance, all rows of a wide frame, or of a long one.
 
         Parameters
@@ -144,7 +219,7 @@ class Calibration:
             answer, its rows independent instances; or a long frame with a row per value.
         value
             For a long frame, the column of values.
-        by
+        groups
             For a long frame, the column that tells groups apart; all rows are one group without.
         order_by
             For a long frame, the column that orders a group, where the query needs it. It is
@@ -157,6 +232,8 @@ class Calibration:
             Where to write the release down before noise is drawn; it refuses what would pass
             its budget together with everything released before. Without one, a second release
             from this calibration gives a `SecondReleaseWarning`.
+        by
+            Another name for `groups`.
 
         Returns
         -------
@@ -170,22 +247,26 @@ class Calibration:
             or text in another form. The message names the column, so the error itself tells
             something about the data: keep it from the public.
         """
-        layout = checked_layout(value=value, by=by, order_by=order_by, time_format=time_format)
+        layout = checked_layout(
+            value=value, groups=groups, by=by, order_by=order_by, time_format=time_format
+        )
         draw, sizes = self.answered(data, layout)
         if ledger is not None:
             ledger.spend(self, layout=layout, sizes=sizes)
         note_release(self, counted=ledger is not None)
         return draw()
 
-    def answered(self, data: Any, layout: Layout) -> tuple[Callable[[], Release], Sizes | None]:
+    def answered(
+        self, data: Any, layout: Layout
+    ) -> tuple[Callable[[], Release[Asked, Number]], Sizes | None]:
         """Do all that can fail: check the data, and return what draws the noise, and their size.
 
-        The exact answer waits inside and is forgotten with what is returned; whoever calls that
+        The exact answers wait inside and are forgotten with what is returned; whoever calls that
         makes a release, and accounts for it first.
         """
-        found = exact_answer(
+        found = exact_answers(
             data,
-            self.query,
+            self.queries,
             self.contributions,
             self.model,
             rows=self.rows,
@@ -193,60 +274,83 @@ class Calibration:
             adversaries=self.adversaries,
         )
 
-        def draw() -> Release:
-            (noisy,) = add_noise([found.answer], self.contributions, self.scale)
-            return Release(value=labelled(noisy, self.query, self.model), calibration=self)
+        def draw() -> Release[Asked, Number]:
+            values = []
+            for place, part in enumerate(self.contributions):
+                (noisy,) = add_noise([found[place].answer], part, self.scales[place])
+                values.append(labelled(noisy, self.queries[place], self.model))
+            return Release(value=_as_asked(values, self.query), calibration=self)
 
-        return draw, found.sizes
+        return draw, found[0].sizes
 
-    def release_rows(self, frame: Any, *, ledger: Account | None = None) -> Release:
+    def release_rows(self, frame: Any, *, ledger: Account | None = None) -> Release[Asked, Number]:
         """Answer for each row of a wide frame by itself.
 
         `value` is a Series on the index of the frame; for a histogram, a DataFrame with a column
         per category. Rows are independent, so a ledger counts one release about each of them.
         """
-        check_rows(self.query, calibrated=self.rows, found=1)
-        answers = row_answers(self.contributions, self.model, frame)
+        answers, sizes = exact_row_answers(
+            frame, self.queries, self.contributions, self.model, rows=self.rows
+        )
         if ledger is not None:
-            ledger.spend(self, layout="wide", sizes=wide_sizes(self.model, len(answers)))
+            ledger.spend(self, layout="wide", sizes=sizes)
         note_release(self, counted=ledger is not None)
-        noisy = add_noise(answers, self.contributions, self.scale)
         index = frame.index if isinstance(frame, pd.DataFrame) else None
-        if self.contributions.coordinates == 1:
-            value: Any = pd.Series([row[0] for row in noisy], index=index)
-        else:
-            value = pd.DataFrame([labelled(row, self.query, self.model) for row in noisy])
-            value.index = value.index if index is None else index
-        return Release(value=value, calibration=self)
+        values = []
+        for place, part in enumerate(self.contributions):
+            noisy = add_noise(answers[place], part, self.scales[place])
+            values.append(labelled_rows(noisy, self.queries[place], self.model, index))
+        return Release(value=_as_asked(values, self.query), calibration=self)
 
     def _repr_html_(self) -> str:
         learned = self.estimation_epsilon is not None
+        widths = self.half_widths()
+        if isinstance(self.query, Query):
+            noises: list[tuple[object, object]] = [
+                ("scale λ", f"{self.scales[0]:.6g}"),
+                ("95 % of the noise within", f"±{widths[0]:.4g}"),
+                ("query", self.query),
+            ]
+        else:
+            noises = [
+                (query, f"scale λ {scale:.6g}, 95 % of the noise within ±{width:.4g}")
+                for query, scale, width in zip(self.queries, self.scales, widths, strict=True)
+            ]
         return card(
             "Calibration",
             [
                 ("ε", f"{self.epsilon:.6g}"),
                 *([("ε, learning included", f"{self.total_epsilon:.6g}")] if learned else []),
-                ("scale λ", f"{self.scale:.6g}"),
-                ("95 % of the noise within", f"±{self.accuracy():.4g}"),
-                ("query", self.query),
+                *noises,
                 ("adversaries", self.adversaries),
                 ("model", f"{type(self.model).__name__} ({self.model.provenance})"),
                 ("certified leakage", f"{self.leakage.value:.6g}"),
-                *stated_law(self.model).items(),
+                *_stated_law(self.model).items(),
             ],
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the calibration for JSON; nothing of a private model but its names."""
-        return {
+        laws = ["discrete Laplace" if part.is_integer else "Laplace" for part in self.contributions]
+        private = self.model.provenance == "private"
+        leakage = self.leakage.to_dict()
+        described = {
             **header("Calibration"),
             "epsilon": self.epsilon,
             "total_epsilon": self.total_epsilon,
-            "scale": self.scale,
-            "noise": "discrete Laplace" if self.is_integer else "Laplace",
+            "scale": _as_asked(self.scales, self.query, many=list),
+            "noise": _as_asked(laws, self.query, many=list),
             "rows": self.rows,
-            "query": self.query.to_dict(),
-        } | proof_of(self.model, self.adversaries, self.leakage)
+            "query": _as_asked([query.to_dict() for query in self.queries], self.query, many=list),
+            "adversaries": self.adversaries.to_dict(),
+            "model": self.model.to_dict(),
+            "leakage": {"value": leakage["value"]} if private else leakage,
+            "estimation_epsilon": self.estimation_epsilon,
+            **_stated_law(self.model),
+        }
+        if private:
+            return described | {"warning": PRIVATE_MODEL}
+        return described | ({} if self.certificate is None else {"certificate": self.certificate})
 
     def to_json(self) -> str:
         """Return the calibration as JSON text; `from_json` reads it back."""
@@ -260,7 +364,7 @@ class Calibration:
         *,
         model: Model | None = None,
         time_limit: float | None = PROVING_SECONDS,
-    ) -> Calibration:
+    ) -> AnyCalibration:
         """Read a calibration, and prove it again before returning it.
 
         Parameters
@@ -272,36 +376,11 @@ class Calibration:
         time_limit
             Seconds after which a claim that is not proved again yet is refused; None for none.
         """
-        described = parsed(text, "Calibration")
-        used = stored_model(described, model)
-        query = frozen(Query.from_dict(field_of(described, "query")), used)
-        adversaries = Adversaries.from_dict(field_of(described, "adversaries"))
-        epsilon = checked_epsilon(number_in(described, "epsilon"))
-        scale, rows = number_in(described, "scale"), whole_number_in(described, "rows")
-        contributions = lower(query, used, rows=rows)
-        leakage = proved_again(
-            used,
-            [contributions],
-            [scale],
-            adversaries,
-            epsilon=epsilon,
-            rows=rows,
-            time_limit=time_limit,
-        )
-        return cls(
-            model=used,
-            query=query,
-            adversaries=adversaries,
-            epsilon=epsilon,
-            scale=scale,
-            leakage=leakage,
-            rows=rows,
-            contributions=contributions,
-        )
+        return _proved_calibration(_parsed(text, "Calibration"), model, time_limit)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Release:
+class Release(Generic[Asked, Number]):
     """A noisy answer and the calibration behind it. The true answer is nowhere in it.
 
     For this one release nobody learns more than ``calibration.epsilon``, and with what learning
@@ -309,46 +388,82 @@ class Release:
     """
 
     value: Any
-    """The noisy answer: int or float; a Series by category for a histogram, or by row."""
-    calibration: Calibration = field(repr=False)
+    """The noisy answer: int or float; a Series by category for a histogram, or by row.
+
+    For a list of queries, a tuple of these.
+    """
+    calibration: Calibration[Asked, Number] = field(repr=False)
     """How it was made."""
 
-    def interval(self, *, alpha: float = 0.05) -> tuple[Any, Any]:
-        """Return bounds that contain the true answer with probability at least 1 − alpha."""
-        width = self.calibration.accuracy(alpha=alpha)
-        if self.calibration.is_integer:
-            return self.value - int(width), self.value + int(width)
-        return self.value - width, self.value + width
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The noisy answer to each query; that to a single one is a tuple too."""
+        return _as_tuple(self.value)
+
+    def interval(self, *, alpha: float = 0.05) -> tuple[Any, ...]:
+        """Return bounds that contain the true answer with probability at least 1 − alpha.
+
+        For a list of queries, a tuple with the bounds of each; for whole numbers, whole numbers.
+        """
+        found: tuple[Any, ...] = _as_asked(self.intervals(alpha=alpha), self.calibration.query)
+        return found
+
+    def intervals(self, *, alpha: float = 0.05) -> tuple[tuple[Any, Any], ...]:
+        """Return for each answer what `interval` says of it, that of a single one in a tuple."""
+        cal = self.calibration
+        found = []
+        for value, width, part in zip(
+            self.values, cal.half_widths(alpha=alpha), cal.contributions, strict=True
+        ):
+            half = int(width) if part.is_integer else width
+            found.append((value - half, value + half))
+        return tuple(found)
 
     def _repr_html_(self) -> str:
         cal = self.calibration
-        rows: list[tuple[object, object]]
-        if isinstance(self.value, int | float):
-            low, high = self.interval()
-            rows = [("value", f"{self.value:.8g}"), ("95 % from", f"{low:.8g} to {high:.8g}")]
-        elif isinstance(self.value, pd.Series):
-            rows = list(self.value.head(20).items())
-        else:
-            rows = [("releases, one per row", len(self.value))]
-        rows += [("noise", f"95 % within ±{cal.accuracy():.4g}"), ("ε", f"{cal.total_epsilon:.6g}")]
-        return card("Release", [*rows, *stated_law(cal.model).items()])
+        rows: list[tuple[object, object]] = []
+        several = not isinstance(cal.query, Query)
+        for query, value, (low, high) in zip(
+            cal.queries, self.values, self.intervals(), strict=True
+        ):
+            if isinstance(value, int | float):
+                rows.append((query if several else "value", f"{value:.8g}"))
+                rows.append(("95 % from", f"{low:.8g} to {high:.8g}"))
+            elif isinstance(value, pd.Series):
+                rows += [(query, "")] if several else []
+                rows += list(value.head(20).items())
+            else:
+                rows.append((query if several else "releases, one per row", len(value)))
+        widths = ", ".join(f"±{width:.4g}" for width in cal.half_widths())
+        rows += [("noise", f"95 % within {widths}"), ("ε", f"{cal.total_epsilon:.6g}")]
+        return card("Release", [*rows, *_stated_law(cal.model).items()])
 
     def cleaned(self, *, total: int | None = None) -> Any:
         """Return counts that could be true: whole, not negative, and summing to a public total.
 
         Looks only at the noisy answer, so it costs no privacy: the nearest counts (least squares)
-        with these properties, whole numbers by largest remainder.
+        with these properties, whole numbers by largest remainder. Of a list of queries every
+        histogram is cleaned, with the same total, and other answers stay as they are.
         """
-        if not isinstance(self.value, pd.Series) or not self.calibration.is_integer:
+        parts = self.calibration.contributions
+        counts = [
+            isinstance(value, pd.Series) and part.is_integer
+            for value, part in zip(self.values, parts, strict=True)
+        ]
+        if not any(counts):
             raise QueryError("only a histogram of counts can be cleaned.")
-        counts = self.value.clip(lower=0)
-        return counts if total is None else nearest_counts(self.value, total)
+        found = [
+            cleaned_counts(value, total) if is_counted else value
+            for value, is_counted in zip(self.values, counts, strict=True)
+        ]
+        return _as_asked(found, self.calibration.query)
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the release for JSON."""
+        """Describe the release for JSON; the counts of a histogram are a list."""
+        values = [unlabelled(value) for value in self.values]
         return {
             **header("Release"),
-            "value": unlabelled(self.value),
+            "value": _as_asked(values, self.calibration.query, many=list),
             "calibration": self.calibration.to_dict(),
         }
 
@@ -364,22 +479,165 @@ class Release:
         *,
         model: Model | None = None,
         time_limit: float | None = PROVING_SECONDS,
-    ) -> Release:
+    ) -> AnyRelease:
         """Read a release, and prove its calibration again before returning it.
 
         `text` is what `to_json` returned; `model` and `time_limit` as in `Calibration.from_json`.
         The index of a release by rows is not stored: its rows are numbered.
         """
-        described = parsed(text, "Release")
-        inner = json.dumps(field_of(described, "calibration"))
-        calibration = Calibration.from_json(inner, model=model, time_limit=time_limit)
-        value = checked_answer(field_of(described, "value"))
-        query = calibration.query
-        if isinstance(query, Histogram):
-            rows = value and isinstance(value[0], list)
-            value = pd.DataFrame(value) if rows else labelled(value, query, calibration.model)
-            if rows:
-                value.columns = pd.Index(list(query.of(calibration.model)))
-        elif isinstance(value, list):
-            value = pd.Series(value)
-        return cls(value=value, calibration=calibration)
+        described = _parsed(text, "Release")
+        inner = _checked_header(field_of(described, "calibration"), "Calibration")
+        calibration = _proved_calibration(inner, model, time_limit)
+        stored = field_of(described, "value")
+        if isinstance(calibration.query, Query):
+            stored = [stored]
+        if not isinstance(stored, list) or len(stored) != len(calibration.queries):
+            raise CalibrationError("a release has one answer for each query.")
+        values = [
+            _restored(checked_answer(value), query, calibration.model)
+            for value, query in zip(stored, calibration.queries, strict=True)
+        ]
+        return Release(value=_as_asked(values, calibration.query), calibration=calibration)
+
+
+AnyCalibration: TypeAlias = Calibration[Any, Any]
+"""A calibration of one query or of a list."""
+
+AnyRelease: TypeAlias = Release[Any, Any]
+"""A release of one answer or of several together."""
+
+SeveralQueries: TypeAlias = tuple[Query, ...]
+SeveralNumbers: TypeAlias = tuple[float, ...]
+
+
+def single(calibration: AnyCalibration, what: str) -> Calibration:
+    """Return a calibration of one query; refuse that of a list for what takes one only."""
+    if isinstance(calibration.query, Query):
+        return calibration
+    raise UnsupportedQueryError(
+        f"{what} takes one answer, and this calibration is of {len(calibration.queries)} released"
+        " together."
+    )
+
+
+def proved(leakage: Leakage, epsilon: float) -> Leakage:
+    """Return the leakage if it keeps ε; raise otherwise."""
+    if not leakage.value <= epsilon:
+        raise CalibrationError(
+            f"scale {leakage.scale} leaks up to {leakage.value}, above the epsilon = {epsilon}"
+            " it claims."
+        )
+    return leakage
+
+
+def stored_model(described: Mapping[str, Any], given: Model | None) -> Model:
+    """Return the stored model, or the given one where JSON withholds it; they must agree."""
+    inner = field_of(described, "model")
+    stored = Model.from_dict(inner)
+    if given is None:
+        if stored is None:
+            raise CalibrationError("the JSON withholds the model: pass it as model=.")
+        return stored
+    if inner.get("digest", given.digest) != given.digest or stored not in (None, given):
+        raise CalibrationError("the model given is not the one this calibration was made for.")
+    return given
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, tuple | list) else (value,)
+
+
+def _as_asked(values: Sequence[Any], asked: object, *, many: type = tuple) -> Any:
+    """Return what there is one of per answer: the single one, or all of them for a list."""
+    return values[0] if isinstance(asked, Query) else many(values)
+
+
+def _sensitivity(part: Contributions) -> float:
+    return float(part.tuple_ranges().max())
+
+
+def _stated_law(model: Model) -> dict[str, str]:
+    """Describe for JSON which law of the values the numbers assume; {} where the model says all."""
+    return {} if model.assuming is None else {"assuming": model.assuming}
+
+
+def _proved_calibration(
+    described: Mapping[str, Any], model: Model | None, time_limit: float | None
+) -> AnyCalibration:
+    """Build a calibration from JSON and prove it from model, queries and scales alone."""
+    used = stored_model(described, model)
+    stored, scale = field_of(described, "query"), field_of(described, "scale")
+    several = isinstance(stored, list)
+    if several and not stored:
+        raise CalibrationError("a list of queries must hold at least one.")
+    queries = tuple(frozen(Query.from_dict(one), used) for one in _as_tuple(stored))
+    scales = tuple(_number(one, "scale") for one in _as_tuple(scale))
+    adversaries = Adversaries.from_dict(field_of(described, "adversaries"))
+    epsilon = checked_epsilon(_number(field_of(described, "epsilon"), "epsilon"))
+    rows = field_of(described, "rows")
+    if not isinstance(_number(rows, "rows"), int):
+        raise CalibrationError("rows must be a whole number.")
+    parts = tuple(lower(query, used, rows=rows) for query in queries)
+    if several != isinstance(scale, list) or len(scales) != len(parts):
+        raise CalibrationError("a calibration has one scale for each query.")
+
+    deadline = deadline_after(time_limit)
+    found = certified_leakage(used, parts, scales, adversaries, rows=rows, deadline=deadline)
+    if found.lower <= epsilon < found.value and time.monotonic() > deadline:
+        raise CalibrationError(
+            f"epsilon = {epsilon} could not be proved again within {time_limit} seconds. Nothing"
+            " speaks against it: allow a larger time_limit, or None for as long as it takes."
+        )
+    return Calibration(
+        model=used,
+        query=queries if several else queries[0],
+        adversaries=adversaries,
+        epsilon=epsilon,
+        scale=scales if several else scales[0],
+        leakage=proved(found, epsilon),
+        rows=rows,
+        contributions=parts,
+        certificate=described.get("certificate"),
+    )
+
+
+def _parsed(text: str, kind: str) -> dict[str, Any]:
+    """Read a JSON object of this library and type."""
+    try:
+        described = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise CalibrationError("the text is not JSON.") from error
+    return _checked_header(described, kind)
+
+
+def _checked_header(described: Any, kind: str) -> dict[str, Any]:
+    """Return a JSON object of this library and type, with the names of today."""
+    if not isinstance(described, dict) or described.get("schema") != SCHEMA:
+        raise CalibrationError(f"the JSON must be an object with schema {SCHEMA}.")
+    if is_later(described):
+        raise CalibrationError(f"the JSON {LATER}")
+    if described.get("type") == f"Joint{kind}":  # what version 1 called that of a list
+        renamed = {"queries": "query", "scales": "scale", "values": "value"}
+        lists = {new: field_of(described, old) for old, new in renamed.items() if old in described}
+        if not all(isinstance(found, list) for found in lists.values()):
+            raise CalibrationError(f"a Joint{kind} holds lists.")
+        return {**described, **lists, "type": kind}
+    if described.get("type") != kind:
+        raise CalibrationError(f"the JSON does not describe a {kind}.")
+    return described
+
+
+def _restored(value: Any, query: Query, model: Model) -> Any:
+    """Undo `unlabelled`: a number, a Series by category or by row, or a frame of both."""
+    if not isinstance(query, Histogram):
+        return pd.Series(value) if isinstance(value, list) else value
+    if value and isinstance(value[0], list):
+        return labelled_rows(value, query, model, None)
+    return labelled(value, query, model)
+
+
+def _number(value: Any, what: str) -> float:
+    """Return a number of a JSON object."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise CalibrationError(f"{what} must be a number.")
+    return value

@@ -19,11 +19,20 @@ from typing import NamedTuple
 
 from scipy.optimize import brentq
 
-from pdp_calibrate.core.bracket import Bracket
+from pdp_calibrate.core import noise
+from pdp_calibrate.core.adversary import Adversaries
+from pdp_calibrate.core.bracket import Bracket, Leakage
+from pdp_calibrate.core.checks import checked_scale
+from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.family import Climbing
-from pdp_calibrate.core.leakage import worst
-from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.leakage import as_joint_leakage
+from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.problem import Problem, split, worst
+from pdp_calibrate.core.workers import one_bar
 from pdp_calibrate.errors import CalibrationError
+
+ROWS_COVERED = 2**20
+"""A scale for real-valued answers covers the rounding of a sum over this many rows, or `rows`."""
 
 _TOLERANCE = 1e-13  # of the logarithm of the scale
 
@@ -147,10 +156,11 @@ def certified_scale(
         alone.get(place, _Part(problem=problem, whole=problem, place=place))
         for place, problem in enumerate(problems)
     ]
-    if extremes and extremes != everyone:
-        ascent.settle(extremes)
-    found = ascent.settle(everyone)
-    return ascent.scale, ascent.closest(found, extremes)
+    with one_bar("calibrating"):
+        if extremes and extremes != everyone:
+            ascent.settle(extremes)
+        found = ascent.settle(everyone)
+        return ascent.scale, ascent.closest(found, extremes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,3 +360,54 @@ def _bracket(problems: Sequence[Problem], epsilon: float) -> tuple[float, float]
         default=0.0,
     )
     return max(plain, group * _NEGLIGIBLE) / epsilon, group / epsilon
+
+
+def certified_leakage(
+    model: Model,
+    parts: Sequence[Contributions],
+    scales: Sequence[float],
+    adversaries: Adversaries,
+    *,
+    rows: int,
+    deadline: float = math.inf,
+) -> Leakage:
+    """Return the leakage of releasing the answers together, rounding of them included."""
+    for scale in scales:
+        checked_scale(scale)
+    if len(parts) == 1:
+        (part,), (scale,) = parts, scales
+        found, _ = leakage_with_rounding(
+            split(model, part, adversaries),
+            scale,
+            rounding=rounding_error(part, rows, model),
+            deadline=deadline,
+        )
+        return Leakage.at(scale, found)
+    found, _ = leakage_with_rounding(
+        split(model, Contributions.joined(parts, scales), adversaries),
+        1.0,
+        rounding=scaled_rounding(model, parts, scales, rows),
+        deadline=deadline,
+    )
+    return as_joint_leakage(found, parts, scales)
+
+
+def scaled_rounding(
+    model: Model, parts: Sequence[Contributions], units: Sequence[float], rows: int
+) -> float:
+    """Add up the rounding errors of the answers, each in its unit."""
+    return sum(
+        rounding_error(part, rows, model) / unit for part, unit in zip(parts, units, strict=True)
+    )
+
+
+def rounding_error(contributions: Contributions, rows: int, model: Model) -> float:
+    """Bound the rounding of the answer before noise; whole numbers are exact."""
+    if contributions.is_integer:
+        return 0.0
+    return noise.summation_error(contributions.magnitude * covered_rows(rows, model))
+
+
+def covered_rows(rows: int, model: Model) -> int:
+    """Return the number of rows or groups whose summation error a scale covers."""
+    return max(rows * model.instances, ROWS_COVERED)

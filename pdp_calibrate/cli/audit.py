@@ -41,9 +41,7 @@ def audit(
     subject = explainable(file, time_limit=time_limit)
     if isinstance(subject, pdp.Ledger):
         raise pdp.PdpError(f"{file} describes a Ledger; an audit needs a calibration or release.")
-    attacked = (
-        subject.calibration if isinstance(subject, pdp.Release | pdp.JointRelease) else subject
-    )
+    attacked = subject.calibration if isinstance(subject, pdp.Release) else subject
     found = pdp.audit(attacked, draws=draws, confidence=confidence, seed=seed)
     verdict = "BROKEN" if found.is_broken else "no contradiction to the promise"
     if json:

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import (
     AsJson,
-    Epsilon,
+    CalibrationOptions,
     Force,
-    ModelOptions,
+    LearningOptions,
     Out,
-    Prepared,
     Queries,
     Report,
-    RowOptions,
-    SearchOptions,
-    prepare,
+    Rows,
+    TableOptions,
+    job_for,
+    task_for,
 )
 from pdp_calibrate.cli.output import (
     check_outputs,
     in_words,
     law_of,
     number,
-    print_facts,
-    print_json,
-    say,
+    show_result,
     total_in_words,
-    write_json,
     write_report,
 )
+
+if TYPE_CHECKING:
+    from pdp_calibrate.calibration.result import AnyCalibration
 
 
 @command(
@@ -41,11 +40,11 @@ from pdp_calibrate.cli.output import (
 )
 def calibrate(
     *,
-    rows: RowOptions,
-    model: ModelOptions,
-    search: SearchOptions,
+    table: TableOptions,
+    options: CalibrationOptions,
+    learning: LearningOptions,
     query: Queries,
-    epsilon: Epsilon = 1.0,
+    rows: Rows = None,
     output: Out = None,
     report: Report = None,
     force: Force = False,
@@ -55,61 +54,34 @@ def calibrate(
 
     FILE holds the rows an answer will be about, or a model. Nothing is released.
     """
-    kept = [rows.file, rows.database, model.model]
+    from pdp_calibrate.jobs.run import calibrate_task
+
+    kept = [table.get("file"), table.get("database"), options.get("model")]
     check_outputs(output, force=force, reports=[report], kept=kept)
-    about = prepare(rows, model, query, number=search.rows)
-    found = calibrated(about, epsilon, search)
-    if output is not None:
-        write_json(output, found.to_dict(), force=force)
-    if json:
-        print_json(found.to_dict())
-    else:
-        print_facts(facts(found, query))
-    if output is not None:
-        say(f"Written to {output}.", quiet=json)
+    job = job_for(query, options, learning)
+    found = calibrate_task(job, task_for(job, table, rows))
+    show_result(found, facts(found, query), output=output, force=force, json=json)
     if report is not None:
         write_report(found, report, quiet=json)
 
 
-def calibrated(
-    about: Prepared,
-    epsilon: float,
-    search: SearchOptions,
-    *,
-    adversaries: pdp.Adversaries | None = None,
-) -> pdp.Calibration | pdp.JointCalibration:
-    """Calibrate one query, or several together."""
-    options: dict[str, Any] = {
-        "epsilon": epsilon,
-        "adversaries": search.chosen or adversaries,
-        "rows": about.rows,
-        "time_limit": search.time_limit,
-    }
-    found: pdp.Calibration | pdp.JointCalibration = pdp.calibrate(
-        about.model, about.query, **options
-    )
-    return found
-
-
-def facts(found: pdp.Calibration | pdp.JointCalibration, texts: list[str]) -> list[tuple[str, str]]:
+def facts(found: AnyCalibration, texts: list[str]) -> list[tuple[str, str]]:
     """Say what was found, in names and values."""
     promise = ("leakage", f"{in_words(found.leakage, found.model)} (ε = {total_in_words(found)})")
-    if isinstance(found, pdp.JointCalibration):
-        each = zip(texts, found.scales, found.accuracy(), strict=True)
-        return [
-            *(
-                (text, f"scale {number(scale)}, ±{number(wide)} in 95 %")
-                for text, scale, wide in each
-            ),
-            promise,
-            *law_of(found.model),
-        ]
-    law = "whole-number Laplace" if found.is_integer else "Laplace"
     others = {"plain DP": found.baselines["dp"], "group DP": found.baselines["group"]}
+    law = "whole-number Laplace" if found.is_integer else "Laplace"
+    noises = [
+        ("scale", f"{number(found.scales[0])} ({law})"),
+        ("noise", f"±{number(found.half_widths()[0])} in 95 % of releases"),
+    ]
+    if len(found.queries) > 1:
+        each = zip(texts, found.scales, found.half_widths(), strict=True)
+        noises = [
+            (text, f"scale {number(scale)}, ±{number(wide)} in 95 %") for text, scale, wide in each
+        ]
     return [
-        ("scale", f"{number(found.scale)} ({law})"),
-        ("noise", f"±{number(found.accuracy())} in 95 % of releases"),
+        *noises,
         promise,
         *law_of(found.model),
-        *((f"scale of {name}", f"{number(scale)}") for name, scale in others.items() if scale),
+        *((f"scale of {name}", number(scale)) for name, scale in others.items() if scale),
     ]

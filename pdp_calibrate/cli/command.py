@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import inspect
 import typing
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 import pdp_calibrate as pdp
+from pdp_calibrate.cli.options import parameters_of, said
 from pdp_calibrate.core.cards import printable
 
 BAD_INPUT, BUDGET_EXCEEDED = 2, 3
@@ -21,7 +21,7 @@ BAD_INPUT, BUDGET_EXCEEDED = 2, 3
 def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a command of a function; its help ends with the lines of examples.
 
-    A parameter whose type is a dataclass becomes one option for each of its fields. Errors of this
+    A parameter that stands for options of a job becomes one option for each of them. Errors of this
     library end the command with one line on stderr and exit code 2, or 3 where a budget would be
     passed; its warnings are one line on stderr each.
     """
@@ -32,25 +32,31 @@ def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., Non
         parameters: list[inspect.Parameter] = []
         for name, parameter in inspect.signature(function).parameters.items():
             kind = hints[name]
-            if dataclasses.is_dataclass(kind) and isinstance(kind, type):
-                fields = _options_of(kind)
-                groups[name] = kind, [field.name for field in fields]
+            if typing.get_origin(kind) is Annotated and typing.is_typeddict(kind.__metadata__[0]):
+                what, chosen = kind.__metadata__
+                fields = parameters_of(what, chosen)
+                groups[name] = what, [field.name for field in fields]
                 parameters += fields
             else:
                 parameters.append(parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY))
 
         @functools.wraps(function)
         def run(**given: Any) -> None:
-            grouped = {
-                name: kind(**{field: given.pop(field) for field in fields})
-                for name, (kind, fields) in groups.items()
-            }  # a group may be called as one of its fields
+            parts = {
+                name: (what, {field: given.pop(field) for field in fields})
+                for name, (what, fields) in groups.items()
+            }
+
+            def work() -> None:
+                grouped = {name: said(what, fields) for name, (what, fields) in parts.items()}
+                function(**given, **grouped)  # a group may be called as one of its fields
+
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what libraries say among themselves
                 for ours in (pdp.PrivacyLeakWarning, pdp.ModelFitWarning):
                     warnings.simplefilter("always", ours)
                 warnings.showwarning = _warn
-                _reporting_errors(lambda: function(**given, **grouped))
+                _reporting_errors(work)
 
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {one.name: one.annotation for one in parameters}
@@ -65,21 +71,6 @@ def help_text(words: str, *examples: str) -> str:
     paragraphs = [" ".join(one.split()) for one in words.split("\n\n")]
     kept = ["\b", *(line.replace("[", "\\[") for line in examples)]  # [ would begin a style
     return "\n\n".join([*paragraphs, "\n".join(kept)] if examples else paragraphs)
-
-
-def _options_of(kind: type) -> list[inspect.Parameter]:
-    hints = typing.get_type_hints(kind, include_extras=True)
-    return [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=(
-                inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
-            ),
-            annotation=hints[field.name],
-        )
-        for field in dataclasses.fields(kind)
-    ]
 
 
 def _reporting_errors(work: Callable[[], None]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
-from pdp_calibrate.cli.ohio import wheeze
+from pdp_calibrate.cli.ohio import COUNTS, wheeze, wheeze_table
 from pdp_calibrate.cli.options import AsJson
 from pdp_calibrate.cli.output import print_json
 
@@ -22,33 +22,31 @@ EPSILON = 1.0
 @command()
 def demo(*, json: AsJson = False) -> None:
     """Show the main job on real answers of 537 children, from data to release."""
-    children = wheeze()
-    model = pdp.TableEstimator(source="public").fit(children).model_
-    calibration = pdp.calibrate(model, pdp.Count(values={1}), epsilon=EPSILON)
-    release = calibration.release(children)
     if json:
-        print_json(release.to_dict())
+        print_json(_calibrated(wheeze_table()).release(wheeze()).to_dict())
     else:
-        _tell(len(children), release)
+        _tell()
 
 
-def _tell(number: int, release: pdp.Release) -> None:
+def _calibrated(model: pdp.JointTable) -> pdp.Calibration:
+    return pdp.calibrate(model, pdp.Count(values={1}), epsilon=EPSILON)
+
+
+def _tell() -> None:
+    """Print each part as soon as it is known: the first ones need no search."""
     from rich.console import Console
 
     console = Console(width=88, highlight=False)
-    calibration = release.calibration
-    model = calibration.model
-    if not isinstance(model, pdp.JointTable):
-        raise TypeError  # the demo fits a table
-
     console.rule("The data")
     console.print(
-        f"{number} children in Ohio were asked in four years, at ages 7 to 10, whether they"
+        f"{sum(COUNTS)} children in Ohio were asked in four years, at ages 7 to 10, whether they"
         " wheeze. We want to publish how many yes answers there were in all, and nobody should be"
         " able to work out any single child's answer."
     )
+    model = wheeze_table()
     console.rule("The catch")
     console.print(_correlation(model))
+    calibration = _calibrated(model)
     console.rule("Who could learn most")
     console.print(_adversary(calibration.leakage.witness))
     console.rule("How much noise does that take?")
@@ -66,6 +64,7 @@ def _tell(number: int, release: pdp.Release) -> None:
         " attacker and every output."
     )
     console.rule("The release")
+    release = calibration.release(wheeze())
     low, high = release.interval(alpha=0.05)
     console.print(
         f"Published: about [bold]{release.value}[/bold] yes answers (95 % sure: {low} to {high})."

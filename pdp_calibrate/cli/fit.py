@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
-from pdp_calibrate.cli.options import AsJson, Force, ModelOptions, Out, RowOptions
-from pdp_calibrate.cli.output import check_outputs, law_of, print_facts, print_json, say, write_json
+from pdp_calibrate.cli.options import (
+    AsJson,
+    FittingOptions,
+    Force,
+    ModelOptions,
+    Out,
+    TableOptions,
+    job_for,
+    source_of,
+)
+from pdp_calibrate.cli.output import check_outputs, law_of, show_result
 
 _HOW_TO_WRITE = (
     "a model learned from private rows is itself secret, so it is not written to a file. Say"
@@ -26,14 +31,9 @@ _HOW_TO_WRITE = (
 )
 def fit(
     *,
-    rows: RowOptions,
-    model: ModelOptions,
-    value: Annotated[
-        str | None, typer.Option(help="The column of values of a table with a row per value.")
-    ] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="Learn under differential privacy with this budget.")
-    ] = None,
+    table: TableOptions,
+    options: ModelOptions,
+    learning: FittingOptions,
     output: Out = None,
     force: Force = False,
     json: AsJson = False,
@@ -42,29 +42,22 @@ def fit(
 
     Private rows need --epsilon: a model learned from them is itself secret.
     """
-    from pdp_calibrate.jobs.asking import assumed_model
+    from pdp_calibrate.jobs.model import learned_model
+    from pdp_calibrate.jobs.run import task_of
 
-    settings = model.settings(epsilon=epsilon, value=value)
-    if settings.file is not None:
+    if "model" in options:
         raise pdp.PdpError("fit makes a model: leave --model out.")
-    if settings.kind is None:
+    if "kind" not in learning:
         raise pdp.PdpError("say what to learn: --kind table, gaussian, groups, chain or series.")
-    if settings.learns and not settings.public and epsilon is None:
+    job = job_for(["sum()"], options, learning)
+    if job.learns_from_secrets and "epsilon" not in learning:
         raise pdp.PdpError(_HOW_TO_WRITE)
-    check_outputs(output, force=force, kept=[rows.file, rows.database])
-    frame = rows.source.read()
-    found = settings.learned(frame) if settings.learns else assumed_model(frame, settings)
-    if output is not None:
-        write_json(output, found.to_dict(), force=force)
-    if json:
-        print_json(found.to_dict())
-    else:
-        print_facts(
-            [
-                ("model", f"{type(found).__name__}, {found.provenance}"),
-                ("tuples", f"{sum(found.copies):,} in {found.instances:,} independent groups"),
-                *law_of(found),
-            ]
-        )
-    if output is not None:
-        say(f"Written to {output}.", quiet=json)
+    check_outputs(output, force=force, kept=[table.get("file"), table.get("database")])
+    frame = source_of(table).read()
+    found = learned_model(job, frame) if job.learns else task_of(job, frame, None).model
+    facts = [
+        ("model", f"{type(found).__name__}, {found.provenance}"),
+        ("tuples", f"{sum(found.copies):,} in {found.instances:,} independent groups"),
+        *law_of(found),
+    ]
+    show_result(found, facts, output=output, force=force, json=json)

@@ -10,11 +10,13 @@ import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import (
     AsJson,
-    ModelOptions,
+    LearningOptions,
     Queries,
-    RowOptions,
+    Rows,
     SearchOptions,
-    prepare,
+    TableOptions,
+    job_for,
+    task_for,
 )
 from pdp_calibrate.cli.output import described_leakage, in_words, law_of, print_facts, print_json
 from pdp_calibrate.core.model import header
@@ -27,37 +29,38 @@ from pdp_calibrate.core.model import header
 )
 def leakage(
     *,
-    rows: RowOptions,
-    model: ModelOptions,
-    search: SearchOptions,
+    table: TableOptions,
+    options: SearchOptions,
+    learning: LearningOptions,
     query: Queries,
     scale: Annotated[float, typer.Option(help="The Laplace scale λ of every answer.")],
+    rows: Rows = None,
     json: AsJson = False,
 ) -> None:
     """Measure what Laplace noise of a given scale leaks to the worst adversary."""
-    about = prepare(rows, model, query, number=search.rows)
+    task = task_for(job_for(query, options, learning), table, rows)
     found = pdp.leakage(
-        about.model,
-        about.query,
+        task.model,
+        task.query,
         scale=scale,
-        adversaries=search.chosen,
-        rows=about.rows,
-        time_limit=search.time_limit,
+        adversaries=options.get("adversaries"),
+        rows=task.rows,
+        time_limit=options.get("time_limit"),
     )
     if json:
         print_json(
             {
                 **header("Leakage"),
                 "scale": found.scale,
-                "leakage": described_leakage(found, about.model),
+                "leakage": described_leakage(found, task.model),
             }
-            | dict(law_of(about.model))
+            | dict(law_of(task.model))
         )
     else:
         print_facts(
             [
                 ("scale", f"{scale:.6g}"),
-                ("leakage", in_words(found, about.model)),
-                *law_of(about.model),
+                ("leakage", in_words(found, task.model)),
+                *law_of(task.model),
             ]
         )

@@ -9,7 +9,7 @@ import typer
 
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
-from pdp_calibrate.cli.options import AnchorFile, AsJson, SearchOptions
+from pdp_calibrate.cli.options import Adversaries, AnchorFile, AsJson
 from pdp_calibrate.cli.output import print_facts, print_json, print_table
 from pdp_calibrate.core.model import header
 
@@ -32,7 +32,7 @@ Book = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.")
 def create(
     *,
     ledger: Book,
-    search: SearchOptions,
+    search: Adversaries,
     model: Annotated[Path, typer.Option(help="The model of the people, in JSON, from `fit`.")],
     epsilon: Annotated[
         float, typer.Option("--epsilon", "-e", help="What everything together may leak.")
@@ -55,13 +55,14 @@ def create(
     for instance, must agree with it from then on: an old copy of the ledger, or one begun anew, is
     refused. Without it neither can be noticed.
     """
-    from pdp_calibrate.jobs.settings import read_model
+    from pdp_calibrate.jobs.model import read_model
 
     book = pdp.Ledger(
         read_model(model),
         epsilon=epsilon,
         path=ledger,
-        adversaries=search.chosen,
+        adversaries=search.get("adversaries"),
+        time_limit=search.get("time_limit"),
         draw=draw,
         learned_here=not learned_elsewhere,
         anchor=anchor,

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from pdp_calibrate import __version__
+import pdp_calibrate as pdp
 from pdp_calibrate.cli.audit import audit
 from pdp_calibrate.cli.calibrate import calibrate
 from pdp_calibrate.cli.command import help_text
@@ -41,7 +41,7 @@ app.add_typer(ledger_app, name="ledger")
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer passes it by position
     if wanted:
-        typer.echo(f"pdp-calibrate {__version__}")
+        typer.echo(f"pdp-calibrate {pdp.__version__}")
         raise typer.Exit
 
 

@@ -9,8 +9,12 @@ based method for analysing longitudinal binary responses", Biometrika 80, 141-15
 from __future__ import annotations
 
 from itertools import product
+from typing import TYPE_CHECKING
 
 import pandas as pd
+
+if TYPE_CHECKING:
+    from pdp_calibrate.core.table import JointTable
 
 AGES = ("age 7", "age 8", "age 9", "age 10")
 
@@ -23,3 +27,15 @@ def wheeze() -> pd.DataFrame:
     """Return one row per child, 1 where the answer was yes."""
     patterns = pd.DataFrame(list(product([0, 1], repeat=4)), columns=list(AGES))
     return patterns.loc[patterns.index.repeat(list(COUNTS))].reset_index(drop=True)
+
+
+def wheeze_table() -> JointTable:
+    """Return what `TableEstimator(source="public")` learns from `wheeze`, without scikit-learn."""
+    import numpy as np
+
+    from pdp_calibrate.core.table import JointTable
+    from pdp_calibrate.learning.smoothing import smoothed_law
+
+    law = smoothed_law(np.reshape(COUNTS, (2,) * len(AGES)), smoothing=0.5)
+    domains = [[0, 1]] * len(AGES)
+    return JointTable(probabilities=law, domains=domains, names=AGES, provenance="public")

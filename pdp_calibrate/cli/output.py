@@ -14,6 +14,7 @@ import pdp_calibrate as pdp
 from pdp_calibrate.core.cards import printable
 
 if TYPE_CHECKING:
+    from pdp_calibrate.calibration.result import AnyCalibration
     from pdp_calibrate.core.model import Model
 
 
@@ -66,6 +67,27 @@ def write_json(path: Path, described: Any, *, force: bool) -> None:
     """Write an object as JSON; over a file that is there only where that was allowed."""
     with path.open("w" if force else "x", encoding="utf-8") as file:
         file.write(json.dumps(described, indent=2) + "\n")
+
+
+def show_result(
+    found: Any,
+    facts: Iterable[tuple[str, str]],
+    *,
+    output: Path | None,
+    force: bool,
+    json: bool,
+    note: str = "",
+) -> None:
+    """Write what was found to the file asked for, and print it: as JSON, or in facts and a note."""
+    if output is not None:
+        write_json(output, found.to_dict(), force=force)
+    if json:
+        print_json(found.to_dict())
+    else:
+        print_facts(facts)
+        say(note, quiet=not note)
+    if output is not None:
+        say(f"Written to {output}.", quiet=json)
 
 
 def write_report(obj: Any, path: Path, *, ledger: Any = None, quiet: bool) -> None:
@@ -128,7 +150,7 @@ def in_words(leakage: pdp.Leakage, model: Model) -> str:
     return f"{amount}, to someone who attacks {target} and {knowledge(witness.known, model)}"
 
 
-def total_in_words(found: pdp.Calibration | pdp.JointCalibration) -> str:
+def total_in_words(found: AnyCalibration) -> str:
     """Say what nobody learns more than, and what it is made of."""
     from pdp_calibrate.show.words import parts_of_total
 
@@ -141,9 +163,11 @@ def law_of(model: Model) -> list[tuple[str, str]]:
 
 
 def number(value: Any) -> str:
-    """Write a number, or the counts of a histogram."""
+    """Write a number, several, or the counts of a histogram."""
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.6g}"
+    if isinstance(value, tuple):
+        return ", ".join(number(one) for one in value)
     return ", ".join(f"{name}: {number(one)}" for name, one in value.to_dict().items())

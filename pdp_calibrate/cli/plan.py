@@ -80,7 +80,7 @@ def plan(
         releases,
         force=force or check,  # a check writes nothing
         reports=[page],
-        kept=[file, planned.source.file, planned.source.database, planned.settings.file],
+        kept=[file, planned.source.file, planned.source.database, planned.model_file],
         ledgers=[planned.ledger, planned.anchor],
     )
     if check:
@@ -107,7 +107,7 @@ def plan(
             ["answer", "value", "95 % of noise"],
             (
                 (
-                    one.name,
+                    one.job.name,
                     number(one.release.value),
                     f"±{number(one.release.calibration.accuracy())}",
                 )
@@ -129,10 +129,10 @@ def plan(
 
 
 def _checked(one: PlannedCheck) -> tuple[str, str, str, str]:
-    found, epsilon = one.calibration, f"{one.epsilon:.4g}"
+    found, epsilon = one.calibration, f"{one.job.epsilon:.4g}"
     if found is None:
-        return one.name, "when run", "when run", epsilon
-    return one.name, number(found.scale), f"±{number(found.accuracy())}", epsilon
+        return one.job.name, "when run", "when run", epsilon
+    return one.job.name, number(found.scale), f"±{number(found.accuracy())}", epsilon
 
 
 def _say_law(model: Model) -> None:

@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import pdp_calibrate as pdp
-from pdp_calibrate.cli.calibrate import calibrated
 from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import (
-    AnchorFile,
     AsJson,
     Force,
-    LedgerFile,
-    ModelOptions,
+    LearningOptions,
     Out,
+    ReleaseOptions,
     Report,
-    RowOptions,
-    SearchOptions,
-    prepare,
+    TableOptions,
+    is_model,
+    job_for,
+    source_of,
 )
 from pdp_calibrate.cli.output import (
     check_outputs,
     law_of,
     number,
-    print_facts,
-    print_json,
-    say,
+    show_result,
     total_in_words,
-    write_json,
     write_report,
 )
+
+if TYPE_CHECKING:
+    from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease
 
 
 @command(
@@ -45,21 +44,12 @@ from pdp_calibrate.cli.output import (
 )
 def release(
     *,
-    rows: RowOptions,
-    model: ModelOptions,
-    search: SearchOptions,
+    table: TableOptions,
+    options: ReleaseOptions,
+    learning: LearningOptions,
     query: Annotated[
         list[str], typer.Option("--query", "-q", help="As in `calibrate`: mean(income), …")
     ] = [],  # noqa: B006 - typer copies it
-    epsilon: Annotated[
-        float | None,
-        typer.Option(
-            "--epsilon",
-            "-e",
-            help="Nobody's log-odds may move by more than this.",
-            show_default="1",
-        ),
-    ] = None,
     rest: Annotated[
         bool,
         typer.Option(
@@ -75,8 +65,6 @@ def release(
         str | None,
         typer.Option(help="With --calibration and a row per value: the column of values."),
     ] = None,
-    ledger: LedgerFile = None,
-    anchor: AnchorFile = None,
     output: Out = None,
     report: Report = None,
     force: Force = False,
@@ -88,76 +76,53 @@ def release(
     budget holds for all of them, and what would pass it is refused (exit code 3). A ledger is
     about one column of a table with a row per value.
     """
-    from pdp_calibrate.jobs.run import released, released_rest
+    from pdp_calibrate.jobs.run import ledger_of, run
 
-    if rows.stored_model is not None:
+    if is_model(table):
         raise pdp.PdpError("a release needs rows, not a model: name a data file.")
     if bool(query) == (calibration is not None):
         raise pdp.PdpError("a release needs either a --query or a --calibration.")
+    if rest:
+        if "ledger" not in options or len(query) != 1 or "epsilon" in options:
+            raise pdp.PdpError("--rest takes a --ledger, one --query and no --epsilon.")
+        options = {**options, "epsilon": None}
     check_outputs(
         output,
         force=force,
         reports=[report],
-        kept=[rows.file, rows.database, model.model, calibration],
-        ledgers=[ledger, anchor],
+        kept=[table.get("file"), table.get("database"), options.get("model"), calibration],
+        ledgers=[options.get("ledger"), options.get("anchor")],
     )
-    if ledger is None and anchor is not None:
-        raise pdp.PdpError("--anchor belongs to a --ledger.")
-    book = (
-        None
-        if ledger is None
-        else pdp.Ledger.open(ledger, time_limit=search.time_limit, anchor=anchor)
-    )
-    found: pdp.Release | pdp.JointRelease
-    if rest:
-        if book is None or calibration is not None or len(query) != 1 or epsilon is not None:
-            raise pdp.PdpError("--rest takes a --ledger, one --query and no --epsilon.")
-        about = prepare(rows, model, query, ledger=book)
-        found = released_rest(
-            about.found[0], about.frame, about.asked[0], about.settings,
-            ledger=book, adversaries=search.chosen,
-        )  # fmt: skip
-    elif calibration is None:
-        about = prepare(rows, model, query, ledger=book)
-        adversaries = None if book is None else book.adversaries
-        found = released(
-            calibrated(about, 1.0 if epsilon is None else epsilon, search, adversaries=adversaries),
-            about.frame,
-            about.asked,
-            about.settings,
-            ledger=book,
-        )
+    job = job_for(query, options, learning)
+    ledger = ledger_of(job)
+    found: AnyRelease
+    if calibration is None:
+        job = job_for(query, {**options, "ledger": ledger, "anchor": None}, learning)
+        found = run(job, source_of(table).read())
     else:
-        found = _stored(calibration, search.time_limit).release(
-            rows.source.read(),
+        found = _stored(calibration, options.get("time_limit")).release(
+            source_of(table).read(),
             value=value,
-            by=model.groups,
-            order_by=model.order_by,
-            time_format=model.time_format,
-            ledger=book,
+            groups=options.get("groups"),
+            order_by=options.get("order_by"),
+            time_format=options.get("time_format"),
+            ledger=ledger,
         )
-    if output is not None:
-        write_json(output, found.to_dict(), force=force)
-    if json:
-        print_json(found.to_dict())
-    else:
-        print_facts(_facts(found, query or ["answer"]))
-        if book is not None:
-            say(f"Budget: {book.spent:.4g} of {book.epsilon:.4g} spent.")
-    if output is not None:
-        say(f"Written to {output}.", quiet=json)
+    note = "" if ledger is None else f"Budget: {ledger.spent:.4g} of {ledger.epsilon:.4g} spent."
+    facts = _facts(found, query or ["answer"])
+    show_result(found, facts, output=output, force=force, json=json, note=note)
     if report is not None:
-        write_report(found, report, ledger=book, quiet=json)
+        write_report(found, report, ledger=ledger, quiet=json)
 
 
-def _stored(path: Path, time_limit: float | None) -> pdp.Calibration | pdp.JointCalibration:
+def _stored(path: Path, time_limit: float | None) -> AnyCalibration:
     from pdp_calibrate.jobs.load import load
 
     found = load(path) if time_limit is None else load(path, time_limit=time_limit)
-    if not isinstance(found, pdp.Calibration | pdp.JointCalibration):
+    if not isinstance(found, pdp.Calibration):
         raise pdp.PdpError(f"{path} describes a {type(found).__name__}, not a calibration.")
-    queries = [found.query] if isinstance(found, pdp.Calibration) else found.queries
-    if found.model.is_continuous and not all(getattr(one, "clamp", True) for one in queries):
+    clamps = all(getattr(query, "clamp", True) for query in found.queries)
+    if found.model.is_continuous and not clamps:
         raise pdp.PdpError(
             f"{path} was calibrated without clamping; the command line always clamps. Calibrate"
             " again, or release from Python."
@@ -165,12 +130,9 @@ def _stored(path: Path, time_limit: float | None) -> pdp.Calibration | pdp.Joint
     return found
 
 
-def _facts(found: pdp.Release | pdp.JointRelease, texts: list[str]) -> list[tuple[str, str]]:
+def _facts(found: AnyRelease, texts: list[str]) -> list[tuple[str, str]]:
     """Say what came out, and how far off it may be."""
-    if isinstance(found, pdp.Release):
-        answers = [(found.value, found.calibration.accuracy())]
-    else:
-        answers = list(zip(found.values, found.calibration.accuracy(), strict=True))
+    answers = list(zip(found.values, found.calibration.half_widths(), strict=True))
     names = (
         texts if len(texts) == len(answers) else [f"answer {n + 1}" for n in range(len(answers))]
     )

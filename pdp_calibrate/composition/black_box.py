@@ -16,8 +16,7 @@ from pdp_calibrate.composition.joint import spent
 from pdp_calibrate.composition.spending import Spending
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.bracket import Bound
-from pdp_calibrate.core.checks import checked_positive
-from pdp_calibrate.core.leakage import deadline_after
+from pdp_calibrate.core.checks import checked_positive, deadline_after
 from pdp_calibrate.core.model import Model, warn_if_private
 from pdp_calibrate.errors import CalibrationError, PdpError
 

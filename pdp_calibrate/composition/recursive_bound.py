@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.lipschitz import spread_bounds
-from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
+from pdp_calibrate.core.rounding import rounded_up
 
 Case = tuple[int, tuple[int, ...]]
 """A target and the unknown tuples, in ascending order."""
@@ -100,7 +100,7 @@ def _peel(
             additions=2 * math.prod(probabilities.shape[other] for other in unknown) + 8,
         )
         own = np.where(one > 0, about_target, 0.0).max(axis=-1)
-        best = np.minimum(best, (own + moved) * (1 + 16 * UNIT_ROUNDOFF))
+        best = np.minimum(best, rounded_up(own + moved, 7))
     return np.where(_possible(probabilities, case), best, group)
 
 
@@ -126,4 +126,4 @@ def _group(answers: FloatArray, case: Case, dp_epsilon: float) -> FloatArray:
         high[..., np.newaxis, :, :] - low[..., :, np.newaxis, :],
     ).sum(axis=-1)
     differ = dp_epsilon * (len(unknown) + 1 - np.eye(apart.shape[-1]) * (not unknown))
-    return np.asarray((apart + differ) * (1 + 16 * UNIT_ROUNDOFF))
+    return np.asarray(rounded_up(apart + differ, 7))

@@ -24,10 +24,10 @@ from pdp_calibrate.composition.recursive_bound import Case, peeled_bounds
 from pdp_calibrate.core.line_program import line_bounds
 from pdp_calibrate.core.lipschitz import lipschitz_bound, spread_bounds
 from pdp_calibrate.core.problem import Problem
-from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF, rounded_up
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.families.table.setting import conditional_laws
-from pdp_calibrate.families.table.varying import Varying
+from pdp_calibrate.families.table.smaller import Varying
 
 _LARGEST_WORK = 5e6  # numbers in all conditional laws of all adversaries together
 
@@ -71,7 +71,7 @@ class _View:
         total = np.abs(answers[one][:, np.newaxis] - answers[other]).sum(axis=-1)
         if self.changes is not None:
             total = total + self.changes + self.dp_epsilon
-        return np.asarray(total * (1 + 16 * UNIT_ROUNDOFF))
+        return np.asarray(rounded_up(total, 7))
 
 
 def is_affordable(problem: Problem) -> bool:
@@ -174,7 +174,7 @@ def _strongest(problem: Problem, dp_epsilon: float) -> float:
     if not knowledge.admits_strongest:
         return 0.0
     ranges = problem.contributions.tuple_ranges()[list(knowledge.targets)]
-    return (float(ranges.max()) + dp_epsilon) * (1 + 16 * UNIT_ROUNDOFF)
+    return rounded_up(float(ranges.max()) + dp_epsilon, 7)
 
 
 def _worst_pair(
@@ -225,7 +225,7 @@ def _closed_form(view: _View, pairs: list[_Pair]) -> FloatArray:
     moved = spread_bounds(
         view.laws[events, ones], view.laws[events, others], wide, additions=view.additions
     )
-    return np.asarray((own + moved) * (1 + 16 * UNIT_ROUNDOFF))
+    return np.asarray(rounded_up(own + moved, 7))
 
 
 def _line_of(view: _View) -> tuple[npt.NDArray[np.intp], FloatArray] | None:
@@ -241,7 +241,7 @@ def _line_of(view: _View) -> tuple[npt.NDArray[np.intp], FloatArray] | None:
         return None
     rank = np.empty(len(distinct), dtype=np.intp)
     rank[order] = np.arange(len(distinct))
-    steps = np.abs(jumps).sum(axis=1) * (1 + 16 * UNIT_ROUNDOFF)
+    steps = rounded_up(np.abs(jumps).sum(axis=1), 7)
     return rank[inverse.ravel()].reshape(view.answers.shape[1:3]), np.asarray(steps)
 
 

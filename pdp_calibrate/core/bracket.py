@@ -86,6 +86,11 @@ class Leakage:
     witness: Witness | None
     """Adversary, secrets and output that attain `lower`; None if nobody has two secrets."""
 
+    @classmethod
+    def at(cls, scale: float, found: Bracket) -> Leakage:
+        """Say what a search about one query found at a scale."""
+        return cls(value=found.upper, lower=found.lower, scale=scale, witness=found.witness)
+
     @property
     def exact(self) -> bool:
         """Whether `value` and `lower` agree to 1e-9 relative (or to 1e-11, near zero)."""

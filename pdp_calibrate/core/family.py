@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import math
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
-
-from pdp_calibrate.errors import ModelError
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from pdp_calibrate.core.bracket import Bracket
@@ -72,17 +70,6 @@ class Climbing(Protocol):
 
     climbs: bool
     """Whether neighbours of its adversaries are worth a search each."""
-
-
-def engine_of(problem: Problem) -> Engine:
-    """Make the engine that the problem's model names."""
-    found = type(problem.model).engine
-    if isinstance(found, str):
-        module, _, name = found.partition(":")
-        found = cast("type[Engine]", getattr(import_module(module), name))
-    if found is None:
-        raise ModelError(f"there is no engine for {type(problem.model).__name__}.")
-    return found(problem)
 
 
 def model_named(kind: str) -> type[Model]:

@@ -6,14 +6,157 @@ monotone (Möbius) function of e^{2r/λ}; beyond the outermost atoms it is const
 supremum over all outputs r is the maximum over the atoms: exact, no grid, no tolerance. In several
 coordinates with independent noise it is the maximum over the product grid of the atoms'
 coordinates. The discrete Laplace on integer atoms has the same ratios.
+
+**Three forms of a density.** Which one is stable depends on the width, the largest distance of two
+atoms in units of the scale. DEFICITS hold what a density lacks to 1, Σ p_s·(1 − e^{−d_s}), for
+widths up to 1: a tiny leakage keeps its digits. DENSITIES hold Σ p_s·e^{−d_s}. LOGS hold its
+logarithm, where probabilities or kernels are too small for a float.
+
+**One error analysis**, `rounding_error`. In every form an entry is a sum of products of
+non-negative numbers, or the logarithm of one: nothing cancels before two secrets are compared. So k
+rounded operations behind a term change it by a factor within (1 ± u)^k, u the unit roundoff, and a
+sum of such terms by no more. What differs between families is how many operations there are, and
+only that is theirs to say.
+
+`sweep`, `excess` and `log_ratio` are plain Python about numbers *or* arrays: NumPy runs them on
+many events at once, and numba compiles the same source for one event at a time.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
+
+DEFICITS, DENSITIES, LOGS = 0, 1, 2
+
+NEAR_ONE = 1.0
+"""Widths up to this, in scales, are held as deficits."""
+
+LARGEST_EXPONENT = 600.0
+"""Logarithms up to this are far from underflow and overflow, their products included."""
+
+
+def form_of(width: float, depth: float = 0.0) -> int:
+    """Choose the form for a mixture of some width whose probabilities are at least e^{−depth}.
+
+    Examples
+    --------
+    >>> form_of(0.5) == DEFICITS, form_of(3.0) == DENSITIES, form_of(3.0, depth=1000.0) == LOGS
+    (True, True, True)
+    """
+    if not width + depth <= LARGEST_EXPONENT:
+        return LOGS
+    return DEFICITS if width <= NEAR_ONE else DENSITIES
+
+
+def rounding_error(
+    form: int,
+    *,
+    width: float,
+    operations: float,
+    distance_operations: float,
+    log_operations: float = 0.0,
+    depth: float = 0.0,
+) -> float:
+    """Bound the error of a computed log-ratio of two densities.
+
+    Let k stand for `operations` and m for `distance_operations`.
+
+    - DENSITIES. A kernel e^{−d} whose distance is right to m roundings is right to a factor
+      e^{±m·u·d}, so a density is right to the relative error (k + m·width)·u, and a log-ratio to
+      twice that.
+    - DEFICITS. 1 − e^{−d} is right to the relative error of d, so a deficit D is right to the
+      relative error η = (k + m)·u. That moves log(1 − D) by at most η·D/(1 − D) ≤ η·(e^w − 1), for
+      D ≤ 1 − e^{−w}, and e^w − 1 ≤ 1.72·w for widths w ≤ 1. A log-ratio has twice that.
+    - LOGS. Besides, `log_operations` results that are logarithms no larger than 1 + width + depth
+      were rounded relative to their size, which is an absolute error of the logarithm.
+
+    The factor 4 in place of 2 (or 3.44) covers the terms of second order in u, and the comparison
+    itself.
+
+    Parameters
+    ----------
+    form
+        DEFICITS, DENSITIES or LOGS.
+    width
+        Bound on the distances, in scales.
+    operations
+        Bound on the rounded operations behind a term and the sums it goes through.
+    distance_operations
+        Bound on the rounded operations behind a distance, each relative to the width.
+    log_operations
+        In the form LOGS, how many of the operations round a logarithm.
+    depth
+        Bound on the size of the logarithms of the probabilities.
+    """
+    if form == DEFICITS:
+        return 4 * UNIT_ROUNDOFF * width * (operations + distance_operations)
+    relative = operations + distance_operations * width
+    if form == LOGS:
+        relative += log_operations * (1 + width + depth)
+    return 4 * UNIT_ROUNDOFF * relative
+
+
+def sweep(law: Any, step: float, form: int, out: Any) -> None:
+    """Write the density of a mixture on a lattice at every one of its points to `out`.
+
+    law[s] is the probability of the point s, or its logarithm: a number, or an array with one entry
+    per event. The density at r is Σ_{s ≤ r} p_s·e^{−(r−s)·step}, which a sweep to the right carries
+    along, and Σ_{s > r} p_s·e^{−(s−r)·step}, which a sweep to the left does. As deficits both carry
+    what they lack to the mass passed so far: l becomes l·e^{−step} + mass·(1 − e^{−step}) at every
+    step. Each step costs a term at most four roundings.
+    """
+    decay, lack = np.exp(-step), -np.expm1(-step)
+    size = len(law)
+    zero = np.exp(law[0]) * 0.0  # one per event, whatever the form
+    nothing = zero - np.inf if form == LOGS else zero
+    # To the right: atoms at or before the point.
+    here, mass = nothing, zero
+    for r in range(size):
+        if form == LOGS:
+            here = np.logaddexp(here - step, law[r])
+        elif form == DENSITIES:
+            here = here * decay + law[r]
+        else:
+            here = here * decay + mass * lack
+            mass = mass + law[r]
+        out[r] = here
+    # To the left: atoms behind the point.
+    here, mass = nothing, zero
+    for r in range(size - 1, -1, -1):
+        if form == LOGS:
+            out[r] = np.logaddexp(out[r], here)
+            here = np.logaddexp(here, law[r]) - step
+        elif form == DENSITIES:
+            out[r] = out[r] + here
+            here = (here + law[r]) * decay
+        else:
+            here = here * decay + mass * lack
+            out[r] = out[r] + here
+            mass = mass + law[r]
+
+
+def excess(first: Any, second: Any, form: int) -> Any:
+    """Measure how far the first density exceeds the second; `log_ratio` finishes it.
+
+    The measure grows with the log-ratio, so the largest is found before any logarithm is taken.
+    """
+    if form == DEFICITS:
+        return (second - first) / (1.0 - second)
+    if form == DENSITIES:
+        return first / second
+    return first - second
+
+
+def log_ratio(measured: float, form: int) -> float:
+    """Turn what `excess` measured into a log-ratio; −inf stays −inf."""
+    if measured == -np.inf or form == LOGS:
+        return float(measured)
+    return float(np.log1p(measured) if form == DEFICITS else np.log(measured))
 
 
 def log_densities(
@@ -49,12 +192,13 @@ def log_densities(
     distances = np.abs(here - atoms[..., np.newaxis, :]).sum(axis=-1)
     furthest = float(distances.max())
     count, coordinates = atoms.shape[-2:]
-    roundings = additions + count + coordinates + 16
-    if furthest <= 1:
-        # Σ p·e^{−d} = 1 + Σ p·(e^{−d} − 1): every term is accurate relative to d, so a leakage of
-        # 1e-6 keeps ten digits where 1 − e^{−d} would keep only some.
+    roundings = additions + count + coordinates + 12
+    if furthest <= NEAR_ONE:
         change = (laws[..., np.newaxis] * np.expm1(-distances)).sum(axis=2)
-        return np.log1p(change), 12 * UNIT_ROUNDOFF * furthest * roundings
+        error = rounding_error(
+            DEFICITS, width=furthest, operations=roundings, distance_operations=roundings
+        )
+        return np.log1p(change), error
     if log_laws is None:
         with np.errstate(divide="ignore"):
             log_laws = np.log(laws)
@@ -62,5 +206,13 @@ def log_densities(
     peak = log_terms.max(axis=2)
     log_density = peak + np.log(np.exp(log_terms - peak[:, :, np.newaxis]).sum(axis=2))
     largest_log = float(-np.min(log_laws, where=np.isfinite(log_laws), initial=0.0))
-    error = roundings * (1 + furthest) + 4 * largest_log
-    return log_density, 4 * UNIT_ROUNDOFF * error
+    # Four results on the way are logarithms: of the law, of the term, and twice the peak.
+    error = rounding_error(
+        LOGS,
+        width=furthest,
+        operations=roundings,
+        distance_operations=roundings,
+        log_operations=4,
+        depth=largest_log,
+    )
+    return log_density, error

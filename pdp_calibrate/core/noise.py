@@ -14,24 +14,28 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from scipy.optimize import brentq
-
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 
 
-@functools.cache
-def _opendp() -> Any:
-    import opendp.prelude as dp  # 3 s to import, so not before the first release
+def _mechanism(scale: float, **kind: Any) -> Any:
+    """Return OpenDP's Laplace mechanism for vectors of a kind of number.
 
-    dp.enable_features("contrib")
-    return dp
+    Loaded by the first release, and not through `opendp.prelude`, which brings scikit-learn and
+    polars with it: a second or two.
+    """
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_laplace
+    from opendp.metrics import l1_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    domain = vector_domain(atom_domain(**kind))
+    return make_laplace(domain, l1_distance(T=kind["T"]), scale=float(scale))
 
 
 @functools.lru_cache(maxsize=64)
 def _integer_mechanism(scale: float) -> Any:
-    dp = _opendp()
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
-    return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
+    return _mechanism(scale, T="i64")
 
 
 def add_laplace_to_integers(answers: Sequence[int], scale: float) -> list[int]:
@@ -42,9 +46,7 @@ def add_laplace_to_integers(answers: Sequence[int], scale: float) -> list[int]:
 
 def add_laplace_to_floats(answers: Sequence[float], scale: float) -> list[float]:
     """Add independent Laplace noise to real numbers."""
-    dp = _opendp()
-    domain = dp.vector_domain(dp.atom_domain(T="f64", nan=False))
-    mechanism = dp.m.make_laplace(domain, dp.l1_distance(T="f64"), scale=float(scale))
+    mechanism = _mechanism(scale, T="f64", nan=False)
     return [float(noisy) for noisy in mechanism([float(answer) for answer in answers])]
 
 
@@ -62,6 +64,8 @@ def scale_for_half_width(width: float, alpha: float, *, integer: bool) -> float:
     if not integer:
         scale = width / math.log(1 / alpha)
     else:
+        from scipy.optimize import brentq  # slow to import, and rarely needed
+
         steps = math.floor(width) + 1
 
         def log_tail_excess(scale: float) -> float:

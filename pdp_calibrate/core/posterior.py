@@ -13,11 +13,11 @@ import pandas as pd
 
 from pdp_calibrate.arrays import FloatArray, plain
 from pdp_calibrate.core.cards import card
+from pdp_calibrate.core.checks import checked_scales
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.leakage import checked_queries, checked_scales
 from pdp_calibrate.core.mixtures import log_densities
 from pdp_calibrate.core.model import Model, position_of
-from pdp_calibrate.core.query import Histogram, Query, lower
+from pdp_calibrate.core.query import Histogram, Query, checked_queries, lower
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.errors import ModelError, PdpError
 

@@ -14,21 +14,20 @@ import functools
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from importlib import import_module
+from typing import TypeVar, cast
 
 import numpy as np
 
 from pdp_calibrate.core.adversary import Adversaries, Knowledge
+from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.family import Engine, Sharing, engine_of
+from pdp_calibrate.core.family import Engine, Sharing
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
-from pdp_calibrate.core.table import MAXIMAL_CELLS, JointTable, Writable
-from pdp_calibrate.errors import ModelError
-
-_EXPANDED_TUPLES = 12
-
+from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
+from pdp_calibrate.core.table import SHORT_TABLE, JointTable, Writable
+from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 
 _T = TypeVar("_T")
 
@@ -61,7 +60,7 @@ class Problem:
         """
         if self.model.is_continuous:
             return math.inf
-        return self.contributions.total_range() / scale * (1 + 8 * UNIT_ROUNDOFF)
+        return self.contributions.total_range() / scale * ROUND_UP
 
     @functools.cached_property
     def engine(self) -> Engine:
@@ -102,6 +101,49 @@ class Problem:
                 known=known,
             )
         )
+
+
+def engine_of(problem: Problem) -> Engine:
+    """Make the engine that the problem's model names."""
+    found = type(problem.model).engine
+    if isinstance(found, str):
+        module, _, name = found.partition(":")
+        found = cast("type[Engine]", getattr(import_module(module), name))
+    if found is None:
+        raise ModelError(f"there is no engine for {type(problem.model).__name__}.")
+    return found(problem)
+
+
+def worst(
+    problems: Sequence[Problem],
+    scale: float,
+    *,
+    incumbent: float = 0.0,
+    enough: float = math.inf,
+    deadline: float,
+) -> tuple[Bracket, Problem]:
+    """Search all problems, each with the worst found so far as its incumbent.
+
+    Both ends are about exact contributions: what rounding them to floats may change is charged.
+    Searches that can stop early do so once somebody is found to leak more than `enough`.
+    """
+    best: tuple[Bracket, Problem] | None = None
+    lower_end: Bracket | None = None
+    for problem in problems:
+        cost = problem.contributions.rounding / scale
+        threshold = max(0.0, (max(incumbent, best[0].upper) if best else incumbent) - cost)
+        found = problem.engine.bracket(scale, incumbent=threshold, enough=enough, deadline=deadline)
+        if problem.contributions.real:  # a mean's rounded weight: relative, and not on intervals
+            cost += 2 * UNIT_ROUNDOFF * found.upper if cost else 0.0
+        found = found.at_most(problem.group_bound(scale)).widened(cost)
+        if best is None or found.upper > best[0].upper:
+            best = found, problem
+        if lower_end is None or found.lower > lower_end.lower:
+            lower_end = found
+    if best is None or lower_end is None:
+        raise UnsupportedQueryError("no adversary of the set attacks any tuple of the model.")
+    found, problem = best
+    return found.with_lower(lower_end), problem
 
 
 def split(
@@ -197,7 +239,7 @@ def _block_problems(problem: Problem, block: Model, positions: range) -> list[Pr
 
 def _written_out(blocks: Blocks) -> Blocks:
     """Write chains and groups out as tables, where the whole is small enough for one."""
-    if sum(blocks.copies) > _EXPANDED_TUPLES:
+    if sum(blocks.copies) > SHORT_TABLE.tuples:
         return blocks
     try:
         models = [
@@ -212,15 +254,14 @@ def _written_out(blocks: Blocks) -> Blocks:
 
 def _fits_one_table(blocks: Blocks) -> bool:
     tables = [block for block in blocks.models if isinstance(block, JointTable)]
-    if len(tables) < len(blocks.models) or sum(blocks.copies) > _EXPANDED_TUPLES:
+    if len(tables) < len(blocks.models):
         return False
-    # A product of rare cells must not underflow: "rare" would become "impossible".
     rarest = sum(
         count * math.log(table.probabilities[table.probabilities > 0].min())
         for table, count in zip(tables, blocks.counts, strict=True)
     )
-    cells = math.prod(map(len, _repeated(blocks, blocks.domains)))
-    return cells <= MAXIMAL_CELLS and rarest > math.log(np.finfo(np.float64).tiny) + 1
+    sizes = list(map(len, _repeated(blocks, blocks.domains)))
+    return SHORT_TABLE.admits(sizes, rarest)
 
 
 def _repeated(blocks: Blocks, items: Sequence[_T]) -> list[_T]:

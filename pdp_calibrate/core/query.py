@@ -14,7 +14,15 @@ from __future__ import annotations
 import abc
 import itertools
 import math
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
@@ -656,6 +664,13 @@ def _check_table(model: Model) -> None:
     refuse_continuous(model, "Custom")
     _refuse_sets(model)
     refuse_too_many_cells([len(domain) for domain in model.domains])
+
+
+def checked_queries(queries: object) -> list[Query]:
+    """Return a list of queries, or raise unless it is one."""
+    if isinstance(queries, Sequence) and queries and all(isinstance(q, Query) for q in queries):
+        return list(queries)
+    raise QueryError("a query such as Sum(), or a list of queries, is needed.")
 
 
 def frozen(query: Query, model: Model) -> Query:

@@ -7,6 +7,8 @@ multiplies by 1 + 2·k·u covers k operations, the multiplication itself include
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import TypeVar
 
 import numpy as np
@@ -29,7 +31,22 @@ def rounded_up(value: _Number, operations: int) -> _Number:
 
     Examples
     --------
-    >>> rounded_up(sum([0.1] * 10), 10) >= 1.0 > sum([0.1] * 10)
+    >>> rounded_up(0.1 + 0.7, 1) >= 0.8 > 0.1 + 0.7
     True
     """
     return value * (1 + 2 * (operations + 1) * UNIT_ROUNDOFF)
+
+
+def sum_rounded_up(first: float, second: float) -> float:
+    """Return the sum of two floats, or the next float above where it was rounded down.
+
+    Examples
+    --------
+    >>> sum_rounded_up(1.0, 2.0)
+    3.0
+    >>> sum_rounded_up(1.0, 1e-30) > 1.0
+    True
+    """
+    total = first + second
+    exact = Fraction(first) + Fraction(second)
+    return total if Fraction(total) >= exact else math.nextafter(total, math.inf)

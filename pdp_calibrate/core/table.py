@@ -10,7 +10,7 @@ import graphlib
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -138,6 +138,40 @@ STORED_CELLS = 10**4  # larger tables go into JSON as a digest only
 
 
 LOG_SMALLEST = math.log(np.finfo(np.float64).tiny) + 1  # rarer cells might underflow
+
+
+class TableLimit(NamedTuple):
+    """What may become a joint table: the one place where that is decided."""
+
+    tuples: int
+    """How many tuples it may have."""
+    cells: int
+    """How many cells it may have."""
+
+    def admits(self, sizes: Sequence[int], log_rarest: float = 0.0) -> bool:
+        """Whether a table of these sizes may be written out.
+
+        A product that underflows would turn "rare" into "impossible", so no cell may be rarer than
+        a float can say; `log_rarest` is a lower bound on the logarithm of the rarest one.
+
+        Examples
+        --------
+        >>> SHORT_TABLE.admits([2] * 12), SHORT_TABLE.admits([2] * 13)
+        (True, False)
+        """
+        few = len(sizes) <= self.tuples and math.prod(sizes) <= self.cells
+        return few and log_rarest > LOG_SMALLEST
+
+
+ANY_TABLE = TableLimit(MAXIMAL_TUPLES, MAXIMAL_CELLS)
+"""Whatever the exact search of tables can take."""
+
+SHORT_TABLE = TableLimit(12, MAXIMAL_CELLS)
+"""For models with a search of their own, where only a table knows how unknown tuples blur an
+answer: beyond this, a bracket comes sooner."""
+
+SMALL_TABLE = TableLimit(10, 2**10)
+"""For the linear programs of several releases, one per adversary and pair of secrets."""
 
 
 @runtime_checkable

@@ -8,20 +8,28 @@ depend on it, for every thread has work space of its own. Progress is shown on a
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from importlib import import_module
+from types import ModuleType
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-_REFRESH_SECONDS = 0.2
-
+from pdp_calibrate.core.tuning import (
+    COMPILING_SECONDS,
+    REFRESH_SECONDS,
+    SHARE_OF_BAR,
+    SILENT_SECONDS,
+)
 
 _T = TypeVar("_T")
 
@@ -92,18 +100,77 @@ def _watch(futures: Sequence[Future[_R | None]], clock: Clock, show: Callable[[i
     pending = set(futures)
     while pending:
         remaining = max(0.0, clock.deadline - time.monotonic())
-        patience = _REFRESH_SECONDS if clock.stop[0] else min(_REFRESH_SECONDS, remaining)
+        patience = REFRESH_SECONDS if clock.stop[0] else min(REFRESH_SECONDS, remaining)
         _, pending = wait(pending, timeout=patience, return_when=FIRST_COMPLETED)
         if pending and not clock.is_over:
             show(len(futures) - len(pending))
 
 
-SILENT_SECONDS = 2.0  # shorter work shows nothing
+class _Bar:
+    """One bar on the terminal, for all that is done until it is closed."""
+
+    def __init__(self, what: str) -> None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        self._bar = Progress(console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task(what, total=1.0)
+        self.done = 0.0
+        # From a thread of its own, so that one long step does not keep the terminal silent.
+        self._timer = threading.Timer(SILENT_SECONDS, self._bar.start)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def show(self, done: float) -> None:
+        """Move the bar to a share of the whole; it never moves back."""
+        self.done = max(self.done, done)
+        self._bar.update(self._task, completed=self.done)
+
+    def say(self, what: str, *, at_once: bool = False) -> None:
+        """Say what is being done."""
+        self._bar.update(self._task, description=what)
+        if at_once:
+            self._timer.cancel()
+            self._bar.start()
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self._timer.cancel()
+        self._timer.join()
+        self._bar.stop()
+
+
+_shown: _Bar | None = None  # the bar on the terminal: there is never more than one
+
+
+@contextlib.contextmanager
+def one_bar(what: str) -> Iterator[None]:
+    """Show one bar for all searches inside, instead of one for each of them.
+
+    Nobody knows how many searches there will be, so each moves the bar along a fixed share of the
+    way that is left. Shown on a terminal only, once the work has taken `SILENT_SECONDS`; inside
+    another bar nothing is added.
+
+    Examples
+    --------
+    >>> with one_bar("calibrating"), progress("comparing adversaries", total=2) as show:
+    ...     show(1)
+    """
+    global _shown
+    if _shown is not None or not sys.stderr.isatty():
+        yield
+        return
+    _shown = _Bar(what)
+    try:
+        yield
+    finally:
+        _shown.close()
+        _shown = None
 
 
 @contextlib.contextmanager
 def progress(what: str, *, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """Yield a function that shows the number done, once the work has taken a while.
+    """Yield a function that shows the number done.
 
     Parameters
     ----------
@@ -112,22 +179,56 @@ def progress(what: str, *, total: int | None = None) -> Iterator[Callable[[int],
     total
         How much there is to do; None if nobody knows.
     """
-    if not sys.stderr.isatty():
-        yield lambda _done: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
+    share = 1.0 if _shown is None else SHARE_OF_BAR
+    with one_bar(what):
+        bar = _shown
+        if bar is None:
+            yield lambda _done: None
+            return
+        begun = bar.done
+        bar.say(what)
 
-    bar = Progress(console=Console(stderr=True), transient=True)
-    begun = time.monotonic()
-    task = bar.add_task(what, total=total)
+        def show(done: int) -> None:
+            if total:
+                bar.show(begun + (1.0 - begun) * share * done / total)
 
-    def show(done: int) -> None:
-        if time.monotonic() - begun > SILENT_SECONDS:
-            bar.start()
-            bar.update(task, completed=done)
-
-    try:
         yield show
-    finally:
-        bar.stop()
+        bar.show(begun + (1.0 - begun) * share)
+
+
+def load_kernels(module: str) -> ModuleType:
+    """Import a module of compiled functions, when a problem is first large enough to need it.
+
+    On a terminal, the first function that numba really compiles, rather than loads from its cache,
+    is announced at once.
+    """
+    found = sys.modules.get(module)
+    if found is None:
+        announce_compiling()
+        found = import_module(module)
+    return found
+
+
+@functools.cache
+def announce_compiling() -> None:
+    """Have the first real compilation of this process announced on a terminal."""
+    from numba.core import event
+
+    class Announcer(event.Listener):  # type: ignore[misc]
+        said = False
+
+        def on_start(self, _event: object) -> None:
+            if self.said or not sys.stderr.isatty():
+                return
+            self.said = True
+            what = f"compiling once for this machine, about {COMPILING_SECONDS} s"
+            if _shown is None:
+                sys.stderr.write(f"{what}\n")
+                sys.stderr.flush()
+            else:
+                _shown.say(what, at_once=True)
+
+        def on_end(self, _event: object) -> None:
+            """Leave the announcement; the next search says what it does."""
+
+    event.register("numba:compile", Announcer())

@@ -9,22 +9,21 @@ from typing import Any, Literal
 import numpy as np
 
 from pdp_calibrate.core.checks import checked_positive
-from pdp_calibrate.core.model import Model, checked_bounds
+from pdp_calibrate.core.model import Model
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.exchangeable.model import BinaryGroup
 from pdp_calibrate.families.gaussian.alike import GaussianGroup
-from pdp_calibrate.frames.columns import GROUPS, kind_of, refuse_discrete
+from pdp_calibrate.frames.columns import GROUPS
 from pdp_calibrate.frames.counts import group_totals, refuse_repeated, role_patterns
 from pdp_calibrate.frames.open import check_roles
 from pdp_calibrate.learning.base import (
     FitTest,
-    FrameEstimator,
+    LongFrameEstimator,
     Source,
     checked_budget,
     checked_confidence,
     checked_limit,
     checked_source,
-    one_or_blocks,
 )
 from pdp_calibrate.learning.gaussianity import warn_of_groups
 from pdp_calibrate.learning.intraclass import Intraclass, intraclass
@@ -38,7 +37,7 @@ from pdp_calibrate.learning.private_groups import (
 
 def smoothed_groups(
     totals: Mapping[tuple[int, int], float], *, smoothing: float, provenance: str
-) -> tuple[list[BinaryGroup], list[int]]:
+) -> tuple[dict[int, BinaryGroup], dict[int, int]]:
     """Turn counts of groups by (size, ones) into a group for every size, and how many there are.
 
     The law of the number of ones is (count + smoothing) / total, separately for each size; a
@@ -46,12 +45,13 @@ def smoothed_groups(
     """
     checked_positive(smoothing, "smoothing")
     sizes = sorted({size for size, _ in totals})
-    groups, numbers = [], []
+    groups: dict[int, BinaryGroup] = {}
+    numbers: dict[int, int] = {}
     for size in sizes:
         seen = np.array([totals.get((size, ones), 0) for ones in range(size + 1)], dtype=float)
         law = seen + smoothing
-        groups.append(BinaryGroup(count_probabilities=law / law.sum(), provenance=provenance))
-        numbers.append(round(float(seen.sum())))
+        groups[size] = BinaryGroup(count_probabilities=law / law.sum(), provenance=provenance)
+        numbers[size] = round(float(seen.sum()))
     return groups, numbers
 
 
@@ -75,13 +75,13 @@ def exchangeability_test(frame: Any, by: str, value: str, role: str) -> FitTest:
     return FitTest(statistic=statistic, degrees=int(free.sum()))
 
 
-class GroupEstimator(FrameEstimator):
+class GroupEstimator(LongFrameEstimator):
     """Learn how alike the members of a group are, from a long frame with one row per person.
 
     Parameters
     ----------
-    by
-        The column that names the group: household, class, patient.
+    groups
+        The column that names the group: household, class, patient. ``household`` by default.
     value
         The column that is asked about.
     kind
@@ -113,12 +113,15 @@ class GroupEstimator(FrameEstimator):
         `epsilon`, where the noise grows with it.
     source
         ``private`` if the rows are secret (calibrations will warn), ``public`` if not.
+    by
+        Another name for `groups`.
 
     Attributes
     ----------
     model_ : BinaryGroup, GaussianGroup or Blocks
-        The law of one group; with several sizes, a block for each size with its count. Each size
-        is learned by itself, so a size that is rare says little beyond the smoothing.
+        The law of one group; with several groups, a block for each size with its count. Of zeros
+        and ones each size is learned by itself, so a size that is rare says little beyond the
+        smoothing.
     intraclass_ : Intraclass
         For ``gaussian``, the analysis of variance behind the correlation.
     exchangeability_test_ : FitTest or None
@@ -129,14 +132,15 @@ class GroupEstimator(FrameEstimator):
     --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"home": [1, 1, 2, 2, 3, 3], "ill": [0, 0, 1, 1, 0, 1]})
-    >>> GroupEstimator(by="home", value="ill", kind="binary", source="public").fit(frame).model_
-    BinaryGroup(2 members, public)
+    >>> estimator = GroupEstimator(groups="home", value="ill", kind="binary", source="public")
+    >>> estimator.fit(frame).model_
+    Blocks(models=(BinaryGroup(2 members, public),), counts=(3,), ...)
     """
 
     def __init__(
         self,
         *,
-        by: str = "household",
+        groups: str | None = None,
         value: str = "income",
         kind: Literal["gaussian", "binary"] = "gaussian",
         bounds: tuple[float, float] | None = None,
@@ -147,8 +151,9 @@ class GroupEstimator(FrameEstimator):
         epsilon: float | None = None,
         max_group_size: int | None = None,
         source: Source = "private",
+        by: str | None = None,
     ) -> None:
-        self.by = by
+        self.groups = groups
         self.value = value
         self.kind = kind
         self.bounds = bounds
@@ -159,6 +164,11 @@ class GroupEstimator(FrameEstimator):
         self.epsilon = epsilon
         self.max_group_size = max_group_size
         self.source = source
+        self.by = by
+
+    @property
+    def _unit(self) -> str:
+        return super()._unit or "household"
 
     def fit(self, frame: Any, y: None = None) -> GroupEstimator:
         """Learn from all groups of a long frame."""
@@ -168,9 +178,9 @@ class GroupEstimator(FrameEstimator):
         epsilon = checked_budget(self.epsilon)
         if self.kind not in _FITS:
             raise ModelError(f"kind must be one of {tuple(_FITS)}, got {self.kind!r}.")
-        check_roles(self.value, by=self.by)
+        check_roles(self.value, groups=self._unit)
         if self.person is not None:
-            refuse_repeated(frame, self.person, self.by)
+            refuse_repeated(frame, self.person, self._unit)
         self.model_ = _FITS[self.kind](self, frame, epsilon)
         return self
 
@@ -180,9 +190,9 @@ class GroupEstimator(FrameEstimator):
                 "confidence is for kind='gaussian'; for zeros and ones put the members into columns"
                 " and use TableEstimator(domains=..., confidence=...)."
             )
-        totals: Counter[tuple[int, int]] = group_totals(frame, self.by, self.value)
+        totals: Counter[tuple[int, int]] = group_totals(frame, self._unit, self.value)
         refuse_larger({size: 1 for size, _ in totals}, self._largest(needed=False))
-        groups, numbers = smoothed_groups(
+        groups, sizes = smoothed_groups(
             totals if epsilon is None else private_totals(totals, epsilon=epsilon),
             smoothing=self.smoothing,
             provenance=self._provenance,
@@ -190,24 +200,23 @@ class GroupEstimator(FrameEstimator):
         self.exchangeability_test_ = (
             None
             if self.role is None or epsilon is not None
-            else exchangeability_test(frame, self.by, self.value, self.role)
+            else exchangeability_test(frame, self._unit, self.value, self.role)
         )
-        return one_or_blocks(groups, numbers, epsilon, alone=len(groups) == 1)
+        return self._model_of(groups.__getitem__, sizes, epsilon)
 
     def _fit_gaussian(self, frame: Any, epsilon: float | None) -> Model:
-        kind = kind_of(frame, self.value)
-        if self.bounds is None:
-            remedy = "" if kind.is_float() else " For yes/no values say kind='binary' instead."
-            raise ModelError(
-                f"a Gaussian group needs the public range of its values: bounds=.{remedy}"
-            )
-        refuse_discrete(self.value, kind, instead=GROUPS)
-        bounds = checked_bounds(self.bounds, 1)[0]
+        bounds = self._checked_bounds(
+            frame,
+            self.bounds,
+            what="a Gaussian group",
+            otherwise="For yes/no values say kind='binary' instead.",
+            instead=GROUPS,
+        )
         largest = self._largest(needed=epsilon is not None)
         self.exchangeability_test_ = None
         interval = None
         if epsilon is None:
-            found = intraclass(frame, value=self.value, by=self.by)
+            found = intraclass(frame, value=self.value, by=self._unit)
             refuse_larger(found.sizes, largest)
             warn_of_groups(
                 frame,
@@ -222,7 +231,7 @@ class GroupEstimator(FrameEstimator):
             noisy = private_groups(
                 frame,
                 value=self.value,
-                by=self.by,
+                by=self._unit,
                 bounds=bounds,
                 largest=largest or 1,
                 epsilon=epsilon,
@@ -238,8 +247,7 @@ class GroupEstimator(FrameEstimator):
             interval=interval,
             provenance=self._provenance,
         )
-        numbers = [found.sizes[size] for size in sorted(found.sizes)]
-        return one_or_blocks(groups, numbers, epsilon, alone=len(groups) == 1)
+        return self._model_of(groups.__getitem__, found.sizes, epsilon)
 
     def _largest(self, *, needed: bool) -> int | None:
         if self.max_group_size is None and not needed:
@@ -260,7 +268,7 @@ def gaussian_groups(
     bounds: tuple[float, float],
     interval: tuple[float, float] | None,
     provenance: str,
-) -> list[GaussianGroup]:
+) -> dict[int, GaussianGroup]:
     """Return a group for every size, with the estimated correlation or an interval for it.
 
     A correlation at or below −1/(m−1) is impossible among m members: the range is cut just above.
@@ -268,16 +276,14 @@ def gaussian_groups(
     low, high = (found.correlation,) * 2 if interval is None else interval
     high = min(high, 1 - 1e-9)  # rounding must not turn "nearly alike" into "equal"
     low = min(low, high)
-    groups = []
+    groups = {}
     for size in sorted(found.sizes):
         least = -(1 - 1e-6) / (size - 1) if size > 1 else -1.0
-        groups.append(
-            GaussianGroup(
-                size=size,
-                correlation=(max(low, least), max(high, least)),
-                bounds=bounds,
-                variance=found.variance,
-                provenance=provenance,
-            )
+        groups[size] = GaussianGroup(
+            size=size,
+            correlation=(max(low, least), max(high, least)),
+            bounds=bounds,
+            variance=found.variance,
+            provenance=provenance,
         )
     return groups

@@ -30,7 +30,7 @@ from pdp_calibrate.frames.answers import (
     weighted,
 )
 from pdp_calibrate.frames.columns import refuse_discrete_columns
-from pdp_calibrate.frames.grouped import Grouped, Part, read_groups
+from pdp_calibrate.frames.grouped import read_groups
 from pdp_calibrate.frames.order import check_series, clamped_sums_by_rank, contingency_by_rank
 
 
@@ -68,11 +68,7 @@ def long_answer(
     order: dict[str, Any] = {"by": by, "order_by": order_by, "time_format": time_format}
     check_columns(model, frame, value, **order)
     if _treats_alike(contributions, model):
-        return part_answer(
-            contributions,
-            model,
-            read_for(model, frame, value, by=by, clamp=contributions.clamped).whole,
-        )
+        return _alike(contributions, model, frame, value, by=by)
     if order_by is None:
         raise UnsupportedQueryError(
             "the query treats members of a group differently: say which column orders them with"
@@ -97,41 +93,21 @@ def check_columns(
         check_series(frame, value, by=by, order_by=order_by, time_format=time_format)
 
 
-def read_for(
-    model: Model,
-    frame: Any,
-    value: Hashable,
-    *,
-    by: Hashable | None,
-    per: Hashable | None = None,
-    clamp: bool,
-) -> Grouped:
-    """Read what a release about a model needs to know of a long frame, in one query."""
-    domain = _shared_domain(model)
+def _alike(
+    contributions: Contributions, model: Model, frame: Any, value: Hashable, *, by: Hashable | None
+) -> FrameAnswer:
+    """Add up all rows, which count alike; sizes and values come from one query."""
+    domain, own = _shared_domain(model), contributions.values[0]
     bounds = bounds_of(domain) if model.continuous_tuples[0] else None
-    return read_groups(frame, value, by=by, per=per, bounds=bounds, clamp=clamp)
-
-
-def part_answer(contributions: Contributions, model: Model, part: Part) -> FrameAnswer:
-    """Answer about the rows of a part, all of which count alike; their groups are the model's."""
-    check_sizes(part.sizes, model)
-    answer, grid = part_total(contributions, model, part)
-    return _about(part.sizes, answer, grid)
-
-
-def part_total(contributions: Contributions, model: Model, part: Part) -> tuple[Answer, Fraction]:
-    """Add up what the rows of a part add, whatever groups they are of; with the grid of a group."""
-    if contributions.table is not None or not _treats_alike(contributions, model):
-        raise UnsupportedQueryError("parts are summed only where all members count alike.")
-    if part.sum is not None:
-        total = weighted(part.sum.total, 0, contributions)
-        return total, len(model.names) * grid_of(part.sum, 0, contributions)
-    domain, own = model.domains[0], contributions.values[0]
-    nothing = (Fraction(0),) * contributions.coordinates
+    read = read_groups(frame, value, by=by, bounds=bounds, clamp=contributions.clamped)
+    check_sizes(read.sizes, model)
+    if read.sum is not None:
+        grid = len(model.names) * grid_of(read.sum, 0, contributions)
+        return _about(read.sizes, weighted(read.sum.total, 0, contributions), grid)
     counted = [
-        times(n, fractions_of(own[_place(v, domain, part.column)])) for v, n in part.counts.items()
+        times(n, fractions_of(own[_place(held, domain, value)])) for held, n in read.counts.items()
     ]
-    return added([nothing, *counted]), Fraction(0)
+    return _about(read.sizes, added(counted), Fraction(0))
 
 
 def check_sizes(sizes: Mapping[int, int], model: Model) -> None:

@@ -58,8 +58,15 @@ def check_roles(value: Any, **roles: Hashable | None) -> None:
         if column is not None and column in asked:
             raise ModelError(
                 f"{role}= must be another column than that of the values, got {column} for both:"
-                " order, groups and parts are public, and values are secret."
+                " order and groups are public, and values are secret."
             )
+
+
+def named_groups(groups: T | None, by: T | None) -> T | None:
+    """Return the column that tells groups apart: `groups`, or `by`, its other name."""
+    if groups is not None and by is not None:
+        raise PdpError("groups= and by= name the same column: give one of them.")
+    return by if groups is None else groups
 
 
 def _has_other_python(error: Exception) -> bool:
@@ -128,6 +135,12 @@ def columns_of(frame: Any) -> list[str]:
 
 
 @asks_the_engine
+def selected(frame: Any, columns: Sequence[str]) -> Any:
+    """Return the frame with these columns alone, as its own library holds it."""
+    return nw.from_native(_named_by_text(frame)).select(*columns).to_native()
+
+
+@asks_the_engine
 def rows_in(frame: Any) -> int:
     """Return the number of rows."""
     return int(one_row(opened(frame).select(nw.len().alias("rows")))["rows"])
@@ -185,7 +198,7 @@ def refuse_empty(rows: float) -> None:
         raise ModelError("the frame must have at least one row, got none.")
 
 
-def refuse_changed(before: float, after: float) -> None:
+def refuse_changed(before: object, after: object) -> None:
     """Raise if a frame has another number of rows than when it was read before."""
     if before != after:
         raise FrameError("the frame changed while it was read: nothing can be said about it.")

@@ -215,7 +215,7 @@ def ordered(
     Without `by` all rows are one group. Without `order_by` rows stand in their order, which only a
     frame in memory has. Text that orders is read as times, by `time_format` or ISO 8601.
     """
-    check_roles(value, by=by, order_by=order_by)
+    check_roles(value, groups=by, order_by=order_by)
     called = order_by
     if order_by is None:
         if time_format is not None:

@@ -19,11 +19,11 @@ backtick, and a quote inside is written twice. A number among values is a number
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, Never, get_args
 
-from pdp_calibrate.errors import QueryError
+from pdp_calibrate.errors import QueryError, did_you_mean
 
 Kind = Literal["sum", "mean", "count", "histogram", "linear"]
 
@@ -61,27 +61,29 @@ class QuerySyntaxError(QueryError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What a text asks for, before it is known which tuples there are."""
+class Question:
+    """What is asked, before it is known which tuples there are."""
 
     kind: Kind
     """Which answer."""
-    columns: tuple[str, ...] | None
+    columns: tuple[Hashable, ...] | None = None
     """The columns named, None for every tuple."""
-    values: tuple[Hashable, ...] | None = None
+    values: Iterable[Hashable] | None = None
     """For a count, the values that count; for a histogram, the categories."""
     weights: tuple[float, ...] | None = None
     """For a weighted sum, one weight per column."""
+    text: str = field(default="", compare=False)
+    """The question as it was written."""
 
-    def matched(self, names: Iterable[Hashable]) -> tuple[Hashable, ...] | None:
+    def named(self, names: Sequence[Hashable]) -> tuple[Hashable, ...] | None:
         """Return the columns as the tuples of a model are called; unknown ones stay as written."""
         if self.columns is None:
             return None
-        called = {str(name): name for name in names}
+        called = {str(name): name for name in names} | {name: name for name in names}
         return tuple(called.get(column, column) for column in self.columns)
 
 
-def parse_query(text: str) -> Asked:
+def parse_query(text: str) -> Question:
     """Read a query such as ``mean(income)``.
 
     Raises
@@ -99,7 +101,7 @@ def parse_query(text: str) -> Asked:
     Traceback (most recent call last):
     pdp_calibrate.jobs.grammar.QuerySyntaxError: expected ',' or ')' at character 18 of ...
     """
-    return _Reader(text).query()
+    return _Reader(text).question()
 
 
 def parse_values(text: str) -> tuple[Hashable, ...]:
@@ -122,26 +124,27 @@ class _Reader:
         self._tokens = list(self._split())
         self._next = 0
 
-    def query(self) -> Asked:
+    def question(self) -> Question:
         kind = self._kind()
         self._sign("(")
         if kind == "linear":
             columns, weights = self._terms()
-            asked = Asked(kind=kind, columns=columns, weights=weights)
+            found = Question(text=self._text, kind=kind, columns=columns, weights=weights)
         else:
-            asked = self._listed(kind)
+            found = self._listed(kind)
         if self._peek.what != "end":
             self._fail("expected the end of the query")
-        return asked
+        return found
 
     def _kind(self) -> Kind:
         for kind in _KINDS:
             if self._peek.what == "word" and self._peek.text.lower() == kind:
                 self._take()
                 return kind
-        return self._fail(f"expected one of {', '.join(_KINDS)}")
+        meant = did_you_mean(self._peek.text.lower(), _KINDS)
+        return self._fail(f"expected one of {', '.join(_KINDS)}{meant}")
 
-    def _listed(self, kind: Kind) -> Asked:
+    def _listed(self, kind: Kind) -> Question:
         columns: list[str] = []
         if not self._sees("=", ")"):
             columns.append(self._column())
@@ -151,17 +154,17 @@ class _Reader:
         chosen = tuple(columns) or None
         if kind in ("sum", "mean"):
             self._sign(")", or_else="',' or ")
-            return Asked(kind=kind, columns=chosen)
+            return Question(text=self._text, kind=kind, columns=chosen)
         if kind == "histogram" and self._sees(")"):
             self._take()
-            return Asked(kind=kind, columns=chosen)
+            return Question(text=self._text, kind=kind, columns=chosen)
         if not self._sees("="):
             hint = "'=' and the values to count" if kind == "count" else "',', '=' or ')'"
             self._fail(f"expected {hint}")
         self._take()
         values = self._values()
         self._sign(")", or_else="',' or ")
-        return Asked(kind=kind, columns=chosen, values=values)
+        return Question(text=self._text, kind=kind, columns=chosen, values=values)
 
     def values(self) -> tuple[Hashable, ...]:
         found = self._values()

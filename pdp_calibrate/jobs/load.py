@@ -7,14 +7,18 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pdp_calibrate.calibration.joint import JointCalibration, JointRelease
-from pdp_calibrate.calibration.proof import PROVING_SECONDS
-from pdp_calibrate.calibration.result import Calibration, Release
+from pdp_calibrate.calibration.result import (
+    PROVING_SECONDS,
+    AnyCalibration,
+    AnyRelease,
+    Calibration,
+    Release,
+)
 from pdp_calibrate.core.model import LATER, SCHEMA, Model, is_later
 from pdp_calibrate.errors import PdpError, damage_refused
 from pdp_calibrate.ledger.ledger import Ledger
 
-Stored = Model | Calibration | JointCalibration | Release | JointRelease | Ledger
+Stored = Model | AnyCalibration | AnyRelease | Ledger
 
 
 def load(
@@ -65,14 +69,10 @@ def _rebuilt(
     time_limit: float | None,
 ) -> Stored:
     kind = described.get("type")
-    if kind == "Calibration":
+    if kind in ("Calibration", "JointCalibration"):  # version 1 named that of a list so
         return Calibration.from_json(text, model=model, time_limit=time_limit)
-    if kind == "JointCalibration":
-        return JointCalibration.from_json(text, model=model, time_limit=time_limit)
-    if kind == "Release":
+    if kind in ("Release", "JointRelease"):
         return Release.from_json(text, model=model, time_limit=time_limit)
-    if kind == "JointRelease":
-        return JointRelease.from_json(text, model=model, time_limit=time_limit)
     found = Model.from_dict(described)
     if found is None:
         raise PdpError(
@@ -86,7 +86,7 @@ def explainable(
     *,
     anchor: str | os.PathLike[str] | None = None,
     time_limit: float | None = PROVING_SECONDS,
-) -> Calibration | JointCalibration | Release | JointRelease | Ledger:
+) -> AnyCalibration | AnyRelease | Ledger:
     """Read what there are words and reports about: anything but a bare model."""
     found = load(path, anchor=anchor, time_limit=time_limit)
     if isinstance(found, Model):

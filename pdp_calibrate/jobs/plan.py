@@ -1,36 +1,23 @@
-"""From a TOML file to a checked plan."""
+"""Plans: several jobs about one table over one budget, written in a TOML file."""
 
 from __future__ import annotations
 
+import math
 import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pdp_calibrate.core.adversary import Adversaries
-from pdp_calibrate.errors import PdpError, PlanError
+from pdp_calibrate.errors import PdpError, PlanError, did_you_mean
 from pdp_calibrate.frames.files import Source
-from pdp_calibrate.jobs.grammar import Asked, parse_query
-from pdp_calibrate.jobs.plan_schema import PLAN, first_problem
-from pdp_calibrate.jobs.settings import ModelSettings, adversaries_from
+from pdp_calibrate.jobs.grammar import parse_query
+from pdp_calibrate.jobs.job import Job, Learning, Options, Table, declared
+from pdp_calibrate.jobs.schema_parts import POSITIVE, TEXT, Schema, described, items
 
-_OF_ESTIMATORS = ("smoothing", "confidence", "covariance", "structure")
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlannedQuery:
-    """One answer of a plan."""
-
-    name: str
-    """What it is called."""
-    text: str
-    """The query as written."""
-    asked: Asked
-    """The query as read."""
-    epsilon: float
-    """What it may leak alone."""
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,10 +26,8 @@ class Plan:
 
     source: Source
     """Where the rows are."""
-    settings: ModelSettings
-    """How they are correlated."""
-    queries: tuple[PlannedQuery, ...]
-    """What is asked."""
+    jobs: tuple[Job, ...]
+    """What is asked, one query each; about the same people, so with one model."""
     epsilon: float
     """What everything together may leak."""
     ledger: Path | None = None
@@ -51,14 +36,85 @@ class Plan:
     """A second file, elsewhere, that must agree with the ledger."""
     draw: str | None = None
     """The draw of the data; the ledger's latest by default."""
-    adversaries: Adversaries
-    """Who may attack."""
-    time_limit: float | None = None
-    """Seconds for each search."""
     releases: Path | None = None
     """Where to write the answers."""
     report: Path | None = None
     """Where to write an HTML report."""
+
+    @property
+    def model_file(self) -> Path | None:
+        """The file of the model, if it has one."""
+        said = self.jobs[0].options.get("model")
+        return said if isinstance(said, Path) else None
+
+
+def _table(words: str, required: list[str], fields: dict[str, Schema]) -> Schema:
+    return {
+        "description": words,
+        "type": "object",
+        "properties": fields,
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+def _declared(section: str) -> dict[str, Schema]:
+    """Return what jobs may say in a section, by its key there."""
+    return {
+        option.key or name: described(option.words, option.form.schema)
+        for what in (Table, Options, Learning)
+        for name, option in declared(what).items()
+        if option.group.section == section
+    }
+
+
+PLAN: Schema = _table(
+    "Data, model, queries and budget of releases that run without questions (a TOML file).",
+    ["data", "budget", "queries"],
+    {
+        "data": _table(
+            "Where the rows are, and how they are laid out.",
+            [],
+            _declared("data"),
+        ),
+        "model": _table(
+            "How the values are correlated: a file, a kind to learn, or an assumption.",
+            [],
+            _declared("model"),
+        ),
+        "budget": _table(
+            "What everything together may leak.",
+            ["epsilon"],
+            {
+                "epsilon": POSITIVE,
+                "draw": described(
+                    "The draw of the data; a new name has a budget of its own.", TEXT
+                ),
+            }
+            | _declared("budget"),
+        ),
+        "queries": items(
+            _table(
+                "One answer.",
+                ["query", "epsilon"],
+                {
+                    "query": described("Such as mean(income).", TEXT),
+                    "name": described("What to call it; the query by default.", TEXT),
+                }
+                | _declared("queries"),
+            )
+        )
+        | {"minItems": 1},
+        "output": _table(
+            "What to write.",
+            [],
+            {
+                "releases": described("A JSON file with the answers.", TEXT),
+                "report": described("An HTML report.", TEXT),
+            },
+        ),
+    },
+)
 
 
 def read_plan(path: str | os.PathLike[str]) -> Plan:
@@ -71,7 +127,7 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
     """
     place = Path(path)
     try:
-        described = tomllib.loads(place.read_text(encoding="utf-8"))
+        found = tomllib.loads(place.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise PlanError(f"there is no file {place}.") from error
     except OSError as error:
@@ -80,94 +136,137 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
         raise PlanError(f"{place} is not TOML: brackets in too many brackets.") from error
     except ValueError as error:  # TOML's own, and bytes that are no text
         raise PlanError(f"{place} is not TOML: {str(error).splitlines()[0]}.") from error
-    problem = first_problem(described, PLAN)
+    problem = problem_of(found)
     if problem:
-        raise PlanError(f"{place}: {problem}.")
+        raise PlanError(f"{place}: {problem}")
     try:
-        return plan_from(described, folder=place.parent)
+        return plan_from(found, folder=place.parent)
     except PdpError as error:
         raise PlanError(f"{place}: {error}") from error
 
 
-def plan_from(described: Mapping[str, Any], *, folder: Path) -> Plan:
+def plan_from(found: Mapping[str, Any], *, folder: Path) -> Plan:
     """Build a plan from the contents of its file; names of files count from the folder."""
-    data, budget = described["data"], described["budget"]
-    model, output = described.get("model", {}), described.get("output", {})
-
-    if "anchor" in budget and "ledger" not in budget:
+    budget, output = found["budget"], found.get("output", {})
+    shared = {name: found.get(name, {}) for name in ("data", "model", "budget")}
+    learning = _said(Learning, shared, folder)
+    jobs = [_said(Options, shared | {"queries": one}, folder) for one in found["queries"]]
+    ledger, anchor = jobs[0].get("ledger"), jobs[0].get("anchor")
+    if anchor is not None and ledger is None:
         raise PlanError("budget.anchor is for the ledger that budget.ledger names.")
-
-    def located(section: Mapping[str, Any], key: str) -> Path | None:
-        return folder / section[key] if key in section else None
-
-    def written(section: Mapping[str, Any], key: str) -> Path | None:
-        """Return a file that the plan writes: inside its own folder, links followed."""
-        path = located(section, key)
-        if path is not None and not path.resolve().is_relative_to(folder.resolve()):
+    if ledger is not None and not ledger.exists() and not _inside(ledger, folder):
+        raise PlanError(
+            f"budget.ledger = {budget['ledger']!r} lies outside the folder of the plan and"
+            " does not exist: create it first with `pdp-calibrate ledger create`."
+        )
+    for key in output:
+        if not _inside(folder / output[key], folder):
             raise PlanError(
-                f"output.{key} = {section[key]!r} lies outside the folder of the plan: a plan"
+                f"output.{key} = {output[key]!r} lies outside the folder of the plan: a plan"
                 " writes beside itself only. Give another place on the command line."
             )
-        return path
-
-    ledger = located(budget, "ledger")
-    if ledger is not None and not ledger.exists():
-        inside = ledger.resolve().is_relative_to(folder.resolve())
-        if not inside:
-            raise PlanError(
-                f"budget.ledger = {budget['ledger']!r} lies outside the folder of the plan and"
-                " does not exist: create it first with `pdp-calibrate ledger create`."
-            )
-
     return Plan(
-        source=Source(
-            file=located(data, "file"),
-            delimiter=data.get("delimiter"),
-            sql=data.get("sql"),
-            database=located(data, "database"),
-        ),
-        settings=ModelSettings(
-            file=located(model, "file"),
-            kind=model.get("kind"),
-            public=model.get("public", False),
-            epsilon=model.get("epsilon"),
-            columns=tuple(model["columns"]) if "columns" in model else None,
-            value=model.get("value"),
-            groups=data.get("groups"),
-            order_by=data.get("order_by"),
-            time_format=data.get("time_format"),
-            bounds=_bounds(model.get("bounds", {})),
-            correlation=_correlation(model.get("correlation")),
-            assume=model.get("assume"),
-            domains={name: tuple(values) for name, values in model.get("domains", {}).items()},
-            options=model.get("options", {})
-            | {key: model[key] for key in _OF_ESTIMATORS if key in model},
-        ),
-        queries=tuple(
-            PlannedQuery(
+        source=Source(**_said(Table, shared, folder)),
+        jobs=tuple(
+            Job(
+                questions=(parse_query(one["query"]),),
+                options=said | {"ledger": None, "anchor": None},  # the plan opens them, once
+                learning=learning,
                 name=one.get("name", one["query"]),
-                text=one["query"],
-                asked=parse_query(one["query"]),
-                epsilon=float(one["epsilon"]),
             )
-            for one in described["queries"]
+            for one, said in zip(found["queries"], jobs, strict=True)
         ),
         epsilon=float(budget["epsilon"]),
         ledger=ledger,
-        anchor=located(budget, "anchor"),
+        anchor=anchor,
         draw=budget.get("draw"),
-        adversaries=adversaries_from(budget.get("adversaries", "all")),
-        time_limit=budget.get("time_limit"),
-        releases=written(output, "releases"),
-        report=written(output, "report"),
+        **{key: folder / output[key] for key in output},
     )
 
 
-def _bounds(found: Any) -> dict[str | None, tuple[float, float]]:
-    if isinstance(found, list):
-        return {None: (found[0], found[1])}
-    return {name: (low, high) for name, (low, high) in found.items()}
+def _said(what: type, sections: Mapping[str, Any], folder: Path) -> Any:
+    """Return what the sections of a plan say, as Python says it."""
+    said = {}
+    for name, option in declared(what).items():
+        section, key = sections.get(option.group.section, {}), option.key or name
+        if key in section:
+            read = option.form.from_plan
+            value = section[key] if read is None else read(section[key])
+            said[name] = folder / value if isinstance(value, Path) else value
+    return said
 
 
-def _correlation(found: Any) -> Any:
-    return tuple(found) if isinstance(found, list) else found
+def _inside(path: Path, folder: Path) -> bool:
+    """Whether a file lies in the folder, links followed."""
+    return path.resolve().is_relative_to(folder.resolve())
+
+
+_WORDS = {
+    "object": "a table", "array": "a list", "string": "text", "number": "a number",
+    "integer": "a whole number", "boolean": "true or false", "null": "nothing",
+}  # fmt: skip
+
+
+def problem_of(found: Any) -> str:
+    """Return where and how the contents of a plan break its schema; empty if they keep it.
+
+    Examples
+    --------
+    >>> problem_of({"data": {"group": "home"}, "budget": {"epsilon": 1}, "queries": []})
+    'data.group is unknown; did you mean groups?'
+    """
+    from jsonschema import Draft202012Validator as Standard
+    from jsonschema.validators import extend
+
+    finite = Standard.TYPE_CHECKER.redefine(
+        "number", lambda kinds, one: kinds.is_type(one, "integer") or _is_finite(one)
+    )
+    validator = extend(Standard, type_checker=finite)(PLAN)
+    errors = map(_innermost, validator.iter_errors(found))
+    # A misspelt key first: what it was meant to say is also reported as missing.
+    first = min(errors, key=lambda one: one.validator != "additionalProperties", default=None)
+    words = "" if first is None else _in_words(first)
+    return words if not words or words.endswith("?") else f"{words}."
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, float) and math.isfinite(value)  # TOML has inf and nan
+
+
+def _innermost(error: ValidationError) -> ValidationError:
+    """Return the error in the alternative that was meant: the one that got furthest."""
+    while error.context:
+        error = max(error.context, key=lambda one: len(one.absolute_path))
+    return error
+
+
+def _in_words(error: ValidationError) -> str:
+    """Say what is wrong and where, without the value that was found."""
+    place, rule = _place(error.absolute_path), error.validator_value
+    inside = f"{place}." if place else ""
+    if error.validator == "additionalProperties":
+        known = list(error.schema["properties"])
+        unknown = next(name for name in error.instance if name not in known)
+        hint = did_you_mean(unknown, known) or f"; there is {', '.join(known)}"
+        return f"{inside}{unknown} is unknown{hint}"
+    if error.validator == "required":
+        missing = next(name for name in rule if name not in error.instance)
+        return f"{inside}{missing} is missing"
+    if error.validator == "enum":
+        hint = did_you_mean(str(error.instance), rule)
+        return f"{place} must be one of {', '.join(rule)}{hint}"
+    if error.validator == "type":
+        kinds = [rule] if isinstance(rule, str) else rule
+        return f"{place or 'the plan'} must be {' or '.join(_WORDS[kind] for kind in kinds)}"
+    if error.validator in ("minItems", "maxItems"):
+        least = "" if error.schema.get("minItems") == error.schema.get("maxItems") else "at least "
+        return f"{place} must have {least}{rule} {'entry' if rule == 1 else 'entries'}"
+    return f"{place} must be {'at least' if error.validator == 'minimum' else 'above'} {rule}"
+
+
+def _place(path: Any) -> str:
+    """Write a path such as queries[1].epsilon, counted from one."""
+    written = ""
+    for step in path:
+        written += f"[{step + 1}]" if isinstance(step, int) else f".{step}"
+    return written.removeprefix(".")

@@ -1,37 +1,243 @@
-"""Run a plan: all of it fits the budget, or nothing is released."""
+"""Run a job: find its model, calibrate, release. Run a plan: several jobs, all of them or none."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from pdp_calibrate.calibration.calibrate import calibrate
-from pdp_calibrate.calibration.joint import JointCalibration, JointRelease
 from pdp_calibrate.calibration.release import Layout, checked_layout
-from pdp_calibrate.calibration.result import Calibration, Release
+from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Calibration, Release
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.model import Model, header
-from pdp_calibrate.errors import BudgetExceededError, LedgerError
+from pdp_calibrate.core.query import Count, Histogram, Linear, Mean, Query, Sum
+from pdp_calibrate.errors import (
+    BudgetExceededError,
+    LedgerError,
+    ModelError,
+    PdpError,
+    QueryError,
+)
 from pdp_calibrate.frames.answers import Sizes
-from pdp_calibrate.jobs.asking import check_before_learning, frame_columns, prepared
-from pdp_calibrate.jobs.grammar import Asked
+from pdp_calibrate.frames.counts import group_sizes
+from pdp_calibrate.frames.long_answers import instances_in
+from pdp_calibrate.frames.open import check_roles, rows_in
+from pdp_calibrate.jobs.grammar import Question
+from pdp_calibrate.jobs.job import Job
+from pdp_calibrate.jobs.model import (
+    assumed_model,
+    estimator_of,
+    given_model,
+    learned_model,
+    refuse_absent,
+)
 from pdp_calibrate.jobs.plan import Plan
-from pdp_calibrate.jobs.settings import ModelSettings
-from pdp_calibrate.jobs.verbs import Resolved, release_rest
 from pdp_calibrate.ledger.learning import has_model, learned_ledger
 from pdp_calibrate.ledger.ledger import Ledger
+
+_NO_MODEL = (
+    "say how the values are correlated. A table with a column per value (a wide frame) needs model="
+    " (--model), learned with df.pdp.fit or --kind; a table with a row per value needs the column"
+    " of its groups and the bounds, and may assume a correlation."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """A job in the terms of a model."""
+
+    model: Model
+    """The model given or learned, or the one that the assumptions make."""
+    queries: tuple[Query, ...]
+    """What is asked of its tuples."""
+    rows: int
+    """Number of independent instances that one answer is about."""
+    columns: dict[str, Any]
+    """How to read a table with a row per value, as `Calibration.release` takes it; else empty."""
+
+    @property
+    def query(self) -> Query | list[Query]:
+        """The query, or the list of them, as `calibrate` takes it."""
+        return self.queries[0] if len(self.queries) == 1 else list(self.queries)
+
+
+def run(job: Job, frame: Any) -> AnyRelease:
+    """Calibrate for a frame and release; what is asked together is released together."""
+    ledger = ledger_of(job)
+    task = task_of(job, frame, model_of(job, frame, ledger=ledger))
+    if job.epsilon is None and ledger is not None:
+        ledger.check_model(task.model)
+        if job.options.get("adversaries", ledger.adversaries) != ledger.adversaries:
+            raise LedgerError(
+                f"what still fits is about the ledger's own adversaries, {ledger.adversaries!r}."
+            )
+        return ledger.release(task.query, frame, epsilon=None, **task.columns)
+    found = calibrate_task(job, task, ledger=ledger)
+    return found.release(frame, ledger=ledger, **task.columns)
+
+
+def ledger_of(job: Job) -> Ledger | None:
+    """Return the ledger of a job, opened where its file is named."""
+    said = job.options.get("ledger")
+    if isinstance(said, str | os.PathLike):
+        options = job.options
+        return Ledger.open(said, time_limit=options.get("time_limit"), anchor=options.get("anchor"))
+    if said is not None and not isinstance(said, Ledger):
+        raise LedgerError(f"ledger must be a Ledger or its file, got {type(said).__name__}.")
+    return said
+
+
+def model_of(job: Job, frame: Any, *, ledger: Ledger | None = None) -> Model | None:
+    """Return the model that is given or learned, or the ledger's; None where it is assumed."""
+    if job.learns:
+        return learned_model(job, frame)
+    found = given_model(job)
+    states = job.is_long and (job.assumes or "bounds" in job.options)
+    return ledger.model if found is None and ledger is not None and not states else found
+
+
+def task_of(job: Job, frame: Any, model: Model | None, *, rows: int | None = None) -> Task:
+    """Settle which model, queries and number of rows a job means.
+
+    Parameters
+    ----------
+    job
+        What is asked.
+    frame
+        The rows, of which columns, types, times and group sizes are read, never a value; None to
+        ask about a model alone.
+    model
+        As `model_of` returns it; None where the assumptions of the job make one.
+    rows
+        Without a frame, how many independent instances an answer will be about.
+    """
+    value = value_column([job], model)
+    columns: dict[str, Any] = {}
+    if value is None:
+        if model is None:
+            raise ModelError(_NO_MODEL)
+        if frame is not None:
+            refuse_absent(frame, [one for each in job.questions for one in each.columns or ()])
+            rows = rows_in(frame)
+    else:
+        groups, order_by = job.options.get("groups"), job.options.get("order_by")
+        check_roles(value, groups=groups, order_by=order_by)
+        columns = {
+            "value": value,
+            "groups": groups,
+            "order_by": order_by,
+            "time_format": job.options.get("time_format"),
+        }
+        if frame is not None:
+            model, rows = _grouped(job, value, frame, model)
+    if model is None:
+        raise ModelError(_NO_MODEL)
+    return Task(
+        model=model,
+        queries=tuple(_query(one, model, long=value is not None) for one in job.questions),
+        rows=rows or 1,
+        columns=columns,
+    )
+
+
+def _grouped(job: Job, value: Hashable, frame: Any, model: Model | None) -> tuple[Model, int]:
+    """Return the model of a table with a row per value, and how many instances of it there are."""
+    groups = job.options.get("groups")
+    refuse_absent(frame, [value, groups, job.options.get("order_by")])
+    sizes = group_sizes(frame, groups)
+    allowed = job.options.get("max_group_size") or max(sizes)
+    if max(sizes) > allowed:
+        raise ModelError(f"groups may have at most {allowed} rows, got one of {max(sizes)}.")
+    if model is not None:
+        return model, instances_in(sizes, model)
+    models = {assumed_model(job, one.kind, value, frame, sizes) for one in job.questions}
+    _refuse_several(models)
+    return models.pop(), 1
+
+
+def _refuse_several(models: set[Model]) -> None:
+    if len(models) > 1:
+        raise QueryError(
+            "sums and counts of a column need different assumptions, so they cannot share a"
+            " budget: ask one by one, about different data, or give a model."
+        )
+
+
+def value_column(jobs: Sequence[Job], model: Model | None) -> Hashable | None:
+    """Return the one column of values that all are about, in a table with a row per value.
+
+    None where the table has a column per value.
+    """
+    found = {_value_column(job, question, model) for job in jobs for question in job.questions}
+    if len(found) > 1:
+        raise QueryError(
+            "several answers about the same people need one model of everything asked: these are"
+            f" about different columns of a table with a row per value"
+            f" ({', '.join(sorted(map(str, found)))})."
+        )
+    return found.pop()
+
+
+def _value_column(job: Job, question: Question, model: Model | None) -> Hashable | None:
+    named = question.columns or ()
+    if not job.is_long and not (len(named) == 1 and _is_of_members(model, named[0])):
+        return None
+    column = named[0] if len(named) == 1 else None if named else job.value
+    if column is None:
+        raise QueryError("a table with a row per value has one column of values: name it.")
+    if job.learns and job.value != column:
+        raise QueryError(f"the model is learned from {job.value}, not from {column}.")
+    return column
+
+
+def _is_of_members(model: Model | None, column: Hashable) -> bool:
+    """Whether a column can only be the one of values: tuples of the model are numbered members."""
+    if model is None or column in model.names:
+        return False
+    return not any(isinstance(name, str) for name in model.names)
+
+
+def _query(question: Question, model: Model, *, long: bool) -> Query:
+    """Return what is asked of the tuples; continuous values are always clamped."""
+    over = None if long else question.named(model.names)
+    if question.kind == "sum":
+        return Sum(over=over, clamp=model.is_continuous)
+    if question.kind == "mean":
+        return Mean(over=over, clamp=model.is_continuous)
+    if question.kind == "count":
+        return Count(values=question.values or (), over=over)
+    if question.kind == "histogram":
+        return Histogram(categories=question.values, over=over)
+    if over is None:
+        raise QueryError("weights tell columns apart; a table with a row per value has one.")
+    weights = dict(zip(over, question.weights or (), strict=True))
+    return Linear(weights=weights, clamp=model.is_continuous)
+
+
+def calibrate_task(job: Job, task: Task, *, ledger: Ledger | None = None) -> AnyCalibration:
+    """Find the scale for the answers of a job."""
+    if job.epsilon is None:
+        raise PdpError("epsilon=None means as much as still fits a ledger: give ledger= too.")
+    default = None if ledger is None else ledger.adversaries
+    return calibrate(
+        task.model,
+        task.query,
+        epsilon=job.epsilon,
+        adversaries=job.options.get("adversaries") or default,
+        rows=task.rows,
+        time_limit=job.options.get("time_limit"),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRelease:
     """One answer of a plan, released."""
 
-    name: str
-    """What it is called."""
-    text: str
-    """The query as written."""
+    job: Job
+    """What was asked."""
     release: Release
     """The noisy answer."""
 
@@ -52,8 +258,7 @@ class Outcome:
         return {
             **header("Outcome"),
             "releases": [
-                {"name": one.name, "query": one.text, "release": one.release.to_dict()}
-                for one in self.releases
+                _called(one.job) | {"release": one.release.to_dict()} for one in self.releases
             ],
             "budget": {
                 "epsilon": self.ledger.epsilon,
@@ -69,12 +274,8 @@ class Outcome:
 class PlannedCheck:
     """One answer of a plan, as far as it can be told without reading a secret value."""
 
-    name: str
-    """What it is called."""
-    text: str
-    """The query as written."""
-    epsilon: float
-    """What it may leak alone."""
+    job: Job
+    """What is asked."""
     calibration: Calibration | None
     """The scale, or None if the model must be learned from secret rows first.
 
@@ -84,12 +285,14 @@ class PlannedCheck:
     def to_dict(self) -> dict[str, Any]:
         """Describe the check for JSON."""
         found = self.calibration
-        return {
-            "name": self.name,
-            "query": self.text,
-            "epsilon": self.epsilon,
+        return _called(self.job) | {
+            "epsilon": self.job.epsilon,
             "calibration": None if found is None else found.to_dict(),
         }
+
+
+def _called(job: Job) -> dict[str, Any]:
+    return {"name": job.name, "query": job.questions[0].text}
 
 
 def check_plan(plan: Plan) -> tuple[PlannedCheck, ...]:
@@ -101,15 +304,13 @@ def check_plan(plan: Plan) -> tuple[PlannedCheck, ...]:
     the plan holds that model already, it is used.
     """
     found: Sequence[Calibration | None]
-    if plan.settings.learns_from_secrets and not _has_begun(plan):
-        check_before_learning(plan.source.header(), _asked(plan), plan.settings)
-        _check_budget(plan)
-        found = [None] * len(plan.queries)
+    if plan.jobs[0].learns_from_secrets and not _has_begun(plan):
+        _check_before_learning(plan, plan.source.header())
+        found = [None] * len(plan.jobs)
     else:
-        found = _calibrated(plan, plan.source.read(), _stored_model(plan))
+        found = [one for _, one in _calibrated(plan, plan.source.read(), _stored_model(plan))]
     return tuple(
-        PlannedCheck(name=planned.name, text=planned.text, epsilon=planned.epsilon, calibration=one)
-        for planned, one in zip(plan.queries, found, strict=True)
+        PlannedCheck(job=job, calibration=one) for job, one in zip(plan.jobs, found, strict=True)
     )
 
 
@@ -128,50 +329,21 @@ def run_plan(plan: Plan) -> Outcome:
     """
     frame = plan.source.read()
     begun = _learned_ledger(plan, frame)
-    calibrations = _calibrated(plan, frame, None if begun is None else begun.model)
     ready = []
-    for calibration, planned in zip(calibrations, plan.queries, strict=True):
-        columns = frame_columns(planned.asked, plan.settings, calibration.model)
-        layout = checked_layout(**columns)
+    for task, calibration in _calibrated(plan, frame, None if begun is None else begun.model):
+        layout = checked_layout(**task.columns)
         draw, sizes = calibration.answered(frame, layout)
         ready.append(_Ready(calibration=calibration, layout=layout, sizes=sizes, draw=draw))
     ledger = begun or _ledger(plan, ready[0].calibration.model)
     ledger.spend_together([(one.calibration, one.layout, one.sizes) for one in ready])
     return Outcome(
         releases=tuple(
-            PlannedRelease(name=planned.name, text=planned.text, release=one.draw())
-            for planned, one in zip(plan.queries, ready, strict=True)
+            PlannedRelease(job=job, release=one.draw())
+            for job, one in zip(plan.jobs, ready, strict=True)
         ),
         ledger=ledger,
         remembered=plan.ledger is not None,
     )
-
-
-def released(
-    calibration: Calibration | JointCalibration,
-    frame: Any,
-    asked: Sequence[Asked],
-    settings: ModelSettings,
-    *,
-    ledger: Ledger | None,
-) -> Release | JointRelease:
-    """Release the answers over a frame, wide or long."""
-    columns = frame_columns(asked[0], settings, calibration.model)
-    return calibration.release(frame, ledger=ledger, **columns)
-
-
-def released_rest(
-    found: Resolved,
-    frame: Any,
-    asked: Asked,
-    settings: ModelSettings,
-    *,
-    ledger: Ledger,
-    adversaries: Adversaries | None,
-) -> Release:
-    """Release one answer over a frame, wide or long, with as much as still fits the ledger."""
-    columns = frame_columns(asked, settings, found.model)
-    return release_rest(frame, found, ledger, adversaries=adversaries, **columns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,81 +356,77 @@ class _Ready:
     draw: Callable[[], Release]
 
 
-def _asked(plan: Plan) -> list[Asked]:
-    return [one.asked for one in plan.queries]
-
-
-def _calibrated(plan: Plan, frame: Any, model: Model | None) -> list[Calibration]:
+def _calibrated(plan: Plan, frame: Any, model: Model | None) -> list[tuple[Task, Calibration]]:
     """Calibrate every query, about the model given or the one that the plan says."""
-    stored = plan.ledger if plan.ledger is not None and plan.ledger.exists() else None
-    about = prepared(
-        frame,
-        _asked(plan),
-        plan.settings,
-        model=model,
-        otherwise=None if stored is None else lambda: Ledger.open(stored, anchor=plan.anchor).model,
-    )
+    if model is None:
+        exists = plan.ledger is not None and plan.ledger.exists()
+        ledger = Ledger.open(plan.ledger or "", anchor=plan.anchor) if exists else None
+        model = model_of(plan.jobs[0], frame, ledger=ledger)
+    value_column(plan.jobs, model)
+    tasks = [task_of(job, frame, model) for job in plan.jobs]
+    _refuse_several({task.model for task in tasks})
     return [
-        calibrate(
-            one.model,
-            one.query,
-            epsilon=planned.epsilon,
-            adversaries=plan.adversaries,
-            rows=one.rows,
-            time_limit=plan.time_limit,
-        )
-        for one, planned in zip(about, plan.queries, strict=True)
+        (task, cast("Calibration", calibrate_task(job, task)))  # a job of a plan has one query
+        for job, task in zip(plan.jobs, tasks, strict=True)
     ]
 
 
 def _has_begun(plan: Plan) -> bool:
     """Whether the ledger of the plan holds the model that was learned for it."""
-    learned = plan.settings.epsilon is not None
+    learned = "epsilon" in plan.jobs[0].learning
     return learned and plan.ledger is not None and has_model(plan.ledger, anchor=plan.anchor)
 
 
 def _stored_model(plan: Plan) -> Model | None:
     """Return the model that was learned for this plan before, if it was."""
-    if plan.settings.epsilon is None or not _has_begun(plan):
+    epsilon = plan.jobs[0].learning.get("epsilon")
+    if epsilon is None or not _has_begun(plan):
         return None
     model = Ledger.open(plan.ledger or "", anchor=plan.anchor).model
-    if model.estimation_epsilon != plan.settings.epsilon:
+    if model.estimation_epsilon != epsilon:
         raise LedgerError(
             f"the ledger {plan.ledger} holds a model that was not learned with epsilon ="
-            f" {plan.settings.epsilon:.6g}, as the plan says. Learning another would spend more:"
-            " begin a new ledger, or leave model.epsilon as it was."
+            f" {epsilon:.6g}, as the plan says. Learning another would spend more: begin a new"
+            " ledger, or leave model.epsilon as it was."
         )
     return model
 
 
 def _learned_ledger(plan: Plan, frame: Any) -> Ledger | None:
     """Begin the ledger, then learn; or open it, where the model was learned before."""
-    if not plan.settings.learns or plan.settings.epsilon is None:
+    job = plan.jobs[0]
+    epsilon = job.learning.get("epsilon")
+    if not job.learns or epsilon is None:
         return None
     stored = _stored_model(plan)
     if stored is not None:
         return _ledger(plan, stored)
-    check_before_learning(frame, _asked(plan), plan.settings)
-    _check_budget(plan)
-    named = plan.queries[0].asked.columns
-    about = plan.settings.about(named[0] if named else None)
+    _check_before_learning(plan, frame)
     return learned_ledger(
-        lambda: about.learned(frame),
-        estimation_epsilon=plan.settings.epsilon,
+        lambda: learned_model(job, frame),
+        estimation_epsilon=epsilon,
         epsilon=plan.epsilon,
         path=plan.ledger,
         anchor=plan.anchor,
-        adversaries=plan.adversaries,
+        adversaries=_adversaries(plan),
         draw=plan.draw or "first",
-        time_limit=plan.time_limit,
+        time_limit=job.options.get("time_limit"),
     )
 
 
-def _check_budget(plan: Plan) -> None:
-    """Refuse answers that cannot fit, whatever the model will be: learning comes on top."""
-    learning = plan.settings.epsilon or 0.0
-    largest = max(plan.queries, key=lambda one: one.epsilon)
-    if learning + largest.epsilon > plan.epsilon:
+def _check_before_learning(plan: Plan, frame: Any) -> None:
+    """Refuse what cannot work whatever the rows hold: by columns, options and budget alone."""
+    job = plan.jobs[0]
+    estimator_of(job)
+    if job.learning.get("kind") in ("table", "gaussian"):
+        asked = (name for one in plan.jobs for name in one.questions[0].columns or ())
+        refuse_absent(frame, [*job.learning.get("columns", ()), *asked])
+    else:
+        value = value_column(plan.jobs, None) or job.value
+        refuse_absent(frame, [value, job.options.get("groups"), job.options.get("order_by")])
+    learning = job.learning.get("epsilon", 0.0)
+    largest = max(plan.jobs, key=lambda one: one.epsilon or 0.0)
+    if learning + (largest.epsilon or 0.0) > plan.epsilon:
         how = f" beside the {learning:.6g} of learning the model" if learning else ""
         raise BudgetExceededError(
             f"{largest.name} may leak {largest.epsilon:.6g} alone, which does not fit into the"
@@ -266,32 +434,34 @@ def _check_budget(plan: Plan) -> None:
         )
 
 
+def _adversaries(plan: Plan) -> Adversaries:
+    return plan.jobs[0].options.get("adversaries") or Adversaries.all()
+
+
 def _ledger(plan: Plan, model: Model) -> Ledger:
     """Open the ledger of the plan, or begin it."""
+    options: dict[str, Any] = {
+        "anchor": plan.anchor,
+        "time_limit": plan.jobs[0].options.get("time_limit"),
+    }
+    adversaries = _adversaries(plan)
     if plan.ledger is None or not plan.ledger.exists():
         return Ledger(
             model,
             epsilon=plan.epsilon,
             path=plan.ledger,
-            adversaries=plan.adversaries,
+            adversaries=adversaries,
             draw=plan.draw or "first",
-            time_limit=plan.time_limit,
-            anchor=plan.anchor,
+            **options,
         )
-    options: dict[str, Any] = {
-        "model": model,
-        "time_limit": plan.time_limit,
-        "anchor": plan.anchor,
-    }
-    ledger = Ledger.open(plan.ledger, **options)
-    if (ledger.epsilon, ledger.adversaries) != (plan.epsilon, plan.adversaries):
+    ledger = Ledger.open(plan.ledger, model=model, **options)
+    if (ledger.epsilon, ledger.adversaries) != (plan.epsilon, adversaries):
         raise LedgerError(
             f"the ledger {plan.ledger} has budget {ledger.epsilon:.6g} against"
-            f" {ledger.adversaries!r}; the plan says {plan.epsilon:.6g} against"
-            f" {plan.adversaries!r}."
+            f" {ledger.adversaries!r}; the plan says {plan.epsilon:.6g} against {adversaries!r}."
         )
     if plan.draw in (None, ledger.draw):
         return ledger
     with contextlib.suppress(LedgerError):  # it exists already: then opening it succeeds
         ledger.new_draw(plan.draw or "")
-    return Ledger.open(plan.ledger, draw=plan.draw, **options)
+    return Ledger.open(plan.ledger, model=model, draw=plan.draw, **options)

@@ -1,11 +1,8 @@
-"""What all estimators share: how they are asked, and what they refuse.
-
-A Markov chain learned from series in a long frame.
-"""
+"""What all estimators share: how they are asked, what they refuse, what kind of model they give."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,8 +12,12 @@ from sklearn.exceptions import NotFittedError
 
 from pdp_calibrate.core.checks import checked_positive, checked_share
 from pdp_calibrate.core.composite import Blocks
-from pdp_calibrate.core.model import Model, Provenance, checked_size
+from pdp_calibrate.core.model import Model, Provenance, checked_bounds, checked_size
 from pdp_calibrate.errors import ModelError
+from pdp_calibrate.frames.columns import kind_of, refuse_discrete
+from pdp_calibrate.frames.open import named_groups
+from pdp_calibrate.frames.series import OrderedSeries, ordered_series
+from pdp_calibrate.learning.private_sums import Units, units_of
 
 Source = Literal["private", "public"]
 
@@ -50,6 +51,77 @@ class FrameEstimator(BaseEstimator):
         return tags
 
 
+class LongFrameEstimator(FrameEstimator):
+    """An estimator that learns from a row per value, in groups or series that are independent.
+
+    Its model stands for one group where there is one, and is `Blocks` with a count for each size
+    otherwise: the same for all kinds of values.
+    """
+
+    value: str
+    groups: str | None
+    by: str | None
+
+    @property
+    def _unit(self) -> str | None:
+        """The column that tells groups or series apart."""
+        return named_groups(self.groups, self.by)
+
+    def _model_of(
+        self, make: Callable[[int], Model], sizes: Mapping[int, int], epsilon: float | None
+    ) -> Model:
+        """Return a model of each size, with how many there are; all learned by one mechanism."""
+        models = [make(size) for size in sorted(sizes)]
+        if epsilon is not None:
+            models = [model.learned_with(epsilon) for model in models]
+        if sum(sizes.values()) == 1:
+            return models[0]
+        blocks = Blocks(models=models, counts=[sizes[size] for size in sorted(sizes)])
+        return blocks if epsilon is None else blocks.learned_with(epsilon)
+
+    def _checked_bounds(
+        self, frame: Any, bounds: Any, *, what: str, otherwise: str, instead: str
+    ) -> tuple[float, float]:
+        """Return the public range of Gaussian values, whose column must not be discrete."""
+        kind = kind_of(frame, self.value)
+        if bounds is None:
+            remedy = "" if kind.is_float() else f" {otherwise}"
+            raise ModelError(f"{what} needs the public range of its values: bounds=.{remedy}")
+        refuse_discrete(self.value, kind, instead=instead)
+        return checked_bounds(bounds, 1)[0]
+
+
+class SeriesEstimator(LongFrameEstimator):
+    """What estimators of series share: which rows are a series, and how much of it counts."""
+
+    order_by: str | None
+    time_format: str | None
+    max_length: int | None
+
+    def _times(self) -> dict[str, str | None]:
+        return {"order_by": self.order_by, "time_format": self.time_format}
+
+    def _series(self, frame: Any) -> OrderedSeries:
+        return ordered_series(frame, self.value, by=self._unit, **self._times())
+
+    def _units(self, frame: Any) -> Units:
+        return units_of(frame, by=self._unit, **self._times())
+
+    def _longest(self, epsilon: float | None) -> int | None:
+        """Return how much of a series counts with epsilon; None for all of it without."""
+        if epsilon is None:
+            return None
+        longest = checked_limit(self.max_length, "max_length", "a series")
+        if longest < 2:
+            raise ModelError(f"max_length must be at least 2, got {longest}.")
+        if self._unit is None:
+            raise ModelError(
+                "with epsilon the column groups= that tells series apart is needed: a single series"
+                " is a single unit, which differential privacy hides altogether."
+            )
+        return longest
+
+
 def checked_source(source: str) -> None:
     """Raise unless the source is private or public."""
     if source not in ("private", "public"):
@@ -76,17 +148,6 @@ def checked_limit(limit: object, what: str, unit: str) -> int:
     return checked_size(limit, what)
 
 
-def one_or_blocks(
-    models: Sequence[Model], counts: Sequence[int], epsilon: float | None, *, alone: bool
-) -> Model:
-    """Return the one model, or blocks of them with counts; all were learned by one mechanism."""
-    marked = models if epsilon is None else [model.learned_with(epsilon) for model in models]
-    if alone:
-        return marked[0]
-    blocks = Blocks(models=marked, counts=counts)
-    return blocks if epsilon is None else blocks.learned_with(epsilon)
-
-
 @dataclass(frozen=True, kw_only=True)
 class FitTest:
     """A test of a model's assumption: a small p-value speaks against the model."""
@@ -100,18 +161,3 @@ class FitTest:
     def p_value(self) -> float:
         """Probability of a statistic at least as large, if the assumption holds (asymptotic)."""
         return float(stats.chi2.sf(self.statistic, self.degrees)) if self.degrees else 1.0
-
-
-def checked_longest(epsilon: float | None, *, by: str | None, max_length: int | None) -> int | None:
-    """Return how much of a series counts with epsilon; None for all of it without."""
-    if epsilon is None:
-        return None
-    longest = checked_limit(max_length, "max_length", "a series")
-    if longest < 2:
-        raise ModelError(f"max_length must be at least 2, got {longest}.")
-    if by is None:
-        raise ModelError(
-            "with epsilon the column by= that tells series apart is needed: a single series is a"
-            " single unit, which differential privacy hides altogether."
-        )
-    return longest

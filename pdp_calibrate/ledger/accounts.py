@@ -15,16 +15,15 @@ from typing import Any
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.calibration.calibrate import calibrate
-from pdp_calibrate.calibration.joint import JointCalibration
-from pdp_calibrate.calibration.proof import certified_leakage
-from pdp_calibrate.calibration.release import Layout, rounding_error
-from pdp_calibrate.calibration.result import Calibration
+from pdp_calibrate.calibration.release import Layout
+from pdp_calibrate.calibration.result import AnyCalibration
+from pdp_calibrate.calibration.solve import certified_leakage, rounding_error
 from pdp_calibrate.composition.joint import spent
 from pdp_calibrate.composition.spending import Spending
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.bracket import Bound
+from pdp_calibrate.core.checks import deadline_after
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.leakage import deadline_after
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.query import Query, lower
 from pdp_calibrate.errors import BudgetExceededError, LedgerError
@@ -93,10 +92,15 @@ class Accounts:
             place = {"draw": draw, "entries": len(state["entries"])}
             state["total"] = place | total.to_dict()
 
-    def after(self, before: Spending, released: Calibration | JointCalibration) -> Spending:
+    def after(self, before: Spending, released: AnyCalibration) -> Spending:
         """Return the spending after one more release: of what was proved, not lowered again."""
-        queries, scales, parts = answers_of(released)
-        return self._after(before, queries, scales, rows=released.rows, parts=parts)
+        return self._after(
+            before,
+            released.queries,
+            released.scales,
+            rows=released.rows,
+            parts=released.contributions,
+        )
 
     def _after(
         self,
@@ -126,7 +130,7 @@ class Accounts:
 
     def calibrate(
         self, query: Query | Sequence[Query], epsilon: float, *, rows: int
-    ) -> Calibration | JointCalibration:
+    ) -> AnyCalibration:
         """Find the scale of a release that leaks ε alone."""
         options: dict[str, Any] = {
             "epsilon": epsilon,
@@ -136,50 +140,37 @@ class Accounts:
         }
         return calibrate(self._model, query, **options)
 
-    def largest(self, before: Spending, query: Query, budget: float, *, rows: int) -> Calibration:
+    def largest(
+        self, before: Spending, query: Query | Sequence[Query], budget: float, *, rows: int
+    ) -> AnyCalibration:
         """Find the smallest scale at which one more release fits into the budget."""
         if budget - self.bound(before).value <= budget * _CLOSE:
             raise BudgetExceededError(f"the budget {budget:.6g} of this draw is spent.")
-        alone = calibrate(
-            self._model,
-            query,
-            epsilon=budget,
-            adversaries=self._adversaries,
-            rows=rows,
-            time_limit=self._time_limit,
-        )
+        alone = self.calibrate(query, budget, rows=rows)
 
-        def joint(scale: float) -> float:
-            after = self.after(before, dataclasses.replace(alone, scale=scale))
+        def joint(factor: float) -> float:
+            after = self.after(before, alone.with_noise(factor))
             return self.bound(after, threshold=budget).value
 
-        scale = _nearly_smallest(joint, budget, alone.scale)
+        fitting = alone.with_noise(_nearly_smallest(joint, budget))
         leakage = certified_leakage(
             self._model,
-            [alone.contributions],
-            [scale],
+            fitting.contributions,
+            fitting.scales,
             self._adversaries,
             rows=rows,
             deadline=deadline_after(self._time_limit),
         )
         epsilon = max(leakage.value, math.ulp(0.0))
-        return dataclasses.replace(alone, epsilon=epsilon, scale=scale, leakage=leakage)
+        return dataclasses.replace(fitting, epsilon=epsilon, leakage=leakage)
 
 
-def answers_of(
-    calibration: Calibration | JointCalibration,
-) -> tuple[tuple[Query, ...], tuple[float, ...], tuple[Contributions, ...]]:
-    """Return the queries of a release, the scale of each, and what each was lowered to."""
-    if isinstance(calibration, Calibration):
-        return (calibration.query,), (calibration.scale,), (calibration.contributions,)
-    return calibration.queries, calibration.scales, calibration.contributions
-
-
-def _nearly_smallest(joint: Callable[[float], float], budget: float, low: float) -> float:
-    """Return a scale at which the joint leakage fits, within a millionth of the smallest."""
+def _nearly_smallest(joint: Callable[[float], float], budget: float) -> float:
+    """Return a factor for all scales at which the joint leakage fits, nearly the smallest one."""
+    low = 1.0
     if joint(low) <= budget:
         return low
-    high, largest = 2 * low, low * 2.0**40
+    high, largest = 2.0, 2.0**40
     while joint(high) > budget:
         low, high = high, 2 * high
         if high > largest:
@@ -214,16 +205,15 @@ def charge_step(dp_epsilon: float, note: str) -> Step:
 
 def release_step(
     accounts: Accounts,
-    calibration: Calibration | JointCalibration,
+    calibration: AnyCalibration,
     layout: Layout | None,
     sizes: Sizes | None,
 ) -> Step:
     """Return the line of a release."""
-    queries, scales, _ = answers_of(calibration)
     described = {
         "kind": "release",
-        "queries": [query.to_dict() for query in queries],
-        "scales": list(scales),
+        "queries": [query.to_dict() for query in calibration.queries],
+        "scales": list(calibration.scales),
         "rows": calibration.rows,
         "epsilon": calibration.epsilon,
         "note": "",

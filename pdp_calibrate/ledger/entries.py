@@ -16,21 +16,22 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from pdp_calibrate.arrays import plain
-from pdp_calibrate.calibration.proof import total_of
 from pdp_calibrate.calibration.release import Layout, LongFrame
 from pdp_calibrate.core.model import Model, field_of, from_json_value, json_value
 from pdp_calibrate.core.query import Query
+from pdp_calibrate.core.rounding import sum_rounded_up
 from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError, damage_refused
 from pdp_calibrate.frames.answers import Sizes
 
-_COLUMNS = ("value", "by", "order_by")  # how the last one is written changes nothing
+_COLUMNS = {"value": "value", "by": "groups", "order_by": "order_by"}
+"""What JSON calls the columns of a layout; how times are written changes nothing."""
 
 
 def stored_layout(layout: Layout) -> Any:
     """Describe a layout for JSON: names of columns, or that the frame is wide."""
     if not isinstance(layout, LongFrame):
         return layout
-    return {column: json_value(plain(getattr(layout, column))) for column in _COLUMNS}
+    return {key: json_value(plain(getattr(layout, name))) for key, name in _COLUMNS.items()}
 
 
 def layout_from(described: Any) -> Layout | None:
@@ -39,8 +40,8 @@ def layout_from(described: Any) -> Layout | None:
         return described  # type: ignore[no-any-return]  # one of the two
     if not isinstance(described, Mapping):
         raise LedgerError("a layout is a table of columns, or wide.")
-    value, by, order_by = (from_json_value(field_of(described, name)) for name in _COLUMNS)
-    return LongFrame(value=value, by=by, order_by=order_by)
+    value, groups, order_by = (from_json_value(field_of(described, key)) for key in _COLUMNS)
+    return LongFrame(value=value, groups=groups, order_by=order_by)
 
 
 def check_same_tuples(
@@ -99,15 +100,15 @@ def _agree(found: Layout, wanted: Layout | None) -> bool:
     if not isinstance(found, LongFrame) or not isinstance(wanted, LongFrame):
         return found == wanted
     orders = {found.order_by, wanted.order_by} - {None}
-    return (found.value, found.by) == (wanted.value, wanted.by) and len(orders) < 2
+    return (found.value, found.groups) == (wanted.value, wanted.groups) and len(orders) < 2
 
 
 def _words(layout: Layout | None) -> str:
     if not isinstance(layout, LongFrame):
         return "the columns that the model names"
     words = f"column {layout.value}"
-    if layout.by is not None:
-        words += f" in groups by {layout.by}"
+    if layout.groups is not None:
+        words += f" in groups by {layout.groups}"
     return words if layout.order_by is None else f"{words} in order of {layout.order_by}"
 
 
@@ -231,7 +232,7 @@ def estimation_entries(
     before: Sequence[Mapping[str, Any]], epsilon: float, draw: str, budget: float
 ) -> list[dict[str, Any]]:
     """Return the entry of learning a model with this ε, after others that did so; or refuse it."""
-    spent = total_of(epsilon, last_spent(before, draw))
+    spent = sum_rounded_up(epsilon, last_spent(before, draw))
     if not spent <= budget:
         raise BudgetExceededError(
             f"learning the model would bring what is spent to {spent:.6g}, above the budget"

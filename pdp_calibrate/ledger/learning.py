@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from pdp_calibrate.calibration.proof import checked_epsilon
 from pdp_calibrate.core.adversary import Adversaries
+from pdp_calibrate.core.checks import checked_epsilon
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.errors import LedgerError
 from pdp_calibrate.ledger.entries import estimation_entries

@@ -5,17 +5,24 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import pandas as pd
 
-from pdp_calibrate.calibration.joint import JointCalibration, JointRelease
-from pdp_calibrate.calibration.proof import checked_epsilon, stored_model
-from pdp_calibrate.calibration.release import Layout, LongFrame, checked_layout
-from pdp_calibrate.calibration.result import Calibration, Release
+from pdp_calibrate.calibration.release import Layout, LongFrame, checked_layout, note_release
+from pdp_calibrate.calibration.result import (
+    AnyCalibration,
+    AnyRelease,
+    Calibration,
+    Release,
+    SeveralNumbers,
+    SeveralQueries,
+    stored_model,
+)
 from pdp_calibrate.composition.black_box import substitution_budget
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.cards import card
+from pdp_calibrate.core.checks import checked_epsilon
 from pdp_calibrate.core.model import (
     Model,
     field_of,
@@ -29,7 +36,6 @@ from pdp_calibrate.errors import (
     BudgetExceededError,
     LedgerError,
     PdpError,
-    QueryError,
     damage_refused,
 )
 from pdp_calibrate.frames.answers import Sizes
@@ -235,7 +241,7 @@ class Ledger:
 
     def would_spend(
         self,
-        what: Query | Sequence[Query] | Calibration | JointCalibration | None = None,
+        what: Query | Sequence[Query] | AnyCalibration | None = None,
         *,
         epsilon: float | None = None,
         dp_epsilon: float | None = None,
@@ -261,11 +267,39 @@ class Ledger:
             budget = substitution_budget(dp_epsilon, "substitution")
             warn_if_private(self._model, "amount spent")
             return self._accounts.bound(before.plus_mechanism(budget)).value
-        if not isinstance(what, Calibration | JointCalibration):
+        if not isinstance(what, Calibration):
             if what is None or epsilon is None:
                 raise PdpError("would_spend needs epsilon= beside a query.")
             what = self._accounts.calibrate(what, epsilon, rows=rows)
         return self._accounts.bound(self._accounts.after(before, what)).value
+
+    @overload
+    def release(
+        self,
+        query: Query,
+        data: Any,
+        *,
+        epsilon: float | None,
+        value: Hashable | None = None,
+        groups: Hashable | None = None,
+        order_by: Hashable | None = None,
+        time_format: str | None = None,
+        by: Hashable | None = None,
+    ) -> Release: ...
+
+    @overload
+    def release(
+        self,
+        query: Sequence[Query],
+        data: Any,
+        *,
+        epsilon: float | None,
+        value: Hashable | None = None,
+        groups: Hashable | None = None,
+        order_by: Hashable | None = None,
+        time_format: str | None = None,
+        by: Hashable | None = None,
+    ) -> Release[SeveralQueries, SeveralNumbers]: ...
 
     def release(
         self,
@@ -274,10 +308,11 @@ class Ledger:
         *,
         epsilon: float | None,
         value: Hashable | None = None,
-        by: Hashable | None = None,
+        groups: Hashable | None = None,
         order_by: Hashable | None = None,
         time_format: str | None = None,
-    ) -> Release | JointRelease:
+        by: Hashable | None = None,
+    ) -> AnyRelease:
         """Calibrate a query alone at ε, and release it if the joint leakage stays in the budget.
 
         Parameters
@@ -288,7 +323,7 @@ class Ledger:
             One instance (a mapping or Series), a wide frame of independent rows, or a long frame.
         epsilon
             What this release may leak alone. None for the largest that fits, to a millionth.
-        value, by, order_by, time_format
+        value, groups, order_by, time_format, by
             The columns of a long frame, as in `Calibration.release`. A draw is about one column.
 
         Notes
@@ -301,25 +336,29 @@ class Ledger:
         BudgetExceededError
             If everything together would leak more than the budget. No noise was drawn.
         """
-        columns: dict[str, Any] = {
-            "value": value, "by": by, "order_by": order_by, "time_format": time_format
-        }  # fmt: skip
-        rows = self._instances(data, checked_layout(**columns))
+        layout = checked_layout(
+            value=value, groups=groups, by=by, order_by=order_by, time_format=time_format
+        )
+        rows = self._instances(data, layout)
         if epsilon is not None:
-            calibration = self._accounts.calibrate(query, epsilon, rows=rows)
-            return calibration.release(data, ledger=self, **columns)
-        if not isinstance(query, Query):
-            raise QueryError("epsilon=None is for a single query; give a list its ε.")
+            return self._released(self._accounts.calibrate(query, epsilon, rows=rows), data, layout)
         for _ in range(_ATTEMPTS):
             before = self._accounts.total(self._pages.read(), self._draw)
             largest = self._accounts.largest(before, query, self._epsilon, rows=rows)
             with contextlib.suppress(BudgetExceededError):  # others spent in between: look again
-                return largest.release(data, ledger=self, **columns)
-        return largest.release(data, ledger=self, **columns)
+                return self._released(largest, data, layout)
+        return self._released(largest, data, layout)
+
+    def _released(self, calibration: AnyCalibration, data: Any, layout: Layout) -> AnyRelease:
+        """Check the data, write the release down, and only then draw its noise."""
+        draw, sizes = calibration.answered(data, layout)
+        self.spend(calibration, layout=layout, sizes=sizes)
+        note_release(calibration, counted=True)
+        return draw()
 
     def _instances(self, data: Any, layout: Layout) -> int:
         if isinstance(layout, LongFrame):
-            return instances_in(group_sizes(data, layout.by), self._model)
+            return instances_in(group_sizes(data, layout.groups), self._model)
         return 1 if isinstance(data, pd.Series | Mapping) else rows_in(data)
 
     def charge(
@@ -342,7 +381,7 @@ class Ledger:
 
     def spend(
         self,
-        calibration: Calibration | JointCalibration,
+        calibration: AnyCalibration,
         *,
         layout: Layout | None = None,
         sizes: Sizes | None = None,
@@ -357,7 +396,7 @@ class Ledger:
 
     def spend_together(
         self,
-        releases: Sequence[tuple[Calibration | JointCalibration, Layout | None, Sizes | None]],
+        releases: Sequence[tuple[AnyCalibration, Layout | None, Sizes | None]],
     ) -> None:
         """Write down several releases that are about to be made: all of them, or none."""
         for calibration, layout, _ in releases:

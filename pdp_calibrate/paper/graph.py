@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.leakage import checked_scale
+from pdp_calibrate.core.checks import checked_scale
 from pdp_calibrate.core.model import checked_names, position_of
 from pdp_calibrate.core.query import Query
 from pdp_calibrate.core.table import JointTable

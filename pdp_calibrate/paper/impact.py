@@ -14,8 +14,8 @@ from collections.abc import Hashable, Iterable, Mapping
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.checks import checked_scale
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.leakage import checked_scale
 from pdp_calibrate.core.model import position_of
 from pdp_calibrate.core.query import Query, lower
 from pdp_calibrate.core.table import JointTable

@@ -79,7 +79,6 @@ def _shortened(model: Model) -> Model:
 
 
 def _matrix(model: Model) -> FloatArray | None:
-    size = len(model.names)
     if isinstance(model, LoewnerBall | SampledGaussian):
         return _matrix(model.center)
     if isinstance(model, ModelSet):
@@ -88,10 +87,9 @@ def _matrix(model: Model) -> FloatArray | None:
         spread = np.sqrt(np.diagonal(model.covariance))
         return np.asarray(model.covariance / np.outer(spread, spread))
     if isinstance(model, GaussianGroup):
-        return np.where(np.eye(size, dtype=np.bool_), 1.0, model.correlation[1])
+        return model.matrix(model.correlation[1])
     if isinstance(model, GaussianSeries):
-        places = np.arange(size)
-        return np.asarray(model.correlation ** np.abs(places[:, np.newaxis] - places))
+        return model.matrix(model.correlation)
     if isinstance(model, BinaryGroup | CategoryGroup):
         return _of_members(model)
     if isinstance(model, MarkovChain):

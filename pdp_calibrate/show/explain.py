@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TypeAlias
 
 from pdp_calibrate.auditing.attack import Audit
-from pdp_calibrate.calibration.joint import JointCalibration, JointRelease
-from pdp_calibrate.calibration.result import Calibration, Release
+from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Calibration, Release
 from pdp_calibrate.core.bracket import Leakage
 from pdp_calibrate.core.cards import printable
 from pdp_calibrate.core.model import PRIVATE_MODEL, Model
@@ -20,6 +19,7 @@ from pdp_calibrate.show.words import (
     asked,
     assumptions,
     factor,
+    is_clamped,
     learns,
     listed,
     worst_adversary,
@@ -43,7 +43,7 @@ ONE_RELEASE = (
 )
 
 
-Explainable = Calibration | JointCalibration | Release | JointRelease | Ledger | Leakage | Audit
+Explainable: TypeAlias = AnyCalibration | AnyRelease | Ledger | Leakage | Audit
 
 
 def explain(subject: Explainable) -> str:
@@ -82,12 +82,8 @@ def paragraphs(subject: Explainable, *, plain: Leakage | None = None) -> dict[st
     """
     if isinstance(subject, Calibration):
         return _of_calibration(subject, plain)
-    if isinstance(subject, JointCalibration):
-        return _of_joint(subject)
     if isinstance(subject, Release):
         return {"answer": _answer(subject)} | _of_calibration(subject.calibration, plain)
-    if isinstance(subject, JointRelease):
-        return {"answer": _answers(subject)} | _of_joint(subject.calibration)
     if isinstance(subject, Ledger):
         return _of_ledger(subject)
     if isinstance(subject, Leakage):
@@ -97,20 +93,19 @@ def paragraphs(subject: Explainable, *, plain: Leakage | None = None) -> dict[st
     raise PdpError(f"there are no words for a {type(subject).__name__}; give a calibration.")
 
 
-def promise(calibration: Calibration | JointCalibration) -> str:
+def promise(calibration: AnyCalibration) -> str:
     """Say what is guaranteed, and how."""
-    if isinstance(calibration, Calibration):
-        noise = "whole-number Laplace" if calibration.is_integer else "Laplace"
+    noise = "whole-number Laplace" if calibration.is_integer else "Laplace"
+    each = [
+        f"{asked(query)} with scale {scale:.4g}"
+        for query, scale in zip(calibration.queries, calibration.scales, strict=True)
+    ]
+    how = f"Release together, with {noise} noise: {'; '.join(each)}."
+    if len(each) == 1:
         how = (
-            f"Release {asked(calibration.query)} with {noise} noise of scale"
-            f" {calibration.scale:.4g}."
+            f"Release {asked(calibration.queries[0])} with {noise} noise of scale"
+            f" {calibration.scales[0]:.4g}."
         )
-    else:
-        each = [
-            f"{asked(query)} with scale {scale:.4g}"
-            for query, scale in zip(calibration.queries, calibration.scales, strict=True)
-        ]
-        how = f"Release together, with Laplace noise: {'; '.join(each)}."
     certainty = "exactly" if calibration.leakage.exact else "at most"
     law = calibration.model.assuming
     then = "Then" if law is None else f"Then, assuming {law},"
@@ -124,7 +119,7 @@ def promise(calibration: Calibration | JointCalibration) -> str:
     )
 
 
-def _of_calibration(calibration: Calibration, plain: Leakage | None) -> dict[str, str]:
+def _of_calibration(calibration: AnyCalibration, plain: Leakage | None) -> dict[str, str]:
     if calibration.model.provenance == "private":
         about = {"worst": f"Careful: {PRIVATE_MODEL}"}
     else:
@@ -143,21 +138,6 @@ def _of_calibration(calibration: Calibration, plain: Leakage | None) -> dict[str
     }
 
 
-def _of_joint(calibration: JointCalibration) -> dict[str, str]:
-    private = calibration.model.provenance == "private"
-    return {
-        "promise": promise(calibration),
-        "worst": (
-            f"Careful: {PRIVATE_MODEL}"
-            if private
-            else adversary(calibration.leakage, calibration.model)
-        ),
-        "learning": costs.learning(calibration),
-        "interval": costs.interval_to_expect(calibration),
-        "assumptions": _assumptions(calibration),
-    }
-
-
 def adversary(leakage: Leakage, model: Model) -> str:
     """Describe who learns most, and how much."""
     found = worst_adversary(leakage.witness, model=model, certain=leakage.exact)
@@ -171,23 +151,21 @@ def adversary(leakage: Leakage, model: Model) -> str:
     )
 
 
-def _answer(release: Release) -> str:
-    if not isinstance(release.value, int | float):
-        width = release.calibration.accuracy(alpha=0.05)
-        return f"Released: {len(release.value)} noisy answers, each within ±{width:.4g} at 95 %."
-    low, high = release.interval(alpha=0.05)
+def _answer(release: AnyRelease) -> str:
+    if len(release.values) > 1:
+        shown = [
+            f"{value:.6g}" if isinstance(value, int | float) else f"{len(value)} noisy answers"
+            for value in release.values
+        ]
+        return f"Released together: {listed(shown)}."
+    (value,), ((low, high),) = release.values, release.intervals(alpha=0.05)
+    if not isinstance(value, int | float):
+        (width,) = release.calibration.half_widths(alpha=0.05)
+        return f"Released: {len(value)} noisy answers, each within ±{width:.4g} at 95 %."
     return (
-        f"Released: {release.value:.6g}. With probability 95 % the answer without noise lies"
+        f"Released: {value:.6g}. With probability 95 % the answer without noise lies"
         f" between {low:.6g} and {high:.6g}."
     )
-
-
-def _answers(release: JointRelease) -> str:
-    shown = [
-        f"{value:.6g}" if isinstance(value, int | float) else f"{len(value)} counts"
-        for value in release.values
-    ]
-    return f"Released together: {listed(shown)}."
 
 
 def _of_ledger(ledger: Ledger) -> dict[str, str]:
@@ -261,15 +239,9 @@ def _of_audit(audit: Audit) -> dict[str, str]:
     return {"audit": f"{found} {agrees}{seen}"}
 
 
-def _assumptions(calibration: Calibration | JointCalibration) -> str:
+def _assumptions(calibration: AnyCalibration) -> str:
     found = assumptions(calibration.model, calibration.adversaries, clamped=is_clamped(calibration))
     return _listed_assumptions([*found, ONE_RELEASE])
-
-
-def is_clamped(calibration: Calibration | JointCalibration) -> bool:
-    """Whether the query moves values into their public range first."""
-    parts: Any = calibration.contributions
-    return any(part.clamped for part in (parts if isinstance(parts, tuple) else (parts,)))
 
 
 def _listed_assumptions(found: list[str]) -> str:

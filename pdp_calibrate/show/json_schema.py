@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from pdp_calibrate.core.model import FORMAT, SCHEMA
-from pdp_calibrate.jobs.plan_schema import PLAN
+from pdp_calibrate.jobs.plan import PLAN
 from pdp_calibrate.jobs.schema_parts import (
     CELL,
     COUNT,
@@ -63,11 +63,11 @@ FAMILIES: dict[str, tuple[str, dict[str, Schema]]] = {
     ),
     "GaussianGroup": (
         "Members with one common correlation, or any in a range.",
-        {"correlation": RANGE, "bounds": RANGE, "variance": POSITIVE},
+        {"correlation": RANGE, "bounds": RANGE, "variance": nullable(POSITIVE)},
     ),
     "GaussianSeries": (
         "A series in which each value depends on the one before.",
-        {"correlation": NUMBER, "bounds": RANGE, "variance": POSITIVE},
+        {"correlation": NUMBER, "bounds": RANGE, "variance": nullable(POSITIVE)},
     ),
     "BinaryGroup": (
         "Members with yes/no values, nobody told apart.",
@@ -176,8 +176,13 @@ _CALIBRATED: dict[str, Schema] = {
 _LAW: Schema = {"assuming": described("Which law of the values the numbers assume.", TEXT)}
 
 
+def _one_or_many(schema: Schema) -> Schema:
+    """Describe what there is one of per answer: for several released together, a list."""
+    return anything_of(schema, items(schema) | {"minItems": 1})
+
+
 _ANSWER = described(
-    "A noisy answer; for a histogram, or a release row by row, a list.",
+    "A noisy answer; for a histogram, a release row by row or several answers, a list.",
     {"type": ["number", "array"]},
 )
 
@@ -229,17 +234,10 @@ def json_schema() -> dict[str, Any]:
     objects = {
         "Calibration": _object(
             "Calibration",
-            "A proved Laplace scale for one release.",
-            scale=described("The Laplace scale λ.", POSITIVE),
-            noise=one_of("Laplace", "discrete Laplace"),
-            query=ref("Query"),
-            **_CALIBRATED,
-        ),
-        "JointCalibration": _object(
-            "JointCalibration",
-            "Proved Laplace scales for several answers released together.",
-            scales=items(POSITIVE),
-            queries=items(ref("Query")),
+            "A proved Laplace scale for one release; lists for several answers made together.",
+            scale=described("The Laplace scale λ.", _one_or_many(POSITIVE)),
+            noise=_one_or_many(one_of("Laplace", "discrete Laplace")),
+            query=_one_or_many(ref("Query")),
             **_CALIBRATED,
         ),
         "Release": _object(
@@ -247,12 +245,6 @@ def json_schema() -> dict[str, Any]:
             "A noisy answer and how it was made; never the true answer.",
             value=_ANSWER,
             calibration=ref("Calibration"),
-        ),
-        "JointRelease": _object(
-            "JointRelease",
-            "Noisy answers released together.",
-            values=items(_ANSWER),
-            calibration=ref("JointCalibration"),
         ),
         "Ledger": _object(
             "Ledger",
@@ -321,8 +313,11 @@ def json_schema() -> dict[str, Any]:
             budget=record(epsilon=POSITIVE, spent=NUMBER, remaining=NUMBER, draw=TEXT),
         ),
     }
-    for name in ("Calibration", "JointCalibration", "Leakage", "Audit"):
+    for name in ("Calibration", "Leakage", "Audit"):
         objects[name]["properties"] |= _LAW
+    objects["Calibration"]["properties"]["certificate"] = described(
+        "Reserved: what others can check the calibration by. Of any form, or null.", {}
+    )
     parts = {
         "Adversaries": _ADVERSARIES,
         "Query": _QUERY,

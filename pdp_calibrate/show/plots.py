@@ -16,7 +16,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from pdp_calibrate.calibration.result import Calibration
+from pdp_calibrate.calibration.result import AnyCalibration, Calibration, single
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.posterior import Beliefs
 from pdp_calibrate.errors import MissingLibraryError, PdpError
@@ -57,28 +57,31 @@ def draw(picture: str, view: Any, *, theme: Theme = "light") -> Figure:
     return figure
 
 
-def leakage_by_scale(subject: Calibration | views.ScaleCurve, *, theme: Theme = "light") -> Figure:
+def leakage_by_scale(
+    subject: AnyCalibration | views.ScaleCurve, *, theme: Theme = "light"
+) -> Figure:
     """Draw the leakage against the scale, with the chosen point and plain DP."""
     view = views.leakage_by_scale(subject) if isinstance(subject, Calibration) else subject
     return draw("leakage_by_scale", view, theme=theme)
 
 
 def leakage_by_knowledge(
-    subject: Calibration | views.KnowledgeCurve, *, theme: Theme = "light"
+    subject: AnyCalibration | views.KnowledgeCurve, *, theme: Theme = "light"
 ) -> Figure:
     """Draw the worst leakage by the number of known tuples (the paper's Figure 4)."""
     view = views.leakage_by_knowledge(subject) if isinstance(subject, Calibration) else subject
     return draw("leakage_by_knowledge", view, theme=theme)
 
 
-def scales(subject: Calibration | dict[str, float], *, theme: Theme = "light") -> Figure:
+def scales(subject: AnyCalibration | dict[str, float], *, theme: Theme = "light") -> Figure:
     """Draw the scales of all methods as bars."""
-    view = views.scales_of_methods(subject) if isinstance(subject, Calibration) else subject
-    return draw("scales", view, theme=theme)
+    if isinstance(subject, Calibration):
+        subject = views.scales_of_methods(single(subject, "a picture"))
+    return draw("scales", subject, theme=theme)
 
 
 def correlations(
-    subject: Model | Correlations | Calibration | CorrelationMap, *, theme: Theme = "light"
+    subject: Model | Correlations | AnyCalibration | CorrelationMap, *, theme: Theme = "light"
 ) -> Figure:
     """Draw the correlations of all pairs as a heat map with signs."""
     if isinstance(subject, CorrelationMap):
@@ -88,14 +91,16 @@ def correlations(
 
 
 def adversary_graph(
-    subject: Calibration | views.AdversaryGraph, *, theme: Theme = "light"
+    subject: AnyCalibration | views.AdversaryGraph, *, theme: Theme = "light"
 ) -> Figure:
     """Draw the paper's weighted hierarchical graph of up to four tuples (Figure 3)."""
     view = views.adversary_graph(subject) if isinstance(subject, Calibration) else subject
     return draw("adversary_graph", view, theme=theme)
 
 
-def beliefs(subject: Calibration | Beliefs | views.BeliefBars, *, theme: Theme = "light") -> Figure:
+def beliefs(
+    subject: AnyCalibration | Beliefs | views.BeliefBars, *, theme: Theme = "light"
+) -> Figure:
     """Draw an adversary's beliefs before and after an output (the paper's Example 1)."""
     if isinstance(subject, Beliefs):
         return draw("beliefs", views.bars_of(subject), theme=theme)

@@ -9,19 +9,17 @@ import platform
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib import metadata
-from typing import Any
+from typing import Any, TypeAlias
 
-from pdp_calibrate.calibration.joint import JointCalibration, JointRelease
-from pdp_calibrate.calibration.result import Calibration, Release
-from pdp_calibrate.core import noise
+from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Calibration, Release
 from pdp_calibrate.core.bracket import Leakage
+from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import PRIVATE_MODEL, SCHEMA, Model
 from pdp_calibrate.errors import LedgerError, PdpError
-from pdp_calibrate.ledger.accounts import answers_of
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.show import words as costs
 from pdp_calibrate.show.correlations import correlations
-from pdp_calibrate.show.explain import ONE_RELEASE, is_clamped, of_column, paragraphs
+from pdp_calibrate.show.explain import ONE_RELEASE, of_column, paragraphs
 from pdp_calibrate.show.views import (
     adversary_graph,
     beliefs,
@@ -29,9 +27,17 @@ from pdp_calibrate.show.views import (
     leakage_by_scale,
     scales_of_methods,
 )
-from pdp_calibrate.show.words import asked, assumptions, entry, family, listed, source
+from pdp_calibrate.show.words import (
+    asked,
+    assumptions,
+    entry,
+    family,
+    is_clamped,
+    listed,
+    source,
+)
 
-Reportable = Calibration | JointCalibration | Release | JointRelease | Ledger
+Reportable: TypeAlias = AnyCalibration | AnyRelease | Ledger
 
 
 _LIBRARIES = ("pdp-calibrate", "opendp", "numpy", "scipy", "pandas", "numba")
@@ -51,7 +57,7 @@ class Summary:
 
 def summarise(subject: Reportable, *, ledger: Ledger | None = None) -> Summary:
     """Collect what a report about a calibration, release or ledger says."""
-    if not isinstance(subject, Reportable):
+    if not isinstance(subject, Calibration | Release | Ledger):
         raise PdpError(
             f"a report is about a calibration, a release or a ledger, got {type(subject).__name__}."
         )
@@ -61,7 +67,7 @@ def summarise(subject: Reportable, *, ledger: Ledger | None = None) -> Summary:
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions(),
     }
-    calibration = subject.calibration if isinstance(subject, Release | JointRelease) else subject
+    calibration = subject.calibration if isinstance(subject, Release) else subject
     plain = _plain_dp(calibration)
     words = paragraphs(subject, plain=plain)
     if isinstance(calibration, Ledger):
@@ -75,12 +81,12 @@ def summarise(subject: Reportable, *, ledger: Ledger | None = None) -> Summary:
     else:
         facts |= _of_calibration(calibration, plain)
         views = _views(calibration, plain)
-    if isinstance(subject, Release | JointRelease):
+    if isinstance(subject, Release):
         facts["answers"] = _of_release(subject)
     facts["source"] = _source(subject)
     if ledger is not None and not isinstance(calibration, Ledger):
         ledger.check_model(calibration.model)
-    if ledger is not None and isinstance(subject, Release | JointRelease):
+    if ledger is not None and isinstance(subject, Release):
         facts["total_epsilon"] = max(_spent_with(subject, ledger), subject.calibration.epsilon)
         facts["total_of"] = "everything in the ledger below about the same draw"
     if "total_epsilon" in facts:
@@ -94,16 +100,15 @@ def summarise(subject: Reportable, *, ledger: Ledger | None = None) -> Summary:
     return Summary(facts=facts, words=words, views=views)
 
 
-def _spent_with(subject: Release | JointRelease, ledger: Ledger) -> float:
+def _spent_with(subject: AnyRelease, ledger: Ledger) -> float:
     """Return what everything that the ledger holds about the draw of a release leaks together.
 
     Raises if the release is not in the ledger, which then is about other data.
     """
     calibration = subject.calibration
-    queries, scales, _ = answers_of(calibration)
     wanted = (
-        [query.to_dict() for query in queries],
-        list(scales),
+        [query.to_dict() for query in calibration.queries],
+        list(calibration.scales),
         calibration.rows,
     )
     draws = {
@@ -140,18 +145,18 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _plain_dp(calibration: Calibration | JointCalibration | Ledger) -> Leakage | None:
-    if not isinstance(calibration, Calibration) or calibration.model.provenance == "private":
+def _plain_dp(calibration: AnyCalibration | Ledger) -> Leakage | None:
+    if isinstance(calibration, Ledger) or calibration.model.provenance == "private":
         return None
     return costs.leakage_of_plain_dp(calibration)
 
 
-def _of_calibration(
-    calibration: Calibration | JointCalibration, plain: Leakage | None
-) -> dict[str, Any]:
+def _of_calibration(calibration: AnyCalibration, plain: Leakage | None) -> dict[str, Any]:
     private = calibration.model.provenance == "private"
     leak = calibration.leakage
-    common = {
+    widths = calibration.half_widths(alpha=0.05)
+    facts = {
+        "about": "; ".join(asked(query) for query in calibration.queries),
         "epsilon": calibration.epsilon,
         "total_epsilon": calibration.total_epsilon,
         "total_of": "the answer and the learning of the model",
@@ -167,52 +172,49 @@ def _of_calibration(
             ),
             ONE_RELEASE,
         ],
-    }
-    if private:
-        common["warning"] = PRIVATE_MODEL
-    if isinstance(calibration, JointCalibration):
-        return common | {
-            "about": "; ".join(asked(query) for query in calibration.queries),
-            "queries": [
-                {"about": asked(query), "scale": scale, "half_width": width}
-                for query, scale, width in zip(
-                    calibration.queries,
-                    calibration.scales,
-                    calibration.accuracy(alpha=0.05),
-                    strict=True,
-                )
-            ],
-        }
-    return common | {
-        "about": asked(calibration.query),
-        "scale": calibration.scale,
-        "noise": "whole-number Laplace" if calibration.is_integer else "Laplace",
-        "half_width": calibration.accuracy(alpha=0.05),
+        "queries": [
+            {"about": asked(query), "scale": scale, "noise": _law(part), "half_width": width}
+            for query, scale, part, width in zip(
+                calibration.queries,
+                calibration.scales,
+                calibration.contributions,
+                widths,
+                strict=True,
+            )
+        ],
         "dp_epsilon": calibration.dp_epsilon,
         "clamping_bias": None if private else _bias(calibration),
         "methods": _methods(calibration, plain),
     }
+    return facts | ({"warning": PRIVATE_MODEL} if private else {})
 
 
-def _bias(calibration: Calibration) -> float | None:
+def _law(part: Contributions) -> str:
+    return "whole-number Laplace" if part.is_integer else "Laplace"
+
+
+def _bias(calibration: AnyCalibration) -> float | None:
     return costs.clamping_bias(calibration) if is_clamped(calibration) else None
 
 
-def _methods(calibration: Calibration, plain: Leakage | None) -> list[dict[str, Any]]:
+def _methods(calibration: AnyCalibration, plain: Leakage | None) -> list[dict[str, Any]]:
     leaks: dict[str, float | None] = {
         "plain DP": None if plain is None else plain.value,
         "this release": calibration.leakage.value,
     }
-    return [
-        {
-            "name": name,
-            "scale": scale,
-            "ratio": scale / calibration.scale,
-            "half_width": noise.half_width(scale, 0.05, integer=calibration.is_integer),
-            "leakage": leaks.get(name),
-        }
-        for name, scale in scales_of_methods(calibration).items()
-    ]
+    found = []
+    for name, scale in scales_of_methods(calibration).items():
+        other = dataclasses.replace(calibration, scale=scale)
+        found.append(
+            {
+                "name": name,
+                "scale": scale,
+                "ratio": other.scales[0] / calibration.scales[0],
+                "half_width": other.accuracy(alpha=0.05),
+                "leakage": leaks.get(name),
+            }
+        )
+    return found
 
 
 def _of_model(model: Model) -> dict[str, Any]:
@@ -228,14 +230,12 @@ def _of_model(model: Model) -> dict[str, Any]:
     return described if model.provenance == "private" else described | {"digest": model.digest}
 
 
-def _of_release(release: Release | JointRelease) -> list[dict[str, Any]]:
-    if isinstance(release, Release):
-        pairs = [(asked(release.calibration.query), release.value, release.interval(alpha=0.05))]
-    else:
-        queries = map(asked, release.calibration.queries)
-        pairs = list(zip(queries, release.values, release.intervals(alpha=0.05), strict=True))
+def _of_release(release: AnyRelease) -> list[dict[str, Any]]:
     found = []
-    for about, value, (low, high) in pairs:
+    for query, value, (low, high) in zip(
+        release.calibration.queries, release.values, release.intervals(alpha=0.05), strict=True
+    ):
+        about = asked(query)
         if isinstance(value, int | float):
             found.append({"about": about, "value": value, "low": low, "high": high})
         elif value.ndim == 1:
@@ -274,18 +274,16 @@ def _about(one: Any) -> str:
 
 def _source(subject: Reportable) -> dict[str, Any]:
     """Describe the subject as its own JSON does."""
-    if isinstance(subject, JointRelease):
-        return {"type": "JointRelease", "calibration": subject.calibration.to_dict()}
     if isinstance(subject, Ledger):
         return {"type": "Ledger", "model": subject.model.to_dict()}
     return subject.to_dict()
 
 
-def _views(calibration: Calibration | JointCalibration, plain: Leakage | None) -> dict[str, Any]:
+def _views(calibration: AnyCalibration, plain: Leakage | None) -> dict[str, Any]:
     if calibration.model.provenance == "private":
         return {}
     found: Mapping[str, Any] = {"correlations": correlations(calibration.model)}
-    if isinstance(calibration, Calibration):
+    if len(calibration.queries) == 1:
         found = {
             "leakage_by_scale": leakage_by_scale(calibration, plain=plain),
             "leakage_by_knowledge": leakage_by_knowledge(calibration),

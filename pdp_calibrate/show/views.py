@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pdp_calibrate.calibration.result import Calibration
+from pdp_calibrate.calibration.result import AnyCalibration, Calibration, single
 from pdp_calibrate.core.adversary import Adversaries, Witness
 from pdp_calibrate.core.bracket import Leakage
 from pdp_calibrate.core.leakage import leakage
@@ -110,6 +110,12 @@ class AdversaryGraph:
     """The node that leaks most."""
 
 
+def drawable(calibration: AnyCalibration) -> Calibration:
+    """Return a calibration of one answer that may be drawn, or raise."""
+    refuse_private(calibration.model)
+    return single(calibration, "a picture")
+
+
 def refuse_private(model: Model) -> None:
     """Raise where a picture would show something of a private model."""
     if model.provenance == "private":
@@ -120,7 +126,7 @@ def refuse_private(model: Model) -> None:
 
 
 def leakage_by_scale(
-    calibration: Calibration, *, plain: Leakage | None = None, points: int = _POINTS
+    calibration: AnyCalibration, *, plain: Leakage | None = None, points: int = _POINTS
 ) -> ScaleCurve:
     """Evaluate the leakage from well below plain DP to beyond group DP.
 
@@ -133,7 +139,7 @@ def leakage_by_scale(
     points
         How many scales, beside the chosen one and that of plain DP.
     """
-    refuse_private(calibration.model)
+    calibration = drawable(calibration)
     marks = [calibration.scale, calibration.baselines["dp"], calibration.baselines["group"]]
     positive = [mark for mark in marks if mark and math.isfinite(mark)]
     low, high = min(positive) / 1.6, max(1.25 * max(positive), 2.2 * min(positive))
@@ -179,12 +185,12 @@ def _leak(
     return found.value, found.lower, found.witness
 
 
-def leakage_by_knowledge(calibration: Calibration) -> KnowledgeCurve | None:
+def leakage_by_knowledge(calibration: AnyCalibration) -> KnowledgeCurve | None:
     """Evaluate the worst leakage for each number of known tuples (the paper's Figure 4).
 
     None where all adversaries know the same number, or there are more than 15 others.
     """
-    refuse_private(calibration.model)
+    calibration = drawable(calibration)
     who = calibration.adversaries
     others = sum(calibration.model.copies) - 1
     if who.known is not None or not 1 <= others <= _MOST_KNOWN:
@@ -221,17 +227,16 @@ def leakage_by_knowledge(calibration: Calibration) -> KnowledgeCurve | None:
     )
 
 
-def scales_of_methods(calibration: Calibration) -> dict[str, float]:
+def scales_of_methods(calibration: AnyCalibration) -> dict[str, Any]:
     """Return the scale of every method that has one, under its name; ours last.
 
-    Of a private model only plain DP, whose scale depends on public ranges alone.
+    For a list of queries, a tuple of scales. Of a private model only plain DP, whose scale depends
+    on public ranges alone.
     """
     private = calibration.model.provenance == "private"
-    found = {
-        name: scale
-        for name, scale in calibration.baselines.items()
-        if scale is not None and scale > 0 and (name == "dp" or not private)
-    }
+    found = {name: scale for name, scale in calibration.baselines.items() if scale}
+    if private:
+        found = {name: scale for name, scale in found.items() if name == "dp"}
     return {
         label: calibration.scale if name == "pdp" else found[name]
         for name, label in METHODS.items()
@@ -239,12 +244,12 @@ def scales_of_methods(calibration: Calibration) -> dict[str, float]:
     }
 
 
-def beliefs(calibration: Calibration) -> BeliefBars | None:
+def beliefs(calibration: AnyCalibration) -> BeliefBars | None:
     """Return what the worst adversary believes before and after the worst output (Example 1).
 
     Of a joint table by its own prior; elsewhere from even odds between the two secrets.
     """
-    refuse_private(calibration.model)
+    calibration = drawable(calibration)
     witness = calibration.leakage.witness
     if witness is None or isinstance(witness.output, tuple):
         return None
@@ -299,12 +304,12 @@ def _table_beliefs(
     return found.prior, found.posterior
 
 
-def adversary_graph(calibration: Calibration) -> AdversaryGraph | None:
+def adversary_graph(calibration: AnyCalibration) -> AdversaryGraph | None:
     """Return the graph of all adversaries of a table with two to four tuples (Figure 3).
 
     None for other models, and where not all adversaries are allowed.
     """
-    refuse_private(calibration.model)
+    calibration = drawable(calibration)
     model = calibration.model
     if not isinstance(model, JointTable) or not 2 <= len(model.names) <= 4:
         return None

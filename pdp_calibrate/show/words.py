@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-from pdp_calibrate.calibration.joint import JointCalibration
-from pdp_calibrate.calibration.result import Calibration
+from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.core.adversary import Adversaries, Witness
 from pdp_calibrate.core.bracket import Leakage
 from pdp_calibrate.core.composite import Blocks, ModelSet
@@ -94,7 +93,9 @@ def listed(words: Iterable[object], *, most: int = _MOST_LISTED) -> str:
 
 
 def number(value: object) -> str:
-    """Write a number with four digits, and anything else as it is."""
+    """Write a number with four digits, several with commas, and anything else as it is."""
+    if isinstance(value, tuple) and value and all(isinstance(one, float) for one in value):
+        return listed(map(number, value))
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
@@ -258,6 +259,8 @@ def family(model: Model) -> str:
     """Say what kind of dependence a model allows."""
     name = type(model).__name__
     kind = _FAMILIES.get(name, name)
+    if isinstance(model, GaussianGroup | GaussianSeries) and model.variance is None:
+        return f"{kind}; any means, one unknown variance common to all"
     if isinstance(model, Blocks):
         return f"{kind} of {'; or '.join(dict.fromkeys(map(family, model.models)))}"
     return kind
@@ -308,10 +311,10 @@ def _of_adversaries(
 _PATIENCE = 10.0  # seconds for a comparison; a wider bracket after that
 
 
-def leakage_of_plain_dp(calibration: Calibration) -> Leakage | None:
+def leakage_of_plain_dp(calibration: AnyCalibration) -> Leakage | None:
     """Return what noise set as if everyone were independent leaks; None if it adds no noise."""
     scale = calibration.baselines["dp"]
-    if not scale:
+    if not scale:  # never of a list, for which every answer must move
         return None
     return leakage(
         calibration.model,
@@ -323,14 +326,14 @@ def leakage_of_plain_dp(calibration: Calibration) -> Leakage | None:
     )
 
 
-def plain_dp(calibration: Calibration, leak: Leakage | None) -> str:
+def plain_dp(calibration: AnyCalibration, leak: Leakage | None) -> str:
     """Compare with plain differential privacy, given what its scale leaks."""
     if leak is None:
         return "Plain differential privacy would have added no noise at all."
-    scale, epsilon = calibration.baselines["dp"], calibration.epsilon
+    scale, epsilon = number(calibration.baselines["dp"]), calibration.epsilon
     if leak.value <= epsilon * (1 + 1e-9):
         return (
-            f"Plain differential privacy (scale {scale:.4g}) would have been enough here:"
+            f"Plain differential privacy (scale {scale}) would have been enough here:"
             " the correlation does not help the worst adversary."
         )
     really = (
@@ -339,12 +342,12 @@ def plain_dp(calibration: Calibration, leak: Leakage | None) -> str:
         else f"would really have been between {leak.lower:.4g} and {leak.value:.4g}"
     )
     return (
-        f"Plain differential privacy would have used scale {scale:.4g}, as if everyone were"
+        f"Plain differential privacy would have used scale {scale}, as if everyone were"
         f" independent. Through the correlation, its ε = {epsilon:.4g} {really}."
     )
 
 
-def parts_of_total(calibration: Calibration | JointCalibration) -> str:
+def parts_of_total(calibration: AnyCalibration) -> str:
     """Say what the total ε is made of, where learning the model is part of it."""
     spent = calibration.estimation_epsilon
     if spent is None:
@@ -354,12 +357,12 @@ def parts_of_total(calibration: Calibration | JointCalibration) -> str:
     )
 
 
-def from_the_answer(calibration: Calibration | JointCalibration) -> str:
+def from_the_answer(calibration: AnyCalibration) -> str:
     """Say that a leakage is that of the answer alone, where there is more."""
     return "" if calibration.estimation_epsilon is None else " from the answer"
 
 
-def learning(calibration: Calibration | JointCalibration) -> str:
+def learning(calibration: AnyCalibration) -> str:
     """Say what learning the model leaked, and whether the sample was worth anything."""
     found = []
     spent = calibration.estimation_epsilon
@@ -370,9 +373,9 @@ def learning(calibration: Calibration | JointCalibration) -> str:
             " other data, independent of those that the model was learned from, the total for them"
             f" is {calibration.epsilon:.4g}."
         )
-    if isinstance(calibration, Calibration) and isinstance(calibration.model, SampledTable):
-        group = calibration.baselines["group"]
-        if group is not None and calibration.scale >= group * (1 - 1e-6):
+    if isinstance(calibration.model, SampledTable):
+        ratio = ratio_to_ours(calibration, "group")
+        if ratio is not None and ratio <= 1 + 1e-6:
             found.append(
                 "There are too few rows to rule anything out: this is the noise of group privacy,"
                 " which needs no model. More rows, fewer values or a lower confidence help."
@@ -380,12 +383,21 @@ def learning(calibration: Calibration | JointCalibration) -> str:
     return " ".join(found)
 
 
-def group_privacy(calibration: Calibration) -> str:
+def ratio_to_ours(calibration: AnyCalibration, method: str) -> float | None:
+    """Return how many times our noise another method adds; None where it cannot be said."""
+    scale = calibration.baselines[method]
+    if scale is None:
+        return None
+    first = scale if isinstance(scale, float) else scale[0]  # all answers have one ratio
+    return float(first / calibration.scales[0])
+
+
+def group_privacy(calibration: AnyCalibration) -> str:
     """Say what treating all correlated entries as one would have cost."""
-    group = calibration.baselines["group"]
-    if not group or not math.isfinite(group):
+    ratio = ratio_to_ours(calibration, "group")
+    if not ratio or not math.isfinite(ratio):
         return ""
-    ratio = group / calibration.scale
+    group = number(calibration.baselines["group"])
     compared = (
         f"{ratio:.2g} times as much noise"
         if ratio > 1 + 1e-6
@@ -394,21 +406,21 @@ def group_privacy(calibration: Calibration) -> str:
         else "the same noise"
     )
     return (
-        f"Treating all correlated entries as one (group privacy) would need scale {group:.4g},"
+        f"Treating all correlated entries as one (group privacy) would need scale {group},"
         f" {compared}."
     )
 
 
-def interval_to_expect(calibration: Calibration | JointCalibration) -> str:
+def interval_to_expect(calibration: AnyCalibration) -> str:
     """Say how far the noise moves the answer."""
-    if isinstance(calibration, Calibration):
-        wide, likely = calibration.accuracy(alpha=0.05), calibration.accuracy(alpha=0.5)
-        each = " each count" if calibration.contributions.coordinates > 1 else " the answer"
+    widths = calibration.half_widths(alpha=0.05)
+    if len(widths) == 1:
+        (wide,), (likely,) = widths, calibration.half_widths(alpha=0.5)
+        each = " each count" if calibration.contributions[0].coordinates > 1 else " the answer"
         return (
             f"The noise moves{each} by at most ±{wide:.4g} in 95 % of releases, and by at most"
             f" ±{likely:.4g} in half of them."
         )
-    widths = calibration.accuracy(alpha=0.05)
     parts = [
         f"±{width:.4g} for {asked(query)}"
         for width, query in zip(widths, calibration.queries, strict=True)
@@ -416,9 +428,9 @@ def interval_to_expect(calibration: Calibration | JointCalibration) -> str:
     return f"In 95 % of releases the noise stays within {'; '.join(parts)}."
 
 
-def clamping(calibration: Calibration) -> str:
+def clamping(calibration: AnyCalibration) -> str:
     """Say what clamping adds to the error, as far as it can be said without the data."""
-    if not calibration.contributions.clamped:
+    if not is_clamped(calibration):
         return ""
     bias = clamping_bias(calibration)
     beside = (
@@ -430,16 +442,21 @@ def clamping(calibration: Calibration) -> str:
             f"{beside} how far depends on the data alone: not at all if every value lies inside,"
             " and narrower ranges trade noise for this bias."
         )
-    alone = calibration.rows == 1 and not isinstance(calibration.query, Mean)
+    alone = calibration.rows == 1 and not isinstance(calibration.queries[0], Mean)
     per_row = " per row" if alone else ""
     shift = f"{bias:+.3g}{per_row}" if bias else "nothing"
     return f"{beside} by the model's means and variances, {shift} on average."
 
 
-def clamping_bias(calibration: Calibration) -> float | None:
+def is_clamped(calibration: AnyCalibration) -> bool:
+    """Whether the query moves values into their public range first."""
+    return any(part.clamped for part in calibration.contributions)
+
+
+def clamping_bias(calibration: AnyCalibration) -> float | None:
     """Return E[clamped answer − answer] under a Gaussian model; None where it is not known."""
-    model, weights = _gaussian(calibration.model), calibration.contributions.weights
-    if model is None or weights is None:
+    model, weights = _gaussian(calibration.model), calibration.contributions[0].weights
+    if model is None or weights is None or len(calibration.queries) > 1:
         return None
     bias = 0.0
     for place, weight in enumerate(weights):

@@ -1,13 +1,12 @@
 """The attacker: finds nothing where nothing is wrong, and what is wrong where it is."""
 
-import dataclasses
 import math
 
 import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.calibration.joint import JointCalibration
+from tests.support.marks import slow_after
 
 pytestmark = pytest.mark.xdist_group("audits")  # the audits of the fixture are made once
 DRAWS = 16_000
@@ -76,6 +75,23 @@ CASES = {
         pdp.Mean(),
         {},
     ),
+    "clamped household": (
+        pdp.Blocks(
+            models=[pdp.GaussianGroup(size=m, correlation=(0, 0.4), bounds=(0, 1)) for m in (1, 4)]
+        ),
+        pdp.Sum(clamp=True),
+        {},
+    ),
+    "clamped group, members against each other": (
+        pdp.GaussianGroup(size=4, correlation=-0.3, bounds=(0, 1)),
+        pdp.Linear(weights=[1.0, -1.0, 1.0, 2.0], clamp=True),
+        {},
+    ),
+    "clamped series": (
+        pdp.GaussianSeries(length=8, correlation=-0.6, bounds=(-8, 8)),
+        pdp.Mean(clamp=True),
+        {},
+    ),
     "ball of Gaussians": (pdp.LoewnerBall(center=PAIR, radius=0.2), pdp.Sum(), {}),
     "two answers": (FAMILY, [pdp.Sum(), pdp.Count(values={1}, over=["child"])], {}),
     "two Gaussian answers": (PAIR, [pdp.Sum(), pdp.Linear(weights=[1.0, -1.0])], {}),
@@ -103,6 +119,14 @@ def test_no_calibrated_release_is_caught(audits):
         assert audit.adversary.target is not None
 
 
+@pytest.mark.parametrize("name", [name for name in CASES if name.startswith("clamped ")][1:])
+def test_clamped_answers_about_stated_correlations_leak_what_is_claimed(name):
+    model, query, options = CASES[name]
+    cal = pdp.calibrate(model, query, epsilon=1.0, **options)
+    assert pdp.audit(cal, draws=60_000, seed=1).lower_bound >= 0.8 * cal.epsilon
+
+
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_the_attack_reaches_most_of_what_its_event_can_show(audits):
     """The event's true log-ratio, from fresh draws of numpy's own Laplace noise."""
@@ -131,24 +155,19 @@ def test_far_tails_are_said_to_be_out_of_sight(audits):
 
 
 TOO_LITTLE_NOISE = [
-    "sum of a table", "count", "mean over rows", "any function", "histogram", "real values",
-    "worst of two tables", "independent families", "chain", "tree", "yes/no group",
-    "group of categories", "unknown group", "two answers",
+    "sum of a table", "histogram", "yes/no group", "two answers", "count", "mean over rows",
+    "any function", "real values", "worst of two tables", "independent families", "chain", "tree",
+    "group of categories", "unknown group",
 ]  # fmt: skip
 
 
 @pytest.mark.compiled
-def test_seventy_per_cent_of_the_noise_is_caught(audits):
-    assert len(TOO_LITTLE_NOISE) >= 10
-    for name in TOO_LITTLE_NOISE:
-        cal, _ = audits[name]
-        if isinstance(cal, JointCalibration):
-            wrong = dataclasses.replace(cal, scales=tuple(0.7 * s for s in cal.scales))
-        else:
-            wrong = dataclasses.replace(cal, scale=0.7 * cal.scale)
-        # The longer chain shows little in common events: all stand 7 or more standard errors off.
-        draws = 100_000 if name == "chain" else 24_000
-        assert pdp.audit(wrong, draws=draws, seed=3).is_broken, name
+@pytest.mark.parametrize("name", slow_after(4, TOO_LITTLE_NOISE))
+def test_seventy_per_cent_of_the_noise_is_caught(name, audits):
+    cal, _ = audits[name]
+    # The longer chain shows little in common events: all stand 7 or more standard errors off.
+    draws = 100_000 if name == "chain" else 24_000
+    assert pdp.audit(cal.with_noise(0.7), draws=draws, seed=3).is_broken
 
 
 def test_two_releases_accounted_by_adding_are_caught():
@@ -161,8 +180,8 @@ def test_two_releases_accounted_by_adding_are_caught():
     scales = (once.scale,) * 2
     both = pdp.leakage(table, [pdp.Sum()] * 2, scale=scales, adversaries=adversary)
     assert both.lower > 2.5
-    added = JointCalibration(
-        model=table, queries=(pdp.Sum(),) * 2, adversaries=adversary, epsilon=2.0, scales=scales,
+    added = pdp.Calibration(
+        model=table, query=(pdp.Sum(),) * 2, adversaries=adversary, epsilon=2.0, scale=scales,
         leakage=both,
     )  # fmt: skip
     assert pdp.audit(added, draws=60_000, seed=0).is_broken
@@ -284,7 +303,7 @@ def test_odd_outputs_that_tell_nothing_prove_nothing():
 
     options = {"witness": leak.witness, "epsilon": leak.value, "draws": 20_000}
     for more in ({}, {"query": pdp.Sum(), "scale": 2.0}):
-        for seed in range(5):
+        for seed in range(2):
             assert not pdp.audit(moody, seed=seed, **options, **more).is_broken
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import numba
 import numpy as np
 
 import pdp_calibrate as pdp
+from tests.benchmarks.heading import heading
 from tests.benchmarks.tables import dirichlet, ising
 
 
@@ -32,8 +32,7 @@ def main() -> None:
     """Print and store one line per case."""
     pdp.calibrate(table(dirichlet(13, seed=0)), pdp.Sum())
     lines = [
-        "python -m tests.benchmarks.calibrate",
-        f"{time.strftime('%Y-%m-%d')}, numpy {np.__version__}, numba {numba.__version__}",
+        *heading("calibrate", "numpy", "numba"),
     ]
     for name, build in CASES.items():
         model = build()

@@ -20,7 +20,6 @@ import itertools
 import json
 import math
 import os
-import platform
 import queue
 import subprocess
 import sys
@@ -31,7 +30,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +37,9 @@ import mpmath  # type: ignore[import-untyped]
 import numpy as np
 
 import pdp_calibrate as pdp
+from tests.benchmarks.heading import heading
 from tests.oracles import exact as exact_oracle, gaussian as gaussian_oracle
-from tests.oracles.table_sets import worst_over_balls
+from tests.oracles.table_sets import radius_of_sample, worst_over_balls
 from tests.support.degenerate_models import FAMILIES, Drawn, Rng
 from tests.support.random_models import adversary_kinds
 
@@ -271,17 +270,7 @@ def _ball_truth(
     else:
         masses = model.counts.astype(float)
         sizes = [size for size in masses.shape if size > 1]  # a constant makes no further event
-        events = sum(
-            size * math.prod(other + 1 for place, other in enumerate(sizes) if place != axis)
-            for axis, size in enumerate(sizes)
-        )
-
-        def radius(rows: float, values: int) -> float:
-            if values == 1:
-                return 0.0
-            chance = (2**values - 2) * events / (1 - model.confidence)
-            return math.sqrt(math.log(chance) / (2 * rows))
-
+        radius = radius_of_sample(sizes, model.confidence)
     unit = max(max(part) for part in parts) or 1.0  # the oracle merges sums closer than 1e-9
     scaled = [[value / unit for value in part] for part in parts]
     value = worst_over_balls(masses, scaled, scales[0] / unit, radius, admits=admits)
@@ -556,12 +545,9 @@ def main() -> None:
             furthest[family] = max(furthest[family], above)
         if done % 2000 == 0:
             print(done, f"{time.perf_counter() - begun:.0f} s", flush=True)
-    names = ("numpy", "scipy", "numba")
     lines = [
-        f"python -m tests.benchmarks.degenerate {number}",
-        f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, "
-        + ", ".join(f"{name} {version(name)}" for name in names)
-        + f"; seeds 0 … {number - 1}; {time.perf_counter() - begun:.0f} s"
+        *heading("degenerate", "numpy", "scipy", "numba"),
+        f"seeds 0 … {number - 1}; {time.perf_counter() - begun:.0f} s"
         + ("; bounds checked" if os.environ.get("NUMBA_BOUNDSCHECK") else ""),
         "",
         *(

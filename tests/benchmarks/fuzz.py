@@ -16,19 +16,18 @@ from __future__ import annotations
 import copy
 import json
 import os
-import platform
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 import traceback
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import atheris
+
+from tests.benchmarks.heading import heading
 
 ROOT = Path(__file__).parents[2]
 ENGINES = [  # numba reads their bytecode
@@ -329,12 +328,9 @@ def main() -> None:
     """Fuzz every target in a process of its own, and write down what came out."""
     seconds = int(sys.argv[1]) if len(sys.argv) > 1 else 60
     chosen = sys.argv[2:]
-    packages = ("atheris", "numpy", "scipy", "numba")
     lines = [
-        f"python -m tests.benchmarks.fuzz {' '.join(sys.argv[1:]) or seconds}",
-        f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, "
-        + ", ".join(f"{name} {version(name)}" for name in packages)
-        + f"; {seconds} s a target, one core, seed 1",
+        *heading("fuzz", "atheris", "numpy", "scipy", "numba"),
+        f"{seconds} s a target, one core, seed 1",
         "",
     ]
     total = 0

@@ -25,8 +25,9 @@ from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.families.gaussian.blocks import instance_of
-from pdp_calibrate.families.gaussian.branch_and_bound import branch_and_bound, root_bounds
+from pdp_calibrate.families.gaussian.branch_and_bound import branch_and_bound
 from pdp_calibrate.families.gaussian.instance import Instance, precision_of, search_tau
+from pdp_calibrate.families.gaussian.nodes import LinearNodes
 
 T = TypeVar("T")
 
@@ -94,7 +95,8 @@ def root_only(model: pdp.Gaussian) -> float:
     """The bound for every target at once, nothing branched."""
     problem = instance(model)
     precision = precision_of(problem)
-    return float(root_bounds(problem, precision, tau=search_tau(problem, precision)).max())
+    nodes = LinearNodes(problem, precision, tau=search_tau(problem, precision))
+    return float(nodes.keys.max())
 
 
 def main() -> None:

@@ -8,7 +8,6 @@ one release written to disk.
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import pdp_calibrate as pdp
+from tests.benchmarks.heading import heading
 from tests.benchmarks.tables import yardstick
 
 STEPS, ENTRIES = 10_000, 1_000
@@ -63,10 +63,8 @@ def main() -> None:
         entry = ledger.history[-1]
         different = len({entry.queries for entry in ledger.history})
         size = path.stat().st_size / 2**20
-    text = (
-        "python -m tests.benchmarks.ledger\n"
-        f"{time.strftime('%Y-%m-%d')}, Python {sys.version.split()[0]}, numpy {np.__version__},"
-        f" yardstick {unit:.2f} CPU seconds\n"
+    text = "\n".join(heading("ledger", "numpy")) + (
+        f"\nyardstick {unit:.2f} CPU seconds\n"
         f"{STEPS} steps, {different} different releases, file of {size:.1f} MB;"
         f" {entry.spent:.4f} spent, by {entry.method}\n"
         f"check in a running ledger: {running:.2f} yardsticks (at most 1)\n"

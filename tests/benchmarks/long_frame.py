@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 import pdp_calibrate as pdp
+from tests.benchmarks.heading import heading
 
 HOUSEHOLDS = 2_000_000
 ROWS = 5_000_000
@@ -61,10 +62,8 @@ def main() -> None:
     frame = survey()
     whole_job(frame[frame["household"] < 1000])  # imports and compilation
     yardstick, ours = seconds(group_by, frame), seconds(whole_job, frame)
-    text = (
-        "python -m tests.benchmarks.long_frame\n"
-        f"{time.strftime('%Y-%m-%d')}, pandas {pd.__version__}, numpy {np.__version__}\n"
-        f"{len(frame)} rows, {HOUSEHOLDS} households\n"
+    text = "\n".join(heading("long_frame", "pandas", "numpy")) + (
+        f"\n{len(frame)} rows, {HOUSEHOLDS} households\n"
         f"group-by: {yardstick:.2f} CPU seconds; fit + calibrate + release: {ours:.2f};"
         f" ratio {ours / yardstick:.2f} (at most 3)\n"
     )

@@ -48,7 +48,7 @@ MODULES = [
         "noise", "mixtures", "problem", "bracket", "best_first", "lipschitz", "line_program",
         "plain_dp", "contraction", "composer", "leakage", "posterior")),
     *(f"families/{name}" for name in (
-        "any_dependence", "gaussian/alike_search", "network/mixing_search", "exchangeable/kernels",
+        "any_dependence", "gaussian/alike_search", "network/mixing_search", "exchangeable/events",
         "table/setting", "table/prepared", "table/two_cell_bound")),
     *(f"composition/{name}" for name in (
         "joint", "bounds", "spending", "table_dual", "recursive_bound", "black_box")),

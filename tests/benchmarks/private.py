@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 import pdp_calibrate as pdp
+from tests.benchmarks.heading import heading
 
 UNITS = 10_000
 FITS = 7
@@ -145,8 +146,7 @@ def main() -> None:
     warnings.simplefilter("ignore", pdp.ModelFitWarning)
     begun = time.process_time()
     lines = [
-        "python -m tests.benchmarks.private",
-        f"{time.strftime('%Y-%m-%d')}, numpy {np.__version__}, pandas {pd.__version__}",
+        *heading("private", "numpy", "pandas"),
         f"{UNITS} units; λ(private fit) / λ(without noise): median (10 %–90 %) of {FITS} fits",
         *compared(),
         *attacked(),

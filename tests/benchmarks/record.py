@@ -184,7 +184,7 @@ def asked(question: Any) -> str:
 
 def words(numbers: Any) -> str:
     """All digits of several numbers."""
-    return " ".join(map(repr, numbers))
+    return " ".join("None" if one is None else repr(float(one)) for one in numbers)
 
 
 def ends(leak: Any) -> str:
@@ -279,15 +279,21 @@ def compare(before: Path, after: Path) -> None:
         for path in (before, after)
     )
     found: Counter[str] = Counter()
+    largest: dict[str, float] = {}
     for key in old | new:
         if key not in old or key not in new:
             verdict, moves = "only before" if key in old else "only after", ""
         else:
             verdict, moves = judged(key.rsplit(" | ", 1)[1], old[key], new[key])
         found[verdict] += 1
+        furthest = max((abs(float(move)) for move in moves.split()), default=0.0)
+        largest[verdict] = max(largest.get(verdict, 0.0), furthest)
         if verdict not in {"equal", "within 1e-13"}:
             print(f"{verdict} | {key} | {old.get(key)} | {new.get(key)} | {moves}")
-    print(f"{len(old)} lines before, {len(new)} after:", dict(found.most_common()))
+    print(f"{len(old)} lines before, {len(new)} after")
+    for verdict, number in found.most_common():
+        change = f", at most by {largest[verdict]:.1e}" if largest[verdict] else ""
+        print(f"{number:6d} {verdict}{change}")
 
 
 if __name__ == "__main__":

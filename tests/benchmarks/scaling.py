@@ -10,18 +10,17 @@ the CPU time of that process. Leakage is over all adversaries, all 2^(n−1) set
 from __future__ import annotations
 
 import multiprocessing
-import platform
 import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 import pdp_calibrate as pdp
+from tests.benchmarks.heading import heading
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -175,10 +174,8 @@ def main() -> None:
     table = pd.DataFrame(rows, columns=["curve", "size", "cpu_seconds", "peak_mib"])
     table.to_csv(RESULTS / "scaling.csv", index=False, float_format="%.4g")
     picture(table, fits, RESULTS / "scaling.png")
-    versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba"))
     lines = [
-        "python -m tests.benchmarks.scaling",
-        f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, {versions}",
+        *heading("scaling", "numpy", "scipy", "numba"),
         "",
     ]
     for curve in CURVES:

@@ -11,16 +11,15 @@ from __future__ import annotations
 
 import math
 import multiprocessing
-import platform
 import sys
 import time
 from collections import Counter
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
 import pdp_calibrate as pdp
+from tests.benchmarks.heading import heading
 from tests.support.families import FAMILIES, Family
 
 TOLERANCE = 1e-12  # the oracle's own rounding
@@ -69,12 +68,9 @@ def main() -> None:
             furthest[name] = max(furthest[name], above)
             if done % 10_000 == 0:
                 print(done, dict(verdicts), flush=True)
-    names = ("numpy", "scipy", "numba")
     lines = [
-        f"python -m tests.benchmarks.soak {number}",
-        f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, "
-        + ", ".join(f"{name} {version(name)}" for name in names)
-        + f"; seeds 0 … {number - 1}; {time.perf_counter() - begun:.0f} s",
+        *heading("soak", "numpy", "scipy", "numba"),
+        f"seeds 0 … {number - 1}; {time.perf_counter() - begun:.0f} s",
         "",
         *(
             f"{name:16s} {count:8d} {verdict:10s} furthest above the truth {furthest[name]:.1e}"

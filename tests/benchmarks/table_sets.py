@@ -8,10 +8,10 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import numba
 import numpy as np
 
 import pdp_calibrate as pdp
+from tests.benchmarks.heading import heading
 from tests.benchmarks.tables import dirichlet
 from tests.families.table.test_sampled_tables import FAMILY, RARE, RARE_AMONG_THREE, UNEVEN, sampled
 
@@ -68,8 +68,7 @@ def main() -> None:
     """Print and store one line per case."""
     cost(4)
     lines = [
-        "python -m tests.benchmarks.table_sets",
-        f"{time.strftime('%Y-%m-%d')}, numpy {np.__version__}, numba {numba.__version__}",
+        *heading("table_sets", "numpy", "numba"),
     ]
     for case in CASES:
         lines.append(coverage(*case))

@@ -93,7 +93,16 @@ def histogram(size: int, categories: int, *, seed: int) -> Problem:
     return problem_of(cells.reshape((categories,) * size), [np.eye(categories)] * size)
 
 
-CASES: dict[str, tuple[str, Callable[[], Problem], float, float]] = {
+Case = tuple[str, Callable[[], Problem], float, float]
+
+
+def twenty(coupling: float, *, seed: int, scale: float = 1.0, more: str = "") -> Case:
+    """Twenty binary tuples with random couplings."""
+    described = f"20 binary, couplings ≤ {coupling}{more}"
+    return described, lambda: binary(ising(20, coupling, seed=seed)), scale, 60.0
+
+
+CASES: dict[str, Case] = {
     # name: (description, problem, scale, ratio allowed)
     "dirichlet": ("15 binary, random Dirichlet", lambda: binary(dirichlet(15, seed=1)), 1.0, 8.0),
     "negative": (
@@ -111,37 +120,12 @@ CASES: dict[str, tuple[str, Callable[[], Problem], float, float]] = {
     ),
     "real": ("12 binary, real weights", lambda: real_weights(12, seed=1), 1.0, 8.0),
     "histogram": ("6 tuples × 4 categories", lambda: histogram(6, 4, seed=1), 1.0, 8.0),
-    "twenty": ("20 binary, couplings ≤ 0.1", lambda: binary(ising(20, 0.1, seed=1)), 1.0, 60.0),
-    "twenty-second": (
-        "20 binary, couplings ≤ 0.1, seed 2",
-        lambda: binary(ising(20, 0.1, seed=2)),
-        1.0,
-        60.0,
-    ),
-    "twenty-wide": (
-        "20 binary, couplings ≤ 0.1, λ = 2",
-        lambda: binary(ising(20, 0.1, seed=1)),
-        2.0,
-        60.0,
-    ),
-    "twenty-weak": (
-        "20 binary, couplings ≤ 0.05",
-        lambda: binary(ising(20, 0.05, seed=3)),
-        1.0,
-        60.0,
-    ),
-    "twenty-strong": (
-        "20 binary, couplings ≤ 0.2",
-        lambda: binary(ising(20, 0.2, seed=2)),
-        1.0,
-        60.0,
-    ),
-    "twenty-stronger": (
-        "20 binary, couplings ≤ 0.3",
-        lambda: binary(ising(20, 0.3, seed=4)),
-        1.0,
-        60.0,
-    ),
+    "twenty": twenty(0.1, seed=1),
+    "twenty-second": twenty(0.1, seed=2, more=", seed 2"),
+    "twenty-wide": twenty(0.1, seed=1, scale=2.0, more=", λ = 2"),
+    "twenty-weak": twenty(0.05, seed=3),
+    "twenty-strong": twenty(0.2, seed=2),
+    "twenty-stronger": twenty(0.3, seed=4),
 }
 
 

@@ -10,10 +10,7 @@ Writes `results/trees.txt`.
 
 from __future__ import annotations
 
-import platform
 import sys
-import time
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +24,7 @@ from pdp_calibrate.core.problem import Problem, split
 from pdp_calibrate.core.query import Query, lower
 from pdp_calibrate.families.network import regions
 from pdp_calibrate.families.network.contraction import tree_bounds
+from tests.benchmarks.heading import heading
 from tests.benchmarks.time import cpu_seconds, yardstick
 from tests.support.random_time import random_tree
 
@@ -88,9 +86,7 @@ def main() -> None:
     unsound = int((values[:, 1] < values[:, 2] - rounding).sum())
     over = values[:, :2].sum(axis=0) / values[:, 2].sum()
     lines = [
-        f"python -m tests.benchmarks.trees {number}",
-        f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, "
-        + ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba")),
+        *heading("trees", "numpy", "scipy", "numba"),
         "",
         f"{number} random trees, horizons of 1 to 4 steps, against the program on the joint table:",
         f"below it: {unsound}",

@@ -18,7 +18,6 @@ PEOPLE = pd.DataFrame(
 )
 INCOME = {"bounds": (0, 100), "groups": "household", "correlation": (0, 0.4)}
 ILL = {"domain": [0, 1], "groups": "household"}
-REGION = {"per": "region", "per_domain": ["n", "s"]}
 
 
 @pytest.fixture
@@ -78,28 +77,6 @@ def test_weights_follow_the_order_inside_a_group():
         cal.release(twice, value="ill", by="household", order_by="role")
 
 
-@pytest.mark.usefixtures("no_noise")
-def test_answers_per_region():
-    sums = PEOPLE.pdp.sum("income", **REGION, **INCOME)
-    assert {part: release.value for part, release in sums.items()} == {"n": 30.0, "s": 145.0}
-    assert sums["n"].calibration.scale == pytest.approx(140, rel=1e-6)
-    assert sums["s"].calibration.scale == pytest.approx(180, rel=1e-6)
-    means = PEOPLE.pdp.mean("income", **REGION, **INCOME)
-    assert means["s"].value == pytest.approx(145 / 4)
-    crossing = PEOPLE.assign(region=["n", "s", "s", "n", "s", "s"])
-    sums = crossing.pdp.sum("income", **REGION, **INCOME)
-    assert {part: release.value for part, release in sums.items()} == {"n": 110.0, "s": 65.0}
-    assert {round(release.calibration.scale, 3) for release in sums.values()} == {180.0}
-    counts = crossing.pdp.count("ill", values={1}, **REGION, **ILL)
-    assert {part: release.value for part, release in counts.items()} == {"n": 2, "s": 1}
-    with pytest.raises(pdp.QueryError, match="several parts"):
-        crossing.pdp.mean("income", **REGION, **INCOME)
-    pairs = crossing[crossing.household == "a"]
-    model = pdp.BinaryGroup(count_probabilities=[0.4, 0.2, 0.4])
-    with pytest.raises(pdp.UnsupportedQueryError, match="several parts"):
-        pairs.pdp.count("ill", values={1}, **REGION, groups="household", model=model)
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_crossing_regions_leak_no_more_than_promised(seed):
     """Region sums of one clamped household, by simulation of the two-dimensional release."""
@@ -148,14 +125,14 @@ def test_a_model_of_the_groups_is_checked_against_their_sizes():
     ("call", "message"),
     [
         (lambda f: f.pdp.sum("income", groups="household"), "bounds="),
-        (lambda f: f.pdp.sum("income"), "wide frame needs model="),
-        (lambda f: f.pdp.sum(["income"], bounds=(0, 1), groups="household"), "one column"),
+        (lambda f: f.pdp.sum("income"), "wide frame.* needs model="),
+        (lambda f: f.pdp.sum(["income", "ill"], bounds=(0, 1), groups="household"), "one column"),
         (
             lambda f: f.pdp.count("ill", values={1}, groups="household", correlation=0.2),
             "says nothing",
         ),
         (lambda f: f.pdp.sum("income", max_group_size=2, **INCOME), "at most 2"),
-        (lambda f: f.pdp.sum("income", per="region", bounds=(0, 1)), "groups="),
+        (lambda f: f.pdp.sum("income", bounds=(0, 1)), "column of the groups"),
         (lambda f: f.pdp.sum("wage", **INCOME), "no column wage"),
         (
             lambda f: f.assign(household=None).pdp.sum("income", **INCOME),

@@ -188,5 +188,3 @@ def test_the_accessor_counts_the_groups_of_its_frame():
     frame.pdp.sum("x", bounds=(0, 2), **options)
     with pytest.raises(pdp.ModelError, match="other groups are noise"):
         frame.pdp.sum("x", model=TWO, **options)
-    with pytest.raises(pdp.QueryError, match="a part has fewer of them"):
-        frame.assign(town=1).pdp.sum("x", bounds=(0, 2), per="town", **options)

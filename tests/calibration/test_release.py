@@ -173,7 +173,7 @@ def test_a_mean_is_released_over_the_rows_it_was_calibrated_for():
 
 
 def test_real_sums_over_more_rows_than_covered_are_refused(monkeypatch):
-    monkeypatch.setattr("pdp_calibrate.calibration.release.ROWS_COVERED", 2)
+    monkeypatch.setattr("pdp_calibrate.calibration.solve.ROWS_COVERED", 2)
     cal = pdp.calibrate(INCOMES, pdp.Sum())
     frame = pd.DataFrame({"a": [0.1] * 3, "b": [2.7] * 3})
     with pytest.raises(pdp.QueryError, match="calibrate with rows=3"):

@@ -103,5 +103,5 @@ def test_an_overflow_that_nobody_foresaw_is_one_line_too(tmp_path, monkeypatch):
     def overflows(*_, **__):
         raise OverflowError
 
-    monkeypatch.setattr(pdp, "calibrate", overflows)
+    monkeypatch.setattr("pdp_calibrate.jobs.run.calibrate", overflows)
     assert "too large" in refused('calibrate model.json -q "sum()"')

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.main import app
-from pdp_calibrate.cli.ohio import COUNTS, wheeze
+from pdp_calibrate.cli.ohio import COUNTS, wheeze, wheeze_table
 from tests.support.cli_runs import fine
 
 ROOT = Path(__file__).parents[2]
@@ -42,10 +42,23 @@ def test_the_demo_tells_the_whole_story():
     assert [float(leak) > 1 for leak in leaks] == [True, True, False, False]
 
 
+def test_the_demo_begins_before_anything_is_searched(monkeypatch):
+    monkeypatch.setattr(pdp, "calibrate", lambda *_, **__: 1 / 0)
+    result = CliRunner().invoke(app, ["demo"])
+    assert isinstance(result.exception, ZeroDivisionError)
+    assert "537 children" in result.output
+    assert "wheezed at 10" in result.output
+
+
+def test_the_version_is_printed():
+    assert fine("--version").out == f"pdp-calibrate {pdp.__version__}\n"
+
+
 def test_the_figures_of_the_demo_are_those_of_the_engine():
     children = wheeze()
     assert len(children) == sum(COUNTS) == 537
     model = pdp.TableEstimator(source="public").fit(children).model_
+    assert model == wheeze_table()
     query = pdp.Count(values={1})
     cal = pdp.calibrate(model, query, epsilon=1.0)
     assert cal.scale == pytest.approx(2.3216, abs=1e-4)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.line_program import line_bounds, widest
+from pdp_calibrate.core.line_program import line_bounds
+from pdp_calibrate.core.line_program_kernels import widest
 from pdp_calibrate.core.lipschitz import lipschitz_bound, wasserstein_infinity
 from pdp_calibrate.core.mixtures import log_densities
 from tests.oracles import brute_force as oracle
@@ -91,10 +92,10 @@ def test_both_evaluations_of_the_line_program_agree(seed):
     pairs = list(itertools.permutations(range(3), 2))
     first, second = (np.array([rows[pair[k]] for pair in pairs]) for k in (0, 1))
     listed = line_bounds(first, second, np.full(atoms - 1, step), additions=4)
-    compiled = widest(rows, rows.sum(axis=1), atoms, step, 1e-15, 1e-300)
+    compiled = widest(rows, rows.sum(axis=1), atoms, step, 1e-15, 1e-300, 0.0)
     assert compiled == pytest.approx(listed.max(), rel=1e-11, abs=1e-12)
     for pair, bound in zip(pairs, listed, strict=True):
         two = rows[list(pair)]
         both = max(bound, listed[pairs.index(pair[::-1])])
-        alone = widest(two, two.sum(axis=1), atoms, step, 1e-15, 1e-300)
+        alone = widest(two, two.sum(axis=1), atoms, step, 1e-15, 1e-300, 0.0)
         assert alone == pytest.approx(both, rel=1e-11, abs=1e-12)

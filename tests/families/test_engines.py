@@ -9,8 +9,7 @@ import pytest
 import pdp_calibrate as pdp
 from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.family import engine_of
-from pdp_calibrate.core.problem import split
+from pdp_calibrate.core.problem import engine_of, split
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.families.chain.setup import Setup
 from pdp_calibrate.families.table.search import TableEngine

@@ -14,7 +14,7 @@ from pdp_calibrate.core.family import Climbing
 from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.families.chain.search import ChainEngine
-from pdp_calibrate.families.table import independence, prepared, search, varying
+from pdp_calibrate.families.table import cells as table_cells, search, smaller
 from pdp_calibrate.families.table.search import TableEngine
 from pdp_calibrate.families.table.set_search import TableSetEngine
 
@@ -27,9 +27,9 @@ def prepares(monkeypatch):
     problems, searches = [], Counter()
     make, bracket = TableEngine.__init__, TableEngine.bracket
 
-    def making(self, problem):
+    def making(self, problem, **prepared):
         problems.append(problem)
-        make(self, problem)
+        make(self, problem, **prepared)
 
     def searching(self, scale, **limits):
         searches[id(self)] += 1
@@ -73,19 +73,14 @@ def test_what_no_scale_changes_is_done_once_per_engine(scales, monkeypatch):
     model = pdp.JointTable(probabilities=cells / cells.sum(), domains=[[7], *[[0, 1]] * 5])
     calls: list[str] = []
     counting(monkeypatch, search, "independent_groups", calls)
-    counting(monkeypatch, independence, "pair_tables", calls)
-    counting(monkeypatch, prepared, "_influence", calls)
-    counting(monkeypatch, varying, "_model", calls)
+    counting(monkeypatch, table_cells, "pair_tables", calls)
+    counting(monkeypatch, table_cells, "_influence", calls)
+    counting(monkeypatch, smaller, "_model", calls)
     (problem,) = split(model, lower(pdp.Sum(), model), pdp.Adversaries.all())
     for scale in np.geomspace(0.5, 5, scales):
         problem.engine.bracket(float(scale))
-    # The whole is split, its two groups are not; both are searched by the tree.
-    assert Counter(calls) == {
-        "independent_groups": 3,
-        "pair_tables": 3,
-        "_influence": 2,
-        "_model": 1,
-    }
+    # The whole is split, its two groups are not; neither needs an order of its tuples.
+    assert Counter(calls) == {"independent_groups": 3, "pair_tables": 3, "_model": 1}
 
 
 def test_the_laws_of_a_set_of_tables_are_worked_out_once(monkeypatch):
@@ -100,7 +95,7 @@ def test_the_laws_of_a_set_of_tables_are_worked_out_once(monkeypatch):
     assert problem.engine.bracket(1.0) == first
     problem.engine.bracket(2.0)
     assert len(calls) == 2
-    monkeypatch.setattr(set_laws, "_KEPT", 0)  # too many to keep: worked out again, all the same
+    monkeypatch.setattr(set_laws, "KEPT_LAWS", 0)  # nothing is kept: worked out again
     (again,) = split(ball, lower(pdp.Sum(), ball), pdp.Adversaries.weakest())
     found = again.engine.bracket(1.0)
     assert (found.upper, found.lower) == (first.upper, first.lower)

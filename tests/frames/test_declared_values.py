@@ -2,7 +2,6 @@
 
 import dask.dataframe as dd
 import duckdb
-import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -10,20 +9,13 @@ import pytest
 
 import pdp_calibrate as pdp
 import pdp_calibrate_integrations.polars  # noqa: F401 - registers the namespace
-from pdp_calibrate.core import noise
+from pdp_calibrate.accessor import PdpAccessor
 from pdp_calibrate.frames.columns import declared_values
-from pdp_calibrate.jobs.verbs import Request, release
 
 DIAGNOSES = ["none", "flu", "HIV"]
 WITH = pd.DataFrame({"home": [1, 1, 2, 3], "dx": ["none", "flu", "HIV", "none"]})
 WITHOUT = WITH.assign(dx=["none", "flu", "none", "none"])  # one person differs
 SAME = WITH.assign(dx="none")
-
-
-@pytest.fixture
-def no_noise(monkeypatch):
-    monkeypatch.setattr(noise, "add_laplace_to_integers", lambda answers, _: list(answers))
-    monkeypatch.setattr(noise, "add_laplace_to_floats", lambda answers, _: list(answers))
 
 
 def words(call):
@@ -41,7 +33,6 @@ def words(call):
         lambda f: f.pdp.count("dx", values={"HIV"}, groups="home"),
         lambda f: f.pdp.count("dx", values={"HIV"}, groups="home", domain="dtype"),
         lambda f: f.pdp.count("dx", values={"HIV"}, groups="home", domain=["none", "flu"]),
-        lambda f: f.pdp.count("home", values={1}, groups="home", per="dx", domain=[1, 2, 3]),
     ],
 )
 def test_what_is_not_declared_is_refused_in_the_same_words_whatever_the_values(make, ask):
@@ -108,8 +99,8 @@ def test_types_that_list_their_values_declare_them(engine):
             list(declared_values(DECLARING[engine](frame), "dx", None, option="domain"))
             == DIAGNOSES
         )
-        request = Request(kind="histogram", columns="dx", groups="home")
-        assert release(DECLARING[engine](frame), request).value.index.tolist() == DIAGNOSES
+        found = PdpAccessor(DECLARING[engine](frame)).histogram("dx", groups="home")
+        assert found.value.index.tolist() == DIAGNOSES
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.from_pandas, duckdb.from_df, pa.table])
@@ -142,8 +133,8 @@ def test_categories_count_only_where_they_are_stated_to_be_public(engine):
             declared_values(held, "dx", None, option="domain")
         assert "HIV" not in str(caught.value)
         assert list(declared_values(held, "dx", "dtype", option="domain")) == DIAGNOSES
-        request = Request(kind="histogram", columns="dx", groups="home", domain="dtype")
-        assert release(held, request).value.index.tolist() == DIAGNOSES
+        found = PdpAccessor(held).histogram("dx", groups="home", domain="dtype")
+        assert found.value.index.tolist() == DIAGNOSES
 
 
 def test_categories_of_other_polars_columns_are_not_taken():
@@ -167,62 +158,3 @@ def test_categories_that_are_not_known_are_asked_for():
     lazy = dd.from_pandas(WITH, npartitions=2)
     with pytest.raises(pdp.QueryError, match="list them with domain="):
         declared_values(lazy.astype({"dx": "category"}), "dx", "dtype", option="domain")
-
-
-PEOPLE = pd.DataFrame(
-    {
-        "home": [1, 1, 2, 3],
-        "region": ["n", "n", "s", "s"],
-        "income": [1.0, 2.0, 3.0, 4.0],
-        "ill": [True, False, True, True],
-    }
-)
-OPTIONS = {"groups": "home", "bounds": (0.0, 10.0), "per": "region"}
-
-
-@pytest.mark.usefixtures("no_noise")
-@pytest.mark.parametrize("regions", [["n", "n", "s", "s"], ["n", "s", "s", "s"]])
-def test_every_declared_part_has_an_answer(regions):
-    frame = PEOPLE.assign(region=regions)
-    sums = frame.pdp.sum("income", per_domain=["n", "e", "s"], **OPTIONS)
-    expected = frame.groupby("region")["income"].sum().to_dict()
-    assert {part: one.value for part, one in sums.items()} == {"n": 0, "e": 0.0, "s": 0} | expected
-    assert list(sums) == ["n", "e", "s"]
-    counts = frame.pdp.histogram("ill", groups="home", per="region", per_domain=["e", "n", "s"])
-    assert counts["e"].value.to_dict() == {False: 0, True: 0}
-    declared = frame.astype({"region": pd.CategoricalDtype(["s", "n", "e"])})
-    assert list(declared.pdp.sum("income", per_domain="dtype", **OPTIONS)) == ["s", "n", "e"]
-
-
-def test_an_empty_part_has_noise_of_the_whole_frame(monkeypatch):
-    asked = []
-    monkeypatch.setattr(
-        noise, "add_laplace_to_floats", lambda a, scale: asked.append(scale) or list(a)
-    )
-    sums = PEOPLE.pdp.sum("income", per_domain=["n", "e", "s"], **OPTIONS)
-    assert asked == pytest.approx([20.0, 20.0, 10.0])
-    assert [one.calibration.scale for one in sums.values()] == asked
-    with pytest.raises(pdp.QueryError, match="a part has none"):
-        PEOPLE.pdp.mean("income", per_domain=["n", "e", "s"], **OPTIONS)
-
-
-def test_parts_that_are_not_declared_are_refused():
-    with pytest.raises(pdp.QueryError, match=r"column region with per_domain="):
-        PEOPLE.pdp.sum("income", **OPTIONS)
-    for frame in (PEOPLE, pl.from_pandas(PEOPLE).lazy()):
-        with pytest.raises(pdp.ModelError, match="not among those declared") as caught:
-            frame.pdp.sum("income", per_domain=["n"], **OPTIONS)
-        assert "'s'" not in str(caught.value)
-    gap = PEOPLE.assign(region=["n", None, "s", "s"])
-    with pytest.raises(pdp.ModelError, match="column region has"):
-        gap.pdp.sum("income", per_domain=["n", "s"], **OPTIONS)
-
-
-def test_groups_across_parts_must_be_the_models():
-    """Whoever gives a model of couples may not release about families of four."""
-    families = pd.DataFrame({"home": [1] * 4, "region": list("nnss"), "income": np.arange(4.0)})
-    with pytest.raises(pdp.ModelError, match="groups of size 4"):
-        families.pdp.sum(
-            "income", groups="home", per="region", per_domain=["n", "s"],
-            model=pdp.Unknown(size=2, bounds=(0.0, 10.0)),
-        )  # fmt: skip

@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 import pdp_calibrate as pdp
+from pdp_calibrate.accessor import PdpAccessor
 from pdp_calibrate.calibration.release import LongFrame, exact_answer
 from pdp_calibrate.core import noise
-from pdp_calibrate.jobs.verbs import Request, release
 
 COUPLE = pdp.Unknown(size=2, bounds=(0.0, 5.0))
 ILL = pdp.Unknown(size=2, domain=[0, 1])
@@ -92,33 +92,19 @@ WAYS = {
         pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2, names=[0, 1]),
         pdp.Linear(weights=[5, 2]),
     ).release(f, value="ill", by="home", order_by="role"),
-    "assumed sum": lambda f: release(
-        f, Request(kind="sum", columns="x", groups="home", bounds=(0, 5))
-    ),
-    "assumed histogram": lambda f: release(
-        f, Request(kind="histogram", columns="ill", groups="home", domain=[0, 1])
-    ),
+    "assumed sum": lambda f: PdpAccessor(f).sum("x", groups="home", bounds=(0, 5)),
+    "assumed histogram": lambda f: PdpAccessor(f).histogram("ill", groups="home", domain=[0, 1]),
     "ledger": lambda f: pdp.Ledger(COUPLE, epsilon=2.0).release(
         pdp.Sum(clamp=True), f, epsilon=1.0, value="x", by="home"
     ),
     "joint": lambda f: pdp.calibrate(
         COUPLE, [pdp.Sum(clamp=True), pdp.Mean(clamp=True)], rows=2
     ).release(f, value="x", by="home"),
-    "per": lambda f: release(
-        f,
-        Request(
-            kind="sum", columns="x", groups="home", bounds=(0, 5), per="role", per_domain=[1, 2],
-            max_group_size=2,
-        ),
-    ),
-}  # fmt: skip
+}
 
 
 def values_of(found):
-    if isinstance(found, dict):
-        return [one.value for one in found.values()]
-    values = found.values if isinstance(found, pdp.JointRelease) else [found.value]
-    return [one.tolist() if isinstance(one, pd.Series) else one for one in values]
+    return [one.tolist() if isinstance(one, pd.Series) else one for one in found.values]
 
 
 @pytest.mark.usefixtures("no_noise")
@@ -144,10 +130,10 @@ def test_sizes_and_sums_come_from_the_same_query(by):
     """Besides it there is one for the number of rows, on which the grid depends."""
     model = pdp.Unknown(size=2 if by else 4, bounds=(0.0, 5.0))
     cal = pdp.calibrate(model, pdp.Sum(clamp=True))
-    layout = LongFrame(value="x", by=by)
+    layout = LongFrame(value="x", groups=by)
     with writing(None, MORE, after=0) as asked:
         found = exact_answer(
-            DuckTable().frame, cal.query, cal.contributions, model, rows=1, layout=layout
+            DuckTable().frame, cal.query, cal.contributions[0], model, rows=1, layout=layout
         )
     assert found.answer == (Fraction(10),)
     assert found.sizes == (((2, 2),) if by else ((4, 1),))

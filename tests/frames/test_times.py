@@ -157,7 +157,7 @@ def test_private_learning_sorts_by_time_too():
             max_length=2,
             **options,
         )
-        return estimator.fit(frame).model_.transition
+        return estimator.fit(frame).model_.models[0].transition
 
     # In time every series goes from 0 to 1; in text order from 1 to 0.
     frame = pd.DataFrame(
@@ -199,31 +199,6 @@ def test_assumed_series_are_checked_like_fitted_ones(days, message):
     assert frame.pdp.sum("x", groups="who", order_by="when", bounds=(0, 9)).value is not None
 
 
-@pytest.mark.parametrize("town", [[1] * 4 + [2] * 4, [1, 2] * 4], ids=["apart", "crossing"])
-@pytest.mark.parametrize("assumed", [True, False], ids=["assumed", "model"])
-def test_parts_of_a_series_are_checked_like_the_whole(town, assumed):
-    """Answers per part are read without their order: the check is not part of that reading."""
-    frame = pd.DataFrame({"who": [1] * 4 + [2] * 4, "x": 1.5, "town": town})
-    asked = {"groups": "who", "order_by": "when", "per": "town", "per_domain": [1, 2]}
-    if assumed:
-        asked |= {"bounds": (0, 9), "correlation": 0.3}
-    else:
-        asked["model"] = pdp.GaussianSeries(length=4, correlation=0.3, bounds=(0, 9))
-    for days, message in (
-        ([1, 2, 3, 9], "column when has gaps"),
-        ([1, 2, 2, 3], "column when has two equal times"),
-        (["1.2.24", "2.2.24", "3.2.24", "4.2.24"], "ISO 8601"),
-    ):
-        with pytest.raises(pdp.ModelError, match=message):
-            frame.assign(when=days * 2).pdp.sum("x", **asked)
-    timed = frame.assign(when=[1, 2, 3, 4] * 2)
-    assert set(timed.pdp.sum("x", **asked)) == {1, 2}
-    with pytest.raises(pdp.ModelError, match="column x must hold numbers"):
-        timed.assign(x=True).pdp.sum("x", **asked)
-    with pytest.raises(pdp.QueryError, match=r"time_format= says .* order_by="):
-        timed.pdp.sum("x", **asked | {"order_by": None, "time_format": "%d.%m.%y"})
-
-
 def test_dask_cannot_check_a_series_and_says_so():
     """It has no window functions; before, gaps and equal times passed unseen."""
     dask = pytest.importorskip("dask.dataframe")
@@ -259,7 +234,9 @@ def test_the_command_line_and_plans_read_times(tmp_path, monkeypatch):
     stored = "release rates.csv --calibration cal.json --value rate --order-by when"
     assert "ISO 8601" in refused(stored)
     fine(f"{stored} --time-format %d/%m/%Y")
-    assert "name that too" in refused(f"{released.replace('--order-by when', '')} --time-format %d")
+    assert "order_by is read" in refused(
+        f"{released.replace('--order-by when', '')} --time-format %d"
+    )
     plan = """
 [data]
 file = "rates.csv"

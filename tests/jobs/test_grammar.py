@@ -4,28 +4,30 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import pdp_calibrate as pdp
-from pdp_calibrate.jobs.grammar import Asked, QuerySyntaxError, parse_query
+from pdp_calibrate.jobs.grammar import QuerySyntaxError, Question, parse_query
 
 ASKED = {
-    "sum(a,b)": Asked(kind="sum", columns=("a", "b")),
-    "SUM ( a , b )": Asked(kind="sum", columns=("a", "b")),
-    "sum()": Asked(kind="sum", columns=None),
-    "mean(income)": Asked(kind="mean", columns=("income",)),
-    'mean(\'net income\', "a""b", `c,d`)': Asked(kind="mean", columns=("net income", 'a"b', "c,d")),
-    "sum(7, 8)": Asked(kind="sum", columns=("7", "8")),
-    "count(status=1,2)": Asked(kind="count", columns=("status",), values=(1, 2)),
-    "count(=1)": Asked(kind="count", columns=None, values=(1,)),
-    "count(a,b = -1.5, '2', yes, TRUE)": Asked(
+    "sum(a,b)": Question(kind="sum", columns=("a", "b")),
+    "SUM ( a , b )": Question(kind="sum", columns=("a", "b")),
+    "sum()": Question(kind="sum", columns=None),
+    "mean(income)": Question(kind="mean", columns=("income",)),
+    'mean(\'net income\', "a""b", `c,d`)': Question(
+        kind="mean", columns=("net income", 'a"b', "c,d")
+    ),
+    "sum(7, 8)": Question(kind="sum", columns=("7", "8")),
+    "count(status=1,2)": Question(kind="count", columns=("status",), values=(1, 2)),
+    "count(=1)": Question(kind="count", columns=None, values=(1,)),
+    "count(a,b = -1.5, '2', yes, TRUE)": Question(
         kind="count", columns=("a", "b"), values=(-1.5, "2", "yes", True)
     ),
-    "histogram(city)": Asked(kind="histogram", columns=("city",)),
-    "histogram(city=Rome,'New York')": Asked(
+    "histogram(city)": Question(kind="histogram", columns=("city",)),
+    "histogram(city=Rome,'New York')": Question(
         kind="histogram", columns=("city",), values=("Rome", "New York")
     ),
-    "linear(2*a - b + .5e1*'c d')": Asked(
+    "linear(2*a - b + .5e1*'c d')": Question(
         kind="linear", columns=("a", "b", "c d"), weights=(2.0, -1.0, 5.0)
     ),
-    "linear(-a)": Asked(kind="linear", columns=("a",), weights=(-1.0,)),
+    "linear(-a)": Question(kind="linear", columns=("a",), weights=(-1.0,)),
 }
 
 

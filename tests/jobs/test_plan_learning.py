@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
+from pdp_calibrate.jobs import run
 from pdp_calibrate.jobs.run import check_plan
-from pdp_calibrate.jobs.settings import ModelSettings
 from tests.support.cli_runs import fine, refused
 
 PLAN = """
@@ -50,13 +50,13 @@ def write(folder, text):
 def learned(monkeypatch):
     """Count how often rows were learned from."""
     calls = []
-    original = ModelSettings.learned
+    original = run.learned_model
 
-    def counted(self, frame):
-        calls.append(self.kind)
-        return original(self, frame)
+    def counted(job, frame):
+        calls.append(job.learning["kind"])
+        return original(job, frame)
 
-    monkeypatch.setattr(ModelSettings, "learned", counted)
+    monkeypatch.setattr(run, "learned_model", counted)
     return calls
 
 
@@ -103,7 +103,7 @@ def test_a_check_of_a_public_model_still_knows_the_scale(folder):
 def test_learning_is_in_the_ledger_before_a_row_is_read_for_it(folder, monkeypatch):
     seen = []
 
-    def fails(_settings, _frame):
+    def fails(_job, _frame):
         state = json.loads((folder / "budget.json").read_text())
         SCHEMA.validate(state)
         assert state["model"] is None
@@ -111,7 +111,7 @@ def test_learning_is_in_the_ledger_before_a_row_is_read_for_it(folder, monkeypat
         seen.append(state)
         raise pdp.ModelError("the rows are not as they should be.")
 
-    monkeypatch.setattr(ModelSettings, "learned", fails)
+    monkeypatch.setattr(run, "learned_model", fails)
     for _ in range(3):  # each attempt may have told something, so each is counted
         assert "not as they should be" in refused(f"plan {folder}/plan.toml")
     monkeypatch.undo()
@@ -145,14 +145,14 @@ def test_a_second_run_takes_the_model_of_the_ledger(folder, learned):
 
 
 def test_two_runs_at_once_release_about_one_model_only(folder, monkeypatch):
-    original = ModelSettings.learned
+    original = run.learned_model
 
-    def overtaken(settings, frame):
-        monkeypatch.setattr(ModelSettings, "learned", original)
+    def overtaken(job, frame):
+        monkeypatch.setattr(run, "learned_model", original)
         fine(f"plan {folder}/plan.toml")
-        return original(settings, frame)
+        return original(job, frame)
 
-    monkeypatch.setattr(ModelSettings, "learned", overtaken)
+    monkeypatch.setattr(run, "learned_model", overtaken)
     assert "meanwhile" in refused(f"plan {folder}/plan.toml")
     history = pdp.Ledger.open(folder / "budget.json").history
     assert [entry.kind for entry in history] == ["estimation", "estimation", "release"]

@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import binom
 
 import pdp_calibrate as pdp
+from pdp_calibrate.accessor import PdpAccessor
 from pdp_calibrate.show.words import assumptions
 from tests.support.cli_runs import fine, refused
 
@@ -56,12 +57,10 @@ DISCRETE = {
 
 @pytest.mark.parametrize("kind", DISCRETE)
 def test_discrete_types_are_refused_with_the_way_out(kind):
-    from pdp_calibrate.jobs.verbs import Request, release
-
     frame = DISCRETE[kind]
     for assume in (None, "gaussian"):
         with pytest.raises(pdp.ModelError, match="column x must hold numbers") as caught:
-            release(frame, Request(kind="mean", columns="x", **HOMES, assume=assume))
+            PdpAccessor(frame).mean("x", **HOMES, assume=assume)
         assert "yes" not in str(caught.value).replace("yes/no", "")
         for way in ("kind='binary'", "table", "any dependence", "pdp.Unknown"):
             assert way in str(caught.value)

@@ -261,12 +261,12 @@ def test_a_range_of_correlations_holds_for_the_noise_too():
     for _ in range(40):
         values = correlated(rng, 4000, rho=0.3).clip(-5, 5)
         frame = pd.DataFrame({"home": np.repeat(np.arange(4000), 3), "x": values.ravel()})
-        low, high = estimator.fit(frame).model_.correlation
+        low, high = estimator.fit(frame).model_.models[0].correlation
         covered += low <= 0.3 <= high
         widths.append(high - low)
     assert covered >= stats.binom.ppf(1e-11, 40, 0.9)
     plain = pdp.GroupEstimator(by="home", value="x", bounds=(-5, 5), confidence=0.9)
-    assert np.diff(plain.fit(frame).model_.correlation)[0] < min(widths)
+    assert np.diff(plain.fit(frame).model_.models[0].correlation)[0] < min(widths)
     assert max(widths) < 1
 
 

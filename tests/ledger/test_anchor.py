@@ -404,7 +404,7 @@ def test_the_command_line_takes_an_anchor(files):
     assert "begun already" in refused(
         f"ledger create {book} --model {folder}/model.json -e 2 --anchor {anchor}"
     )
-    assert "--anchor belongs to a --ledger" in refused(
+    assert "an anchor belongs to a ledger" in refused(
         f'release {folder}/people.csv -q "sum(a,b)" --model {folder}/model.json --anchor {anchor}'
     )
 

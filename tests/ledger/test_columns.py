@@ -100,7 +100,7 @@ def test_the_file_names_the_column_and_nothing_of_the_rows(path):
     assert "layout" not in stored["entries"][1]
     again = pdp.Ledger.open(path)
     assert again.history == ledger.history
-    assert again.history[0].layout == LongFrame(value="ill", by="home")
+    assert again.history[0].layout == LongFrame(value="ill", groups="home")
     with pytest.raises(pdp.LedgerError, match="column old"):
         again.release(pdp.Sum(), FRAME, epsilon=0.1, value="old", by="home")
 
@@ -141,11 +141,17 @@ def test_names_that_json_cannot_hold_are_refused():
     assert ledger.history[0].layout == LongFrame(value=("2026", "ill"))
 
 
+def ledger_and_rows(folder, *, epsilon):
+    """A ledger in a file, and how the command line names the rows."""
+    FRAME.to_csv(folder / "people.csv", index=False)
+    (folder / "model.json").write_text(json.dumps(CREW.to_dict()))
+    book = folder / "budget.json"
+    fine(f"ledger create {book} --model {folder}/model.json --epsilon {epsilon}")
+    return book, f"{folder}/people.csv --groups home"
+
+
 def test_the_command_line_and_plans_keep_to_the_column(tmp_path):
-    FRAME.to_csv(tmp_path / "people.csv", index=False)
-    (tmp_path / "model.json").write_text(json.dumps(CREW.to_dict()))
-    book, rows = tmp_path / "budget.json", f"{tmp_path}/people.csv --groups home"
-    fine(f"ledger create {book} --model {tmp_path}/model.json --epsilon 5")
+    book, rows = ledger_and_rows(tmp_path, epsilon=5)
     fine(f'release {rows} -q "sum(ill)" -e 0.1 --ledger {book}')
     assert "column old" in refused(f'release {rows} -q "sum(old)" -e 0.1 --ledger {book}')
     cal = pdp.calibrate(CREW, pdp.Sum(), epsilon=0.1)
@@ -199,10 +205,7 @@ def test_the_rest_needs_a_ledger_and_its_model_and_adversaries():
 
 
 def test_the_rest_on_the_command_line(tmp_path):
-    FRAME.to_csv(tmp_path / "people.csv", index=False)
-    (tmp_path / "model.json").write_text(json.dumps(CREW.to_dict()))
-    book, rows = tmp_path / "budget.json", f"{tmp_path}/people.csv --groups home"
-    fine(f"ledger create {book} --model {tmp_path}/model.json --epsilon 1")
+    book, rows = ledger_and_rows(tmp_path, epsilon=1)
     fine(f'release {rows} -q "mean(ill)" -e 0.3 --ledger {book}')
     told = fine(f'release {rows} -q "mean(ill)" --rest --ledger {book} --json').json
     ledger = pdp.Ledger.open(book)

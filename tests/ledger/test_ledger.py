@@ -274,8 +274,12 @@ def test_none_releases_the_most_that_fits():
     fresh = pdp.Ledger(COUPLE, epsilon=1.0)
     fresh.release(pdp.Sum(), HERE, epsilon=None)
     assert 0.999 < fresh.spent <= 1.0
-    with pytest.raises(pdp.QueryError, match="single query"):
-        fresh.release([pdp.Sum()], HERE, epsilon=None)
+    several = pdp.Ledger(COUPLE, epsilon=1.0)
+    several.release(pdp.Sum(), HERE, epsilon=0.4)
+    both = several.release([pdp.Sum(), pdp.Sum(over=["b"])], HERE, epsilon=None)
+    assert 0.999 < several.spent <= 1.0
+    assert len(both.value) == len(both.calibration.scale) == 2
+    assert both.calibration.leakage.value <= both.calibration.epsilon < 1.0
 
 
 def test_previews_are_what_is_spent_afterwards():

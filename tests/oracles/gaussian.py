@@ -6,7 +6,7 @@ least-squares solver on a matrix square root; mpmath solves the normal equations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import mpmath  # type: ignore[import-untyped]
@@ -83,6 +83,64 @@ def clamped_bound(
             moved = (abs(slope) + multiplier(len(known)) * ratio) * widths[target]
             total += abs(weights[other]) * min(widths[other], moved)
     return float(total)
+
+
+def clamped_supremum(
+    covariance: Matrix, weights: Matrix, width: float, target: int, known: Sequence[int]
+) -> float:
+    """Clamped answers under any means and any common variance: some follow, the others stand still.
+
+    As the variance tends to 0 every unknown u is where its regression puts it, or at an end of its
+    range if its mean lies far outside: all choices of who follows, over several answers' weights
+    (answers × tuples, over their scales).
+    """
+    size = len(covariance)
+    unknown = [other for other in range(size) if other != target and other not in known]
+    moves = {
+        u: coefficient(covariance, np.eye(size)[u], target, known)[0] * weights[:, u]
+        for u in unknown
+    }
+    return width * max(
+        float(np.abs(weights[:, target] + sum(moves[u] for u in follow)).sum())
+        for count in range(len(unknown) + 1)
+        for follow in itertools.combinations(unknown, count)
+    )
+
+
+def clamped_log_ratios(
+    *,
+    mean: Matrix,
+    covariance: Matrix,
+    bounds: tuple[float, float],
+    weights: Matrix,
+    target: int,
+    known: Mapping[int, float],
+    outputs: Matrix,
+    secrets: tuple[float, float],
+) -> Matrix:
+    """log p(r | first secret, x_K) / p(r | second, x_K) of a clamped sum, λ = 1, by quadrature.
+
+    The unknown are integrated out on a grid of standard normal coordinates.
+    """
+    rest = [k for k in range(len(mean)) if k != target and k not in known]
+    given = [target, *known]
+    points, masses = np.zeros((1, 0)), np.ones(1)
+    grid = np.linspace(-6, 6, 61 if len(rest) < 3 else 15)
+    for _ in rest:
+        column = np.tile(grid, len(points))[:, None]
+        points = np.hstack([np.repeat(points, len(grid), axis=0), column])
+        masses = np.repeat(masses, len(grid)) * np.exp(-(column[:, 0] ** 2) / 2)
+    densities = []
+    for secret in secrets:
+        held = np.array([secret, *known.values()])
+        gain = np.linalg.solve(covariance[np.ix_(given, given)], covariance[np.ix_(given, rest)]).T
+        left = covariance[np.ix_(rest, rest)] - gain @ covariance[np.ix_(given, rest)]
+        centre = mean[rest] + gain @ (held - mean[given])
+        others = centre + points @ np.linalg.cholesky(left).T if rest else points
+        answers = weights[given] @ np.clip(held, *bounds) + np.clip(others, *bounds) @ weights[rest]
+        logs = np.log(masses) - np.abs(outputs[:, None] - answers)
+        densities.append(np.logaddexp.reduce(logs, axis=1))
+    return np.asarray(densities[0] - densities[1])
 
 
 def _as_vectors(covariance: Matrix) -> tuple[Matrix, Matrix]:

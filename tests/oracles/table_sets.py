@@ -17,6 +17,21 @@ Radius = Callable[[float, int], float]
 """From the mass (or count) of an event and the number of possible values to its radius."""
 
 
+def radius_of_sample(sizes: Sequence[int], confidence: float) -> Radius:
+    """Radii from the union bound over all events and sets of values."""
+    events = sum(
+        size * math.prod(other + 1 for place, other in enumerate(sizes) if place != axis)
+        for axis, size in enumerate(sizes)
+    )
+
+    def radius(rows: float, values: int) -> float:
+        if values == 1:
+            return 0.0
+        return math.sqrt(math.log((2**values - 2) * events / (1 - confidence)) / (2 * rows))
+
+    return radius
+
+
 def worst_over_balls(
     masses: np.ndarray,
     parts: Sequence[Sequence[float]],

@@ -18,15 +18,16 @@ def table():
     return pdp.JointTable(probabilities=law, domains=[(0, 1), (-1, 0, 4), (0, 2)])
 
 
-def by_bayes(table, function, scale, target, known, output):
-    """Weigh every database by its probability and the density of the output."""
+def by_bayes(table, functions, scales, target, known, output):
+    """Weigh every database by its probability and the density of the outputs, one per function."""
     weights = dict.fromkeys(table.domains[table.names.index(target)], 0.0)
     for cell in itertools.product(*table.domains):
         database = dict(zip(table.names, cell, strict=True))
         if all(database[name] == value for name, value in known.items()):
             place = tuple(d.index(v) for d, v in zip(table.domains, cell, strict=True))
-            density = math.exp(-abs(output - function(cell)) / scale)
-            weights[database[target]] += table.probabilities[place] * density
+            each = zip(output, functions, scales, strict=True)
+            distance = sum(abs(r - function(cell)) / scale for r, function, scale in each)
+            weights[database[target]] += table.probabilities[place] * math.exp(-distance)
     total = sum(weights.values())
     return {value: weight / total for value, weight in weights.items()}
 
@@ -36,9 +37,9 @@ def by_bayes(table, function, scale, target, known, output):
 def test_bayes_rule(table, known, query, function):
     for output in (-3.0, 0.4, 7.0):
         found = pdp.posterior(table, query, scale=0.8, target="x2", known=known, output=output)
-        expected = by_bayes(table, function, 0.8, "x2", known, output)
+        expected = by_bayes(table, [function], [0.8], "x2", known, [output])
         assert found.posterior == pytest.approx(expected, rel=1e-12)
-        assert found.prior == pytest.approx(by_bayes(table, function, 1e12, "x2", known, 0))
+        assert found.prior == pytest.approx(by_bayes(table, [function], [1e12], "x2", known, [0]))
 
 
 def test_limits_are_attained_beyond_the_atoms(table):
@@ -119,27 +120,13 @@ def test_other_models_and_impossible_knowledge():
 HISTOGRAM = pdp.Histogram(categories=[0, 4])
 
 
-def by_bayes_of_all(table, functions, scales, target, known, output):
-    """As `by_bayes`, for several numbers with independent noise."""
-    weights = dict.fromkeys(table.domains[table.names.index(target)], 0.0)
-    for cell in itertools.product(*table.domains):
-        database = dict(zip(table.names, cell, strict=True))
-        if all(database[name] == value for name, value in known.items()):
-            place = tuple(d.index(v) for d, v in zip(table.domains, cell, strict=True))
-            each = zip(output, functions, scales, strict=True)
-            distance = sum(abs(r - function(cell)) / scale for r, function, scale in each)
-            weights[database[target]] += table.probabilities[place] * math.exp(-distance)
-    total = sum(weights.values())
-    return {value: weight / total for value, weight in weights.items()}
-
-
 @pytest.mark.parametrize("known", [{}, {"x3": 2}])
 def test_bayes_rule_with_every_category_of_a_histogram(table, known):
     counts = [lambda cell: cell.count(0), lambda cell: cell.count(4)]
     options = {"scale": 0.8, "target": "x2", "known": known}
     for output in ((0.0, 1.0), (2.0, -3.0), (0.3, 0.4)):
         found = pdp.posterior(table, HISTOGRAM, output=output, **options)
-        expected = by_bayes_of_all(table, counts, [0.8, 0.8], "x2", known, output)
+        expected = by_bayes(table, counts, [0.8, 0.8], "x2", known, output)
         assert found.posterior == pytest.approx(expected, rel=1e-12)
         by_category = {4: output[1], 0: output[0]}
         for same in (list(output), np.array(output), by_category, pd.Series(by_category)):
@@ -151,7 +138,7 @@ def test_bayes_rule_with_every_category_of_a_histogram(table, known):
 def test_bayes_rule_with_a_list_of_queries(table):
     queries, scales = [SUM, HISTOGRAM], [2.0, 0.8]
     functions = [sum, lambda cell: cell.count(0), lambda cell: cell.count(4)]
-    expected = by_bayes_of_all(table, functions, [2.0, 0.8, 0.8], "x2", {}, (1.5, 1.0, 0.0))
+    expected = by_bayes(table, functions, [2.0, 0.8, 0.8], "x2", {}, (1.5, 1.0, 0.0))
     for output in ((1.5, (1.0, 0.0)), [1.5, {4: 0.0, 0: 1.0}], (1.5, 1.0, 0.0)):
         found = pdp.posterior(table, queries, scale=scales, target="x2", output=output)
         assert found.posterior == pytest.approx(expected, rel=1e-12)

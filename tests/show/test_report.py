@@ -210,7 +210,7 @@ def test_the_facts_are_those_of_the_calibration():
     release, options = released()
     found = summarise(release, **options).facts
     cal = release.calibration
-    assert found["scale"] == cal.scale
+    assert found["queries"][0]["scale"] == cal.scale
     assert found["epsilon"] == cal.epsilon
     assert found["answers"][0]["value"] == release.value
     scales = {method["name"]: method["scale"] for method in found["methods"]}

@@ -19,7 +19,7 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.families.exchangeable.model import compositions
 from tests.oracles import brute_force as oracle, gaussian as gaussian_oracle
-from tests.oracles.table_sets import worst_over_balls
+from tests.oracles.table_sets import radius_of_sample, worst_over_balls
 from tests.support.random_models import random_table
 from tests.support.random_time import cells_of_tree, random_chain, random_group, random_tree
 
@@ -87,18 +87,7 @@ def conditional_ball_truth(model: pdp.ConditionalBall, scale: float) -> float:
 
 
 def sample_truth(model: pdp.SampledTable, scale: float) -> float:
-    """Radii from the union bound over all events and sets of values."""
-    sizes = model.counts.shape
-    events = sum(
-        size * math.prod(other + 1 for place, other in enumerate(sizes) if place != axis)
-        for axis, size in enumerate(sizes)
-    )
-
-    def radius(rows: float, values: int) -> float:
-        if values == 1:
-            return 0.0
-        return math.sqrt(math.log((2**values - 2) * events / (1 - model.confidence)) / (2 * rows))
-
+    radius = radius_of_sample(model.counts.shape, model.confidence)
     return worst_over_balls(model.counts.astype(float), model.domains, scale, radius)
 
 

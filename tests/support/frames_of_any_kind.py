@@ -91,7 +91,7 @@ _UNKNOWN = pdp.Blocks(
     models=[pdp.Unknown(size=size, domain=[0, 1]) for size in (1, 2, 3, 4)],
     counts=_HOME_MODEL.counts,
 )
-_IN_HOMES = LongFrame(value="income", by="home", order_by="role")
+_IN_HOMES = LongFrame(value="income", groups="home", order_by="role")
 
 ANSWERS: dict[str, tuple[pd.DataFrame, pdp.Query, Any, LongFrame | None]] = {
     "clamped sum": (WIDE, pdp.Sum(clamp=True), _HEIGHTS, None),
@@ -101,7 +101,7 @@ ANSWERS: dict[str, tuple[pd.DataFrame, pdp.Query, Any, LongFrame | None]] = {
     "count": (CODES, pdp.Count(values={1, 2.7}), _CODES, None),
     "any function": (CODES.head(1), pdp.Custom(function=max, over=["x", "real"]), _CODES, None),
     "long mean": (HOMES, pdp.Mean(clamp=True), _HOME_MODEL, _IN_HOMES),
-    "long histogram": (HOMES, pdp.Histogram(), _UNKNOWN, LongFrame(value="ill", by="home")),
+    "long histogram": (HOMES, pdp.Histogram(), _UNKNOWN, LongFrame(value="ill", groups="home")),
     "weights by place": (
         _COUPLES,
         pdp.Linear(weights=[3, -0.1], clamp=True),
@@ -112,7 +112,7 @@ ANSWERS: dict[str, tuple[pd.DataFrame, pdp.Query, Any, LongFrame | None]] = {
         _COUPLES,
         pdp.Linear(weights=[5, 2]),
         _COUPLE,
-        LongFrame(value="ill", by="home", order_by="role"),
+        LongFrame(value="ill", groups="home", order_by="role"),
     ),
 }
 

@@ -1,10 +1,15 @@
 """Which cases of a test run at once, which in a call of their own, which with indices checked."""
 
 from collections.abc import Callable, Iterable
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+needs_pipelinedp = pytest.mark.skipif(
+    find_spec("pipeline_dp") is None, reason="PipelineDP has no release for this Python"
+)
 
 
 def bounds_checked(cases: Iterable[Any], number: int, *, quick: int | None = None) -> list[Any]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.problem import Problem
-from pdp_calibrate.families.table.prepared import PreparedTable
+from pdp_calibrate.families.table import search as choosing
 from pdp_calibrate.families.table.search import TableEngine
-from pdp_calibrate.families.table.setting import Setting, setting_of
+from pdp_calibrate.families.table.setting import PreparedTable, Setting, setting_of
 
 
 def search(problem: Problem, scale: float | FloatArray, **limits: Any) -> Bracket:
@@ -20,3 +22,17 @@ def search(problem: Problem, scale: float | FloatArray, **limits: Any) -> Bracke
 def setting_at(problem: Problem, scale: float | FloatArray) -> Setting:
     """What the searches work on, no tuple left out and no group apart."""
     return setting_of(PreparedTable.of(problem), scale)
+
+
+def only_compiled(monkeypatch: pytest.MonkeyPatch, *, bounds: bool = True) -> None:
+    """Search small tables by compiled code too, as if they were large or very large."""
+    for limit in ("_FEW_DENSITIES", "_FEW_SETS", "_LARGEST_SET_WORK"):
+        monkeypatch.setattr(choosing, limit, -1)
+    if bounds:
+        monkeypatch.setattr("pdp_calibrate.families.table.tree_search._BOUNDED_WORK", -1)
+
+
+def only_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Search small tables set by set."""
+    monkeypatch.setattr(choosing, "_FEW_DENSITIES", -1)
+    monkeypatch.setattr(choosing, "_search_line", choosing.search_sets)

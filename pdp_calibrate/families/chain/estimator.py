@@ -13,18 +13,16 @@ from pdp_calibrate.core.checks import checked_positive
 from pdp_calibrate.core.model import Domain, checked_domain
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.chain.model import MarkovChain
-from pdp_calibrate.frames.series import first_values, ordered_series, runs, values_in
+from pdp_calibrate.frames.series import first_values, runs, values_in
 from pdp_calibrate.learning.base import (
     FitTest,
-    FrameEstimator,
+    SeriesEstimator,
     Source,
     checked_budget,
-    checked_longest,
     checked_source,
-    one_or_blocks,
 )
 from pdp_calibrate.learning.private_groups import private_transitions
-from pdp_calibrate.learning.private_sums import states_of, units_of
+from pdp_calibrate.learning.private_sums import states_of
 from pdp_calibrate.learning.smoothing import observed, smoothed_law
 
 
@@ -53,14 +51,14 @@ def order_test(triples: Mapping[tuple[Hashable, ...], int], states: Domain) -> F
     return FitTest(statistic=max(0.0, statistic), degrees=int(free[middle > 0].sum()))
 
 
-class MarkovChainEstimator(FrameEstimator):
+class MarkovChainEstimator(SeriesEstimator):
     """Learn a Markov chain from one series, or from many independent ones.
 
     Parameters
     ----------
     value
         The column that holds the state.
-    by
+    groups
         The column that tells series apart; None for a single one.
     order_by
         The column of times; by default rows count in the order they stand, which needs a frame in
@@ -76,7 +74,7 @@ class MarkovChainEstimator(FrameEstimator):
     smoothing
         Added to every count, so that no unseen transition counts as impossible.
     epsilon
-        Learn under ε-differential privacy for substituting one whole series, which needs `by`,
+        Learn under ε-differential privacy for substituting one whole series, which needs `groups`,
         `states` and `max_length`; how many series there are, and their lengths, are public.
         Discrete Laplace noise of scale 2(max_length − 1)/ε on every count of transitions, and
         2/ε more if the start is estimated.
@@ -85,11 +83,13 @@ class MarkovChainEstimator(FrameEstimator):
         states are counted. The model keeps the lengths as they are.
     source
         ``private`` if the rows are secret (calibrations will warn), ``public`` if not.
+    by
+        Another name for `groups`.
 
     Attributes
     ----------
     model_ : MarkovChain or Blocks
-        The chain; with series of several lengths, a block for each length with its count.
+        The chain; with several series, a block for each length with its count.
     order_test_ : FitTest or None
         Whether one step of memory suffices; a small p-value speaks for more. None with `epsilon`,
         for it would look at the rows again.
@@ -106,7 +106,7 @@ class MarkovChainEstimator(FrameEstimator):
         self,
         *,
         value: str = "state",
-        by: str | None = None,
+        groups: str | None = None,
         order_by: str | None = None,
         time_format: str | None = None,
         states: Sequence[Hashable] | None = None,
@@ -115,9 +115,10 @@ class MarkovChainEstimator(FrameEstimator):
         epsilon: float | None = None,
         max_length: int | None = None,
         source: Source = "private",
+        by: str | None = None,
     ) -> None:
         self.value = value
-        self.by = by
+        self.groups = groups
         self.order_by = order_by
         self.time_format = time_format
         self.states = states
@@ -126,6 +127,7 @@ class MarkovChainEstimator(FrameEstimator):
         self.epsilon = epsilon
         self.max_length = max_length
         self.source = source
+        self.by = by
 
     def fit(self, frame: Any, y: None = None) -> MarkovChainEstimator:
         """Learn from all series of a long frame."""
@@ -134,13 +136,12 @@ class MarkovChainEstimator(FrameEstimator):
         if self.initial not in ("stationary", "estimated"):
             raise ModelError(f"initial must be 'stationary' or 'estimated', got {self.initial!r}.")
         epsilon = checked_budget(self.epsilon)
-        longest = checked_longest(epsilon, by=self.by, max_length=self.max_length)
+        longest = self._longest(epsilon)
         if epsilon is not None and self.states is None:
             raise ModelError(
                 "with epsilon the public states= are needed; the states that occur are secret."
             )
-        times = {"order_by": self.order_by, "time_format": self.time_format}
-        series = ordered_series(frame, self.value, by=self.by, **times)
+        series = self._series(frame)
         values = values_in(series)
         states = observed(values)
         if self.states is not None:
@@ -155,7 +156,7 @@ class MarkovChainEstimator(FrameEstimator):
         else:
             moves, starts = private_transitions(
                 states_of(frame, self.value, states),
-                units_of(frame, by=self.by, **times),
+                self._units(frame),
                 number=len(states),
                 with_starts=self.initial == "estimated",
                 longest=longest,
@@ -163,21 +164,18 @@ class MarkovChainEstimator(FrameEstimator):
             )
         transition = smoothed_transitions(moves, smoothing=self.smoothing)
         initial = None if starts is None else smoothed_law(starts, self.smoothing)
-        lengths = sorted(series.lengths.items())
-        chains = [
-            MarkovChain(
+
+        def chain(length: int) -> MarkovChain:
+            return MarkovChain(
                 transition=transition,
                 length=length,
                 states=states,
                 initial=initial,
                 provenance=self._provenance,
             )
-            for length, _ in lengths
-        ]
+
         self.order_test_ = None if epsilon is not None else order_test(runs(series, 3), states)
-        self.model_ = one_or_blocks(
-            chains, [count for _, count in lengths], epsilon, alone=len(chains) == 1
-        )
+        self.model_ = self._model_of(chain, series.lengths, epsilon)
         return self
 
 

@@ -21,31 +21,29 @@ import dataclasses
 import functools
 import math
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.best_first import best_first
 from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.contraction import birkhoff_bounds, diameters
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.plain_dp import WrittenOut, as_one, nobody, plain_dp
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
-from pdp_calibrate.core.table import LOG_SMALLEST, MAXIMAL_CELLS
-from pdp_calibrate.families.chain.kernels import NOT, TAILS, WHOLE, tilted_walk
+from pdp_calibrate.core.table import ANY_TABLE, SHORT_TABLE
+from pdp_calibrate.core.tuning import QUICK_LAWS, REPEAT_PASSES, REPEAT_STEPS, SHORTEST_REACH
+from pdp_calibrate.core.workers import load_kernels
 from pdp_calibrate.families.chain.model import MarkovChain
 from pdp_calibrate.families.chain.setup import Setup
+from pdp_calibrate.families.chain.steps import NOT, TAILS, WHOLE, Left, Right
 from pdp_calibrate.families.chain.walk import Walk
-from pdp_calibrate.families.chain.windows import Ends, Rules, Side
+from pdp_calibrate.families.chain.windows import Ends, Kind, Rules, Side
 from pdp_calibrate.families.chain.witness import Place, likely_course, witness_in
-
-_WRITTEN_OUT = 12  # tuples up to which a chain may be searched as a joint table
-
-
-_QUICK_LAWS = 500_000  # up to here a table beats a lattice onto which contributions are rounded
-
 
 _NOWHERE = Side("none", 0)
 
@@ -114,7 +112,7 @@ class ChainEngine:
         chain = self.chain
         if self.problem.contributions.table is not None:
             return True
-        if self._several or (_separated(self.problem) and chain.length <= _WRITTEN_OUT):
+        if self._several or (_separated(self.problem) and chain.length <= SHORT_TABLE.tuples):
             if _fits_a_table(chain):
                 return True
             if self._several:
@@ -173,14 +171,13 @@ def _separated(problem: Problem) -> bool:
 
 
 def _fits_a_table(chain: MarkovChain) -> bool:
-    cells = len(chain.states) ** min(chain.length, 64)
-    return cells <= MAXIMAL_CELLS and chain.log_rarest() > LOG_SMALLEST
+    return ANY_TABLE.admits([len(chain.states)] * chain.length, chain.log_rarest())
 
 
 def _is_small(chain: MarkovChain) -> bool:
     """Whether all conditional laws of the joint table are quickly listed."""
     laws = chain.length * (2 * len(chain.states)) ** min(chain.length, 64)
-    return laws <= _QUICK_LAWS and _fits_a_table(chain)
+    return laws <= QUICK_LAWS and _fits_a_table(chain)
 
 
 def _search_all(
@@ -193,40 +190,59 @@ def _search_all(
         best = plain_dp(problem, target, scale, likely_course(setup))
         if knowledge.fewest == setup.length - 1:
             return best
-    bounds = setup.bounds(scale)
-    if setup.homogeneous:
-        highest = float(bounds.max())
-        if highest <= max(incumbent, best.upper) or time.monotonic() > deadline:
-            return _at_least(best, highest, int(bounds.argmax()), setup)
-        return best.or_worse(
-            _search_around(
-                problem, setup, scale, None, highest, max(incumbent, best.upper), deadline
-            )
-        )
-    seen: set[object] = set()
+
+    def around(target: int | None, bound: float, least: float) -> Bracket:
+        return _search_around(problem, setup, scale, target, bound, least, deadline)
+
     reach = setup.reach(scale)
-    for target in sorted(range(setup.length), key=lambda position: -bounds[position]):
-        bound = float(bounds[target])
-        if bound <= max(incumbent, best.upper) or time.monotonic() > deadline:
-            # Bounds fall from target to target, so this one covers all that follow.
-            return _at_least(best, bound, target, setup)
-        view = setup.view(target, reach)
-        if view not in seen:
-            seen.add(view)
-            best = best.or_worse(
-                _search_around(
-                    problem, setup, scale, target, bound, max(incumbent, best.upper), deadline
-                )
-            )
-    return best
+    return _over_targets(problem, setup, scale, reach, best, incumbent, deadline, around)
 
 
-def _at_least(best: Bracket, bound: float, target: int, setup: Setup) -> Bracket:
-    """Raise the upper end to a bound; if it stands above, the bound's target is behind it."""
-    if bound <= best.upper:
-        return best
-    unknown = tuple(position for position in range(setup.length) if position != target)
-    return dataclasses.replace(best, upper=bound, target=target, unknown=unknown)
+def _over_targets(
+    problem: Problem,
+    setup: Setup,
+    scale: float,
+    reach: int,
+    start: Bracket,
+    incumbent: float,
+    deadline: float,
+    around: Callable[[int | None, float, float], Bracket],
+) -> Bracket:
+    """Search the windows around one target after the other, or around all of them at once.
+
+    `around` searches those of one target (None for all), given its bound and what need not be
+    exceeded. Targets that see the same leak the same: one of them is searched.
+    """
+    bounds = setup.bounds(scale)
+    cases: list[tuple[float, int | None]] = [(float(bounds.max()), None)]
+    if not setup.homogeneous:
+        cases = [(float(bounds[target]), target) for target in range(setup.length)]
+    seen, least = set[object](), max(incumbent, start.upper)
+
+    def judge(bound: float, target: int | None) -> Bracket:
+        nonlocal least
+        view = None if target is None else setup.view(target, reach)
+        if view in seen:
+            return nobody(problem)
+        seen.add(view)
+        found = around(target, bound, least)
+        least = max(least, found.upper)
+        return found
+
+    def unjudged(bound: float, target: int | None) -> Bracket:
+        place = int(bounds.argmax()) if target is None else target
+        unknown = tuple(position for position in range(setup.length) if position != place)
+        return dataclasses.replace(nobody(problem), upper=bound, target=place, unknown=unknown)
+
+    return best_first(
+        cases,
+        judge,
+        start=start,
+        unjudged=unjudged,
+        cutoff=lambda found: max(incumbent, found.upper),
+        is_over=lambda: time.monotonic() > deadline,
+        what="walking windows",
+    )
 
 
 def _search_around(
@@ -249,6 +265,7 @@ def _search_around(
         target=target,
         left=rules.most_left,
         right=rules.most_right,
+        compiled=setup.is_large(reach),
     )
     outcome = walk_around(walk, rules, incumbent - walk.error, deadline)
     place = Place.of(setup, knowledge, target, *outcome.upper_sides)
@@ -298,6 +315,37 @@ class Outcome:
     finished: bool = True
     """Whether time sufficed."""
 
+    def add(self, left: Side, ends: Ends, right: Right) -> None:
+        """Add the windows of one left side."""
+        at, known = right.upper_at, right.upper_known
+        if right.upper > self.upper:
+            far_left = bool(ends.left_far[at] if known else ends.left_far_none[at])
+            far_right = bool(known and ends.right_far[at])
+            self.upper = right.upper
+            self.upper_sides = (
+                left._replace(kind="far") if far_left else left,
+                Side("far" if far_right else "known" if known else "none", at),
+            )
+        if right.lower > self.lower:
+            kind: Kind = "known" if right.lower_known else "none"
+            self.lower = right.lower
+            self.lower_sides = left, Side(kind, right.lower_at, right.lower_end)
+        if right.bound > right.upper:
+            self.pruned = max(self.pruned, right.bound)
+
+
+class _Begun(NamedTuple):
+    """Left parts of windows, all at the same distance, on their way to the right."""
+
+    distance: int
+    """How far the left sides reach; 0 for a target that is the first tuple."""
+    sides: list[Side]
+    """The left sides."""
+    ends: list[Ends]
+    """What their right ends count for."""
+    lefts: list[Left]
+    """What the walk needs to know about them."""
+
 
 def walk_around(walk: Walk, rules: Rules, threshold: float, deadline: float) -> Outcome:
     """Compare the secrets in every window that the rules admit.
@@ -305,54 +353,76 @@ def walk_around(walk: Walk, rules: Rules, threshold: float, deadline: float) -> 
     Windows that cannot leak more than the threshold, or than the worst so far, are left out.
     """
     outcome = Outcome()
-    diameters = walk.setup.diameters
-
-    def visit(left: Side, rows: FloatArray, masses: FloatArray, size: int) -> float:
-        ends = rules.ends(left)
-        if not ends.used:
-            return -np.inf
-        costs = np.full(len(ends.known_up), np.inf)
-        if rules.may_prune:
-            ahead = np.flatnonzero(ends.known_up > -np.inf)
-            costs[ahead] = diameters[ahead]
-            if np.any(ends.left_far) or np.any(ends.left_far_none):
-                costs[ahead] += diameters[left.distance]
-        (upper, at, known), (lower, low_at, low_known, end), bound = walk.right_ends(
-            rows, masses, size, left.inside, ends, costs, max(threshold, outcome.upper)
-        )
-        if upper > outcome.upper:
-            far_left = bool(ends.left_far[at] if known else ends.left_far_none[at])
-            far_right = bool(known and ends.right_far[at])
-            outcome.upper = upper
-            outcome.upper_sides = (
-                left._replace(kind="far") if far_left else left,
-                Side("far" if far_right else "known" if known else "none", at),
-            )
-        if lower > outcome.lower:
-            outcome.lower = lower
-            outcome.lower_sides = left, Side("known" if low_known else "none", low_at, end)
-        if bound > upper:
-            outcome.pruned = max(outcome.pruned, bound)
-        return bound
-
-    if rules.none_left(0):
-        visit(_NOWHERE, *walk.at_start())
-    for distance, here, masses, size in walk.lefts(rules.most_left):
+    waiting: list[_Begun] = []
+    for begun in _begun(walk, rules):
         if time.monotonic() > deadline:
             outcome.finished = False
-            break
-        bound = -np.inf
-        for state in rules.possible(distance):
-            left = Side("known", distance, state)
-            bound = max(bound, visit(left, here[:, state], masses[:, state], size))
+            return outcome
+        waiting.append(begun)
+        if sum(len(one.lefts) for one in waiting) >= walk.together:
+            if _settled(walk, rules, waiting, threshold, outcome):
+                return outcome
+            waiting = []
+    _settled(walk, rules, waiting, threshold, outcome)
+    return outcome
+
+
+def _begun(walk: Walk, rules: Rules) -> Iterator[_Begun]:
+    """Yield the left parts of all windows, distance by distance."""
+    diameters = walk.setup.diameters
+
+    def begin(distance: int, sides: list[tuple[Side, FloatArray, FloatArray]]) -> _Begun:
+        begun = _Begun(distance, [], [], [])
+        for left, rows, masses in sides:
+            ends = rules.ends(left)
+            if not ends.used:
+                continue
+            costs = np.full(len(ends.known_up), np.inf)
+            if rules.may_prune:
+                ahead = np.flatnonzero(ends.known_up > -np.inf)
+                costs[ahead] = diameters[ahead]
+                if np.any(ends.left_far) or np.any(ends.left_far_none):
+                    costs[ahead] += diameters[left.distance]
+            begun.sides.append(left)
+            begun.ends.append(ends)
+            begun.lefts.append(walk.begun(rows, masses, left.inside, ends, costs))
+        return begun
+
+    if rules.none_left(0):
+        yield begin(0, [(_NOWHERE, *walk.at_start())])
+    for distance, here, masses in walk.lefts(rules.most_left):
+        sides = [
+            (Side("known", distance, state), here[state], masses[state])
+            for state in rules.possible(distance)
+        ]
         if rules.none_left(distance):
-            visit(Side("none", distance), *walk.from_start(distance, here, masses, size))
-        if rules.may_prune and diameters[distance] < np.inf:
-            rest = bound + diameters[distance]
+            sides.append((Side("none", distance), *walk.from_start(distance, here, masses)))
+        yield begin(distance, sides)
+
+
+def _settled(
+    walk: Walk, rules: Rules, waiting: list[_Begun], threshold: float, outcome: Outcome
+) -> bool:
+    """Walk to the right from what is waiting; return whether nothing further left can matter."""
+    lefts = [left for begun in waiting for left in begun.lefts]
+    if not lefts:
+        return False
+    rights = iter(walk.right_ends(lefts, max(threshold, outcome.upper)))
+    for begun in waiting:
+        bound = -np.inf
+        for left, ends in zip(begun.sides, begun.ends, strict=True):
+            right = next(rights)
+            outcome.add(left, ends, right)
+            if left.kind == "known":
+                bound = max(bound, right.bound)
+        diameter = walk.setup.diameters[begun.distance]
+        if begun.distance and rules.may_prune and diameter < np.inf:
+            # Windows that reach further left leak at most the diameter more than these.
+            rest = bound + diameter
             if rest <= max(threshold, outcome.upper):
                 outcome.pruned = max(outcome.pruned, rest)
-                break
-    return outcome
+                return True
+    return False
 
 
 class Tail(NamedTuple):
@@ -376,8 +446,9 @@ def search_one(problem: Problem, setup: Setup, scale: float) -> Bracket:
     reach = setup.reach(scale)
     left, right = place.sides(setup.length, reach)
     walk = Walk(
-        setup, setup.lattice(reach), scale, target=target, left=left.distance, right=right.distance
-    )
+        setup, setup.lattice(reach), scale, target=target,
+        left=left.distance, right=right.distance, compiled=setup.is_large(reach),
+    )  # fmt: skip
     outcome = one_window(walk, place, left, right, code=TAILS if hidden else WHOLE)
     value = max(0.0, outcome.upper + walk.error)
     found = Bracket(upper=value, lower=0.0, witness=None, target=target, unknown=unknown)
@@ -411,26 +482,24 @@ def one_window(walk: Walk, place: Place, left: Side, right: Side, code: int) -> 
         right_far=nothing,
     )
 
-    def visit(side: Side, rows: FloatArray, masses: FloatArray, size: int) -> None:
-        (upper, _, _), (lower, _, _, end), _ = walk.right_ends(
-            rows, masses, size, side.inside, ends, np.full(steps, np.inf), np.inf
-        )
-        outcome.upper = max(outcome.upper, upper)
-        if lower > outcome.lower:
-            outcome.lower, outcome.lower_sides = lower, (side, right._replace(value=end))
-
-    if left == Side("none", 0):
-        visit(left, *walk.at_start())
-        return outcome
-    for distance, here, masses, size in walk.lefts(left.distance):
-        if distance < left.distance:
-            continue
-        if left.kind == "none":
-            visit(left, *walk.from_start(distance, here, masses, size))
-            continue
-        for state in np.flatnonzero(setup.support[place.target - distance]):
-            side = left._replace(value=int(state))
-            visit(side, here[:, state], masses[:, state], size)
+    if left == _NOWHERE:
+        sides = [(left, *walk.at_start())]
+    else:
+        for distance, here, masses in walk.lefts(left.distance):
+            if distance < left.distance:
+                continue
+            if left.kind == "none":
+                sides = [(left, *walk.from_start(distance, here, masses))]
+            else:
+                states = np.flatnonzero(setup.support[place.target - distance]).tolist()
+                sides = [(left._replace(value=w), here[w], masses[w]) for w in states]
+    never = np.full(steps, np.inf)
+    lefts = [walk.begun(rows, masses, side.inside, ends, never) for side, rows, masses in sides]
+    for (side, *_), found in zip(sides, walk.right_ends(lefts, np.inf), strict=True):
+        outcome.upper = max(outcome.upper, found.upper)
+        if found.lower > outcome.lower:
+            outcome.lower = found.lower
+            outcome.lower_sides = side, right._replace(value=found.lower_end)
     return outcome
 
 
@@ -494,16 +563,8 @@ def _factors(setup: Setup, place: Place, tilts: FloatArray | None, *, left: bool
         ]
     else:
         starts = [np.zeros(len(kernel))] if place.high == setup.length else list(kernel.T)
-    return np.array([tilted_walk(np.array(start), inner, left, kernel) for start in starts])
-
-
-_WORK = 3e8  # elementary steps: about a second
-
-
-_PASSES = 4  # recursions per comparison
-
-
-_SHORTEST = 4  # windows worth walking
+    walk = load_kernels("pdp_calibrate.families.chain.kernels").tilted_walk
+    return np.array([walk(np.array(start), inner, left, kernel) for start in starts])
 
 
 def repeated_bound(
@@ -543,26 +604,24 @@ def _repeated_bound(
     if knowledge.known is not None:
         found = _one_adversary(problem, setup, scale)
         return None if found is None else min(found, float(bounds[knowledge.targets[0]]))
-    targets: list[int | None] = [None]
-    if not setup.homogeneous:
-        targets = sorted(range(setup.length), key=lambda position: -float(bounds[position]))
-    reach = _reach(setup, scale, len(targets))
+    reach = _reach(setup, scale, 1 if setup.homogeneous else setup.length)
     if reach < setup.length - 1 and setup.diameters[reach] >= bounds.max():
         return float(bounds.max())  # what lies out of reach alone could be worse
-    seen: set[object] = set()
-    for target in targets:
-        bound = float(bounds.max() if target is None else bounds[target])
-        if bound <= max(incumbent, worst) or time.monotonic() > deadline:
-            return max(worst, bound)  # bounds fall from target to target
-        view = None if target is None else setup.view(target, reach)
-        if view is None or view not in seen:
-            seen.add(view)
-            least = max(incumbent, worst)
-            found = _around(problem, setup, scale, target, reach, least, deadline)
-            if found is None:
-                return None
-            worst = max(worst, min(bound, found))
-    return worst
+
+    out_of_reach = False
+
+    def around(target: int | None, bound: float, least: float) -> Bracket:
+        nonlocal out_of_reach
+        found = _around(problem, setup, scale, target, reach, least, deadline)
+        out_of_reach |= found is None
+        return above(bound if found is None else min(bound, found))
+
+    def above(bound: float) -> Bracket:
+        return dataclasses.replace(nobody(problem), upper=bound)
+
+    least = max(incumbent, worst)
+    all_of_them = _over_targets(problem, setup, scale, reach, above(worst), least, deadline, around)
+    return None if out_of_reach else all_of_them.upper
 
 
 def _around(
@@ -609,10 +668,10 @@ def _reach(setup: Setup, scale: float, targets: int) -> int:
     """Return how far windows are walked: as far as the work allowed goes."""
     reach = setup.reach(scale)
     ends = setup.states * (setup.states + 1) * setup.states**2
-    while reach > _SHORTEST:
+    while reach > SHORTEST_REACH:
         lattice = setup.lattice(reach)
         tops = np.sort(lattice.points.max(axis=1))[-2 * reach - 1 :]
-        if targets * reach**2 * ends * _PASSES * float(tops.sum() + 1) <= _WORK:
+        if targets * reach**2 * ends * REPEAT_PASSES * float(tops.sum() + 1) <= REPEAT_STEPS:
             break
-        reach = max(_SHORTEST, reach * 7 // 8)
+        reach = max(SHORTEST_REACH, reach * 7 // 8)
     return reach

@@ -15,28 +15,17 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.contraction import birkhoff_bounds, diameters
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.lattice import Lattice, lattice_of
+from pdp_calibrate.core.tuning import (
+    CHAIN_STEPS,
+    COMPILED_CHAIN_STEPS,
+    FORGETFUL,
+    FORGOTTEN,
+    FULL_LENGTH,
+    LATTICE_STEPS,
+    LONGEST_SIDE,
+    TRUNCATION,
+)
 from pdp_calibrate.families.chain.model import MarkovChain
-
-FULL_LENGTH = 200
-"""Chains up to this length are searched window by window, without truncation."""
-
-
-_LONGEST = 1000  # tuples on one side beyond which no window is walked
-
-
-_WORK = 4e9  # elementary steps of one search
-
-
-_PATIENCE = 10  # times as many where the chain never forgets and nothing else helps
-
-
-_LATTICE_WORK = 2e10  # the same, where contributions must be rounded to a lattice
-
-
-_FORGOTTEN = 1e-3  # diameter at which most windows can be pruned
-
-
-_TOLERANCE = 2e-7  # what truncation may add on each side, of the smallest leakage
 
 
 class Setup:
@@ -54,7 +43,7 @@ class Setup:
         self.added: FloatArray = values - self.lowest[:, np.newaxis]
         self.ranges: FloatArray = self.added.max(axis=1)
         self.homogeneous = bool(np.all(self.added == self.added[0]))
-        sides = min(self.length - 1, _LONGEST)
+        sides = min(self.length - 1, LONGEST_SIDE)
         self.diameters, self.log_rarest = diameters(self.kernel, max(1, sides))
         self.support = _support(self.kernel, np.isfinite(self.log_start), self.length)
         self._lattices: dict[int, Lattice] = {}
@@ -90,7 +79,7 @@ class Setup:
         # Steps by powers of ten, so that solving for a scale sees a curve without jumps.
         size = min(1.0, float(self.ranges.max()) / scale)
         decade = math.floor(math.log10(size)) if size > 0 else 0
-        tolerance = max(_TOLERANCE * 10.0**decade, 1e-11)
+        tolerance = max(TRUNCATION * 10.0**decade, 1e-11)
         if tolerance not in self._reaches:
             enough = np.flatnonzero(self.diameters <= tolerance)
             wanted = int(enough[0]) if len(enough) else len(self.diameters) - 1
@@ -101,12 +90,17 @@ class Setup:
         """Return the lattice on which sums within reach are counted."""
         if reach not in self._lattices:
             # Windows much longer than the chain's memory are rarely walked: see `around`.
-            forgotten = np.flatnonzero(self.diameters <= _FORGOTTEN)
+            forgotten = np.flatnonzero(self.diameters <= FORGOTTEN)
             usual = min(reach, int(forgotten[0])) if len(forgotten) else reach
-            largest = int(np.clip(_LATTICE_WORK / self._runs(usual), 512, 2**15))
+            largest = int(np.clip(LATTICE_STEPS / self._runs(usual), 512, 2**15))
             window = min(self.length, 2 * usual + 1)
             self._lattices[reach] = lattice_of(self.added, window, largest)
         return self._lattices[reach]
+
+    def is_large(self, reach: int) -> bool:
+        """Whether a search is worth compiled code, by the elementary steps it may take."""
+        tops = np.sort(self.lattice(reach).points.max(axis=1))[-2 * reach - 1 :]
+        return self._runs(reach) * float(tops.sum() + 1) > COMPILED_CHAIN_STEPS
 
     def _runs(self, reach: int) -> float:
         """Estimate the work of one search, per lattice point."""
@@ -116,7 +110,7 @@ class Setup:
 
     def _affordable(self) -> int:
         """Return the reach that keeps one search within the work allowed, at least 16."""
-        work = _WORK if self.diameters[-1] < math.inf else _PATIENCE * _WORK
+        work = CHAIN_STEPS if self.diameters[-1] < math.inf else FORGETFUL * CHAIN_STEPS
         reach = 16
         while reach < len(self.diameters) - 1 and self._runs(reach) * 2 * reach <= work:
             reach += max(1, reach // 8)

@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.lattice import Lattice
+from pdp_calibrate.core.mixtures import DEFICITS, LARGEST_EXPONENT, LOGS, form_of, rounding_error
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
-from pdp_calibrate.families.chain.kernels import DEFICITS, DENSITIES, LAWS, LOGS, advance, run_right
+from pdp_calibrate.core.tuning import TOGETHER_NUMBERS
+from pdp_calibrate.core.workers import load_kernels
 from pdp_calibrate.families.chain.setup import Setup
+from pdp_calibrate.families.chain.steps import (
+    LAWS,
+    Evaluation,
+    IntArray,
+    Left,
+    Noise,
+    Right,
+    advance,
+    compare,
+    first_right,
+    mixed,
+    run_right,
+    weighted,
+)
 from pdp_calibrate.families.chain.windows import Ends, Side
-
-IntArray = npt.NDArray[np.int64]
-
-
-_DEEPEST = 600.0  # logarithms up to here are far from underflow, products included
 
 
 class Walk:
     """Windows around one target (or around all of them, where every tuple adds the same).
 
     With `laws`, the law of each window's sum is walked instead of the density of the noisy sum.
+    Densities are indexed [state at the end, secret, point].
     """
 
     def __init__(
@@ -36,6 +48,7 @@ class Walk:
         left: int,
         right: int,
         laws: bool = False,
+        compiled: bool = False,
     ) -> None:
         self.setup, self.scale = setup, scale
         place = 0 if target is None else target
@@ -49,114 +62,128 @@ class Walk:
             self.right = points[place + 1 : place + 1 + right]
             window = slice(max(place - left, 0), place + 1 + right)
             total = int(points[window].max(axis=1).sum())
-        self.step = lattice.step / scale
-        width = total * self.step
+        step = lattice.step / scale
+        width = total * step
         deepest = -2 * float(setup.log_rarest[min(max(left, right), len(setup.log_rarest) - 1)])
         deepest -= float(setup.log_start[np.isfinite(setup.log_start)].min())
-        self.form = DEFICITS if width <= 1 else DENSITIES
-        if not width + deepest <= _DEEPEST:
-            self.form = LOGS
-        self.is_deep = self.form == LOGS
-        self.tiny = 1e-310 * float(np.exp(min(deepest, _DEEPEST)))
-        if laws:
-            self.form = LAWS
-        gaps = np.arange(total + 1) * self.step
-        self.decay = np.where(gaps > 0, 0.0, 1.0) if laws else np.exp(-gaps)
-        self.lack = -np.expm1(-gaps) if self.form == DEFICITS else np.zeros(total + 1)
+        form = form_of(width, deepest)
+        self.is_deep = form == LOGS
+        self.tiny = 1e-310 * math.exp(min(deepest, LARGEST_EXPONENT))
+        form = LAWS if laws else form
+        gaps = np.arange(total + 1) * step
+        self.noise = Noise(
+            step=step,
+            decay=np.where(gaps > 0, 0.0, 1.0) if laws else np.exp(-gaps),
+            lack=-np.expm1(-gaps) if form == DEFICITS else np.zeros(total + 1),
+            form=form,
+        )
         # Copies, because compiled code tells read-only arrays and other layouts apart.
-        self.matrix = np.array(setup.log_kernel if self.form == LOGS else setup.kernel)
-        self.start = np.array(setup.log_start if self.form == LOGS else setup.start)
-        states = setup.states
-        self.buffers = np.empty((2, states, states, total + 1))
-        self.shifted = np.empty((states, total + 1))
+        self.matrix = np.array(setup.log_kernel if form == LOGS else setup.kernel)
+        self.start = np.array(setup.log_start if form == LOGS else setup.start)
         self.error = self._rounding(left + right, width)
         moved = 2 * lattice.errors / scale  # what rounding a tuple's contributions may cost
         before = np.full(left, moved[0]) if target is None else moved[max(place - left, 0) : place]
         after = np.full(right, moved[0]) if target is None else moved[place + 1 :][:right]
         self.left_costs = moved[place] + np.concatenate([[0.0], np.cumsum(before[::-1])])
         self.right_costs = np.concatenate([[0.0], np.cumsum(after)])
+        self.together = max(1, TOGETHER_NUMBERS // (setup.states**2 * (total + 1)))
+        self.evaluation = Evaluation(advance, compare)
+        if laws or compiled:
+            self.evaluation = self._compiled()
+
+    def _compiled(self) -> Evaluation:
+        """Return compiled steps; both take one array of walks side by side."""
+        kernels = load_kernels("pdp_calibrate.families.chain.kernels")
+        form, step, unit, tiny = self.noise.form, self.noise.step, self.unit, self.tiny
+
+        def advanced(
+            source: FloatArray,
+            masses: FloatArray,
+            points: IntArray,
+            matrix: FloatArray,
+            noise: Noise,
+        ) -> tuple[FloatArray, FloatArray]:
+            states, *sides, size = source.shape
+            there, moved = kernels.advance(
+                source.reshape(states, -1, size), masses.reshape(states, -1),
+                points, np.ascontiguousarray(matrix), *noise,
+            )  # fmt: skip
+            return there.reshape(len(matrix), *sides, -1), moved.reshape(len(matrix), *sides)
+
+        def compared(
+            here: FloatArray, masses: FloatArray, _form: int
+        ) -> tuple[FloatArray, FloatArray]:
+            here, masses = np.ascontiguousarray(here), np.ascontiguousarray(masses)
+            if form != LAWS:
+                found: tuple[FloatArray, FloatArray] = kernels.compare_densities(here, masses, form)
+                return found
+            whole = kernels.compare_laws(here, masses, step, unit, tiny)
+            return whole, np.full(whole.shape, -np.inf)
+
+        return Evaluation(advanced, compared)
 
     def _rounding(self, steps: int, width: float) -> float:
         """Bound the rounding error of a log-ratio.
 
-        A density is a sum of products of non-negative numbers, so every operation adds at most a
-        few units of relative error; deficits are accurate relative to the width.
+        A step rounds a term twice in the shift, once by its weight and once per state; in
+        logarithms, four of its results are logarithms as large as those of all steps together.
         """
-        states = self.setup.states
-        operations = (states + 4) * (steps + 2) + states**3 + 24
+        setup = self.setup
+        operations = (setup.states + 4) * (steps + 2) + setup.states**3 + 24
         self.unit = 4 * UNIT_ROUNDOFF * operations
-        if self.form == LAWS:
+        if self.noise.form == LAWS:
             return 0.0  # every comparison of laws includes its own
-        if self.form == DEFICITS:
-            return 16 * UNIT_ROUNDOFF * width * operations
-        if self.form == DENSITIES:
-            return 8 * UNIT_ROUNDOFF * (operations + 4 * width)
-        rare = self.setup.largest_log * (steps + 2)
-        return 8 * UNIT_ROUNDOFF * (operations + (steps + 2) * 4 * (width + rare))
+        return rounding_error(
+            self.noise.form,
+            width=width,
+            operations=operations,
+            distance_operations=4,
+            log_operations=4 * (steps + 2),
+            depth=setup.largest_log * (steps + 2),
+        )
 
-    def lefts(self, most: int) -> Iterator[tuple[int, FloatArray, FloatArray, int]]:
-        """Yield distance, densities [secret, state, point], masses and size, from 1 to `most`."""
-        states = self.setup.states
-        here, size = np.zeros((states, states, self.buffers.shape[3])), len(self.own_kernel()[0])
-        masses = np.array(self.matrix.T, order="C")  # [secret, state]
-        kernel = self.own_kernel()
-        for v in range(states):
-            for w in range(states):
-                here[v, w, :size] = self._weighted(kernel[v], self.matrix[w, v])
-        there, new_masses = np.empty_like(here), np.empty_like(masses)
+    def lefts(self, most: int) -> Iterator[tuple[int, FloatArray, FloatArray]]:
+        """Yield distance, densities [state, secret, point] and masses, from 1 to `most`."""
+        form, kernel = self.noise.form, self._own_kernel()
+        here = weighted(kernel, self.matrix[..., np.newaxis], form)
+        masses = np.array(self.matrix)
         for distance in range(1, most + 1):
-            yield distance, here, masses, size
-            if distance == most:
-                return
-            points = self.left[distance - 1]
-            for v in range(states):
-                new_size = self._advance(
-                    here[v], masses[v], size, points, self.matrix, there[v], new_masses[v]
-                )
-            here, there, masses, new_masses, size = there, here, new_masses, masses, new_size
+            yield distance, here, masses
+            if distance < most:
+                points = self.left[distance - 1]
+                here, masses = advance(here, masses, points, self.matrix, self.noise)
 
     def from_start(
-        self, distance: int, here: FloatArray, masses: FloatArray, size: int
-    ) -> tuple[FloatArray, FloatArray, int]:
+        self, distance: int, here: FloatArray, masses: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Close the left side at the start of the chain, `distance` ≥ 1 tuples away."""
-        states = self.setup.states
-        found, totals = np.empty((states, 1, here.shape[2])), np.empty((states, 1))
-        new_size = size
-        for v in range(states):
-            new_size = self._advance(
-                here[v], masses[v], size, self.left[distance - 1], self.start[np.newaxis],
-                found[v], totals[v],
-            )  # fmt: skip
-        return found[:, 0], totals[:, 0], new_size
+        points, start = self.left[distance - 1], self.start[np.newaxis]
+        rows, totals = advance(here, masses, points, start, self.noise)
+        return rows[0], totals[0]
 
-    def at_start(self) -> tuple[FloatArray, FloatArray, int]:
+    def at_start(self) -> tuple[FloatArray, FloatArray]:
         """Return the left side of a target that is the first tuple."""
-        kernel = self.own_kernel()
-        size = kernel.shape[1]
-        rows = np.zeros((len(kernel), self.buffers.shape[3]))
-        for v in range(len(kernel)):
-            rows[v, :size] = self._weighted(kernel[v], self.start[v])
-        return rows, np.array(self.start), size
+        rows = weighted(self._own_kernel(), self.start[:, np.newaxis], self.noise.form)
+        return rows, np.array(self.start)
 
-    def own_kernel(self) -> FloatArray:
+    def _own_kernel(self) -> FloatArray:
         """Return the noise around what the target itself adds, one row per secret."""
-        size = int(self.own.max()) + 1
-        gaps = np.abs(np.arange(size) - self.own[:, np.newaxis])
-        if self.form == LOGS:
-            return np.asarray(-gaps * self.step)
-        return np.asarray((self.lack if self.form == DEFICITS else self.decay)[gaps])
+        gaps = np.abs(np.arange(int(self.own.max()) + 1) - self.own[:, np.newaxis])
+        if self.noise.form == LOGS:
+            return np.asarray(-gaps * self.noise.step)
+        return np.asarray(
+            (self.noise.lack if self.noise.form == DEFICITS else self.noise.decay)[gaps]
+        )
 
-    def right_ends(
+    def begun(
         self,
         rows: FloatArray,
         masses: FloatArray,
-        size: int,
         inside: int,
         ends: Ends,
         prune_cost: FloatArray,
-        threshold: float,
-    ) -> tuple[tuple[float, int, bool], tuple[float, int, bool, int], float]:
-        """Walk to the right and compare secrets at all ends that count.
+    ) -> Left:
+        """Return a left part with what its right ends count for, costs of rounding included.
 
         `inside` is the number of unknown tuples on the left.
         """
@@ -164,54 +191,34 @@ class Walk:
         last = len(self.right_costs) - 1
         none_cost = self.left_costs[inside] + self.right_costs[np.minimum(steps, last)]
         known_cost = self.left_costs[inside] + self.right_costs[np.clip(steps - 1, 0, last)]
-        found: tuple[tuple[float, int, bool], tuple[float, int, bool, int], float] = run_right(
-            np.ascontiguousarray(rows), np.ascontiguousarray(masses), size, self.right,
-            self.matrix, self.step, self.unit, self.tiny, self.decay, self.lack, self.form,
-            ends.known_up + known_cost, ends.known_low, ends.none_up + none_cost, ends.none_low,
-            known_cost, none_cost, prune_cost + known_cost, threshold, self.buffers, self.shifted,
-        )  # fmt: skip
-        return found
+        return Left(
+            rows=rows,
+            masses=masses,
+            known_up=ends.known_up + known_cost,
+            none_up=ends.none_up + none_cost,
+            known_low=ends.known_low,
+            none_low=ends.none_low,
+            known_cost=known_cost,
+            none_cost=none_cost,
+            prune_cost=prune_cost + known_cost,
+        )
 
-    def advance_right(
-        self, rows: FloatArray, masses: FloatArray, size: int, right: Side
-    ) -> tuple[FloatArray, FloatArray, int]:
+    def right_ends(self, lefts: Sequence[Left], threshold: float) -> list[Right]:
+        """Walk to the right and compare secrets at all ends that count.
+
+        Windows that cannot leak more than the threshold need not be told apart.
+        """
+        return run_right(lefts, self.right, self.matrix, self.noise, threshold, self.evaluation)
+
+    def whole_window(
+        self, rows: FloatArray, masses: FloatArray, right: Side
+    ) -> tuple[FloatArray, FloatArray]:
         """Return the densities of one whole window, one row per secret, in the walk's form."""
-        states = self.setup.states
-        here = np.zeros((states, states, rows.shape[1]))
-        for v in range(states):
-            for u in range(states):
-                here[v, u, :size] = self._weighted(rows[v, :size], self.matrix[v, u])
-        ends = np.array([self._weighted(masses[v], self.matrix[v]) for v in range(states)])
-        backwards = np.ascontiguousarray(self.matrix.T)
+        form, backwards = self.noise.form, self.matrix.T
+        here, ends = first_right(rows, masses, self.matrix, form)
         for points in self.right[: right.distance - (right.kind != "none")]:
-            there, new_ends = np.zeros_like(here), np.empty_like(ends)
-            for v in range(states):
-                new_size = self._advance(
-                    here[v], ends[v], size, points, backwards, there[v], new_ends[v]
-                )
-            here, ends, size = there, new_ends, new_size
+            here, ends = advance(here, ends, points, backwards, self.noise)
         if right.kind != "none":
-            return here[:, right.value], ends[:, right.value], size
-        if self.form == LOGS:
-            return np.logaddexp.reduce(here, axis=1), np.logaddexp.reduce(ends, axis=1), size
-        return here.sum(axis=1), ends.sum(axis=1), size
-
-    def _weighted(self, row: FloatArray, weight: FloatArray | float) -> FloatArray:
-        return np.asarray(row + weight if self.form == LOGS else row * weight)
-
-    def _advance(
-        self,
-        source: FloatArray,
-        masses: FloatArray,
-        size: int,
-        points: IntArray,
-        matrix: FloatArray,
-        out: FloatArray,
-        new_masses: FloatArray,
-    ) -> int:
-        return int(
-            advance(
-                source, masses, size, points, np.ascontiguousarray(matrix), self.step, self.decay,
-                self.lack, self.form, self.shifted, out, new_masses,
-            )
-        )  # fmt: skip
+            return here[right.value], ends[right.value]
+        flat = (np.zeros if form == LOGS else np.ones)((1, len(ends)))
+        return mixed(here, flat, form)[0], mixed(ends, flat, form)[0]

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Knowledge
-from pdp_calibrate.families.chain.kernels import NOT, TAILS, WHOLE
 from pdp_calibrate.families.chain.setup import Setup
+from pdp_calibrate.families.chain.steps import NOT, TAILS, WHOLE
 
 IntArray = npt.NDArray[np.int64]
 
@@ -42,7 +42,7 @@ class Side(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Ends:
-    """What the right ends of one left side count for; see `kernels.run_right`."""
+    """What the right ends of one left side count for; see `steps.Left`."""
 
     known_up: FloatArray
     known_low: IntArray

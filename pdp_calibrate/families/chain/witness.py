@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pdp_calibrate.core.adversary import Knowledge, Witness
+from pdp_calibrate.core.mixtures import DEFICITS, LOGS
 from pdp_calibrate.core.problem import Problem
-from pdp_calibrate.families.chain.kernels import DEFICITS, LOGS
 from pdp_calibrate.families.chain.setup import Setup
 from pdp_calibrate.families.chain.walk import Walk
 from pdp_calibrate.families.chain.windows import Side
@@ -110,18 +110,18 @@ def witness_in(
     """Find secrets and output in the window that attains the lower end."""
     left, right = sides
     if left == Side("none", 0):
-        rows, masses, size = walk.at_start()
+        rows, masses = walk.at_start()
     else:
-        for distance, here, all_masses, size in walk.lefts(left.distance):
+        for distance, here, all_masses in walk.lefts(left.distance):
             if distance < left.distance:
                 continue
             if left.kind == "none":
-                rows, masses, size = walk.from_start(distance, here, all_masses, size)
+                rows, masses = walk.from_start(distance, here, all_masses)
             else:
-                rows, masses = here[:, left.value], all_masses[:, left.value]
-    rows, masses, size = walk.advance_right(rows, masses, size, right)
-    secrets, point = _largest_gap(rows[:, :size], masses, walk.form, ends_only=hidden)
-    moved = float(point) * walk.step * walk.scale
+                rows, masses = here[left.value], all_masses[left.value]
+    rows, masses = walk.whole_window(rows, masses, right)
+    secrets, point = _largest_gap(rows, masses, walk.noise.form, ends_only=hidden)
+    moved = float(point) * walk.noise.step * walk.scale
     if hidden:
         moved = math.inf if point else -math.inf
     known = left.value, right.value

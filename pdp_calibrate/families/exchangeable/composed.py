@@ -10,7 +10,7 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Knowledge
 from pdp_calibrate.core.composer import Composer, Releases
 from pdp_calibrate.core.line_program import line_bounds
-from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
+from pdp_calibrate.core.rounding import rounded_up
 from pdp_calibrate.families.exchangeable.model import BinaryGroup
 
 LARGEST_GROUP = 200  # members; beyond this the mixtures are too many
@@ -70,7 +70,7 @@ def group_of_two_values(
     worst = step if knowledge.most == size - 1 else 0.0
     for known in range(knowledge.fewest, min(knowledge.most, size - 2) + 1):
         worst = max(worst, _with_known(log_masses, size, known, step, by_count=by_count))
-    return worst * (1 + 16 * UNIT_ROUNDOFF)
+    return rounded_up(worst, 7)
 
 
 def _with_known(

@@ -26,20 +26,24 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.best_first import best_first
 from pdp_calibrate.core.bracket import Bracket
-from pdp_calibrate.core.mixtures import log_densities
+from pdp_calibrate.core.mixtures import (
+    LARGEST_EXPONENT,
+    LOGS,
+    form_of,
+    log_densities,
+    log_ratio,
+    rounding_error,
+)
 from pdp_calibrate.core.plain_dp import WrittenOut, nobody, plain_dp, witness_at
 from pdp_calibrate.core.problem import Problem
-from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
-from pdp_calibrate.core.table import MAXIMAL_CELLS
+from pdp_calibrate.core.rounding import ROUND_UP
+from pdp_calibrate.core.table import ANY_TABLE
+from pdp_calibrate.core.tuning import CHUNK_NUMBERS, COMPILED_MEMBERS
+from pdp_calibrate.core.workers import load_kernels
 from pdp_calibrate.errors import UnsupportedQueryError
-from pdp_calibrate.families.exchangeable.kernels import (
-    DEFICITS,
-    DENSITIES,
-    LOGS,
-    without_members,
-    worst_event,
-)
+from pdp_calibrate.families.exchangeable.events import Worst, without_members, worst_event
 from pdp_calibrate.families.exchangeable.model import (
     BinaryGroup,
     CategoryGroup,
@@ -83,13 +87,13 @@ class GroupSearch(abc.ABC):
         self.members_in = [int(p) for p in np.flatnonzero(reach)]
         self.members_out = [int(p) for p in np.flatnonzero(reach == 0)]
         self.added: FloatArray = added[self.members_in[0] if self.members_in else 0]
-        self.cases = self._sorted_cases()
+        self.cases = list(self._cases())
 
     def against(self, problem: Problem) -> Self:
         """Return the same search against other adversaries."""
         other = copy.copy(self)
         other.problem = problem
-        other.cases = other._sorted_cases()  # noqa: SLF001, its own class
+        other.cases = list(other._cases())  # noqa: SLF001, its own class
         return other
 
     @abc.abstractmethod
@@ -98,25 +102,27 @@ class GroupSearch(abc.ABC):
 
     def run(self, scale: float, incumbent: float, deadline: float) -> Bracket:
         """Go through all cases, those who see the answer move furthest first."""
-        best = nobody(self.problem)
-        for case in self.cases:
-            reach = (case.own + case.inside) * float(self.added.max())
-            bound = reach / scale * ROUND_UP
-            if bound <= max(incumbent, best.upper) or time.monotonic() > deadline:
-                # Bounds fall from case to case, so this one covers all that follow.
-                return dataclasses.replace(best, upper=max(best.upper, bound))
+        most = float(self.added.max())
+
+        def judge(_bound: float, case: Case) -> Bracket:
             target, unknown = self._members(case)
             if unknown or self.problem.hidden_noise:
-                found = self.evaluated(case, scale, target, unknown)
-            else:
-                others = dict.fromkeys(range(self.size), 0)
-                found = plain_dp(self.problem, target, scale, others)
-            best = best.or_worse(found)
-        return best
+                return self.evaluated(case, scale, target, unknown)
+            return plain_dp(self.problem, target, scale, dict.fromkeys(range(self.size), 0))
 
-    def _sorted_cases(self) -> list[Case]:
-        """List the cases that the adversaries admit, the furthest reaching first."""
-        return sorted(self._cases(), key=lambda case: -(case.own + case.inside))
+        def unjudged(bound: float, case: Case) -> Bracket:
+            target, unknown = self._members(case)
+            return Bracket(upper=bound, lower=0.0, witness=None, target=target, unknown=unknown)
+
+        return best_first(
+            (((case.own + case.inside) * most / scale * ROUND_UP, case) for case in self.cases),
+            judge,
+            start=nobody(self.problem),
+            unjudged=unjudged,
+            cutoff=lambda found: max(incumbent, found.upper),
+            is_over=lambda: time.monotonic() > deadline,
+            what="comparing adversaries",
+        )
 
     def _cases(self) -> Iterator[Case]:
         knowledge = self.problem.knowledge
@@ -148,9 +154,6 @@ class GroupSearch(abc.ABC):
         return target, tuple(sorted(inside + outside))
 
 
-_WIDEST = 600.0  # e^-600 and its products with probabilities are far from underflow
-
-
 class BinaryGroupSearch(GroupSearch):
     """The search through a yes/no group."""
 
@@ -176,12 +179,12 @@ class BinaryGroupSearch(GroupSearch):
         weights, ways = self.log_weights[case.outside], self.log_ways[case.inside]
         weights, ways = weights - weights.max(), ways - ways.max()
         deepest = -float(weights[np.isfinite(weights)].min() + ways.min())
-        form = DEFICITS if width <= 1 else DENSITIES
-        if max(width, deepest) > _WIDEST:
-            form = LOGS
-        else:
+        # No density is smaller than e^{−width} times the largest probability, so terms that
+        # underflow are lost in rounding: the larger of both exponents counts, not their sum.
+        form = LOGS if deepest > LARGEST_EXPONENT else form_of(width)
+        if form != LOGS:
             weights, ways = np.exp(weights), np.exp(ways)
-        whole, tails = worst_event(weights, ways, case.own, known_number, step, form)
+        whole, tails = self._worst_event(weights, ways, case.own, known_number, step, form)
         error = self._error(case, width, form)
         value = max(0.0, whole[0] + error)
         gain, ones, point, secret = tails if self.problem.hidden_noise else whole
@@ -193,6 +196,17 @@ class BinaryGroupSearch(GroupSearch):
         moved = self._moved(target, unknown, point)
         witness = witness_at(self.problem, target, values, (secret, 1 - secret), moved)
         return dataclasses.replace(found, lower=max(0.0, gain - error), witness=witness)
+
+    def _worst_event(
+        self, weights: FloatArray, ways: FloatArray, own: int, known: int, step: float, form: int
+    ) -> tuple[Worst, Worst]:
+        """Compare the secrets in NumPy, or in compiled code where the group is large."""
+        if self.size <= COMPILED_MEMBERS:
+            return worst_event(weights, ways, own, known, step, form)
+        kernels = load_kernels("pdp_calibrate.families.exchangeable.kernels")
+        found = kernels.worst_event(weights, ways, own, known, step, form)
+        whole, tails = (Worst(log_ratio(gain, form), *where) for gain, *where in found)
+        return whole, tails
 
     def _moved(self, target: int, unknown: tuple[int, ...], point: int) -> float:
         """Return what the target and the unknown members add at a point of the lattice."""
@@ -208,14 +222,14 @@ class BinaryGroupSearch(GroupSearch):
         through one sweep each way; every rounding is relative to the size of what is rounded.
         """
         law = (4 + 2 * case.outside) * (2 + self.largest_log) + 2 * case.inside
-        if form == DEFICITS:
-            return 12 * UNIT_ROUNDOFF * width * (law + 8 * case.inside + 24)
-        if form == DENSITIES:
-            return 4 * UNIT_ROUNDOFF * (law + 8 * case.inside + 4 * width + 24)
-        return 4 * UNIT_ROUNDOFF * (law + 6 * (case.inside + 2) * (2 + width + self.largest_log))
-
-
-_CHUNK = 2**20  # numbers held at once while densities are evaluated
+        return rounding_error(
+            form,
+            width=width,
+            operations=law + 8 * case.inside + 24,
+            distance_operations=4,
+            log_operations=6 * (case.inside + 2),
+            depth=self.largest_log,
+        )
 
 
 _DEEPEST = -600.0  # logarithms from here on are far from underflow
@@ -292,7 +306,9 @@ class CategoryGroupSearch(GroupSearch):
             list(compositions(weights.size - 1 - inside, self.categories)), dtype=np.int64
         )
         places = counts + np.eye(self.categories, dtype=np.int64)[:, np.newaxis]
-        chunk = max(1, _CHUNK // (self.categories * max(len(counts), len(sums) * len(outputs))))
+        chunk = max(
+            1, CHUNK_NUMBERS // (self.categories * max(len(counts), len(sums) * len(outputs)))
+        )
         found = Bracket(upper=0.0, lower=0.0, witness=None, target=target, unknown=unknown)
         for first in range(0, len(known_counts), chunk):
             events = known_counts[first : first + chunk]
@@ -425,7 +441,7 @@ def _search_of(problem: Problem, group: BinaryGroup | CategoryGroup) -> GroupSea
         if isinstance(group, BinaryGroup):
             return BinaryGroupSearch(problem, group, added)
         return CategoryGroupSearch(problem, group, added)
-    if len(group.domains[0]) ** group.size > MAXIMAL_CELLS:
+    if not ANY_TABLE.admits(list(map(len, group.domains))):
         raise UnsupportedQueryError(
             "members of a group too large for a joint table must all weigh the same, or"
             " nothing, and be asked one number. Use Sum, Mean or Count, with over= for a part."

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import abc
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.checks import checked_positive
 from pdp_calibrate.core.model import (
     Domain,
@@ -21,14 +25,55 @@ from pdp_calibrate.core.model import (
     numbered_names,
 )
 from pdp_calibrate.errors import ModelError
+from pdp_calibrate.families.gaussian.model import Gaussian
+
+_LARGEST_MEMBER = 400  # tuples of a set whose worst member is written out as a matrix
+_CONCENTRATED = 2.0**-20  # standard deviation, in widths of the range, in place of the limit 0
 
 
 class _Homogeneous(Model):
-    """Equal variances, one public range, members called 0 … n−1 by default."""
+    """Equal variances, one public range, members called 0 … n−1 by default.
+
+    Without a stated variance a set Θ: any means, and any variance that all tuples share.
+    """
 
     correlation: float | tuple[float, float]
     bounds: tuple[float, float]
-    variance: float
+    variance: float | None
+
+    @property
+    @abc.abstractmethod
+    def least_correlation(self) -> float:
+        """The smallest correlation that the model admits between neighbours."""
+
+    @abc.abstractmethod
+    def matrix(self, correlation: float) -> FloatArray:
+        """Return all correlations, if this one is stated."""
+
+    def concentrated(self, correlation: float, *, still: Sequence[int] = ()) -> Gaussian | None:
+        """Return a member of the set with next to no variance, None if there are too many tuples.
+
+        Everyone's mean lies in the middle of the range, but for those who shall stand `still` at
+        its upper end, whatever the others do: theirs lie above it. Leakages of clamped answers
+        tend to their supremum over Θ as the variance tends to 0.
+        """
+        low, high = self.bounds
+        size = len(self.names)
+        if size > _LARGEST_MEMBER:
+            return None
+        mean = np.full(size, low / 2 + high / 2)
+        mean[list(still)] = high + (high - low)
+        deviation = (high - low) * _CONCENTRATED
+        try:
+            return Gaussian(
+                covariance=self.matrix(correlation) * deviation**2,
+                bounds=self.bounds,
+                mean=mean,
+                names=self.names,
+                provenance=self.provenance,
+            )
+        except ModelError:  # correlations next to 1 make it singular
+            return None
 
     @property
     def domains(self) -> tuple[Domain, ...]:
@@ -76,7 +121,9 @@ class GaussianGroup(_Homogeneous):
     bounds
         The public range of each value.
     variance
-        The common variance; leakage does not depend on it.
+        The common variance. By default it is not stated, and neither are the means: the guarantee
+        holds for any means and any variance that all members share. Only clamped answers depend
+        on it.
     names
         One name per member, 0 … m−1 by default.
     provenance
@@ -95,8 +142,8 @@ class GaussianGroup(_Homogeneous):
     """The range of the common correlation."""
     bounds: tuple[float, float]
     """The public range of each value."""
-    variance: float
-    """The common variance."""
+    variance: float | None
+    """The common variance; None if any."""
     names: tuple[Hashable, ...]
     """The members."""
     provenance: Provenance
@@ -108,7 +155,7 @@ class GaussianGroup(_Homogeneous):
         size: int,
         correlation: float | tuple[float, float],
         bounds: tuple[float, float],
-        variance: float = 1.0,
+        variance: float | None = None,
         names: Iterable[Hashable] | None = None,
         provenance: str = "assumed",
     ) -> None:
@@ -122,6 +169,15 @@ class GaussianGroup(_Homogeneous):
             )
         object.__setattr__(self, "correlation", (low, high))
         _settle(self, members, bounds, variance, names, provenance)
+
+    @property
+    def least_correlation(self) -> float:
+        """The lower end of the range."""
+        return self.correlation[0]
+
+    def matrix(self, correlation: float) -> FloatArray:
+        """Return the same correlation for every pair."""
+        return np.where(np.eye(len(self.names), dtype=np.bool_), 1.0, correlation)
 
     @classmethod
     def from_parameters(cls, described: Mapping[str, Any]) -> GaussianGroup:
@@ -143,7 +199,9 @@ class GaussianSeries(_Homogeneous):
     bounds
         The public range of each value.
     variance
-        The common variance; leakage does not depend on it.
+        The common variance. By default it is not stated, and neither are the means: the guarantee
+        holds for any means and any variance that all points share. Only clamped answers depend
+        on it.
     names
         One name per point, 0 … T−1 by default.
     provenance
@@ -163,8 +221,8 @@ class GaussianSeries(_Homogeneous):
     """The correlation of neighbours."""
     bounds: tuple[float, float]
     """The public range of each value."""
-    variance: float
-    """The common variance."""
+    variance: float | None
+    """The common variance; None if any."""
     names: tuple[Hashable, ...]
     """The points in time."""
     provenance: Provenance
@@ -176,7 +234,7 @@ class GaussianSeries(_Homogeneous):
         length: int,
         correlation: float,
         bounds: tuple[float, float],
-        variance: float = 1.0,
+        variance: float | None = None,
         names: Iterable[Hashable] | None = None,
         provenance: str = "assumed",
     ) -> None:
@@ -186,6 +244,16 @@ class GaussianSeries(_Homogeneous):
             raise ModelError(f"correlation must lie between -1 and 1, got {phi}.")
         object.__setattr__(self, "correlation", phi)
         _settle(self, points, bounds, variance, names, provenance)
+
+    @property
+    def least_correlation(self) -> float:
+        """The correlation of neighbours."""
+        return self.correlation
+
+    def matrix(self, correlation: float) -> FloatArray:
+        """Return correlations that fall with the distance, φ^d."""
+        places = np.arange(len(self.names))
+        return np.asarray(correlation ** np.abs(places[:, np.newaxis] - places))
 
     @classmethod
     def from_parameters(cls, described: Mapping[str, Any]) -> GaussianSeries:
@@ -198,12 +266,12 @@ def _settle(
     model: _Homogeneous,
     size: int,
     bounds: tuple[float, float],
-    variance: float,
+    variance: float | None,
     names: Iterable[Hashable] | None,
     provenance: str,
 ) -> None:
     """Check and set what groups and series share."""
-    spread = checked_positive(variance, "variance")
+    spread = None if variance is None else checked_positive(variance, "variance")
     object.__setattr__(model, "bounds", checked_bounds(bounds, 1)[0])
     object.__setattr__(model, "variance", spread)
     object.__setattr__(model, "names", numbered_names(names, size))

@@ -1,30 +1,32 @@
-"""Largest regression coefficients in Gaussian groups and series, over all known sets.
-
-Gaussian groups and series: the worst of all 2^n adversaries in closed form, at any size.
+"""Gaussian groups and series: the worst of all 2^n adversaries in closed form, at any size.
 
 For jointly Gaussian tuples adversary A(i, K) learns (M/λ)·|β|, where β is the coefficient of x_i
-when the answer is regressed on x_i and x_K (paper, Thm 6): a_i plus, for every unknown u, a_u times
-the coefficient of x_i in the regression of x_u. Here those have closed forms, so the worst K is
-found by sorting weights (`group_slopes`) or along windows (`series_slopes`).
+when the answer is regressed on x_i and x_K (paper, Thm 6): a_i plus, for every unknown u, a_u·c_u
+with c_u the coefficient of x_i in the regression of x_u. Here those have closed forms, so the worst
+K is found by sorting weights (`group_slope`) or along windows (`series_slope`).
 
-Clamped values move with the target by no more than those coefficients, which are at most 1 here,
-so (M/λ)·(|a_i| + Σ_u |a_u|·|coefficient of u|) bounds their leakage: the same search with every
-sign made positive.
+Clamped values. Couple the unknown under two secrets: x_u moves by c_u·M and its clamped value, in
+the same direction, by anything from nothing to that (|c_u| ≤ 1 here). So the answer moves by at
+most M·max over signs t of ( t·a_i + Σ_u max(t·a_u·c_u, 0) ), whatever the law. If means are free
+and the common variance is not stated, this is attained: let the variance tend to 0, with the mean
+of each u in the middle of its range if it shall move and far outside if it shall not.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
-from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
-from scipy.signal import lfilter
+from scipy.linalg import solve_banded
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Knowledge, Witness
 from pdp_calibrate.core.bracket import Bracket
+from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.errors import UnsupportedQueryError
@@ -37,57 +39,73 @@ class Slope:
     """The coefficient of the worst adversary found."""
 
     value: float
-    """β, signed."""
+    """How far the answer moves in direction `sign` with x_i, never negative for the worst one."""
     error: float
-    """No admitted |β| exceeds |value| by more than this."""
+    """No admitted adversary's exceeds it by more than this."""
     target: int
     """The tuple attacked."""
     unknown: tuple[int, ...]
     """The tuples not known."""
+    sign: float
+    """Whether the answer rises (1) or falls (−1) with x_i."""
+    correlation: float
+    """The correlation under which it does."""
 
 
 def group_slope(
-    weights: FloatArray, rho: float, knowledge: Knowledge, *, positive: bool = False
+    weights: FloatArray, rho: float, knowledge: Knowledge, *, clamped: bool = False
 ) -> Slope:
     """Find the largest |a_i + ρ/(1+kρ)·Σ_{u unknown} a_u| over targets i and known sets of size k.
 
-    Given that k and the target's weight, the sum over the unknown is largest when the k smallest
-    weights are known, and smallest when the k largest are. `positive` takes |ρ/(1+kρ)|.
+    Given k, the target and a sign, the sum over the unknown is largest when the k that add least
+    are known. Clamped, what would lower it adds nothing instead.
     """
     size = len(weights)
     sizes = np.arange(knowledge.fewest, knowledge.most + 1)
     shrunk = 1 + sizes * rho
-    slopes = np.where(sizes < size - 1, rho / shrunk, 0.0)  # nobody unknown, nothing to add
-    slopes = np.abs(slopes) if positive else slopes
+    # Nobody unknown, nothing to add. As 1+kρ > 0, all coefficients have the sign of ρ.
+    slopes = np.where(sizes < size - 1, abs(rho) / shrunk, 0.0)
     total = float(np.abs(weights).sum())
-    error = 8 * UNIT_ROUNDOFF * (size + 4) * total * float((1 + np.abs(slopes) / shrunk).max())
+    error = 8 * UNIT_ROUNDOFF * (size + 4) * total * float((1 + slopes / shrunk).max())
+    best: Slope | None = None
+    for sign in (1.0, -1.0):
+        own, others = sign * weights, sign * np.sign(rho) * weights
+        others = np.maximum(others, 0.0) if clamped else others
+        value, target, unknown = _largest_in_group(own, others, slopes, knowledge)
+        if best is None or value > best.value:
+            best = Slope(
+                value=value, error=error, target=target, unknown=unknown, sign=sign, correlation=rho
+            )
+    if best is None:
+        raise ValueError("knowledge names no target.")
+    return best
+
+
+def _largest_in_group(
+    own: FloatArray, others: FloatArray, slopes: FloatArray, knowledge: Knowledge
+) -> tuple[float, int, tuple[int, ...]]:
+    """Return the largest own_i + slope_k·Σ_{u unknown} others_u, its target and the unknown."""
+    size = len(own)
     if knowledge.known is not None:
         (target,) = knowledge.targets
         unknown = tuple(p for p in range(size) if p != target and p not in knowledge.known)
-        value = weights[target] + slopes[0] * weights[list(unknown)].sum()
-        return Slope(value=float(value), error=error, target=target, unknown=unknown)
-    order = np.argsort(weights, kind="stable")
+        return float(own[target] + slopes[0] * others[list(unknown)].sum()), target, unknown
+    order = np.argsort(others, kind="stable")
     place = np.empty(size, dtype=np.int64)
     place[order] = np.arange(size)
-    sums = np.concatenate([[0.0], np.cumsum(weights[order])])
-    unknown_sizes = size - 1 - sizes
-    best: tuple[float, int, int, bool] | None = None
-    for target in _distinct(weights, knowledge.targets):
-        own, at = weights[target], place[target]
-        lowest = sums[unknown_sizes + (at < unknown_sizes)] - np.where(at < unknown_sizes, own, 0)
-        first = size - unknown_sizes
-        highest = sums[-1] - sums[first - (at >= first)] - np.where(at >= first, own, 0)
-        for added, is_low in ((lowest, True), (highest, False)):
-            values = own + slopes * added
-            k = int(np.abs(values).argmax())
-            if best is None or abs(values[k]) > abs(best[0]):
-                best = float(values[k]), target, int(unknown_sizes[k]), is_low
-    if best is None:
-        raise ValueError("knowledge names no target.")
-    value, target, count, is_low = best
-    others = [int(p) for p in order if p != target]
-    chosen = others[:count] if is_low else others[len(others) - count :]
-    return Slope(value=value, error=error, target=target, unknown=tuple(sorted(chosen)))
+    sums = np.concatenate([[0.0], np.cumsum(others[order])])
+    unknown_sizes = size - 1 - np.arange(knowledge.fewest, knowledge.most + 1)
+    first = size - unknown_sizes
+    best = -math.inf, 0, 0
+    for target in _distinct(own, knowledge.targets):
+        among = place[target] >= first  # then the target is one of those added: take another
+        added = sums[-1] - sums[first - among] - np.where(among, others[target], 0)
+        values = own[target] + slopes * added
+        k = int(values.argmax())
+        best = max(best, (float(values[k]), target, int(unknown_sizes[k])), key=itemgetter(0))
+    value, target, count = best
+    rest = [int(p) for p in order if p != target]
+    return value, target, tuple(sorted(rest[len(rest) - count :]))
 
 
 def _distinct(weights: FloatArray, targets: tuple[int, ...]) -> list[int]:
@@ -95,42 +113,45 @@ def _distinct(weights: FloatArray, targets: tuple[int, ...]) -> list[int]:
     return list({float(weights[target]): target for target in reversed(targets)}.values())
 
 
-def series_slope(weights: FloatArray, phi: float, knowledge: Knowledge) -> Slope:
+def series_slope(
+    weights: FloatArray, phi: float, knowledge: Knowledge, *, clamped: bool = False
+) -> Slope:
     """Find the largest |β| in a stationary series with neighbour correlation φ.
 
     Only the nearest known point on each side matters. With the right one at distance b, the point
     at distance d < b has coefficient (φ^d − φ^{2b−d})/(1 − φ^{2b}); with nobody known to the right
-    it is φ^d. The left side is the mirror image and adds up independently.
+    it is φ^d. The left side is the mirror image and adds up independently. All coefficients have
+    the signs of φ^d, so the search is one with |φ| and the weights' signs flipped at odd distances;
+    clamped, weights that would lower the sum add nothing instead.
     """
-    size = len(weights)
-    mirrored = weights[::-1]
-    if knowledge.known is not None:
-        (target,) = knowledge.targets
-        before = max((p for p in knowledge.known if p < target), default=target)
-        after = min((p for p in knowledge.known if p > target), default=target)
-        a, b = target - before, after - target  # 0: nobody known on that side
-        lefts, left_errors = _side_sums(mirrored, phi, size - 1 - target, longest=a)
-        rights, right_errors = _side_sums(weights, phi, target, longest=b)
-        value = float(weights[target] + lefts[a] + rights[b])
-        error = float(left_errors[a] + right_errors[b]) + 4 * UNIT_ROUNDOFF * abs(value)
-        unknown = tuple(p for p in range(size) if p != target and p not in knowledge.known)
-        return Slope(value=value, error=error, target=target, unknown=unknown)
-    upper, best = -1.0, (0.0, knowledge.targets[0], 0, 0)
-    for target in knowledge.targets:
-        lefts, left_errors = _side_sums(mirrored, phi, size - 1 - target)
-        rights, right_errors = _side_sums(weights, phi, target)
-        for sign in (1.0, -1.0):
-            highest_left, highest_right = sign * lefts + left_errors, sign * rights + right_errors
-            a, b = _best_window(highest_left, highest_right, target, size, knowledge)
-            value = float(weights[target] + lefts[a] + rights[b])
-            limit = float(sign * weights[target] + highest_left[a] + highest_right[b])
-            upper = max(upper, limit * (1 + 4 * UNIT_ROUNDOFF))
-            if abs(value) > abs(best[0]):
-                best = value, target, a, b
-    value, target, a, b = best
-    unknown = _unknown(target, a, b, size, knowledge)
-    error = max(0.0, upper - abs(value))
-    return Slope(value=value, error=error, target=target, unknown=unknown)
+    size, strength = len(weights), abs(phi)
+    alternating = weights if phi >= 0 else weights * (-1.0) ** np.arange(size)
+    upper = 0.0
+    best = Slope(value=-math.inf, error=0.0, target=0, unknown=(), sign=1.0, correlation=phi)
+    for target, sign in itertools.product(knowledge.targets, (1.0, -1.0)):
+        own = sign * float(weights[target])
+        others = sign * alternating * (-1.0 if phi < 0 and target % 2 else 1.0)
+        others = np.maximum(others, 0.0) if clamped else others
+        a, b = _named_window(target, knowledge)
+        lefts, left_errors = _side_sums(others[::-1], strength, size - 1 - target, longest=a)
+        rights, right_errors = _side_sums(others, strength, target, longest=b)
+        if knowledge.known is None:
+            a, b = _best_window(lefts + left_errors, rights + right_errors, target, size, knowledge)
+        value = own + float(lefts[a] + rights[b])
+        limit = value + float(left_errors[a] + right_errors[b])
+        upper = max(upper, limit + 8 * UNIT_ROUNDOFF * (abs(own) + abs(limit)))
+        if value > best.value:
+            unknown = _unknown(target, a, b, size, knowledge)
+            best = dataclasses.replace(best, value=value, target=target, unknown=unknown, sign=sign)
+    return dataclasses.replace(best, error=max(0.0, upper - best.value))
+
+
+def _named_window(target: int, knowledge: Knowledge) -> tuple[int, int]:
+    """Return the distances of the nearest points that a named adversary knows, 0 for nobody."""
+    known = knowledge.known or ()
+    before = max((p for p in known if p < target), default=target)
+    after = min((p for p in known if p > target), default=target)
+    return target - before, after - target
 
 
 def _side_sums(
@@ -154,7 +175,7 @@ def _side_sums(
     partial, sizes = np.cumsum(terms), np.cumsum(np.abs(terms))
     everyone, size = (partial[-1], sizes[-1]) if reach else (0.0, 0.0)
     added = np.stack([partial, sizes, np.ones(reach)])[:, : max(reach - 1, 0)]
-    grown = lfilter([1.0], [1.0, -(phi**2)], added, axis=1)
+    grown = _filtered(added, phi**2)
     between, between_sizes, shares = np.pad(grown, ((0, 0), (1, 0)))[:, :reach]
     shares = phi ** (2 * np.arange(reach)) + shares  # u starts at 1
     # A sum of n terms is off by n roundings of its size; both recursions add three per step.
@@ -165,6 +186,15 @@ def _side_sums(
         np.concatenate([[everyone], between / shares]),
         np.concatenate([[unit * size + truncated], unit * between_sizes / shares]),
     )
+
+
+def _filtered(added: FloatArray, factor: float) -> FloatArray:
+    """Return y with y_{b+1} = factor·y_b + x_{b+1}, starting from 0, along each row of x."""
+    if not added.shape[1]:
+        return added
+    bands = np.ones((2, added.shape[1]))
+    bands[1] = -factor
+    return np.asarray(solve_banded((1, 0), bands, added.T).T)
 
 
 def _best_window(
@@ -196,6 +226,8 @@ def _best_window(
 
 def _unknown(target: int, a: int, b: int, size: int, knowledge: Knowledge) -> tuple[int, ...]:
     """List the unknown points of a window; beyond its ends as many are known as may be."""
+    if knowledge.known is not None:
+        return tuple(p for p in range(size) if p != target and p not in knowledge.known)
     known = [target - step for step in range(a, target + 1)] if a else []
     known += range(target + b, size) if b else []
     known.sort(key=lambda point: abs(point - target - (b if point > target else -a)))
@@ -219,10 +251,14 @@ class AlikeEngine:
         low, high = model.bounds
         answers = np.stack(contributions.weights)
         self._units = Units.of(answers, np.array(high - low))
+        clamped = contributions.clamped
         best: Bracket | None = None
-        for combined in _combined(self._units.weights(answers), clamped=contributions.clamped):
-            for slope in _slopes(problem, model, combined):
-                found = _found(problem, slope, high - low)
+        combined, together = _combined(self._units.weights(answers), model, clamped=clamped)
+        for weights in combined:
+            for slope in _slopes(problem, model, weights):
+                # Clamped, somebody moves as far as that only if means and variance are free.
+                attained = together and (not clamped or model.variance is None)
+                found = _found(problem, model, slope, weights, attained=attained)
                 best = found if best is None else best.or_worse(found)
         if best is None:
             raise UnsupportedQueryError("no adversary of the set attacks any tuple of the model.")
@@ -241,19 +277,23 @@ class AlikeEngine:
         return self._units.at(scale, self._unit)
 
 
-def _combined(weights: FloatArray, *, clamped: bool) -> Iterator[FloatArray]:
-    """Yield single answers whose worst |β| is that of all answers together.
+def _combined(
+    weights: FloatArray, model: GaussianGroup | GaussianSeries, *, clamped: bool
+) -> tuple[list[FloatArray], bool]:
+    """Return single answers whose worst movement is that of all answers together.
 
-    Σ_m |β_m| is the largest |β| of Σ_m ±f_m over all signs; clamped parts simply add up.
+    Σ_m |β_m| is the largest |β| of Σ_m ±f_m over all signs. Of very many clamped answers the
+    absolute weights together bound all patterns: then what is found need not be attained.
     """
     width = weights.shape[1]
-    if clamped or width == 1:
-        yield np.abs(weights).sum(axis=1) if clamped else weights[:, 0]
-        return
+    if clamped and width > 1 and np.all(weights >= 0) and model.least_correlation >= 0:
+        return [weights.sum(axis=1)], True  # no other pattern moves the answers as far
+    if clamped and width > _MOST_ANSWERS:
+        return [np.abs(weights).sum(axis=1)], False
     if width > _MOST_ANSWERS:
         raise UnsupportedQueryError(f"at most {_MOST_ANSWERS} answers together, got {width}.")
-    for signs in itertools.product([1.0], *[[1.0, -1.0]] * (width - 1)):
-        yield weights @ np.array(signs)
+    patterns = itertools.product([1.0], *[[1.0, -1.0]] * (width - 1))
+    return [weights @ np.array(signs) for signs in patterns], True
 
 
 def _slopes(
@@ -261,39 +301,52 @@ def _slopes(
 ) -> list[Slope]:
     knowledge, clamped = problem.knowledge, problem.contributions.clamped
     if isinstance(model, GaussianSeries):
-        phi = abs(model.correlation) if clamped else model.correlation
-        return [series_slope(weights, phi, knowledge)]
-    # A coefficient ρ/(1+kρ) grows with ρ, so every |β| is largest at an end of the range.
+        return [series_slope(weights, model.correlation, knowledge, clamped=clamped)]
+    # A coefficient ρ/(1+kρ) grows with ρ, so every movement is largest at an end of the range.
     return [
-        group_slope(weights, rho, knowledge, positive=clamped)
+        group_slope(weights, rho, knowledge, clamped=clamped)
         for rho in dict.fromkeys(model.correlation)
     ]
 
 
-def _found(problem: Problem, slope: Slope, width: float) -> Bracket:
-    leak = width * abs(slope.value)
-    margin = width * slope.error + 4 * UNIT_ROUNDOFF * leak
-    names, domains = problem.names, problem.model.domains
-    secrets = domains[slope.target] if slope.value >= 0 else domains[slope.target][::-1]
+def _found(
+    problem: Problem,
+    model: GaussianGroup | GaussianSeries,
+    slope: Slope,
+    weights: FloatArray,
+    *,
+    attained: bool,
+) -> Bracket:
+    low, high = model.bounds
+    leak = (high - low) * slope.value
+    margin = (high - low) * slope.error + 4 * UNIT_ROUNDOFF * abs(leak)
     unknown = set(slope.unknown)
-    known: dict[Hashable, Hashable] = {
-        names[position]: sum(domains[position]) / 2  # type: ignore[arg-type]  # ends are floats
-        for position in range(len(names))
-        if position != slope.target and position not in unknown
-    }
-    # Clamped, only the leakage to those who know everyone else is attained for sure.
-    attained = not problem.contributions.clamped or not unknown
+    attacked: Model = model
+    if problem.contributions.clamped and model.variance is None:
+        # A movement of the answer of ±1 times the weight is wanted; who moves against it stays.
+        still = [u for u in slope.unknown if slope.sign * weights[u] * _sign(model, slope, u) < 0]
+        attacked = model.concentrated(slope.correlation, still=still) or model
     return Bracket(
         upper=leak + margin,
-        lower=max(0.0, leak - margin) if attained else 0.0,
+        lower=max(0.0, leak - margin) if attained or not unknown else 0.0,
         witness=Witness(
-            target=names[slope.target],
-            known=known,
-            secrets=(secrets[0], secrets[1]),
+            target=problem.names[slope.target],
+            known={
+                name: low / 2 + high / 2
+                for position, name in enumerate(problem.names)
+                if position != slope.target and position not in unknown
+            },
+            secrets=(low, high) if slope.sign > 0 else (high, low),
             output=-np.inf,
-            model=problem.model,
+            model=attacked,
             index=problem.index,
         ),
         target=slope.target,
         unknown=slope.unknown,
     )
+
+
+def _sign(model: GaussianGroup | GaussianSeries, slope: Slope, unknown: int) -> float:
+    """Return the direction in which an unknown tuple moves with the target."""
+    apart = abs(unknown - slope.target) if isinstance(model, GaussianSeries) else 1
+    return -1.0 if slope.correlation < 0 and apart % 2 else 1.0

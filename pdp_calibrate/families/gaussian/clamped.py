@@ -22,7 +22,7 @@ from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.families.gaussian.blocks import Block
-from pdp_calibrate.families.gaussian.branch_and_bound import BlockSearch, explored
+from pdp_calibrate.families.gaussian.branch_and_bound import BlockSearch, branch_and_bound_clamped
 from pdp_calibrate.families.gaussian.instance import Instance
 from pdp_calibrate.families.gaussian.regression import Regression, found_from
 
@@ -64,7 +64,13 @@ def coupled(
 def _worst(block: Block, *, incumbent: float, deadline: float) -> BlockSearch:
     instance = block.instance
     if block.known is None and instance.most > 0 and instance.fewest < instance.size - 1:
-        return _branched(block, incumbent=incumbent, deadline=deadline)
+        return branch_and_bound_clamped(
+            instance,
+            block.precision,
+            tau=block.search_tau,
+            incumbent=incumbent,
+            deadline=deadline,
+        )
     found = []
     for target in instance.targets:
         others = tuple(k for k in range(instance.size) if k != target)
@@ -72,31 +78,6 @@ def _worst(block: Block, *, incumbent: float, deadline: float) -> BlockSearch:
         value, upper = coupled(instance, target, known, tau=block.tau)
         found.append(BlockSearch(upper=upper, best=value, target=target, known=known, visited=1))
     return max(found, key=lambda one: one.upper)
-
-
-def _branched(block: Block, *, incumbent: float, deadline: float) -> BlockSearch:
-    from pdp_calibrate.families.gaussian import clamped_kernels
-
-    instance = block.instance
-    targets = np.array(instance.targets, dtype=np.int64)
-    # Before anything is decided the group bound holds: everyone moves over the whole range.
-    together = float(np.abs(instance.coordinates[0]) @ instance.factors) * (1 + 1e-12)
-    return explored(
-        clamped_kernels.advance,
-        instance,
-        (
-            instance.covariance,
-            block.precision,
-            instance.coordinates[0],
-            instance.factors,
-            targets,
-        ),
-        keys=np.full(len(targets), together),
-        targets=targets,
-        tau=block.search_tau,
-        incumbent=incumbent,
-        deadline=deadline,
-    )
 
 
 def _found(

@@ -9,8 +9,7 @@ import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.composer import Composer, Releases
-from pdp_calibrate.core.leakage import worst
-from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.problem import Problem, worst
 from pdp_calibrate.core.rounding import ROUND_UP
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.gaussian.blocks import components

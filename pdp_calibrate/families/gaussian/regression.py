@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import gammaln, stdtrit
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
@@ -126,14 +126,12 @@ def multipliers_of(model: Model, *, functions: int) -> FloatArray:
     if isinstance(model, LoewnerBall):
         found[:-1] = model.radius / math.sqrt((1 - model.radius) * (1 + model.radius))
     if isinstance(model, SampledGaussian):
-        from scipy.stats import t as student  # slow to import, and rarely needed
-
         known = np.arange(size - 1)
         freedom = model.rows - known - 2
         log_sets = gammaln(size) - gammaln(known + 1) - gammaln(size - known)
         log_each = math.log((1 - model.confidence) / functions) - 2 * math.log(size) - log_sets
         # Below the smallest float the quantile would be infinite: sound, but say nothing.
-        quantiles = student.isf(np.exp(log_each) / 2, freedom)
+        quantiles = -stdtrit(freedom, np.exp(log_each) / 2)
         found[:-1] = quantiles / np.sqrt(freedom)
     return np.asarray(found * (1 + 1e-10))  # covers the rounding of the quantile
 

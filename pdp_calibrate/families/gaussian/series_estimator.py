@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from pdp_calibrate.core.model import checked_bounds
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.gaussian.alike import GaussianSeries
-from pdp_calibrate.frames.columns import SERIES, kind_of, refuse_discrete
-from pdp_calibrate.frames.series import OrderedSeries, neighbour_products, ordered_series
-from pdp_calibrate.learning.base import (
-    FrameEstimator,
-    Source,
-    checked_budget,
-    checked_longest,
-    checked_source,
-    one_or_blocks,
-)
+from pdp_calibrate.frames.columns import SERIES
+from pdp_calibrate.frames.series import OrderedSeries, neighbour_products
+from pdp_calibrate.learning.base import SeriesEstimator, Source, checked_budget, checked_source
 from pdp_calibrate.learning.gaussianity import warn_of_series
 from pdp_calibrate.learning.private_groups import private_neighbours
-from pdp_calibrate.learning.private_sums import numbers_of, units_of
+from pdp_calibrate.learning.private_sums import numbers_of
 
 
 def neighbour_correlation(series: OrderedSeries, value: str) -> tuple[float, float]:
@@ -41,7 +33,7 @@ def neighbour_correlation(series: OrderedSeries, value: str) -> tuple[float, flo
     return correlation, found.variance
 
 
-class GaussianSeriesEstimator(FrameEstimator):
+class GaussianSeriesEstimator(SeriesEstimator):
     """Learn a stationary Gaussian series, or many independent ones, from a long frame.
 
     Parameters
@@ -49,7 +41,7 @@ class GaussianSeriesEstimator(FrameEstimator):
     value
         The column of values: numbers, jointly Gaussian. Booleans and text are refused, and rows
         that are plainly not Gaussian warned of (with `epsilon` rows are not tested).
-    by
+    groups
         The column that tells series apart; None if there is one.
     order_by
         The column of times: no two equal in a series and, if numbers or dates, without gaps.
@@ -61,21 +53,23 @@ class GaussianSeriesEstimator(FrameEstimator):
     bounds
         The public range of the values.
     epsilon
-        Learn under ε-differential privacy for substituting one whole series, which needs `by` and
-        `max_length`; how many series there are, and their lengths, are public. Values are clipped
-        to their bounds, and noise that grows with `max_length` goes on sums over neighbours.
+        Learn under ε-differential privacy for substituting one whole series, which needs `groups`
+        and `max_length`; how many series there are, and their lengths, are public. Values are
+        clipped to their bounds; noise that grows with `max_length` goes on sums over neighbours.
     max_length
         The public limit on what one series contributes with `epsilon`: only its first so many
         values are counted. The model keeps the lengths as they are.
     source
         ``private`` if the rows are secret (calibrations will warn), ``public`` if not.
+    by
+        Another name for `groups`.
 
     Attributes
     ----------
     correlation_ : float
         The estimated correlation of neighbours. No account is taken of its error.
     model_ : GaussianSeries or Blocks
-        The learned model; `Blocks` with counts where there are several series.
+        The series; with several of them, a block for each length with its count.
 
     Examples
     --------
@@ -89,62 +83,60 @@ class GaussianSeriesEstimator(FrameEstimator):
         self,
         *,
         value: str = "load",
-        by: str | None = None,
+        groups: str | None = None,
         order_by: str | None = None,
         time_format: str | None = None,
         bounds: tuple[float, float] | None = None,
         epsilon: float | None = None,
         max_length: int | None = None,
         source: Source = "private",
+        by: str | None = None,
     ) -> None:
         self.value = value
-        self.by = by
+        self.groups = groups
         self.order_by = order_by
         self.time_format = time_format
         self.bounds = bounds
         self.epsilon = epsilon
         self.max_length = max_length
         self.source = source
+        self.by = by
 
     def fit(self, frame: Any, y: None = None) -> GaussianSeriesEstimator:
         """Learn from a row per point in time."""
         del y
         checked_source(self.source)
-        kind = kind_of(frame, self.value)
-        if self.bounds is None:
-            remedy = "" if kind.is_float() else " For states use MarkovChainEstimator instead."
-            raise ModelError(
-                f"a Gaussian series needs the public range of its values: bounds=.{remedy}"
-            )
-        refuse_discrete(self.value, kind, instead=SERIES)
-        bounds = checked_bounds(self.bounds, 1)[0]
+        bounds = self._checked_bounds(
+            frame,
+            self.bounds,
+            what="a Gaussian series",
+            otherwise="For states use MarkovChainEstimator instead.",
+            instead=SERIES,
+        )
         epsilon = checked_budget(self.epsilon)
-        longest = checked_longest(epsilon, by=self.by, max_length=self.max_length)
-        times = {"order_by": self.order_by, "time_format": self.time_format}
-        series = ordered_series(frame, self.value, by=self.by, **times)
+        longest = self._longest(epsilon)
+        series = self._series(frame)
         if epsilon is None or longest is None:
             phi, variance = neighbour_correlation(series, self.value)
             warn_of_series(frame, self.value, correlation=phi, stacklevel=1)
         else:
             phi, variance = private_neighbours(
                 numbers_of(frame, [self.value])[1][:, 0],
-                units_of(frame, by=self.by, **times),
+                self._units(frame),
                 bounds=bounds,
                 longest=longest,
                 epsilon=epsilon,
             )
-        lengths = sorted(series.lengths.items())
         self.correlation_ = phi
-        kinds = [
-            GaussianSeries(
+
+        def along_time(length: int) -> GaussianSeries:
+            return GaussianSeries(
                 length=length,
                 correlation=phi,
                 bounds=bounds,
                 variance=variance,
                 provenance=self._provenance,
             )
-            for length, _ in lengths
-        ]
-        counts = [count for _, count in lengths]
-        self.model_ = one_or_blocks(kinds, counts, epsilon, alone=counts == [1])
+
+        self.model_ = self._model_of(along_time, series.lengths, epsilon)
         return self

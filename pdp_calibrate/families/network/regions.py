@@ -43,9 +43,19 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.contraction import contracted
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.lattice import Lattice, lattice_of
-from pdp_calibrate.core.line_program import widest_of
+from pdp_calibrate.core.mixtures import LARGEST_EXPONENT
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
+from pdp_calibrate.core.tuning import (
+    NEGLIGIBLE,
+    REGION_EDGES,
+    REGION_LATTICE,
+    REGION_NUMBERS,
+    REGION_REACH,
+    REGION_TUPLES,
+    WORTHWHILE,
+)
+from pdp_calibrate.core.workers import load_kernels
 from pdp_calibrate.families.network.tree import MarkovTree
 
 IntArray = npt.NDArray[np.int64]
@@ -243,30 +253,6 @@ def _convolved(one: FloatArray, other: FloatArray) -> FloatArray:
 _Ends = tuple[int, int]  # (outer tuple, its neighbour on the way to a target)
 
 
-_NUMBERS = 4e6  # probabilities that all views together may have
-
-
-_EDGES = 1e6  # pairs of neighbouring edges that may be gone through
-
-
-_FURTHEST = 100  # steps from a target
-
-
-_LARGEST = 200  # tuples of a region for which a lattice is made
-
-
-_STEPS = 512  # of a sum whose contributions must be rounded to a lattice
-
-
-_DEEPEST = 600.0  # logarithms up to here are far from underflow, products included
-
-
-_NEGLIGIBLE = 1e-12  # nats for which views reach no further
-
-
-_WORTHWHILE = 0.99  # of a bound: from here on another round
-
-
 class _Surroundings(NamedTuple):
     """What a target sees; targets that see the same leak the same."""
 
@@ -328,7 +314,7 @@ class Regions:
         knowledge = self.knowledge
         bounds, before = self._lowered(highest, scale, enough, deadline), highest
         everyone = knowledge.admits_strongest and len(knowledge.targets) == knowledge.total
-        while everyone and enough < bounds.max() < _WORTHWHILE * before.max():
+        while everyone and enough < bounds.max() < WORTHWHILE * before.max():
             # Whatever lies beyond the horizon tells less, too, of any tuple.
             bounds, before = self._lowered(bounds, scale, enough, deadline), bounds
         return bounds
@@ -370,7 +356,7 @@ class Regions:
         branches = surroundings.branches
         highest = int(self.points[target].max()) + sum(branch.highest for branch in branches)
         deepest = -math.fsum(branch.log_rarest for branch in branches)
-        if not step * highest + deepest <= _DEEPEST:
+        if not step * highest + deepest <= LARGEST_EXPONENT:
             return math.inf
         if surroundings not in self._views:
             views = combined(self.points[target], branches)
@@ -388,7 +374,8 @@ class Regions:
         # A price is a sum with a term per tuple at most; contraction does not enlarge its rounding.
         prices = prices * (1 + 4 * UNIT_ROUNDOFF * seen) + moved * seen
         tiny = 1e-310 * math.exp(deepest)
-        widest = float(widest_of(views.laws, views.masses, prices, step, units, tiny))
+        kernels = load_kernels("pdp_calibrate.core.line_program_kernels")
+        widest = float(kernels.widest_of(views.laws, views.masses, prices, step, units, tiny))
         return max(0.0, widest) * ROUND_UP
 
     def _as_far_as_affordable(self) -> dict[int, _Surroundings]:
@@ -396,7 +383,7 @@ class Regions:
         neighbours, targets = self.links.neighbours, self.knowledge.targets
         pairs = sum(len(near) ** 2 for near in neighbours)
         found: dict[int, _Surroundings] = {}
-        if pairs > _EDGES or not self.links.is_accurate:
+        if pairs > REGION_EDGES or not self.links.is_accurate:
             return found
         behind = {
             (place, nearer): [(other, place) for other in neighbours[place] if other != nearer]
@@ -414,7 +401,7 @@ class Regions:
                 further = ()
             return self._branch(edges[ends], further, at_target=at_target)
 
-        for _ in range(min(_FURTHEST, int(_EDGES // max(1, pairs)))):
+        for _ in range(min(REGION_REACH, int(REGION_EDGES // max(1, pairs)))):
             around = {
                 target: _Surroundings(
                     self.points[target].tobytes(),
@@ -426,11 +413,11 @@ class Regions:
                 for target in targets
             }
             different = set(around.values())
-            if around == found or sum(map(self._numbers, different)) > _NUMBERS:
+            if around == found or sum(map(self._numbers, different)) > REGION_NUMBERS:
                 break
             found = around
             prices = (sum(branch.highest_price for branch in one.branches) for one in different)
-            if max(prices, default=0.0) <= _NEGLIGIBLE:
+            if max(prices, default=0.0) <= NEGLIGIBLE:
                 break
             beyond = {ends: branch(ends, at_target=False) for ends in behind}
         return found
@@ -474,4 +461,4 @@ def _lattice(contributions: Contributions) -> Lattice:
     added = np.zeros((len(values), max(map(len, values))))
     for row, value in zip(added, values, strict=True):
         row[: len(value)] = value
-    return lattice_of(added, min(len(values), _LARGEST), _STEPS)
+    return lattice_of(added, min(len(values), REGION_TUPLES), REGION_LATTICE)

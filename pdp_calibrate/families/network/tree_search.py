@@ -26,12 +26,11 @@ from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.plain_dp import WrittenOut, as_one, nobody, plain_dp
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
-from pdp_calibrate.core.table import LOG_SMALLEST, MAXIMAL_CELLS, MAXIMAL_TUPLES
+from pdp_calibrate.core.table import ANY_TABLE
+from pdp_calibrate.core.tuning import TREE_ARRAYS
 from pdp_calibrate.families.network.contraction import tree_bounds
 from pdp_calibrate.families.network.regions import Regions
 from pdp_calibrate.families.network.tree import MarkovTree
-
-_LARGEST = 2**22  # numbers in the arrays of one pass
 
 
 class Preparation:
@@ -49,7 +48,7 @@ class Preparation:
     def layers(self) -> _Layers | None:
         """The tree in arrays; None where they were too large, or edges cannot be turned round."""
         states = max(map(len, self.tree.domains))
-        if len(self.tree.names) * states**2 > _LARGEST or not self.tree.links.is_accurate:
+        if len(self.tree.names) * states**2 > TREE_ARRAYS or not self.tree.links.is_accurate:
             return None
         return _Layers(self.tree, self.problem.contributions)
 
@@ -225,9 +224,7 @@ class TreeEngine:
 
 
 def _fits_a_table(tree: MarkovTree) -> bool:
-    cells = math.prod(len(domain) for domain in tree.domains[:MAXIMAL_TUPLES])
-    small = len(tree.names) <= MAXIMAL_TUPLES and cells <= MAXIMAL_CELLS
-    return small and tree.log_rarest() > LOG_SMALLEST
+    return ANY_TABLE.admits(list(map(len, tree.domains)), tree.log_rarest())
 
 
 class _Layers:

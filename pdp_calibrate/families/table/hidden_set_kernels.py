@@ -268,8 +268,8 @@ def explore_hidden(
     added = np.zeros(number + 1, dtype=np.int64)  # steps that the hidden tuples can add
     last = np.full(number + 1, -1, dtype=np.int64)
     begins[0], begins[1] = 0, 2 * cells.size
-    room[: cells.size] = cells
-    room[cells.size : 2 * cells.size] = cells
+    for x in range(cells.size):  # assigning slices would compile their error messages too
+        room[x] = room[cells.size + x] = cells[x]
     ceilings = np.full((number + 1, number), np.inf)
     has_bound = np.zeros(number + 1, dtype=np.bool_)
     has_bound[0] = bounded

@@ -66,7 +66,7 @@ class _Part:
 def steps_of(setting: Setting) -> Steps | None:
     """Put the answers on steps; None if this search does not suit the table."""
     number, prepared = len(setting.sizes), setting.prepared
-    if setting.table is not None or setting.coordinates > 1 or set(setting.sizes) != {2}:
+    if not setting.is_additive or setting.coordinates > 1 or set(setting.sizes) != {2}:
         return None
     if setting.knowledge.known is not None or prepared.counts_strongest or setting.tails_only:
         return None
@@ -87,8 +87,8 @@ def steps_of(setting: Setting) -> Steps | None:
     if weights.sum() > _MOST_STEPS:
         return None
     return Steps(
-        cells=prepared.bit_cells,
-        flipped=prepared.flipped,
+        cells=prepared.cells.bits,
+        flipped=prepared.cells.flipped,
         weights=weights,
         step=step,
         moved=moved,

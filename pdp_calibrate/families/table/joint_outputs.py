@@ -24,7 +24,6 @@ from pdp_calibrate.families.table.setting import (
     Outcome,
     Setting,
     bracket,
-    conditional_laws,
     group_bound,
 )
 
@@ -74,7 +73,7 @@ def search_vectors(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
         if bound <= enough or clock.is_over or programs >= _PROGRAMS:
             judged = max(judged, bound)
             break
-        events = conditional_laws(setting.prepared.problem, worst.target, worst.unknown)
+        events = setting.prepared.laws(worst.target, worst.unknown)
         if worst.event is None:
             for event in range(len(events.laws)):
                 for found, item in _pairs(setting, events, worst, event, counter):
@@ -100,7 +99,7 @@ def _pairs(
         laws = events.laws[event][[first, second]]
         gain, error, output = _ascend(laws, atoms[[first, second]], events.additions)
         known = _known(setting, events, event)
-        if setting.table is None:
+        if setting.is_additive:
             for place, value in known.items():
                 output = output + setting.parts[place][value]
         attack = Attack(

@@ -21,51 +21,68 @@ from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
-from pdp_calibrate.core.workers import Clock
-from pdp_calibrate.families.table.grid import grid_of
-from pdp_calibrate.families.table.hidden_sets import search_hidden, steps_of
-from pdp_calibrate.families.table.independence import independent_groups
-from pdp_calibrate.families.table.joint_outputs import search_vectors
-from pdp_calibrate.families.table.logspace import search_logspace
-from pdp_calibrate.families.table.prepared import PreparedTable
-from pdp_calibrate.families.table.setting import NOTHING, Attack, Outcome, Setting, setting_of
-from pdp_calibrate.families.table.sorted_mixtures import search_lines
-from pdp_calibrate.families.table.tree_search import branch_search, search_branches, work_of
-from pdp_calibrate.families.table.varying import Varying, no_secrets
+from pdp_calibrate.core.workers import Clock, announce_compiling
+from pdp_calibrate.families.table.cells import Cells
+from pdp_calibrate.families.table.enumeration import search_events, search_sets
+from pdp_calibrate.families.table.setting import (
+    NOTHING,
+    Attack,
+    Outcome,
+    PreparedTable,
+    Setting,
+    grid_of,
+    setting_of,
+)
+from pdp_calibrate.families.table.smaller import Varying, independent_groups, no_secrets
 
 
 def search_strongest(setting: Setting) -> Outcome:
     """Return LS_i/λ of the worst target, over the full product of domains, whatever θ is."""
-    outcome = NOTHING
-    for target in setting.knowledge.targets:
-        outcome = outcome.or_worse(_attack(setting, target))
-    return outcome
-
-
-def _attack(setting: Setting, target: int) -> Outcome:
-    others = [place for place in range(len(setting.sizes)) if place != target]
-    if setting.table is None:
-        cell = setting.prepared.likeliest_others[target]
-        answers = setting.parts[target][np.newaxis]
-    else:
-        answers = np.moveaxis(setting.table, target, -2)
-        cell = ()
-    distance, event, secrets = _furthest(answers.reshape(-1, *answers.shape[-2:]))
+    widest = {target: _widest(setting, target) for target in setting.knowledge.targets}
+    target = max(widest, key=lambda place: widest[place][0])
+    distance, event, secrets = widest[target]
     if distance < 0:
         return NOTHING
-    if setting.table is not None:
-        cell = tuple(map(int, np.unravel_index(event, answers.shape[:-2])))
-    known = dict(zip(others, cell, strict=True))
-    output = answers.reshape(-1, *answers.shape[-2:])[event, secrets[0]]
+    others = [place for place in range(len(setting.sizes)) if place != target]
     if setting.table is None:
-        for place, value in known.items():
+        cell = setting.prepared.cells.likeliest_others(target)
+        output = setting.parts[target][secrets[0]]
+        for place, value in zip(others, cell, strict=True):
             output = output + setting.parts[place][value]
-    rounding = (8 + 2 * setting.coordinates) * UNIT_ROUNDOFF
+    else:
+        answers = np.moveaxis(setting.table, target, -2)
+        cell = tuple(map(int, np.unravel_index(event, answers.shape[:-2])))
+        output = answers[cell][secrets[0]]
+    rounding = (10 + 2 * setting.coordinates) * UNIT_ROUNDOFF
     return Outcome(
         upper=distance * (1 + rounding),
         lower=distance * (1 - rounding),
-        attack=Attack(target=target, known=known, secrets=secrets, output=output),
+        attack=Attack(
+            target=target,
+            known=dict(zip(others, cell, strict=True)),
+            secrets=secrets,
+            output=output,
+        ),
     )
+
+
+def _widest(setting: Setting, target: int) -> tuple[float, int, tuple[int, int]]:
+    """Return the largest distance of two secrets' answers in scales, the event and the secrets."""
+    if isinstance(setting.scale, np.ndarray):
+        return _furthest(_by_secret(setting.parts, setting.table, target))
+    cells = setting.prepared.cells
+    if target not in cells.widest:  # one scale divides all distances alike
+        cells.widest[target] = _furthest(_by_secret(cells.parts, cells.table, target))
+    distance, event, secrets = cells.widest[target]
+    return distance / setting.scale, event, secrets
+
+
+def _by_secret(parts: tuple[FloatArray, ...], table: FloatArray | None, target: int) -> FloatArray:
+    """Return the answers by event, secret and coordinate; one event stands for all in a sum."""
+    if table is None:
+        return parts[target][np.newaxis]
+    answers = np.moveaxis(table, target, -2)
+    return answers.reshape(-1, *answers.shape[-2:])
 
 
 def _furthest(answers: FloatArray) -> tuple[float, int, tuple[int, int]]:
@@ -80,7 +97,19 @@ def _furthest(answers: FloatArray) -> tuple[float, int, tuple[int, int]]:
     return best
 
 
+_FEW_DENSITIES = 2e7  # compared at once sooner than compiled code is loaded
+
+
+_FEW_LAWS = 2**22  # numbers in the laws of all events
+
+
+_FEW_SETS = 1e8  # densities compared set by set, some tenths of a second
+
+
 _LARGEST_GRID_WORK = 3e11  # numbers, minutes: vectors with more outputs get a bracket instead
+
+
+_LARGEST_SET_WORK = 2e10  # densities compared set by set
 
 
 _LARGE_SET = (
@@ -95,22 +124,72 @@ _LARGEST_LOG_WORK = 1e9  # pairs of atom and output, each an exponential
 
 
 def _search(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
-    """Search everyone but those who know everyone else, by the means that suit the answers."""
+    """Search everyone but those who know everyone else, by the means that suit the answers.
+
+    Compiled code is loaded only where it is chosen.
+    """
+    if not setting.fits_linear_space:
+        return _search_wide_range(setting, incumbent, clock)
+    if _has_few_events(setting):
+        grid = grid_of(setting)
+        if grid is not None:
+            return search_events(setting, grid)
+    if setting.coordinates > 1:
+        return _search_vectors(setting, incumbent, clock)
+    return _search_line(setting, incumbent, clock)
+
+
+def _has_few_events(setting: Setting) -> bool:
+    """Whether all events of the admitted adversaries are evaluated at once."""
+    cells = setting.prepared.cells
+    answers = min(cells.outputs, cells.probabilities.size)
+    outputs = 2.0**cells.coordinates if setting.tails_only else cells.outputs
+    few = setting.prepared.leaves * outputs <= _FEW_DENSITIES
+    return few and cells.events * answers <= _FEW_LAWS
+
+
+def _search_wide_range(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
+    """Search in log space what linear floating point cannot hold."""
+    exact = setting.tails_only or setting.prepared.log_work <= _LARGEST_LOG_WORK
+    if setting.coordinates == 1 or exact:
+        return search_sets(setting, incumbent, clock)
+    from pdp_calibrate.families.table.joint_outputs import search_vectors
+
+    return search_vectors(setting, incumbent, clock)
+
+
+def _search_vectors(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
+    """Search answers of several coordinates."""
+    prepared = setting.prepared
+    tree_work = prepared.leaves * prepared.cells.outputs
+    if prepared.set_work <= min(tree_work, _LARGEST_SET_WORK):
+        return search_sets(setting, incumbent, clock)
+    grid = grid_of(setting) if tree_work <= _LARGEST_GRID_WORK else None
+    if grid is not None:
+        announce_compiling()
+        from pdp_calibrate.families.table.tree_search import search_branches
+
+        return search_branches(setting, grid, incumbent, clock)
+    return _search_wide_range(setting, incumbent, clock)
+
+
+def _search_line(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
+    """Search answers that are one number."""
     prepared, knowledge = setting.prepared, setting.knowledge
     one_set = knowledge.known is not None or knowledge.most == 0
-    is_line = setting.coordinates == 1 and setting.fits_linear_space
-    if one_set and is_line and setting.probabilities.size > _LARGE_SET:
+    if one_set and prepared.set_work <= _FEW_SETS:
+        return search_sets(setting, incumbent, clock)
+    announce_compiling()
+    from pdp_calibrate.families.table.sorted_mixtures import search_lines
+
+    if one_set and setting.probabilities.size > _LARGE_SET:
         return search_lines(setting, incumbent, clock)
-    grid = grid_of(setting) if setting.fits_linear_space else None
-    if setting.coordinates > 1:
-        if grid is not None and work_of(setting, grid) <= _LARGEST_GRID_WORK:
-            return search_branches(setting, grid, incumbent, clock)
-        exact = setting.tails_only or prepared.log_work <= _LARGEST_LOG_WORK
-        return (search_logspace if exact else search_vectors)(setting, incumbent, clock)
-    if not setting.fits_linear_space:
-        return search_logspace(setting, incumbent, clock)
-    if grid is None or work_of(setting, grid) > prepared.line_work:
+    grid = grid_of(setting)
+    if grid is None or prepared.leaves * len(grid.outputs) > prepared.line_work:
         return search_lines(setting, incumbent, clock)
+    from pdp_calibrate.families.table.hidden_sets import search_hidden, steps_of
+    from pdp_calibrate.families.table.tree_search import branch_search, search_branches
+
     steps = steps_of(setting)
     if steps is not None:
         shared, error = branch_search(setting, grid, incumbent, clock)
@@ -173,16 +252,23 @@ class TableEngine:
     own, and what is left is put into the form that searches work on.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, *, like: tuple[Varying, Cells] | None = None) -> None:
         self.climbs = climbs(problem)
         self._problem = problem
-        self._varying = Varying.of(problem)
+        smaller, cells = like or (None, None)
+        self._varying = Varying.of(problem, like=smaller)
         if self._varying is None:
             return
-        self._prepared = PreparedTable.of(self._varying.problem)
+        self._prepared = PreparedTable.of(self._varying.problem, cells)
         self._groups = [
             (group, TableEngine(group.problem)) for group in independent_groups(self._prepared)
         ]
+
+    def against(self, problem: Problem) -> TableEngine:
+        """Return an engine for other adversaries that takes over the table as it was prepared."""
+        if self._varying is None:
+            return TableEngine(problem)
+        return TableEngine(problem, like=(self._varying, self._prepared.cells))
 
     def bracket(
         self,

@@ -15,6 +15,7 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.table import JointTable
+from pdp_calibrate.core.tuning import KEPT_LAWS
 from pdp_calibrate.families.table.sampling_radius import noise_reach, sampling_radius
 from pdp_calibrate.families.table.sets import ConditionalBall, SampledTable
 
@@ -150,16 +151,13 @@ def center_of(model: Model) -> JointTable:
     ).marked_like(model)
 
 
-_KEPT = 2**22  # probabilities of conditional laws that are kept from one scale to the next
-
-
 class ConditionalLaws:
     """The conditional laws of a set of tables, each worked out once while they are not too many."""
 
     def __init__(self, model: Model, reachable: Reachable) -> None:
         self.model, self.reachable = model, reachable
         self._kept: dict[tuple[int, tuple[int, ...]], Balls] = {}
-        self._left = _KEPT
+        self._left = KEPT_LAWS
 
     def balls(self, target: int, unknown: tuple[int, ...]) -> Balls:
         """Return what adversaries with this target and these unknown tuples may believe."""

@@ -17,12 +17,18 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.best_first import best_first
 from pdp_calibrate.core.bracket import Bracket
+from pdp_calibrate.core.mixtures import DEFICITS, DENSITIES, rounding_error
 from pdp_calibrate.core.problem import Problem
-from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF, rounded_up
 from pdp_calibrate.core.table import JointTable
+from pdp_calibrate.core.tuning import (
+    SET_CASES,
+    SET_DISTANCES,
+    SET_STEPS,
+    SET_STEPS_BETWEEN_CHECKS,
+)
 from pdp_calibrate.core.workers import Clock
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
-from pdp_calibrate.families.table.prepared import PreparedTable
 from pdp_calibrate.families.table.search import climbs, search_strongest
 from pdp_calibrate.families.table.set_kernels import LOST, moved_in, moved_out, worst_pair
 from pdp_calibrate.families.table.set_laws import (
@@ -40,11 +46,12 @@ from pdp_calibrate.families.table.setting import (
     NOTHING,
     Attack,
     Outcome,
+    PreparedTable,
     Setting,
     group_bound,
     setting_of,
 )
-from pdp_calibrate.families.table.varying import Varying, no_secrets
+from pdp_calibrate.families.table.smaller import Varying, no_secrets
 
 _RARE = 1e-3  # probability given to an event that the centre does not have
 
@@ -143,18 +150,6 @@ def _spread(cells: FloatArray, law: FloatArray, balls: Balls) -> FloatArray:
     return np.asarray(share * law[balls.of_cells] * (total if total > 0 else _RARE))
 
 
-_MOST_STEPS = 2e11  # elementary steps of one search, some minutes
-
-
-_MOST_CASES = 2**19  # pairs of target and unknown set
-
-
-_MOST_NUMBERS = 2**21  # distances held at once
-
-
-_BETWEEN_CHECKS = 2**27  # steps between checks of the clock
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Search:
     """What stays the same for all adversaries."""
@@ -176,7 +171,7 @@ def _search(around: _Search, incumbent: float) -> Outcome:
     """Judge everyone but those who know everyone else, from the largest group bound down."""
     setting, prepared = around.setting, around.setting.prepared
     ranges = [group_bound(setting, (place,)) for place in range(len(setting.sizes))]
-    if around.clock.is_over or _cases(prepared) > _MOST_CASES:
+    if around.clock.is_over or _cases(prepared) > SET_CASES:
         return Outcome(upper=_largest_group(setting, ranges), lower=0.0, attack=None)
     return best_first(
         (
@@ -200,15 +195,15 @@ def _judge(around: _Search, target: int, unknown: tuple[int, ...], bound: float)
     if outputs is None:
         return Outcome(upper=bound, lower=0.0, attack=None)
     balls = around.laws.balls(target, unknown)
-    rounding = (balls.additions + len(values) + 16) * UNIT_ROUNDOFF
-    wider = np.where(balls.radii < 1, balls.radii * (1 + 8 * rounding), ANY_LAW)
+    roundings = balls.additions + len(values) + 16
+    wider = np.where(balls.radii < 1, rounded_up(balls.radii, 4 * roundings), ANY_LAW)
     near = around.setting.is_near_one
     best = (-np.inf, 0, 0, 0, 0)
     per_output = len(own) * len(values)
-    step = max(1, _MOST_NUMBERS // per_output)
+    step = max(1, SET_DISTANCES // per_output)
     for begin in range(0, len(outputs), step):
         order, distances = by_distance(outputs[begin : begin + step], own, values)
-        block = max(1, _BETWEEN_CHECKS // (len(order) * per_output))
+        block = max(1, SET_STEPS_BETWEEN_CHECKS // (len(order) * per_output))
         for start in range(0, len(wider), block):
             if around.clock.is_over:
                 return Outcome(upper=bound, lower=0.0, attack=None)
@@ -219,7 +214,7 @@ def _judge(around: _Search, target: int, unknown: tuple[int, ...], bound: float)
             if gain > best[0]:
                 best = (gain, start + event, begin + output, *secrets)
     gain, event, output, first, second = best
-    error = _error(around, rounding)
+    error = _error(around, roundings)
     attack = Attack(
         target=target,
         known=_known(around.setting, balls, event),
@@ -238,25 +233,30 @@ def _attained(
     balls: Balls, event: int, output: FloatArray, own: FloatArray, values: FloatArray, *, near: bool
 ) -> float:
     """Return the log-ratio at one output, with laws certainly inside their balls."""
-    rounding = (balls.additions + len(values) + 16) * UNIT_ROUNDOFF
+    roundings = balls.additions + len(values) + 16
     radii = balls.radii[event : event + 1]
-    narrower = np.where(radii < 1, radii * (1 - 8 * rounding), ANY_LAW)
+    narrower = np.where(radii < 1, radii * (1 - 8 * roundings * UNIT_ROUNDOFF), ANY_LAW)
     order, distances = by_distance(output[np.newaxis], own, values)
     laws = balls.laws[event : event + 1]
     gain = worst_pair(laws, narrower, order, distances, near, 0.0, LOST)[0]
     return float(gain)
 
 
-def _error(around: _Search, rounding: float) -> float:
+def _error(around: _Search, roundings: int) -> float:
     """Bound the error of a log-ratio: roundings of laws and kernels, and merged atoms.
 
     A mass that is left after mass was taken away is right to a few roundings of itself or of what
     was taken; the latter is in the radius. All else is a sum of positive terms.
     """
     setting = around.setting
-    size = 3 * setting.furthest if setting.is_near_one else 1 + setting.furthest
-    extra = len(setting.sizes) + setting.coordinates
-    return 8 * (rounding + extra * UNIT_ROUNDOFF) * size + 4 * around.reachable.shift / around.scale
+    operations = 2 * (roundings + len(setting.sizes) + setting.coordinates)
+    error = rounding_error(
+        DEFICITS if setting.is_near_one else DENSITIES,
+        width=setting.furthest,
+        operations=operations,
+        distance_operations=operations,
+    )
+    return error + 4 * around.reachable.shift / around.scale
 
 
 def _known(setting: Setting, balls: Balls, event: int) -> dict[int, int]:
@@ -284,18 +284,18 @@ def _largest_group(setting: Setting, ranges: list[float]) -> float:
 
 def _is_too_large(prepared: PreparedTable, reachable: Reachable) -> bool:
     """Return whether comparing all conditional laws would take hours."""
-    if _cases(prepared) > _MOST_CASES:
+    if _cases(prepared) > SET_CASES:
         return True
     steps = 0.0
     for target, unknown in prepared.cases():
         values = reachable.values(unknown)
-        events = prepared.probabilities.size / math.prod(prepared.sizes[p] for p in unknown)
+        events = prepared.cells.probabilities.size / math.prod(prepared.sizes[p] for p in unknown)
         levels = prepared.sizes[target] * len(values)
-        if prepared.coordinates > 1:
+        if prepared.cells.coordinates > 1:
             levels = math.prod(len(np.unique(column)) + 1 for column in values.T)
             levels = 0 if levels > MOST_OUTPUTS else levels
         steps += events * len(values) * levels
-        if steps > _MOST_STEPS:
+        if steps > SET_STEPS:
             return True
     return False
 

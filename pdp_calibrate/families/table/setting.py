@@ -1,12 +1,14 @@
-"""A table and a query in units of the noise, what a search over them finds, and conditional laws.
+"""A table, a query and adversaries: before a scale is chosen, at a scale, and what a search finds.
 
-Every search over tables works on a `Setting` and returns an `Outcome`, which gets names and the
-user's units later.
+`PreparedTable` adds the adversaries to the `Cells` of a table, `Setting` the scale: what does not
+depend on the scale is worked out once. Every search over tables works on a `Setting` and returns an
+`Outcome`, which gets names and the user's units later.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,15 +18,219 @@ import numpy.typing as npt
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Knowledge
 from pdp_calibrate.core.contributions import diameter
+from pdp_calibrate.core.mixtures import DEFICITS, DENSITIES, NEAR_ONE, rounding_error
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.table import JointTable
-from pdp_calibrate.families.table.prepared import PreparedTable
+from pdp_calibrate.families.table.cells import Cells
 
 LARGEST_EXPONENT = 660.0  # e^±660 is far from overflow and from the subnormal numbers
 
 
-NEAR_ONE = 1.0  # ranges up to this many scales: keep density − 1 rather than density
+_LARGEST_KERNEL = 2**24  # numbers in the kernel matrix
+
+
+_MOST_SETS = 2**13  # sets of unknown tuples that are worth counting
+
+
+_LARGEST_KEPT = 2**22  # numbers in the conditional laws kept from one scale to the next
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PreparedTable:
+    """A problem about a joint table, in the form that searches work on; answers start at zero."""
+
+    problem: Problem
+    """What was asked."""
+    cells: Cells
+    """The table and the answers."""
+    counts_strongest: bool
+    """Whether θ matters also to those who know everyone else here (but not all there is)."""
+
+    @classmethod
+    def of(cls, problem: Problem, cells: Cells | None = None) -> PreparedTable:
+        """Prepare a problem about a joint table; cells that stand already are taken over."""
+        if not isinstance(problem.model, JointTable):
+            raise TypeError(f"the table engine searches joint tables, got {problem.model!r}.")
+        return cls(
+            problem=problem,
+            cells=cells or Cells.of(problem.model, problem.contributions),
+            counts_strongest=problem.hidden_noise or problem.knowledge.incomplete,
+        )
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """The adversaries."""
+        return self.problem.knowledge
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The domain size of each tuple."""
+        return self.cells.sizes
+
+    @cached_property
+    def admitted(self) -> AdmittedEvents:
+        """The laws of all admitted adversaries, of a table with few events."""
+        return AdmittedEvents.of(self)
+
+    @cached_property
+    def log_work(self) -> float:
+        """Estimate how many (atom, output) pairs a search in log space compares."""
+        total = 0.0
+        for target in self.knowledge.targets:
+            for unknown in self.unknown_sets(target):
+                hidden = float(np.prod([self.sizes[place] for place in unknown], dtype=np.float64))
+                atoms = hidden * self.sizes[target]
+                total += self.cells.probabilities.size * atoms**self.cells.coordinates
+        return total
+
+    @cached_property
+    def set_work(self) -> float:
+        """Count the densities that a search set by set compares, sixteen products for one."""
+        if self.cells.table is not None:
+            return math.inf
+        total, cells = 0.0, float(self.cells.probabilities.size)
+        for number, (target, unknown) in enumerate(self.cases()):
+            if number == _MOST_SETS:
+                return math.inf
+            kinds = tuple(sorted(self.cells.kinds[place] for place in (target, *unknown)))
+            atoms, outputs = self.cells.spans(kinds)
+            if atoms * outputs > 2 * _LARGEST_KERNEL:
+                return math.inf
+            laws = cells / math.prod(self.sizes[place] for place in unknown)
+            total += cells + laws * outputs * (1 + atoms / 16)
+        return total
+
+    @cached_property
+    def line_work(self) -> float:
+        """Estimate the work of sorted mixtures, in the units of the tree's."""
+        knowledge = self.knowledge
+        sets = 1.0
+        if knowledge.known is None:
+            sizes = range(knowledge.fewest, knowledge.most + 1)
+            sets = float(sum(math.comb(len(self.sizes) - 1, size) for size in sizes))
+        secrets = sum(self.sizes[target] for target in knowledge.targets)
+        sorting = 8.0 if self.cells.table is None else 64.0
+        return sorting * sets * secrets * self.cells.probabilities.size
+
+    @cached_property
+    def leaves(self) -> float:
+        """Count the leaves of the tree of all adversaries, times the secrets of each."""
+        total = 0.0
+        for target in self.knowledge.targets:
+            others = [size for place, size in enumerate(self.sizes) if place != target]
+            leaves = math.prod(size + 1.0 for size in others)
+            if self.knowledge.known is not None or self.knowledge.most == 0:
+                leaves = 2.0 * math.prod(others)
+            total += leaves * self.sizes[target]
+        return total
+
+    @property
+    def known_limits(self) -> tuple[int, int]:
+        """Fewest and most tuples known; knowing everyone else is searched elsewhere."""
+        everyone = len(self.sizes) - 1
+        most = self.knowledge.most
+        return self.knowledge.fewest, most if self.counts_strongest else min(most, everyone - 1)
+
+    def permissions(
+        self, places: Sequence[int]
+    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Return, per tuple, whether it may be known, and whether it may be unknown."""
+        named = self.knowledge.known
+        may_know = np.array([named is None or place in named for place in places], dtype=np.bool_)
+        may_hide = np.array(
+            [named is None or place not in named for place in places], dtype=np.bool_
+        )
+        return may_know, may_hide
+
+    def unknown_sets(self, target: int) -> Iterator[tuple[int, ...]]:
+        """Yield the admitted sets of unknown tuples, without the empty one unless θ counts for it.
+
+        Knowing everyone else, the output tells LS_i/λ whatever the table is: searched elsewhere.
+        """
+        for unknown in self.knowledge.unknown_sets(target):
+            if unknown or self.counts_strongest:
+                yield unknown
+
+    def laws(self, target: int, unknown: tuple[int, ...]) -> Events:
+        """Return the conditional laws of one set of unknown tuples, kept while there is memory."""
+        kept, key = self.cells.kept_laws, (target, unknown)
+        if key in kept:
+            return kept[key]
+        found = conditional_laws(self.problem, target, unknown)
+        if found.laws.size + sum(one.laws.size for one in kept.values()) <= _LARGEST_KEPT:
+            kept[key] = found
+        return found
+
+    def cases(self) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Yield every target with every such set."""
+        for target in self.knowledge.targets:
+            for unknown in self.unknown_sets(target):
+                yield target, unknown
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AdmittedEvents:
+    """Every (x_i, x_K) of the admitted adversaries, as rows of laws; two secrets at least in each.
+
+    A secret that x_K excludes is replaced by one that it does not: the largest and the smallest
+    density over the secrets stay what they are.
+    """
+
+    laws: FloatArray
+    """P(answer | x_i, x_K), one row for each that some adversary has to do with."""
+    rows: npt.NDArray[np.intp]
+    """For each event x_K and each secret the row of its law; shape (events, secrets)."""
+    secrets: npt.NDArray[np.intp]
+    """The value that stands there, of the same shape."""
+    targets: npt.NDArray[np.intp]
+    """For each event the target."""
+    places: npt.NDArray[np.intp]
+    """For each event the place of (x_i, x_K) in the table of shape (size + 1, …), x_i the first
+    value."""
+
+    @classmethod
+    def of(cls, prepared: PreparedTable) -> AdmittedEvents:
+        """List the events of every target."""
+        sizes = prepared.sizes
+        steps = [math.prod(size + 1 for size in sizes[p + 1 :]) for p in range(len(sizes))]
+        possible, values = prepared.cells.event_laws.possible, np.arange(max(sizes))
+        rows, secrets, targets, places = [], [], [], []
+        for target in prepared.knowledge.targets:
+            starts = _starts(prepared, target, steps)
+            occurs = values < sizes[target]
+            own = starts[:, np.newaxis] + steps[target] * np.where(occurs, values, 0)
+            occurs = possible[own] & occurs
+            first = np.argmax(occurs, axis=1)[:, np.newaxis]
+            found = np.where(occurs, values, first)
+            several = occurs.sum(axis=1) > 1
+            rows.append((starts[:, np.newaxis] + steps[target] * found)[several])
+            secrets.append(found[several])
+            targets.append(np.full(len(rows[-1]), target))
+            places.append(starts[several])
+        every = np.concatenate(rows)
+        used = np.zeros(len(possible), dtype=np.bool_)
+        used[every] = True
+        return cls(
+            laws=prepared.cells.event_laws.laws[used],
+            rows=(np.cumsum(used) - 1)[every],
+            secrets=np.concatenate(secrets),
+            targets=np.concatenate(targets),
+            places=np.concatenate(places),
+        )
+
+
+def _starts(prepared: PreparedTable, target: int, steps: list[int]) -> npt.NDArray[np.intp]:
+    """Return the places of the admitted events of one target, where it has its first value."""
+    sizes = prepared.sizes
+    starts, number = np.zeros(1, dtype=np.intp), np.zeros(1, dtype=np.intp)
+    others = [place for place in range(len(sizes)) if place != target]
+    for place, may_know, may_hide in zip(others, *prepared.permissions(others), strict=True):
+        options = np.arange(0 if may_know else sizes[place], sizes[place] + bool(may_hide))
+        starts = np.add.outer(starts, options * steps[place]).ravel()
+        number = np.add.outer(number, options < sizes[place]).ravel()
+    fewest, most = prepared.known_limits
+    return starts[(fewest <= number) & (number <= most)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,18 +241,29 @@ class Setting:
     """All that no scale changes."""
     scale: float | FloatArray
     """The Laplace scale λ, or one per output coordinate."""
-    parts: tuple[FloatArray, ...]
-    """`parts[j][v]`: what value v of tuple j adds, from zero, in units of the scale; () if not
-    additive."""
-    table: FloatArray | None
-    """The answer in every cell, from zero, in units of the scale; None if additive."""
     tails_only: bool = False
     """Whether only the limits r → ±∞ count."""
+
+    @cached_property
+    def parts(self) -> tuple[FloatArray, ...]:
+        """What value v of tuple j adds, from zero, in units of the scale; () if not additive."""
+        return tuple(part / self.scale for part in self.prepared.cells.parts)
+
+    @cached_property
+    def table(self) -> FloatArray | None:
+        """The answer in every cell, from zero, in units of the scale; None if additive."""
+        table = self.prepared.cells.table
+        return None if table is None else table / self.scale
+
+    @property
+    def is_additive(self) -> bool:
+        """Whether every tuple adds its own part to the answer."""
+        return self.prepared.cells.table is None
 
     @property
     def probabilities(self) -> FloatArray:
         """The joint table, one axis per tuple."""
-        return self.prepared.probabilities
+        return self.prepared.cells.probabilities
 
     @property
     def knowledge(self) -> Knowledge:
@@ -56,30 +273,17 @@ class Setting:
     @property
     def sizes(self) -> tuple[int, ...]:
         """The domain size of each tuple."""
-        return self.prepared.sizes
+        return self.prepared.cells.sizes
 
     @property
     def coordinates(self) -> int:
         """Number of output coordinates."""
-        return self.prepared.coordinates
-
-    @cached_property
-    def answers(self) -> FloatArray:
-        """The answer in every cell, shape (cells, coordinates), in units of the scale."""
-        if self.table is not None:
-            return self.table.reshape(-1, self.coordinates)
-        sums = np.zeros((1, self.coordinates))
-        for part in self.parts:
-            sums = (sums[:, np.newaxis] + part).reshape(-1, self.coordinates)
-        return sums
+        return self.prepared.cells.coordinates
 
     @cached_property
     def furthest(self) -> float:
         """A bound on the distance (L1, in scales) of two answers; the group bound."""
-        if self.table is None:
-            spread = sum(float(part.max(axis=0).sum()) for part in self.parts)
-        else:
-            spread = float(self.table.reshape(-1, self.coordinates).max(axis=0).sum())
+        spread = float((self.prepared.cells.spread / self.scale).sum())
         return spread * (1 + 2 * (len(self.sizes) + self.coordinates + 2) * UNIT_ROUNDOFF)
 
     @property
@@ -90,33 +294,63 @@ class Setting:
     @cached_property
     def fits_linear_space(self) -> bool:
         """Whether no mass, kernel or ratio of densities can underflow or overflow."""
-        return self.furthest - self.prepared.log_rarest <= LARGEST_EXPONENT
+        return self.furthest - self.prepared.cells.log_rarest <= LARGEST_EXPONENT
 
     def rounding_error(self, additions: int) -> float:
         """Bound the error of a log-ratio of two densities computed with this number of additions.
 
-        A density is Σ p·k over a mass Σ p, all terms of one sign: each sum is right to `additions`
-        relative roundings, each kernel k = e^{−d} to those of d, which are relative to the furthest
-        distance. Kept as density − 1 = Σ p·(e^{−d} − 1)/Σ p, all errors shrink with d itself.
+        A density is Σ p·k over a mass Σ p: each sum is right to `additions` roundings, each kernel
+        k = e^{−d} to those of d; the rest is said in `core.mixtures`.
         """
         roundings = 2 * additions + len(self.sizes) + self.coordinates + 24
-        size = 3 * self.furthest if self.is_near_one else 1 + self.furthest
-        return 4 * roundings * UNIT_ROUNDOFF * size
+        return rounding_error(
+            DEFICITS if self.is_near_one else DENSITIES,
+            width=self.furthest,
+            operations=roundings,
+            distance_operations=roundings,
+        )
 
 
 def setting_of(prepared: PreparedTable, scale: float | FloatArray) -> Setting:
     """Divide the query by the noise."""
-    return Setting(
-        prepared=prepared,
-        scale=scale,
-        parts=tuple(part / scale for part in prepared.parts),
-        table=None if prepared.table is None else prepared.table / scale,
+    return Setting(prepared=prepared, scale=scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """The answers of all cells as indices, and the kernel of every answer at every output."""
+
+    answers: npt.NDArray[np.int32]
+    """Per cell of the flat table, the row of `kernel`."""
+    outputs: FloatArray
+    """Shape (outputs, coordinates), in scales; ascending if there is one coordinate."""
+    kernel: FloatArray
+    """e^{−distance} or, near one, e^{−distance} − 1; shape (answers, outputs)."""
+    moved: float
+    """By how much (L1, in scales) an answer was moved at most to be on the grid."""
+
+
+def grid_of(setting: Setting) -> Grid | None:
+    """Return the grid in units of the scale; None if it is too large."""
+    levels = setting.prepared.cells.levels
+    if levels is None:
+        return None
+    corners = 2 ** len(levels.values) * len(levels.distinct[0])
+    if (corners if setting.tails_only else levels.numbers) > _LARGEST_KERNEL:
+        return None
+    distances = levels.distances(setting.scale, tails_only=setting.tails_only)
+    outputs = levels.corners if setting.tails_only else levels.outputs
+    return Grid(
+        answers=levels.answers,
+        outputs=outputs / setting.scale,
+        kernel=np.expm1(-distances) if setting.is_near_one else np.exp(-distances),
+        moved=float((levels.moved / setting.scale).sum()),
     )
 
 
 def group_bound(setting: Setting, moving: tuple[int, ...]) -> float:
     """Bound the leakage by how far these tuples together can move the answer, in scales."""
-    if setting.table is not None:
+    if not setting.is_additive:
         return setting.furthest
     spread = sum(diameter(setting.parts[place]) for place in moving)
     return spread * (1 + 4 * (len(setting.sizes) + setting.coordinates + 4) * UNIT_ROUNDOFF)
@@ -180,6 +414,25 @@ class Events:
     additions: int
     """Bound on the rounded operations behind each law and atom."""
 
+    @cached_property
+    def on_all_atoms(self) -> tuple[FloatArray, FloatArray]:
+        """The atoms of all secrets of an additive query, and the laws on them.
+
+        Atoms that are one by rounding are one, and their probabilities add up. A secret that x_K
+        excludes gets the law of one that it does not, if there is any.
+        """
+        atoms, index = np.unique(
+            self.atoms.reshape(-1, self.atoms.shape[-1]), axis=0, return_inverse=True
+        )
+        laws = np.zeros((*self.laws.shape[:2], len(atoms)))
+        for secret, places in enumerate(index.reshape(laws.shape[1], -1)):
+            np.add.at(laws[:, secret].T, places, self.laws[:, secret].T)
+        if not self.possible.all():
+            first = self.possible.argmax(axis=1)[:, np.newaxis]
+            rows = np.where(self.possible, np.arange(laws.shape[1]), first)
+            laws = np.take_along_axis(laws, rows[:, :, np.newaxis], axis=1)
+        return atoms, laws
+
 
 def conditional_laws(problem: Problem, target: int, unknown: tuple[int, ...]) -> Events:
     """Condition the table on (x_i, x_K), for all their values at once."""
@@ -190,34 +443,50 @@ def conditional_laws(problem: Problem, target: int, unknown: tuple[int, ...]) ->
     known = tuple(axis for axis in axes if axis != target and axis not in unknown)
     secrets = len(table.domains[target])
     order = (*known, target, *unknown)
-    cells = int(np.prod([len(table.domains[axis]) for axis in unknown], dtype=np.int64))
-    masses = table.probabilities.transpose(order).reshape(-1, secrets, cells)
+    sizes = [len(table.domains[axis]) for axis in unknown]
+    masses = table.probabilities.transpose(order)
     if contributions.table is None:
         own = _from_zero(contributions.values[target])
         added = np.zeros((1, own.shape[-1]))
+        masses = masses.reshape(-1, secrets, 1, math.prod(sizes))
+        merged = 0
         for axis in unknown:
-            steps = added[:, np.newaxis] + _from_zero(contributions.values[axis])
-            added = steps.reshape(-1, own.shape[-1])
-        masses, added = _merged(masses, added)
+            part = _from_zero(contributions.values[axis])
+            masses, added, most = _merged(masses, added, part)
+            merged += most
+        masses = masses.reshape(-1, secrets, len(added))
         atoms = own[np.newaxis, :, np.newaxis] + added
+        additions = 2 * (merged + len(added)) + 2 * len(axes)
     else:
+        masses = masses.reshape(-1, secrets, math.prod(sizes))
         answers = _from_zero(contributions.table.reshape(-1, contributions.table.shape[-1]))
         answers = answers.reshape(contributions.table.shape)
         atoms = answers.transpose(*order, len(axes)).reshape(*masses.shape, -1)
+        additions = 2 * math.prod(sizes) + 2 * len(axes)
     totals = masses.sum(axis=-1)
     possible = totals > 0
     laws = np.where(possible[..., np.newaxis], masses, 1.0)
     laws = laws / np.where(possible, totals, masses.shape[-1])[..., np.newaxis]
-    additions = 2 * cells + 2 * len(axes)
     return Events(known=known, laws=laws, possible=possible, atoms=atoms, additions=additions)
 
 
-def _merged(masses: FloatArray, added: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Add up the masses of unknown values that give the same answer."""
-    distinct, inverse = np.unique(added, axis=0, return_inverse=True)
+def _merged(
+    masses: FloatArray, added: FloatArray, part: FloatArray
+) -> tuple[FloatArray, FloatArray, int]:
+    """Decide that one more tuple is unknown: add up the masses that give the same answer.
+
+    `masses` has an axis for what the unknown tuples add, and one for all cells that follow, of
+    which this tuple is the first axis. Returns the new masses, what is added, and how many masses
+    went into one at most.
+    """
+    events, secrets, _, rest = masses.shape
+    sums = (added[:, np.newaxis] + part).reshape(-1, part.shape[-1])
+    distinct, inverse = np.unique(sums, axis=0, return_inverse=True)
     order = np.argsort(inverse.ravel(), kind="stable")
     starts = np.searchsorted(inverse.ravel()[order], np.arange(len(distinct)))
-    return np.add.reduceat(masses[..., order], starts, axis=-1), distinct
+    masses = masses.reshape(events, secrets, len(sums), rest // len(part))
+    most = int(np.diff(starts, append=len(sums)).max())
+    return np.add.reduceat(masses[:, :, order], starts, axis=2), distinct, most
 
 
 def _from_zero(values: FloatArray) -> FloatArray:

@@ -231,7 +231,8 @@ def compare_mixtures(
             group[h] = groups - 1
         places = np.empty(secrets * groups)
         for v in range(secrets):
-            places[v * groups : (v + 1) * groups] = parts[target, v] + values[:groups]
+            for k in range(groups):  # assigning a slice would compile its error message too
+                places[v * groups + k] = parts[target, v] + values[k]
         order, decay, loss = _steps(places, one)
         block = max(1, min(known.size, _TOGETHER // (places.size * secrets)))
         left = np.empty((places.size, secrets, block))

@@ -58,7 +58,7 @@ def search_lines(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
     spare = 1 + 4 * (len(setting.sizes) + 4) * UNIT_ROUNDOFF
 
     def movement(target: int, unknown: tuple[int, ...]) -> float:
-        if setting.table is not None:
+        if not setting.is_additive:
             return setting.furthest
         return sum(ranges[place] for place in (target, *unknown)) * spare
 
@@ -168,7 +168,7 @@ def _compared(
     places = [p for p in range(len(flat.sizes)) if p != target and not hidden[p]]
     values = np.unravel_index(cell, [setting.sizes[p] for p in places]) if places else ()
     known = dict(zip(places, map(int, values), strict=True))
-    if setting.table is None:
+    if setting.is_additive:
         output += sum(flat.parts[place, value] for place, value in known.items())
     attack = Attack(target=target, known=known, secrets=(first, second), output=np.array([output]))
     return _Compared(lower=ratio, attack=attack)

@@ -21,7 +21,7 @@ import math
 import numba
 import numpy as np
 
-from pdp_calibrate.families.table.two_cell_bound import MOST_BUCKETS, branch_bound, workspace
+from pdp_calibrate.families.table.two_cell_bound import MOST_BUCKETS, branch_bound, inner
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -65,7 +65,7 @@ def add_slices(data, start, length, size, where):
             total[t] += further[t]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def compact(data, start, where, rows, width, picked, kept):
     """Copy the picked columns and the mass of each row; safe in place, as it only moves down."""
     first = picked[0]
@@ -83,7 +83,7 @@ def compact(data, start, where, rows, width, picked, kept):
         data[goal + kept] = mass
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def reach(grid, columns, number, floor, ceiling):
     """Return the range of columns whose outputs hold every answer from `floor` to `ceiling`.
 
@@ -98,7 +98,7 @@ def reach(grid, columns, number, floor, ceiling):
     return begin, end
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def buckets_of_cells(sizes, marks, below):
     """Return the bucket of every cell, one level after the other, and where each level begins."""
     depth = sizes.size
@@ -123,7 +123,7 @@ def buckets_of_cells(sizes, marks, below):
     return buckets, begins
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def leaf_exceeds(data, at, secrets, width, limit, one):
     """Whether some pair of secrets has ratio − 1 above `limit` at some output of this leaf.
 
@@ -170,7 +170,7 @@ def leaf_ratio(data, at, secrets, width, one):
     return best, where, for_secret, against
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def nine_leaves_exceed(data, at, width, limit, one, inverse):
     """Whether a leaf below two open binary tuples, two secrets, has ratio − 1 above `limit`.
 
@@ -227,18 +227,18 @@ def nine_leaves_exceed(data, at, width, limit, one, inverse):
     return hits > 0
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def sweep_exceeds(data, start, top, sizes, below, room, secrets, width, limit, one):
+@inner
+def sweep_exceeds(data, start, top, sizes, below, room, secrets, width, limit, one, inverse):
     """Whether any leaf below a node has ratio − 1 above `limit`.
 
     Walks every choice below level `top` (known at a value, or unknown) without bounds. Arrays
-    are as in `explore`; what it writes lies in the room of levels below `top`.
+    are as in `explore`; what it writes lies in the room of levels below `top`. `inverse` is work
+    space for nine leaves at once, or None: then that is not compiled.
     """
     depth = sizes.size
     row = secrets * width
     base, turn = np.empty(depth + 1, dtype=np.int64), np.zeros(depth + 1, dtype=np.int64)
     base[top] = start
-    inverse = np.empty((2, 9))
     ends_binary = secrets == 2 and depth - top > 2 and sizes[depth - 1] == sizes[depth - 2] == 2
     level = top
     while level >= top:
@@ -264,10 +264,12 @@ def sweep_exceeds(data, start, top, sizes, below, room, secrets, width, limit, o
                 further = data[base[level] + value * length : base[level] + (value + 1) * length]
                 for t in range(length):
                     total[t] += further[t]
-        if ends_binary and level + 1 == depth - 2:
-            if nine_leaves_exceed(data, at, width, limit, one, inverse):
-                return True
-        elif level + 1 < depth:
+        if inverse is not None:  # noqa: SIM102  a condition of its own is decided when compiled
+            if ends_binary and level + 1 == depth - 2:
+                if nine_leaves_exceed(data, at, width, limit, one, inverse):
+                    return True
+                continue
+        if level + 1 < depth:
             level += 1
             base[level] = at
             turn[level] = 0
@@ -314,6 +316,8 @@ def explore(
     stop,
     gap,
     habits,
+    work,
+    inverse,
     choices,
 ):
     """Search all leaves below the node at the front of `data`.
@@ -350,6 +354,9 @@ def explore(
     habits
         What was learned on earlier branches about the worth of bounds, by number of open tuples:
         bounds tried, branches they cut, work of a branch, branches seen; zeros at first.
+    work, inverse
+        Work space for bounds, and for nine leaves at once; None to search without them. Then they
+        are not compiled, and what is left when time is up has no bound but infinity.
     choices
         Receives, for the best leaf, per open tuple its value, or its size if unknown.
 
@@ -397,15 +404,16 @@ def explore(
             tried[depth - level] = gained[depth - level] = 1.0
             typical[depth - level] = leaves[level]
 
-    buckets, bucket_at = buckets_of_cells(sizes, marks, below)
-    work, result = workspace(grid.size), np.empty(grid.size)
+    if work is not None:
+        buckets, bucket_at = buckets_of_cells(sizes, marks, below)
+    result = np.empty(grid.size)
     picked, left_over = np.empty(grid.size, dtype=np.int64), np.empty(grid.size, dtype=np.int64)
     best, output, for_secret, against = -1.0, 0, 0, 0
     left = -1.0
     seen = -2.0
     limit = shared[1]
     pairs = secrets * (secrets - 1) / 2.0
-    level = 0
+    level = depth - depth  # not a literal, for which callees would be compiled once more
     turn[0] = -1
     while level >= 0:
         if shared[0] > seen:
@@ -433,61 +441,67 @@ def explore(
                 bar = max(seen, best, 0.0)
                 spent += secrets * leaves[level]
                 if not sweep_exceeds(
-                    data, here, level, sizes, below, room, secrets, width, bar, one
+                    data, here, level, sizes, below, room, secrets, width, bar, one, inverse
                 ):
                     level -= 1
                     continue
-            # Beyond the answers that can still occur the ratio is constant: drop those outputs.
-            begin, end = reach(grid, columns[level], width - 1, floors[level], ceilings[level])
-            kept = end - begin
-            for r in range(kept):
-                picked[r] = begin + r
-            cost = pairs * (_BOUND_FIXED + _BOUND_PER_CELL * below[level])
-            opened = depth - level
-            waited[level] += 1
-            worthwhile = gained[opened] * secrets * typical[opened] > tried[opened] * cost
-            if stop[0] or worthwhile or waited[level] >= _PATIENCE:
-                waited[level] = 0
-                spent += cost
-                whole = kept + -kept % VECTOR
-                head = max(0, end - whole)
-                branch_bound(
-                    data,
-                    here,
-                    buckets[bucket_at[level] : bucket_at[level] + below[level]],
-                    secrets,
-                    width,
-                    head,
-                    head + whole,
-                    one,
-                    -1.0 if stop[0] else limit,
-                    work,
-                    result,
-                )
-                kept = 0
-                for r in range(begin, end):
-                    if result[r] > limit and not stop[0]:
-                        picked[kept] = r
-                        kept += 1
-                    else:
-                        left = max(left, result[r])
-                tried[opened] = _FORGETTING * tried[opened] + 1.0
-                gained[opened] = _FORGETTING * gained[opened] + 1.0 - kept / (end - begin)
-                if kept == 0:
+            if work is None:
+                if stop[0]:
+                    left = np.inf
                     level -= 1
                     continue
-            entered[level] = spent
-            while kept % VECTOR:  # loops over whole vectors have no slow remainder
-                picked[kept] = picked[kept - 1]
-                kept += 1
-            if kept < _WORTH_COPYING * (width - 1):
+            else:
+                # Beyond the answers that can still occur the ratio is constant: drop those outputs.
+                begin, end = reach(grid, columns[level], width - 1, floors[level], ceilings[level])
+                kept = end - begin
                 for r in range(kept):
-                    left_over[r] = columns[level, picked[r]]
-                for r in range(kept):
-                    columns[level, r] = left_over[r]
-                compact(data, here, room[level], below[level] * secrets, width, picked, kept)
-                base[level] = room[level]
-                widths[level] = width = kept + 1
+                    picked[r] = begin + r
+                cost = pairs * (_BOUND_FIXED + _BOUND_PER_CELL * below[level])
+                opened = depth - level
+                waited[level] += 1
+                worthwhile = gained[opened] * secrets * typical[opened] > tried[opened] * cost
+                if stop[0] or worthwhile or waited[level] >= _PATIENCE:
+                    waited[level] = 0
+                    spent += cost
+                    whole = kept + -kept % VECTOR
+                    head = max(0, end - whole)
+                    branch_bound(
+                        data,
+                        here,
+                        buckets[bucket_at[level] : bucket_at[level] + below[level]],
+                        secrets,
+                        width,
+                        head,
+                        head + whole,
+                        one,
+                        -1.0 if stop[0] else limit,
+                        work,
+                        result,
+                    )
+                    kept = 0
+                    for r in range(begin, end):
+                        if result[r] > limit and not stop[0]:
+                            picked[kept] = r
+                            kept += 1
+                        else:
+                            left = max(left, result[r])
+                    tried[opened] = _FORGETTING * tried[opened] + 1.0
+                    gained[opened] = _FORGETTING * gained[opened] + 1.0 - kept / (end - begin)
+                    if kept == 0:
+                        level -= 1
+                        continue
+                entered[level] = spent
+                while kept % VECTOR:  # loops over whole vectors have no slow remainder
+                    picked[kept] = picked[kept - 1]
+                    kept += 1
+                if kept < _WORTH_COPYING * (width - 1):
+                    for r in range(kept):
+                        left_over[r] = columns[level, picked[r]]
+                    for r in range(kept):
+                        columns[level, r] = left_over[r]
+                    compact(data, here, room[level], below[level] * secrets, width, picked, kept)
+                    base[level] = room[level]
+                    widths[level] = width = kept + 1
         size = sizes[level]
         choice = turn[level]
         if choice > size:

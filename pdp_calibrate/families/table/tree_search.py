@@ -21,8 +21,7 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.workers import Clock, run
-from pdp_calibrate.families.table.grid import Grid
-from pdp_calibrate.families.table.setting import NOTHING, Attack, Outcome, Setting, bracket
+from pdp_calibrate.families.table.setting import NOTHING, Attack, Grid, Outcome, Setting, bracket
 from pdp_calibrate.families.table.tree_kernels import VECTOR, explore, fill_node, leaf_ratio
 from pdp_calibrate.families.table.two_cell_bound import MOST_BUCKETS, branch_bound, workspace
 
@@ -54,6 +53,8 @@ class BranchSearch:
     shared: FloatArray
     clock: Clock
     per_thread: threading.local
+    has_bounds: bool
+    """Whether there is so much to compare that bounds are worth it."""
     ceilings: dict[int, float]
     """Bounds on all who attack one target, where they are worth the pass over the table."""
 
@@ -65,7 +66,7 @@ def branches_of(search: BranchSearch, target: int) -> Iterator[Branch]:
     if fewest > most:
         return
     sizes = setting.sizes
-    others = setting.prepared.orders[target]
+    others = setting.prepared.cells.orders[target]
     width = sizes[target] * (search.kernel.shape[1] + 1)
     cut = 0
     while cut < len(others) and width * math.prod(sizes[p] for p in others[cut:]) > _NODE_NUMBERS:
@@ -119,7 +120,7 @@ def _cells_of_all_levels(setting: Setting, branch: Branch) -> int:
 
 def branch_group_bound(setting: Setting, branch: Branch) -> float:
     """Bound a branch by how far its target and all its possible unknowns move the answer."""
-    if setting.table is not None:
+    if not setting.is_additive:
         return setting.furthest
     known = {place for place, value in branch.decided if value < setting.sizes[place]}
     fixed = sum(float(setting.parts[place].max(axis=0).sum()) for place in known)
@@ -198,9 +199,9 @@ def climb(search: BranchSearch, error: float) -> Outcome:
     outcome = NOTHING
     setting = search.setting
     fewest, most = setting.prepared.known_limits
-    likely = setting.prepared.likeliest
+    likely = setting.prepared.cells.likeliest
     for target in setting.knowledge.targets:
-        others = setting.prepared.orders[target]
+        others = setting.prepared.cells.orders[target]
         may_know, may_hide = setting.prepared.permissions(others)
         chosen = {
             place: likely[place] if knowable else setting.sizes[place]
@@ -247,6 +248,9 @@ def _leaf(search: BranchSearch, target: int, chosen: dict[int, int]) -> tuple[fl
 _SMALL_WORK = 1e6  # outputs × leaves × secrets that need no second thread
 
 
+_BOUNDED_WORK = 5e8  # … that are compared sooner than bounds are compiled
+
+
 _LONG_WORK = 1e9  # … that deserve a good start
 
 
@@ -254,11 +258,6 @@ _HUGE_WORK = 3e10  # … that deserve coarse passes before the deadline
 
 
 _COARSE_GAPS = (0.0526, 0.0)  # five per cent of the value, then exact
-
-
-def work_of(setting: Setting, grid: Grid) -> float:
-    """Estimate how many numbers the search compares if nothing can be cut."""
-    return setting.prepared.leaves * len(grid.outputs)
 
 
 def branch_search(
@@ -275,6 +274,7 @@ def branch_search(
         np.array([-1.0, math.expm1(min(incumbent, 700.0))]),
         clock,
         threading.local(),
+        setting.prepared.leaves * number > _BOUNDED_WORK,
         {},
     )
     additions = sum(setting.sizes) + len(setting.sizes)
@@ -289,9 +289,9 @@ def search_branches(setting: Setting, grid: Grid, incumbent: float, clock: Clock
     ]
     if not branches:
         return NOTHING
-    work = work_of(setting, grid)
+    work = setting.prepared.leaves * len(grid.outputs)
     outcome = climb(search, error) if work > _LONG_WORK else NOTHING
-    if work > _SMALL_WORK and setting.coordinates == 1:
+    if search.has_bounds and setting.coordinates == 1:
         for target in setting.knowledge.targets:
             search.ceilings[target] = target_bound(setting, grid, target) + error
     gaps = _COARSE_GAPS if work > _HUGE_WORK and clock.deadline < math.inf else (0.0,)
@@ -365,8 +365,12 @@ def _search_branch(
         search.clock.stop,
         gap,
         _habits(search),
+        workspace(len(search.outputs)) if search.has_bounds else None,
+        np.empty((2, 9)) if search.has_bounds else None,
         choices,
     )
+    if bound == math.inf:  # time was up
+        bound = math.expm1(min(branch_group_bound(setting, branch), 700.0))
     if ratio < 0:
         return ratio, bound, None
     chosen = {
@@ -401,7 +405,7 @@ def _answers_left(
     """
     largest = max((setting.sizes[place] for place in branch.opened), default=1)
     parts = np.zeros((len(branch.opened), largest))
-    if setting.table is not None or setting.coordinates > 1:
+    if not setting.is_additive or setting.coordinates > 1:
         return parts, -np.inf, np.inf
     for level, place in enumerate(branch.opened):
         parts[level, : setting.sizes[place]] = setting.parts[place][:, 0]

@@ -36,6 +36,12 @@ import numpy as np
 MOST_BUCKETS = 16
 
 
+inner = numba.njit(
+    cache=True, nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
+)
+"""For what only compiled code calls: nothing is compiled to call it from outside."""
+
+
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def workspace(outputs):
     """Return room for `branch_bound`, indexed [bucket, turn, kind, output].
@@ -65,7 +71,7 @@ def branch_bound(data, start, bucket_of, secrets, width, begin, end, one, limit,
             _bound_pair(data, first, second, bucket_of, mass, stride, one, limit, room, here)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _bound_pair(data, first, second, bucket_of, mass_at, stride, one, limit, room, result):
     """Raise result[r] to the bound for one pair of secrets, whose masses stand at `mass_at`."""
     outputs = result.size
@@ -77,7 +83,7 @@ def _bound_pair(data, first, second, bucket_of, mass_at, stride, one, limit, roo
     tops, leasts = np.empty((MOST_BUCKETS, outputs)), np.empty((MOST_BUCKETS, outputs))
     steps = np.empty((MOST_BUCKETS, outputs))
     most = np.zeros((2, outputs))  # the largest R, and 1/R, of a single cell
-    filled = 0
+    filled = np.int64(0)  # not a literal, for which callees would be compiled once more
     for k in range(MOST_BUCKETS):
         if span[0, k] > 0.0:
             span[0, filled], span[1, filled] = span[0, k], span[1, k]
@@ -99,7 +105,7 @@ def _bound_pair(data, first, second, bucket_of, mass_at, stride, one, limit, roo
         _beside_excluding(data, first, second, bucket_of.size, mass_at, stride, one, result)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _mix_buckets(tops, leasts, steps, ratios, inverses, span, filled, most, limit, one, result):
     """Raise result[r] to the two-cell bound on R − 1 and 1/R − 1 over all pairs of buckets.
 
@@ -160,13 +166,13 @@ def _mix_buckets(tops, leasts, steps, ratios, inverses, span, filled, most, limi
     return skipped
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _odds_ratio(largest, least):
     """Return β of two cells, infinite beyond the range of numbers."""
     return float(largest) / float(least)  # plain numbers overflow without a warning
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _fill_buckets(data, first, second, bucket_of, mass_at, outputs, stride, one, span, turn, room):
     """Gather the extremes of odds, density and ratio; say if a cell excludes just one secret."""
     for k in range(MOST_BUCKETS):
@@ -204,7 +210,7 @@ def _fill_buckets(data, first, second, bucket_of, mass_at, outputs, stride, one,
     return excluding
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _beside_excluding(data, first, second, cells, mass_at, stride, one, result):
     """Bound pairs with a cell that excludes a secret: each secret is spoken for by one cell only.
 
@@ -232,7 +238,7 @@ def _beside_excluding(data, first, second, cells, mass_at, stride, one, result):
         result[r] = max(result[r], bound)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _apart(most, least, one):
     if most == -np.inf or least == np.inf:
         return 0.0

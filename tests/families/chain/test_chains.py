@@ -11,6 +11,7 @@ import pdp_calibrate as pdp
 from pdp_calibrate.calibration.solve import smallest_scale
 from pdp_calibrate.core.contraction import birkhoff_bounds, contracted, diameters
 from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.table import TableLimit
 from tests.families.exchangeable.test_groups import bracket_holds
 from tests.oracles import brute_force as oracle
 from tests.support.marks import bounds_checked
@@ -57,7 +58,7 @@ def test_chains_equal_the_oracle_for_every_kind_of_adversary(seed):
 
 @pytest.mark.parametrize("seed", bounds_checked(range(40), 8))
 def test_without_tables_separated_unknowns_give_a_bracket(seed, monkeypatch):
-    monkeypatch.setattr(search, "_WRITTEN_OUT", 0)
+    monkeypatch.setattr(search, "SHORT_TABLE", TableLimit(0, 0))
     rng = np.random.default_rng(1000 + seed)
     scale = float(rng.choice([0.3, 1.0, 7.0]))
     compare_with_oracle(rng, random_chain(rng, longest=5), scale, exact=False)
@@ -306,8 +307,8 @@ def test_values_off_any_lattice_are_bracketed(states):
 
 
 def test_rounding_to_a_lattice_is_paid_for(monkeypatch):
-    monkeypatch.setattr(search, "_QUICK_LAWS", 0)
-    monkeypatch.setattr(setup, "_LATTICE_WORK", 0.0)
+    monkeypatch.setattr(search, "QUICK_LAWS", 0)
+    monkeypatch.setattr(setup, "LATTICE_STEPS", 0.0)
     transition = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]]
     rng = np.random.default_rng(3)
     for seed in range(5):

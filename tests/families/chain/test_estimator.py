@@ -42,7 +42,8 @@ def test_groups_of_several_sizes_become_blocks_with_counts():
 def test_groups_of_one_are_plain_dp():
     frame = pd.DataFrame({"home": range(9), "ill": [0, 1] * 4 + [0]})
     model = group().fit(frame).model_
-    assert isinstance(model, pdp.BinaryGroup)
+    assert model.counts == (9,)
+    assert isinstance(model.models[0], pdp.BinaryGroup)
     assert pdp.calibrate(model, pdp.Sum()).scale == pytest.approx(1.0, rel=1e-9)
 
 
@@ -187,9 +188,9 @@ def test_wheeze_by_group_and_as_a_chain():
     """Ohio children, four yearly answers: group, chain and table give scales of one size."""
     ohio = data("geepack", "ohio")
     by_group = group(by="id", value="resp", role="age").fit(ohio)
-    assert by_group.model_.size == 4
+    assert [group.size for group in by_group.model_.models] == [4]
     by_chain = chain(by="id", value="resp", order_by="age", initial="estimated").fit(ohio)
-    assert by_chain.model_.length == 4
+    assert [chain.length for chain in by_chain.model_.models] == [4]
     wide = ohio.pivot_table(index="id", columns="age", values="resp").astype(int)
     wide.columns = ["y7", "y8", "y9", "y10"]
     table = pdp.TableEstimator(source="public").fit(wide.reset_index(drop=True)).model_

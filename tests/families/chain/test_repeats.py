@@ -13,7 +13,7 @@ from pdp_calibrate.composition.spending import Spending
 from pdp_calibrate.composition.table_dual import dual_bound
 from pdp_calibrate.core.contraction import birkhoff_bounds, diameters
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.line_program import widest
+from pdp_calibrate.core.line_program_kernels import widest
 from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.families.chain.search import repeated_bound
@@ -88,7 +88,7 @@ def test_laws_are_compared_by_the_worst_slow_likelihood(seed):
         for signs in itertools.product([1, -1], repeat=points - 1):
             likelihood = np.exp(step * np.concatenate([[0], np.cumsum(signs)]))
             best = max(best, math.log(one @ likelihood / (other @ likelihood)))
-    found = widest(rows, masses, points, step, 1e-15, 1e-300)
+    found = widest(rows, masses, points, step, 1e-15, 1e-300, 0.0)
     if best == -math.inf:
         assert found == best
     else:

@@ -1,9 +1,11 @@
-"""Gaussian groups and series equal the dense Gaussian engine for every kind of adversaries."""
+"""Gaussian groups and series: every kind of adversaries, against dense matrices and quadrature."""
 
 import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
+from pdp_calibrate.core.model import Model
+from tests.oracles import gaussian as oracle
 from tests.support.marks import slow_after
 from tests.support.random_models import adversary_kinds
 
@@ -79,7 +81,7 @@ def test_the_named_worst_adversary_is_as_bad_as_said(seed, kind):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_several_answers_and_clamped_values_equal_the_dense_engine(seed):
+def test_several_answers_equal_the_dense_engine(seed):
     rng = np.random.default_rng(seed)
     model = pdp.GaussianGroup(size=5, correlation=float(rng.uniform(-0.2, 0.9)), bounds=(0, 3))
     other = dense(model, group_covariance(5, model.correlation[0]))
@@ -88,16 +90,101 @@ def test_several_answers_and_clamped_values_equal_the_dense_engine(seed):
     assert joint.value == pytest.approx(
         pdp.leakage(other, queries, scale=[1.0, 2.0]).value, rel=1e-9
     )
-    query = pdp.Linear(weights=rng.normal(size=5).tolist(), clamp=True)
-    clamped = pdp.leakage(model, query, scale=1.3)
-    assert clamped.value == pytest.approx(pdp.leakage(other, query, scale=1.3).value, rel=1e-9)
-    assert clamped.lower <= clamped.value
-    series = pdp.GaussianSeries(length=6, correlation=float(rng.uniform(-0.9, 0.9)), bounds=(0, 3))
-    other = dense(series, series_covariance(6, series.correlation))
-    query = pdp.Linear(weights=rng.normal(size=6).tolist(), clamp=True)
-    assert pdp.leakage(series, query).value == pytest.approx(
-        pdp.leakage(other, query).value, rel=1e-9
+
+
+def alike(rng, *, smallest=2, largest=5):
+    """A group or a series without a stated variance, and the correlations of its worst members."""
+    size = int(rng.integers(smallest, largest + 1))
+    if rng.random() < 0.5:
+        low, high = np.sort(rng.uniform(-1 / (size - 1) + 0.01, 0.95, size=2))
+        model = pdp.GaussianGroup(size=size, correlation=(low, high), bounds=(-1, 2))
+        return model, [group_covariance(size, rho) for rho in (low, high)]
+    phi = float(rng.uniform(-0.95, 0.95))
+    model = pdp.GaussianSeries(length=size, correlation=phi, bounds=(-1, 2))
+    return model, [series_covariance(size, phi)]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_clamped_answers_equal_brute_force_over_who_follows_the_target(seed):
+    rng = np.random.default_rng(seed)
+    model, covariances = alike(rng)
+    size = len(model.names)
+    scales = rng.uniform(0.5, 2, size=1 + seed % 3)
+    weights = rng.normal(size=(len(scales), size)) * (rng.random((len(scales), size)) < 0.8)
+    weights[:, 0] += 0.1  # an answer that is constant is refused
+    weights = np.abs(weights) if seed % 4 == 0 else weights
+    queries = [pdp.Linear(weights=row.tolist(), clamp=True) for row in weights]
+    for adversaries, admits in adversary_kinds(rng, model.names):
+        leak = pdp.leakage(model, queries, scale=scales.tolist(), adversaries=adversaries)
+        truth = max(
+            oracle.clamped_supremum(covariance, weights / scales[:, None], 3.0, target, known)
+            for covariance in covariances
+            for target, known in oracle.adversaries(size, lambda i, k: admits(i, frozenset(k)))  # noqa: B023
+        )
+        assert leak.value == pytest.approx(truth, rel=1e-9, abs=1e-12)
+        assert leak.value >= truth * (1 - 1e-12)
+        assert leak.exact
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_no_member_of_the_set_leaks_more_than_a_clamped_answer_is_said_to(seed):
+    rng = np.random.default_rng(seed)
+    model, covariances = alike(rng, smallest=2, largest=4)
+    size = len(model.names)
+    weights = np.ones(size) if seed % 2 else rng.normal(size=size)
+    leak = pdp.leakage(model, pdp.Linear(weights=weights.tolist(), clamp=True))
+    target = int(rng.integers(size))
+    others = [k for k in range(size) if k != target]
+    known = [int(k) for k in rng.permutation(others)[: rng.integers(max(0, size - 3), size)]]
+    law = {
+        "bounds": model.bounds,
+        "weights": weights,
+        "outputs": np.append(rng.uniform(-20, 20, size=20), [-60.0, 60.0]),
+        "secrets": model.bounds if rng.random() < 0.5 else model.bounds[::-1],
+    }
+    ratios = oracle.clamped_log_ratios(
+        mean=rng.uniform(-3, 4, size=size),
+        covariance=covariances[seed % len(covariances)] * 10.0 ** rng.uniform(-3, 2),
+        target=target,
+        known=dict(zip(known, rng.uniform(-1, 2, size=len(known)), strict=True)),
+        **law,
     )
+    assert ratios.max() <= leak.value * (1 + 1e-9)
+    # The witness holds a member of the set with next to no variance, which attains the claim.
+    witness = leak.witness
+    attained = oracle.clamped_log_ratios(
+        mean=witness.model.mean,
+        covariance=witness.model.covariance,
+        target=witness.target,
+        known=dict(witness.known),
+        **(law | {"secrets": witness.secrets}),
+    )
+    assert attained.max() == pytest.approx(leak.value, rel=1e-5)
+
+
+def test_a_stated_variance_keeps_the_upper_end_and_its_meaning():
+    for size, kind in (("size", pdp.GaussianGroup), ("length", pdp.GaussianSeries)):
+        free = kind(**{size: 4}, correlation=0.5, bounds=(0, 1))
+        stated = kind(**{size: 4}, correlation=0.5, bounds=(0, 1), variance=1.0)
+        assert free.variance is None
+        assert free != stated
+        assert Model.from_dict(stated.to_dict()) == stated
+        assert Model.from_dict(free.to_dict()) == free
+        clamped = pdp.Sum(clamp=True)
+        assert pdp.leakage(free, clamped).value == pdp.leakage(stated, clamped).value
+        assert not pdp.leakage(stated, clamped).exact
+        assert pdp.leakage(free, pdp.Sum()).value == pdp.leakage(stated, pdp.Sum()).value
+
+
+def test_the_worst_adversary_of_households_is_in_the_largest_and_knows_nobody():
+    sizes = (1, 2, 3, 4)
+    homes = [pdp.GaussianGroup(size=m, correlation=(0, 0.4), bounds=(0, 1)) for m in sizes]
+    households = pdp.Blocks(models=homes, counts=[10, 20, 30, 40])
+    leak = pdp.leakage(households, pdp.Sum(clamp=True))
+    assert leak.exact
+    assert leak.value == pytest.approx(1 + 3 * 0.4)
+    assert leak.witness.target[0] == 3
+    assert not leak.witness.known
 
 
 def test_a_range_of_correlations_takes_its_worst_end():

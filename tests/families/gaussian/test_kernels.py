@@ -1,23 +1,17 @@
 """The bound that prunes, and the arithmetic under it, one by one."""
 
+import dataclasses
 import itertools
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from pdp_calibrate.families.gaussian.kernels import (
-    KNOWN,
-    OPEN,
-    UNKNOWN,
-    climb,
-    pop,
-    push,
-    schur_rows,
-    sphere_bound,
-    steady_bound,
-    sweep,
-)
+from pdp_calibrate.families.gaussian import nodes as judging
+from pdp_calibrate.families.gaussian.branch_and_bound import _Open, climb, swept
+from pdp_calibrate.families.gaussian.instance import Instance, precision_of, search_tau
+from pdp_calibrate.families.gaussian.nodes import Batch, ClampedNodes, LinearNodes
+from pdp_calibrate.families.gaussian.sphere import KNOWN, OPEN, UNKNOWN, sphere_bound
 from tests.oracles import gaussian as oracle
 from tests.support.gaussian_draws import draw
 from tests.support.marks import bounds_checked
@@ -60,65 +54,118 @@ def test_the_sphere_bounds_every_known_set_below_a_node(seed):
         for more in itertools.combinations(opened, count)
     ]
     assert max(values) <= bound * (1 + 1e-9) + 1e-12
-    steady = steady_bound(covariance, weights, target, state, 1e-15, 0.0, 0.0)
+    nodes = linear_nodes(covariance, weights[np.newaxis])
+    states = state[np.newaxis].copy()
+    (steady,) = nodes.steady(
+        Batch(
+            np.flatnonzero(nodes.targets == target),
+            states,
+            np.array([len(known)]),
+            np.array([len(opened)]),
+        )
+    )
     assert max(values) <= steady * (1 + 1e-9) + 1e-12
     assert steady <= bound * (1 + 1e-9) + 1e-12
     if len(opened) <= 1:  # the sphere is a segment, its ends are the known sets
         assert steady == pytest.approx(max(values), rel=1e-7, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", bounds_checked(range(20), 4))
-def test_schur_rows(seed):
-    covariance, weights, target, _, known, _ = node(seed)
-    size = len(weights)
-    line, diagonal, column = np.empty(size), np.empty(size), np.empty(size)
-    lost = schur_rows(
-        covariance, covariance @ weights, target, np.array([*known, 0]), len(known),
-        np.empty((size, size)), line, diagonal, column,
+def instance_of(covariance, coordinates, *, multiplier=0.0):
+    size = len(covariance)
+    multipliers = np.append(np.linspace(multiplier, 2 * multiplier, size - 1), 0.0)
+    return Instance(
+        covariance=covariance,
+        coordinates=coordinates,
+        factors=np.ones(size),
+        multipliers=multipliers,
+        targets=tuple(range(size)),
+        fewest=0,
+        most=size - 1,
+    )
+
+
+def linear_nodes(covariance, coordinates, **uncertain):
+    instance = instance_of(covariance, coordinates, **uncertain)
+    precision = precision_of(instance)
+    return LinearNodes(instance, precision, tau=search_tau(instance, precision))
+
+
+def batch_of(nodes, rng):
+    """Nodes with decisions at random, one of them without any."""
+    size = nodes.instance.size
+    owners = rng.integers(len(nodes.targets), size=12)
+    states = rng.choice([OPEN, OPEN, KNOWN, UNKNOWN], size=(12, size)).astype(np.uint8)
+    states[0] = OPEN
+    states[np.arange(12), nodes.targets[owners]] = UNKNOWN
+    return Batch(owners, states, np.sum(states == KNOWN, axis=1), np.sum(states == OPEN, axis=1))
+
+
+@pytest.mark.parametrize("seed", bounds_checked(range(40), 8))
+@pytest.mark.parametrize("kind", [LinearNodes, ClampedNodes])
+def test_compiled_nodes_are_judged_like_vectorised_ones(seed, kind, monkeypatch):
+    rng = np.random.default_rng(seed)
+    covariance = draw(seed, smallest=2, largest=9, exponents=0).model.covariance
+    answers = 1 if kind is ClampedNodes else 1 + seed % 3
+    coordinates = rng.normal(size=(answers, len(covariance)))
+    instance = instance_of(covariance, coordinates, multiplier=seed % 2 * rng.uniform(0, 0.5))
+    precision = precision_of(instance)
+    nodes = kind(instance, precision, tau=search_tau(instance, precision))
+    batch = batch_of(nodes, rng)
+    vectorised = nodes.judge(batch)
+    monkeypatch.setattr(judging, "UNCOMPILED_WORK", 0.0)
+    compiled = nodes.judge(batch)
+    for one, other in zip(vectorised, compiled, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_moments_after_elimination(seed):
+    covariance, weights, target, state, known, _ = node(seed)
+    line, diagonal, column, corner = judging._eliminated(
+        covariance, (covariance @ weights)[np.newaxis], np.array([weights @ covariance @ weights]),
+        (state == KNOWN)[np.newaxis], np.array([target]),
     )  # fmt: skip
     expected = conditional(covariance, known)
-    np.testing.assert_allclose(line, expected[target], atol=1e-12)
-    np.testing.assert_allclose(diagonal, np.diagonal(expected), atol=1e-12)
-    np.testing.assert_allclose(column, expected @ weights, atol=1e-12)
-    total = weights @ covariance @ weights
-    assert total - lost == pytest.approx(weights @ expected @ weights, abs=1e-11)
+    np.testing.assert_allclose(line[0], expected[target], atol=1e-12)
+    np.testing.assert_allclose(diagonal[0], np.diagonal(expected), atol=1e-12)
+    np.testing.assert_allclose(column[0], expected @ weights, atol=1e-12)
+    assert corner[0] == pytest.approx(weights @ expected @ weights, abs=1e-11)
 
 
 def test_sweeps_undo_each_other():
     covariance = draw(3, smallest=5, exponents=0).model.covariance
-    tableau = covariance.copy()
-    sweep(tableau, 2)
+    once = swept(covariance[np.newaxis], np.array([2]))
     expected = conditional(covariance, [2])
-    np.testing.assert_allclose(np.delete(np.delete(tableau, 2, 0), 2, 1),
+    np.testing.assert_allclose(np.delete(np.delete(once[0], 2, 0), 2, 1),
                                np.delete(np.delete(expected, 2, 0), 2, 1), atol=1e-12)  # fmt: skip
-    sweep(tableau, 2)
-    np.testing.assert_allclose(tableau, covariance, atol=1e-12)
+    np.testing.assert_allclose(swept(once, np.array([2]))[0], covariance, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(10))
-@pytest.mark.parametrize("start", [0, 1])
-def test_a_climb_reports_the_value_of_the_set_it_ends_at(seed, start):
-    covariance, weights, target, _, _, _ = node(seed)
-    size = len(weights)
-    state = np.zeros(size, dtype=np.uint8)
-    product = covariance @ weights
-    value = climb(
-        covariance, weights, product, weights @ product, target, np.zeros(size), 1, size - 1,
-        start, state,
-    )  # fmt: skip
-    known = [k for k in range(size) if k != target and state[k] == KNOWN]
-    assert len(known) >= 1
-    slope, _ = oracle.coefficient(covariance, weights, target, known)
-    assert value == pytest.approx(abs(slope), rel=1e-9, abs=1e-12)
+def test_climbs_report_the_value_of_the_set_they_end_at(seed):
+    covariance, weights, _, _, _, _ = node(seed)
+    nodes = linear_nodes(covariance, weights[np.newaxis])
+    nodes.instance = dataclasses.replace(nodes.instance, fewest=1)
+    attacks = np.repeat(np.arange(len(weights)), 2)
+    values, states = climb(nodes, attacks, np.arange(len(attacks)) % 2 == 1)
+    for attack, value, state in zip(attacks, values, states, strict=True):
+        target = nodes.targets[attack]
+        known = [k for k in range(len(weights)) if k != target and state[k] == KNOWN]
+        assert len(known) >= 1
+        slope, _ = oracle.coefficient(covariance, weights, target, known)
+        assert value == pytest.approx(abs(slope), rel=1e-9, abs=1e-12)
 
 
-@settings(deadline=None)  # the first example compiles
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=60))
-def test_the_heap_sorts(values):
-    keys, slots = np.zeros(64), np.arange(64)
-    for size, value in enumerate(values):
-        push(keys, slots, size, value, slots[size])
-    assert sorted(slots.tolist()) == list(range(64))
-    popped = [pop(keys, slots, size)[0] for size in range(len(values), 0, -1)]
-    assert popped == sorted(values, reverse=True)
-    assert sorted(slots.tolist()) == list(range(64))
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=60), st.integers(1, 9))
+def test_the_largest_open_nodes_are_taken_first(values, number):
+    waiting = _Open(np.array(values[:1]), np.array([0]), np.zeros((1, 1), dtype=np.uint8))
+    for place, value in enumerate(values[1:], start=1):
+        waiting.push(np.array([value]), np.array([place]), np.zeros((1, 1), dtype=np.uint8))
+    taken = []
+    while waiting.count:
+        assert waiting.top == max(waiting.keys[: waiting.count])
+        keys, owners, _ = waiting.take(number)
+        assert min(keys) >= waiting.top
+        assert [values[owner] for owner in owners] == keys.tolist()
+        taken += owners.tolist()
+    assert sorted(taken) == list(range(len(values)))

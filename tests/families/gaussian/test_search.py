@@ -1,6 +1,8 @@
 """The Gaussian engine against regressions one by one, high precision, and the paper."""
 
 import math
+import subprocess
+import sys
 import time
 from fractions import Fraction
 
@@ -404,3 +406,22 @@ def test_calibration_is_closed_form_and_verified(factor):
     assert calibration.scale == pytest.approx(reference / factor, rel=1e-6)
     less = pdp.leakage(problem.model, problem.query, scale=calibration.scale * (1 - 1e-6))
     assert less.lower > factor
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "pdp.Gaussian(covariance=0.4 + np.diag(np.arange(1.0, 11.0)), bounds=(0, 1))",
+        "pdp.GaussianGroup(size=4, correlation=(0, 0.4), bounds=(0, 1))",
+        "pdp.GaussianSeries(length=48, correlation=0.9, bounds=(0, 1))",
+    ],
+)
+def test_small_models_need_no_compiler(model):
+    script = (
+        "import sys\nimport numpy as np\nimport pdp_calibrate as pdp\n"
+        "weights = np.linspace(-1, 1, len(MODEL.names)).tolist()\n"
+        "for clamp in (True, False):\n"
+        "    pdp.calibrate(MODEL, pdp.Linear(weights=weights, clamp=clamp))\n"
+        "assert not {'numba', 'scipy.stats', 'sklearn'} & set(sys.modules)\n"
+    ).replace("MODEL", model)
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)  # noqa: S603

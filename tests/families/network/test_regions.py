@@ -96,7 +96,7 @@ def test_what_lies_beyond_the_horizon_has_its_price(seed, monkeypatch):
     highest = birkhoff_of(problem)
     found = [float(highest.max())]
     for steps in (1, 2, 3, 8):
-        monkeypatch.setattr(regions, "_FURTHEST", steps)
+        monkeypatch.setattr(regions, "REGION_REACH", steps)
         found.append(bound_of(problem, highest))
         assert program <= found[-1] * (1 + 1e-9)
         assert found[-1] <= found[0]
@@ -106,7 +106,7 @@ def test_what_lies_beyond_the_horizon_has_its_price(seed, monkeypatch):
 def test_a_horizon_without_a_price_would_be_unsound(monkeypatch):
     tree = regular_tree(7, 1, 0.9)
     problem = problem_of(tree, pdp.Sum(), 0.3)
-    monkeypatch.setattr(regions, "_FURTHEST", 2)
+    monkeypatch.setattr(regions, "REGION_REACH", 2)
     truth = dual_bound(problem_of(tree.to_table(), pdp.Sum(), 0.3), dp_epsilon=0.0)
     priced = bound_of(problem)
     monkeypatch.setattr(regions, "contracted", lambda _d, _a: 0.0)
@@ -122,7 +122,7 @@ def test_beyond_a_certain_copy_lies_what_the_target_says(steps, monkeypatch):
         parents=[None, 0, 1, 2, 3],
         tables=[[0.5, 0.5], copied, copied, kept, kept],
     )
-    monkeypatch.setattr(regions, "_FURTHEST", steps)
+    monkeypatch.setattr(regions, "REGION_REACH", steps)
     query = pdp.Linear(weights=[1.0, -1.0, 1.0, 1.0, 0.5])
     problem = problem_of(tree, query, 0.3)
     program = dual_bound(problem_of(tree.to_table(), query, 0.3), dp_epsilon=0.0)

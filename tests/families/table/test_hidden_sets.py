@@ -14,10 +14,10 @@ from pdp_calibrate.core.problem import Problem, split
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.families.table import hidden_sets as hiding
 from pdp_calibrate.families.table.hidden_set_kernels import first_intervals, hide_in_intervals
-from pdp_calibrate.families.table.prepared import PreparedTable
+from pdp_calibrate.families.table.setting import PreparedTable
 from tests.oracles import brute_force as oracle, plain_engine
 from tests.support.marks import bounds_checked
-from tests.support.table_searches import search
+from tests.support.table_searches import only_compiled, search
 
 FAR = 10_000  # more tuples than any table has: turns the search over hidden sets off
 
@@ -55,10 +55,12 @@ def always_hidden(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Search small tables by hidden sets too; the list returned grows with every such search."""
     monkeypatch.setattr(hiding, "_FEWEST_TUPLES", 2)
     monkeypatch.setattr(PreparedTable, "line_work", math.inf)
+    only_compiled(monkeypatch)
     used: list[int] = []
+    search_hidden = hiding.search_hidden
     monkeypatch.setattr(
-        "pdp_calibrate.families.table.search.search_hidden",
-        lambda *arguments: used.append(1) or hiding.search_hidden(*arguments),
+        "pdp_calibrate.families.table.hidden_sets.search_hidden",
+        lambda *arguments: used.append(1) or search_hidden(*arguments),
     )
     return used
 

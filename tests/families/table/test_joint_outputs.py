@@ -1,5 +1,7 @@
 """Vectors of answers: the grid against brute force, the bracket against the grid."""
 
+import dataclasses
+import functools
 import itertools
 import time
 
@@ -9,12 +11,13 @@ import pytest
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.workers import Clock
+from pdp_calibrate.families.table.enumeration import search_sets
 from pdp_calibrate.families.table.joint_outputs import search_vectors
 from pdp_calibrate.families.table.search import search_strongest
 from pdp_calibrate.families.table.setting import Outcome
 from tests.support.marks import bounds_checked
 from tests.support.random_tables import additive_problem
-from tests.support.table_searches import search, setting_at
+from tests.support.table_searches import only_compiled, only_sets, search, setting_at
 
 
 def brute_force(cells: FloatArray, values: list[FloatArray], scale: FloatArray) -> float:
@@ -70,8 +73,13 @@ def histogram(seed: int) -> tuple[FloatArray, list[FloatArray], FloatArray]:
     return cells / cells.sum(), [np.eye(categories)] * size, scale
 
 
+@pytest.mark.parametrize("by", ["all at once", "sets", "tree"])
 @pytest.mark.parametrize("chunk", bounds_checked(range(4), 1))
-def test_histograms_equal_brute_force(chunk: int) -> None:
+def test_histograms_equal_brute_force(chunk: int, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if by == "sets":
+        only_sets(monkeypatch)
+    elif by == "tree":
+        only_compiled(monkeypatch)
     for seed in range(12 * chunk, 12 * chunk + 12):
         cells, values, scale = histogram(seed)
         found = search(additive_problem(cells, values), scale)
@@ -93,6 +101,25 @@ def test_joint_answers_with_real_weights_equal_brute_force(seed: int) -> None:
     assert found.witness is not None
     assert isinstance(found.witness.output, tuple)
     assert len(found.witness.output) == 2
+
+
+@pytest.mark.parametrize("scale", [0.9, 30.0])
+def test_a_histogram_of_survey_items_equals_log_space(scale: float) -> None:
+    """Four items of five values, set by set: matrix products against careful sums of logarithms."""
+    rng = np.random.default_rng(0)
+    classes = [[rng.dirichlet(np.ones(5)) for _ in range(4)] for _ in range(3)]
+    cells = sum(functools.reduce(np.multiply.outer, laws) for laws in classes) / 3
+    problem = additive_problem(cells, [np.eye(5)] * 4)
+    weakest = dataclasses.replace(problem.knowledge, most=1)
+    setting = setting_at(dataclasses.replace(problem, knowledge=weakest), scale)
+    assert setting.fits_linear_space
+    products = search_sets(setting, 0.0, Clock(np.inf))
+    setting.__dict__["fits_linear_space"] = False
+    logarithms = search_sets(setting, 0.0, Clock(np.inf))
+    assert products.lower == pytest.approx(logarithms.lower, rel=1e-10)
+    assert products.upper == pytest.approx(logarithms.upper, rel=1e-10)
+    assert products.lower <= logarithms.upper
+    assert logarithms.lower <= products.upper
 
 
 def test_one_sum_released_twice_can_leak_more_than_twice() -> None:

@@ -14,7 +14,7 @@ from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.core.workers import Clock
 from pdp_calibrate.families.network import tree_search as trees
-from pdp_calibrate.families.table.grid import grid_of
+from pdp_calibrate.families.table.setting import grid_of
 from pdp_calibrate.families.table.tree_kernels import add_slices
 from pdp_calibrate.families.table.tree_search import (
     branch_search,

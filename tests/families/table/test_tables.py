@@ -18,15 +18,14 @@ from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.problem import Problem, split
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.core.workers import Clock
-from pdp_calibrate.families.table.grid import grid_of
-from pdp_calibrate.families.table.logspace import search_logspace
-from pdp_calibrate.families.table.setting import conditional_laws
+from pdp_calibrate.families.table.enumeration import search_sets
+from pdp_calibrate.families.table.setting import conditional_laws, grid_of
 from pdp_calibrate.families.table.sorted_mixtures import search_lines
 from pdp_calibrate.families.table.tree_search import search_branches, target_bound
 from tests.oracles import brute_force as oracle, plain_engine
 from tests.support.marks import bounds_checked
 from tests.support.random_tables import additive_problem, binary_cells, random_problem
-from tests.support.table_searches import search, setting_at
+from tests.support.table_searches import only_compiled, only_sets, search, setting_at
 
 BIT = np.array([[0.0], [1.0]])
 FOREVER = Clock(math.inf)
@@ -66,8 +65,13 @@ def attained(problem: Problem, found: Bracket, scale: float) -> float:
     )
 
 
+@pytest.mark.parametrize("by", ["all at once", "sets", "tree", "tree with bounds"])
 @pytest.mark.parametrize("chunk", bounds_checked(range(10), 1))
-def test_equal_to_the_plain_engine(chunk: int) -> None:
+def test_equal_to_the_plain_engine(chunk: int, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if by == "sets":
+        only_sets(monkeypatch)
+    elif by != "all at once":
+        only_compiled(monkeypatch, bounds=by == "tree with bounds")
     for seed in range(50 * chunk, 50 * chunk + 50):
         problem, scale = random_problem(seed)
         plain, fast = plain_engine.search(problem, scale), search(problem, scale)
@@ -85,8 +89,11 @@ def test_equal_to_the_plain_engine(chunk: int) -> None:
 @pytest.mark.parametrize("kind", ["structureless", "coupled", "zeros"])
 @pytest.mark.parametrize("scale", [0.2, 2.0, 50.0])
 @pytest.mark.compiled
-def test_the_tree_agrees_with_sorted_mixtures(kind: str, scale: float) -> None:
+def test_the_tree_agrees_with_sorted_mixtures(
+    kind: str, scale: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two algorithms that share no code, on a table deep enough for every bound to act."""
+    only_compiled(monkeypatch)
     problem = additive_problem(binary_cells(10, kind, seed=3), [BIT] * 10)
     setting = setting_at(problem, scale)
     grid = grid_of(setting)
@@ -101,7 +108,10 @@ def test_the_tree_agrees_with_sorted_mixtures(kind: str, scale: float) -> None:
 
 @pytest.mark.parametrize("kind", ["structureless", "coupled", "zeros"])
 @pytest.mark.compiled
-def test_what_cannot_exceed_the_incumbent_is_only_bounded(kind: str) -> None:
+def test_what_cannot_exceed_the_incumbent_is_only_bounded(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only_compiled(monkeypatch)
     problem = additive_problem(binary_cells(9, kind, seed=5), [BIT] * 9)
     exact = search(problem, 2.0)
     for share in (0.5, 0.999, 1.001, 2.0):
@@ -115,7 +125,10 @@ def test_what_cannot_exceed_the_incumbent_is_only_bounded(kind: str) -> None:
 
 @pytest.mark.parametrize("seed", bounds_checked(range(3), 2))
 @pytest.mark.compiled
-def test_a_bracket_stopped_early_holds_the_truth(seed: int) -> None:
+def test_a_bracket_stopped_early_holds_the_truth(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only_compiled(monkeypatch)
     weights = np.random.default_rng(seed).uniform(0.2, 2.0, 10)
     whole = [BIT] * 10
     real = [weight * BIT for weight in weights]
@@ -165,7 +178,7 @@ def test_tiny_probabilities_stay_right() -> None:
 def test_log_space_agrees_where_both_work() -> None:
     problem = additive_problem(binary_cells(6, "zeros", seed=1), [BIT] * 6)
     setting = setting_at(problem, 0.7)
-    slow = search_logspace(setting, 0.0, FOREVER)
+    slow = search_sets(setting, 0.0, FOREVER)
     assert slow.lower == pytest.approx(search(problem, 0.7).lower, rel=1e-10)
 
 
@@ -214,7 +227,10 @@ def test_sorted_mixtures_of_any_function_equal_the_oracle(seed: int, scale: floa
 
 @pytest.mark.parametrize("kind", ["structureless", "coupled", "zeros"])
 @pytest.mark.parametrize("scale", [0.5, 40.0])
-def test_one_pass_bounds_every_adversary_of_a_target(kind: str, scale: float) -> None:
+def test_one_pass_bounds_every_adversary_of_a_target(
+    kind: str, scale: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only_compiled(monkeypatch)
     problem = additive_problem(binary_cells(8, kind, seed=4), [BIT] * 8)
     setting = setting_at(problem, scale)
     grid = grid_of(setting)
@@ -274,6 +290,21 @@ def test_more_secrets_than_values_that_occur() -> None:
     assert search(weakest, 1.0).upper == pytest.approx(
         plain_engine.search(weakest, 1.0).upper, rel=1e-12
     )
+
+
+@pytest.mark.parametrize(
+    ("columns", "query"), [(4, "pdp.Sum()"), (6, "pdp.Mean()"), (4, "pdp.Histogram()")]
+)
+def test_a_small_table_is_calibrated_without_the_compiler(columns: int, query: str) -> None:
+    command = (
+        "import sys, numpy as np, pdp_calibrate as pdp;"
+        f"cells = np.random.default_rng(0).dirichlet(np.ones({2**columns}));"
+        f"cells = cells.reshape([2] * {columns});"
+        f"table = pdp.JointTable(probabilities=cells, domains=[[0, 1]] * {columns});"
+        f"pdp.calibrate(table, {query}, epsilon=1.0);"
+        "sys.exit('numba' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", command], check=True)  # noqa: S603  our own code
 
 
 def test_importing_the_package_does_not_load_the_compiler() -> None:
