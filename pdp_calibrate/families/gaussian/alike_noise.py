@@ -83,13 +83,13 @@ class AlikeNoiseEngine:
         if self._clamped is not None:
             return
         answers = np.column_stack(contributions.weights)
-        stated = model.variance is not None
         self._units = Units.of(answers, np.array(1.0))
         merged = merged_rows(self._units.weights(answers))
         self._search: _GroupSearch | _SeriesSearch | None = None
         self._bounds: list[GaussianNoiseEngine] = []
-        kept = float(stated) if kept is None else kept
-        variance = float(model.variance) if stated else 1.0
+        stated = model.variance
+        variance = 1.0 if stated is None else stated
+        kept = float(stated is not None) if kept is None else kept
         merely_merged = merged.changed <= MERGED  # closed forms allow for as much in every weight
         low, high = model.bounds
         if isinstance(model, GaussianSeries):
@@ -180,21 +180,18 @@ def _written_out(
     """
     size = len(model.names)
     if isinstance(model, GaussianSeries):
-        matrices = [model.correlation ** np.abs(np.subtract.outer(range(size), range(size)))]
-        longest = _WINDOWS
+        ends, longest = [model.correlation], _WINDOWS
     else:
-        ends = dict.fromkeys(model.correlation)
-        kept = kept if len(ends) == 1 else 0.0
-        matrices = [np.where(np.eye(size, dtype=bool), 1.0, rho) for rho in ends]
-        longest = _WRITTEN_OUT
+        ends, longest = list(dict.fromkeys(model.correlation)), _WRITTEN_OUT
     if size > longest:
         return []
+    kept = kept if len(ends) == 1 else 0.0
     return [
         GaussianNoiseEngine(
             dataclasses.replace(
                 problem,
                 model=Gaussian(
-                    covariance=variance * np.asarray(matrix, dtype=np.float64),
+                    covariance=variance * model.matrix(correlation),
                     bounds=model.bounds,
                     names=model.names,
                     provenance=model.provenance,
@@ -202,7 +199,7 @@ def _written_out(
             ),
             kept=kept,
         )
-        for matrix in matrices
+        for correlation in ends
     ]
 
 

@@ -35,8 +35,8 @@ from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.checks import checked_positive
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.family import Engine, engine_of
-from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.family import Engine
+from pdp_calibrate.core.problem import Problem, engine_of
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.errors import PdpError, UnsupportedQueryError
 from pdp_calibrate.families.gaussian.blocks import components

@@ -1,7 +1,7 @@
 """The search for whoever tells a tuple most precisely from answers with Gaussian noise.
 
 A local search names a good adversary, best-first branch and bound proves that nobody is worse; the
-bounds are those of `gaussian_noise_kernels`. What is returned is μ, rounded up.
+bounds are those of `noise_nodes`. What is returned is μ, rounded up.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.families.gaussian.branch_and_bound import explored
 from pdp_calibrate.families.gaussian.instance import Instance, checked_tau, precision_of, search_tau
+from pdp_calibrate.families.gaussian.noise_nodes import NoisyNodes
 from pdp_calibrate.families.gaussian.sign_certificate import certified_upper
+from pdp_calibrate.families.gaussian.sphere import KNOWN, UNKNOWN
 
 MERGED = 16 * UNIT_ROUNDOFF
 """How exact BᵀB is where answers were merely merged, see `Rows`."""
@@ -263,51 +265,13 @@ def _searched(
     starts: list[tuple[int, tuple[int, ...]]],
 ) -> tuple[int, tuple[int, ...], float]:
     """Climb from both ends for the most promising targets, then branch and bound."""
-    from pdp_calibrate.families.gaussian import gaussian_noise_kernels as kernels
-
-    instance, precision = part.instance, part.precision
-    tau = part.tau(noise)
-    total = float(np.trace(part.totals))
-    widest = float(instance.multipliers.max())
-    none = np.zeros_like(part.totals)
-    targets = np.array(instance.targets, dtype=np.int64)
-    keys = np.array(
-        [
-            instance.factors[t]
-            * kernels.node_bound(
-                instance.covariance[t, t], part.products[:, t].copy(), part.totals,
-                1 / precision[t, t], instance.coordinates[:, t].copy(), none,
-                total, tau, widest, part.kept, noise,
-            )
-            for t in targets
-        ]
-    )  # fmt: skip
-    order = np.argsort(-keys)
-    keys, targets = keys[order], targets[order]
+    instance = part.instance
+    nodes = NoisyNodes(instance, part.precision, tau=part.tau(noise), noise=noise, kept=part.kept)
     start = _climbed(
-        part, noise, keys=keys, targets=targets, incumbent=incumbent, deadline=deadline,
-        starts=starts,
+        part, noise, keys=nodes.keys, targets=nodes.targets, incumbent=incumbent,
+        deadline=deadline, starts=starts,
     )  # fmt: skip
-    found = explored(
-        kernels.advance_noisy,
-        instance,
-        (
-            instance.covariance,
-            precision,
-            instance.coordinates,
-            part.products,
-            part.totals,
-            targets,
-            instance.factors,
-            np.array([noise, part.kept]),
-        ),
-        keys=keys,
-        targets=targets,
-        tau=tau,
-        incumbent=incumbent,
-        deadline=deadline,
-        start=start,
-    )
+    found = explored(nodes, instance, incumbent=incumbent, deadline=deadline, start=start)
     return found.target, found.known, found.upper
 
 
@@ -322,8 +286,6 @@ def _climbed(
     starts: list[tuple[int, tuple[int, ...]]],
 ) -> tuple[float, int, npt.NDArray[np.uint8]]:
     """Let adversaries know one tuple more or less while that leaks more; return the best found."""
-    from pdp_calibrate.families.gaussian.kernels import KNOWN, UNKNOWN
-
     instance = part.instance
     tries = [(t, set(known)) for t, known in starts]
     climbs = max(1, min(_CLIMBED, int(_CLIMBING_WORK / instance.size**4)))

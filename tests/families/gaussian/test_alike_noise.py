@@ -160,7 +160,10 @@ def test_restricted_adversaries(kind, weights, adversaries):
 
 
 def test_a_variance_that_is_not_counted():
-    for model in (household(), pdp.GaussianSeries(length=4, correlation=0.5, bounds=(0, 4))):
+    for model in (
+        household(),
+        pdp.GaussianSeries(length=4, correlation=0.5, bounds=(0, 4), variance=1.0),
+    ):
         without = engine_for(model, [[1] * 4], kept=0.0).bracket(2.0)
         assert without.upper == pytest.approx(pdp.leakage(model, pdp.Sum(), scale=2.0).value)
         assert without.upper > engine_for(model, [[1] * 4]).bracket(2.0).upper
@@ -187,7 +190,10 @@ def test_groups_and_series_too_large_to_search_are_bounded(monkeypatch):
     monkeypatch.setattr(alike_noise, "_COUNTED", 1)
     monkeypatch.setattr(alike_noise, "_WRITTEN_OUT", 2)
     monkeypatch.setattr(alike_noise, "_WINDOWS", 2)
-    for model in (household(), pdp.GaussianSeries(length=4, correlation=0.5, bounds=(0, 4))):
+    for model in (
+        household(),
+        pdp.GaussianSeries(length=4, correlation=0.5, bounds=(0, 4), variance=1.0),
+    ):
         bounded = engine_for(model, [[1] * 4]).bracket(2.0)
         assert bounded.upper == pytest.approx(pdp.leakage(model, pdp.Sum(), scale=2.0).value)
         assert bounded.lower == 0

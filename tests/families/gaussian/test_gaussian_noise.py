@@ -17,6 +17,7 @@ from pdp_calibrate.core.gaussian_filter import GaussianFilter
 from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.errors import BudgetExceededError, ModelError, PdpError, UnsupportedQueryError
+from pdp_calibrate.families.gaussian import nodes
 from pdp_calibrate.families.gaussian.gaussian_noise import GaussianNoiseEngine
 from pdp_calibrate.families.gaussian.gaussian_noise_search import merged_rows
 from tests.oracles import gaussian_noise as oracle
@@ -190,6 +191,16 @@ def check_against_brute_force(seed):
 def test_brute_force_over_all_adversaries(chunk):
     for seed in range(15 * chunk, 15 * chunk + 15):
         check_against_brute_force(seed)
+
+
+def test_compiled_moments_find_the_same(monkeypatch):
+    cases = [random_case(seed) for seed in range(8)]
+    plain = [engine_for(model_of(c, w), rows, s).bracket(1.0) for c, rows, s, w in cases]
+    monkeypatch.setattr(nodes, "UNCOMPILED_WORK", 0.0)
+    compiled = [engine_for(model_of(c, w), rows, s).bracket(1.0) for c, rows, s, w in cases]
+    for one, other in zip(plain, compiled, strict=True):
+        assert one.upper == pytest.approx(other.upper, rel=1e-9)
+        assert one.lower == pytest.approx(other.lower, rel=1e-9)
 
 
 @pytest.mark.slow
