@@ -21,7 +21,7 @@ from scipy.optimize import brentq
 
 from pdp_calibrate.core import noise
 from pdp_calibrate.core.adversary import Adversaries
-from pdp_calibrate.core.bracket import Bracket, Leakage
+from pdp_calibrate.core.bracket import LAPLACE, Bracket, Leakage, Measure
 from pdp_calibrate.core.checks import checked_scale
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.family import Climbing
@@ -139,6 +139,12 @@ def certified_scale(
             " another unit, or choose another epsilon."
         )
     if low <= high * _NEGLIGIBLE and worst(problems, low, deadline=deadline)[0].upper <= epsilon:
+        if problems[0].noise == "gaussian":
+            raise CalibrationError(
+                "against these adversaries no noise is needed: what they do not know hides everyone"
+                f" well enough for mu = {epsilon:.6g}. A scale of 0 is never returned: admit"
+                " adversaries who know more, such as Adversaries.all()."
+            )
         raise CalibrationError(
             f"against these adversaries the leakage stays at or below {epsilon} however small the"
             " scale, because every secret leaves the same answers possible. Admit adversaries who"
@@ -330,7 +336,11 @@ def leakage_with_rounding(
     enough: float = math.inf,
     deadline: float = math.inf,
 ) -> tuple[Bracket, Problem]:
-    """Search, and charge the rounding of the answer to the upper end."""
+    """Search, and charge the rounding of the answer to the upper end.
+
+    Answers off by r cost 2r/λ of ε. They cost 2r/σ of μ too: an answer moved by r is r/σ-GDP from
+    the exact one, and by the trade-off functions of Gaussians such distances add up.
+    """
     spent = 2 * rounding / scale
     found, problem = worst(
         problems,
@@ -370,6 +380,7 @@ def certified_leakage(
     *,
     rows: int,
     deadline: float = math.inf,
+    measure: Measure = LAPLACE,
 ) -> Leakage:
     """Return the leakage of releasing the answers together, rounding of them included."""
     for scale in scales:
@@ -377,19 +388,19 @@ def certified_leakage(
     if len(parts) == 1:
         (part,), (scale,) = parts, scales
         found, _ = leakage_with_rounding(
-            split(model, part, adversaries),
+            split(model, part, adversaries, noise=measure.noise),
             scale,
             rounding=rounding_error(part, rows, model),
             deadline=deadline,
         )
-        return Leakage.at(scale, found)
+        return measure.leakage(found, scale, found.witness)
     found, _ = leakage_with_rounding(
-        split(model, Contributions.joined(parts, scales), adversaries),
+        split(model, Contributions.joined(parts, scales), adversaries, noise=measure.noise),
         1.0,
         rounding=scaled_rounding(model, parts, scales, rows),
         deadline=deadline,
     )
-    return as_joint_leakage(found, parts, scales)
+    return as_joint_leakage(found, parts, scales, measure)
 
 
 def scaled_rounding(

@@ -24,7 +24,7 @@ from __future__ import annotations
 import functools
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -36,6 +36,8 @@ from pdp_calibrate.errors import PdpError
 _ERROR = 1e-13  # relative, of a computed δ: ten times what is seen
 
 _SMALLEST = math.ulp(0.0)
+
+_FOR_THE_LAW = 1 - 2.0**-40  # of δ; the rest is for what is drawn, where 1e-300 would do
 
 _NEVER = 39.0  # φ(a)/a is below the smallest float beyond
 
@@ -122,6 +124,44 @@ def mu_of(epsilon: float, delta: float) -> float:
             f"delta must lie between 0 and 1, got {delta!r}. Gaussian noise never gives delta = 0."
         )
     return _last_float(lambda mu: delta_of(mu, level) <= limit)
+
+
+def epsilon_attained(mu: float, delta: float) -> float:
+    """Return an ε below which μ-GDP alone does not imply this δ, rounded down; at least 0."""
+    strength, limit = _not_negative(mu, "mu"), _number(delta, "delta")
+    if strength == 0 or math.isinf(strength):
+        return 0.0
+
+    def is_exceeded(epsilon: float) -> bool:
+        return _delta(strength, epsilon) * (1 - _ERROR) - 16 * _SMALLEST > limit
+
+    return _last_float(is_exceeded) if is_exceeded(0.0) else 0.0
+
+
+def mu_for_drawn(epsilon: float, delta: float) -> float:
+    """Return the largest μ for (ε, δ) that leaves a trace of δ for what is drawn, rounded down.
+
+    `check_drawn` says whether that was enough.
+    """
+    return mu_of(epsilon, delta * _FOR_THE_LAW)
+
+
+def epsilon_of_drawn(mu: float, delta: float, scales: Sequence[float]) -> float:
+    """Return an ε that holds at this δ for noise as it is drawn at these scales, rounded up."""
+    epsilon = epsilon_of(mu, delta * _FOR_THE_LAW)
+    if math.isfinite(epsilon):
+        check_drawn(epsilon, delta, scales)
+    return epsilon
+
+
+def check_drawn(epsilon: float, delta: float, scales: Sequence[float]) -> None:
+    """Raise if noise as it is drawn differs from Gaussian noise by more than δ has room for."""
+    excess = math.fsum(drawn_excess(scale, epsilon) for scale in scales)
+    if delta > 0 and not excess <= delta * (1 - _FOR_THE_LAW) / 2:
+        raise PdpError(
+            f"scale {min(scales):.3g} is too close to the smallest floats: noise of this size is"
+            " too coarse to certify a delta. Measure the values in another unit."
+        )
 
 
 def rho_of(mu: float) -> float:
@@ -233,7 +273,11 @@ def drawn_excess(scale: float, epsilon: float, *, step: float = _SMALLEST) -> fl
     apart = (Fraction(step) / Fraction(sigma)) ** 2 / 8
     if apart == 0:
         return 0.0
-    if apart >= 1 or level > 700:
+    if level > 700:
+        # In logarithms, with a margin for their rounding; 1 + e^ε is at most 2e^ε.
+        exponent = level + 2 * (math.log(step) - math.log(sigma)) - math.log(4) + 1e-9
+        return 1.0 if exponent >= 0 else max(math.exp(exponent), 16 * _SMALLEST)
+    if apart >= 1:
         return 1.0
     excess = apart * (1 + Fraction(math.exp(level) * (1 + _ERROR)))
     return _up(_nearest(excess)) if excess < 1 else 1.0

@@ -65,6 +65,8 @@ class Model(abc.ABC):
 
     engine: ClassVar[str | type[Engine] | None] = None
     """The engine that searches models of this family: ``"module:Class"``, or the class itself."""
+    gaussian_noise_engine: ClassVar[str | type[Engine] | None] = None
+    """The same for Gaussian noise, with brackets of μ; None if only Laplace noise is answered."""
     composer: ClassVar[str | type[Composer] | None] = None
     """What this family says of several releases, named as engines are; None for nothing special."""
 

@@ -25,6 +25,7 @@ from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.family import Engine, Sharing
 from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.table import SHORT_TABLE, JointTable, Writable
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
@@ -52,6 +53,8 @@ class Problem:
     """
     index: int | None = None
     """Position of the model in its ModelSet."""
+    noise: Noise = "laplace"
+    """What is added to the answer. Brackets are of ε for Laplace noise, of μ for Gaussian."""
 
     def group_bound(self, scale: float) -> float:
         """Return how far the answer can move at all, in units of the noise, rounded up.
@@ -104,8 +107,14 @@ class Problem:
 
 
 def engine_of(problem: Problem) -> Engine:
-    """Make the engine that the problem's model names."""
-    found = type(problem.model).engine
+    """Make the engine that the problem's model names for its noise."""
+    family = type(problem.model)
+    found = family.engine if problem.noise == "laplace" else family.gaussian_noise_engine
+    if found is None and problem.noise == "gaussian":
+        raise UnsupportedQueryError(
+            f"Gaussian noise is calibrated for Gaussian models, not for {family.__name__}: use"
+            " noise='laplace'."
+        )
     if isinstance(found, str):
         module, _, name = found.partition(":")
         found = cast("type[Engine]", getattr(import_module(module), name))
@@ -147,7 +156,12 @@ def worst(
 
 
 def split(
-    model: Model, contributions: Contributions, adversaries: Adversaries, *, expand: bool = True
+    model: Model,
+    contributions: Contributions,
+    adversaries: Adversaries,
+    *,
+    expand: bool = True,
+    noise: Noise = "laplace",
 ) -> list[Problem]:
     """Return problems whose largest leakage is the leakage of the whole.
 
@@ -159,6 +173,7 @@ def split(
         contributions=contributions,
         knowledge=adversaries.resolve(model),
         names=model.names,
+        noise=noise,
     )
     return _split(whole, expand=expand)
 
@@ -203,6 +218,7 @@ def _block_problems(problem: Problem, block: Model, positions: range) -> list[Pr
             names=tuple(problem.names[position] for position in positions),
             hidden_noise=problem.hidden_noise or hidden_noise,
             index=problem.index,
+            noise=problem.noise,
         )
 
     if knowledge.known is not None:

@@ -311,7 +311,11 @@ def one_by_one(problem: Problem) -> list[Engine]:
     """Return one engine for Laplace noise per answer: at scale σ each bounds its shift over σ."""
     contributions = problem.contributions
     return [
-        engine_of(dataclasses.replace(problem, contributions=_coordinate(contributions, place)))
+        engine_of(
+            dataclasses.replace(
+                problem, contributions=_coordinate(contributions, place), noise="laplace"
+            )
+        )
         for place in range(contributions.coordinates)
     ]
 

@@ -58,6 +58,7 @@ class Gaussian(Model):
     """
 
     engine = "pdp_calibrate.families.gaussian.search:GaussianEngine"
+    gaussian_noise_engine = "pdp_calibrate.families.gaussian.gaussian_noise:GaussianNoiseEngine"
     composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
 
     mean: FloatArray

@@ -64,6 +64,7 @@ class LoewnerBall(_Around):
     """
 
     engine = "pdp_calibrate.families.gaussian.search:GaussianEngine"
+    gaussian_noise_engine = "pdp_calibrate.families.gaussian.gaussian_noise:GaussianNoiseEngine"
     composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
 
     center: Gaussian
@@ -159,6 +160,7 @@ class SampledGaussian(_Around):
     """
 
     engine = "pdp_calibrate.families.gaussian.search:GaussianEngine"
+    gaussian_noise_engine = "pdp_calibrate.families.gaussian.gaussian_noise:GaussianNoiseEngine"
     composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
 
     center: Gaussian
