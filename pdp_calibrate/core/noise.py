@@ -31,7 +31,7 @@ def checked_noise(noise: object) -> Noise:
         if noise == known:
             return known  # type: ignore[no-any-return]
     raise PdpError(
-        f"noise must be 'laplace' or 'gaussian', got {noise!r}."
+        f"noise must be 'laplace' or 'gaussian', got {noise!r}"
         f"{did_you_mean(str(noise), get_args(Noise))}"
     )
 

@@ -101,8 +101,9 @@ class AlikeNoiseEngine:
             self._search = _GroupSearch(
                 merged.rows[0], model.correlation, kept * variance, high - low, problem.knowledge
             )
-        if self._search is None or problem.knowledge.known is not None:
+        if isinstance(self._search, _SeriesSearch) and problem.knowledge.known is not None:
             self._search = None
+        if self._search is None:
             self._bounds = _written_out(problem, model, variance, kept)
             self._shifts = [] if self._bounds else one_by_one(problem)
 
@@ -249,9 +250,10 @@ class _GroupSearch:
         lower, kind, numbers_unknown, share = best
         target = next(t for t in self._knowledge.targets if self._kinds[t] == kind)
         unknown: list[int] = []
+        named = self._knowledge.known or ()
         for other, number in enumerate(numbers_unknown.astype(int)):
             members = [k for k in np.flatnonzero(self._kinds == other).tolist() if k != target]
-            unknown += members[:number]
+            unknown += [k for k in members if k not in named][:number]
         return _Worst(
             upper=upper,
             lower=max(lower, 0.0),
@@ -262,6 +264,12 @@ class _GroupSearch:
 
     def _numbers(self, kind: int) -> FloatArray:
         """List how many members of each weight may be unknown, one row per choice."""
+        named = self._knowledge.known
+        if named is not None:
+            (target,) = self._knowledge.targets
+            hidden = [k for k in range(len(self._weights)) if k != target and k not in named]
+            found = np.bincount(self._kinds[hidden], minlength=len(self._values))
+            return np.asarray(found[np.newaxis], dtype=np.float64)
         counts = self._counts.copy()
         counts[kind] -= 1
         axes = np.meshgrid(*(np.arange(count + 1) for count in counts), indexing="ij")
