@@ -43,13 +43,15 @@ from pdp_calibrate.errors import CalibrationError, PdpError, QueryError
 
 _MAXIMAL_STEPS = 60
 
+_DEFAULT_EPSILON = float("1")  # an object of its own: mu= beside epsilon=1.0 is refused
+
 
 @overload
 def calibrate(
     model: Model,
     query: Query,
     *,
-    epsilon: float | None = None,
+    epsilon: float = _DEFAULT_EPSILON,
     adversaries: Adversaries | None = None,
     shares: None = None,
     rows: int = 1,
@@ -66,7 +68,7 @@ def calibrate(
     model: Model,
     query: Sequence[Query],
     *,
-    epsilon: float | None = None,
+    epsilon: float = _DEFAULT_EPSILON,
     adversaries: Adversaries | None = None,
     shares: Sequence[float] | None = None,
     rows: int = 1,
@@ -82,7 +84,7 @@ def calibrate(
     model: Model,
     query: Query | Sequence[Query],
     *,
-    epsilon: float | None = None,
+    epsilon: float = _DEFAULT_EPSILON,
     adversaries: Adversaries | None = None,
     shares: Sequence[float] | None = None,
     rows: int = 1,
@@ -196,7 +198,7 @@ class _Target:
         cls,
         noise: Noise,
         *,
-        epsilon: float | None,
+        epsilon: float,
         delta: float | None,
         mu: float | None,
         rho: float | None,
@@ -205,10 +207,8 @@ class _Target:
         if noise == "laplace":
             if not delta is mu is rho is None:
                 raise PdpError("delta=, mu= and rho= are about noise='gaussian'.")
-            return cls(
-                measure=LAPLACE, epsilon=checked_epsilon(1.0 if epsilon is None else epsilon)
-            )
-        if sum(given is not None for given in (epsilon, mu, rho)) > 1:
+            return cls(measure=LAPLACE, epsilon=checked_epsilon(epsilon))
+        if (epsilon is not _DEFAULT_EPSILON) + (mu is not None) + (rho is not None) > 1:
             raise PdpError("give one of epsilon=, mu= and rho=.")
         if mu is None and rho is None:
             if delta is None:
@@ -217,7 +217,7 @@ class _Target:
                     " below one over the number of people; or mu= or rho= in place of epsilon."
                 )
             measure = Measure.of(noise, delta=delta)
-            wanted = checked_epsilon(1.0 if epsilon is None else epsilon)
+            wanted = checked_epsilon(epsilon)
             level = gaussian_dp.mu_for_drawn(wanted, measure.delta)
         else:
             measure = Measure.of(noise, delta=_REPORTED_DELTA if delta is None else delta)

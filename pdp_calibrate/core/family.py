@@ -3,7 +3,8 @@
 A family is a folder in `families/`: a model (a subclass of `Model`), an engine that searches it,
 perhaps an estimator, and a composer if it has bounds of its own for several releases (see
 `core.composer`). The model names its engine in the class attribute `engine`, as
-``"module:Class"`` so that compiled code is loaded when it is first needed, or as the class itself.
+``"module:Class"`` so that compiled code is loaded when it is first needed, or as the class itself;
+in `gaussian_noise_engine` one for Gaussian noise, where it has one.
 The rest of the library reaches a family through its model and this protocol alone.
 """
 
@@ -41,7 +42,8 @@ class Engine(Protocol):
         Parameters
         ----------
         scale
-            The Laplace scale λ.
+            The Laplace scale λ; for an engine of Gaussian noise the standard deviation σ, and
+            leakages are μ.
         incumbent
             Adversaries who cannot leak more than this need not be told apart.
         enough

@@ -152,6 +152,7 @@ def test_other_models_name_the_alternative():
         ({}, "give delta="),
         ({"epsilon": 1.0, "mu": 1.0}, "one of epsilon"),
         ({"mu": 1.0, "rho": 1.0}, "one of epsilon"),
+        ({"epsilon": None, "delta": 1e-6}, "epsilon must be a number"),
         ({"epsilon": 1.0, "delta": 0.0}, "delta"),
         ({"epsilon": 1.0, "delta": 1.0}, "delta"),
         ({"epsilon": 1.0, "delta": "small"}, "delta"),
