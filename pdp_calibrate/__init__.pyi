@@ -82,6 +82,7 @@ from pdp_calibrate.jobs.run import run_plan as run_plan
 from pdp_calibrate.learning.pearson import Correlations as Correlations, pearson as pearson
 from pdp_calibrate.ledger.entries import Entry as Entry
 from pdp_calibrate.ledger.ledger import Ledger as Ledger
+from pdp_calibrate.people import People as People, Price as Price
 from pdp_calibrate.show import plots as plots
 from pdp_calibrate.show.explain import explain as explain
 from pdp_calibrate.show.json_schema import json_schema as json_schema

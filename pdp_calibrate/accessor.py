@@ -5,18 +5,16 @@ The integration for polars gives the same methods to polars frames.
 
 from __future__ import annotations
 
-import functools
-import inspect
-import textwrap
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, cast, get_args
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import pandas as pd
 
 from pdp_calibrate.errors import QueryError
 from pdp_calibrate.jobs.grammar import Kind, Question
-from pdp_calibrate.jobs.job import OPTIONS, Job, Options, refuse_unknown
+from pdp_calibrate.jobs.job import OPTIONS, Job, Options
+from pdp_calibrate.jobs.signature import with_options
 
 if TYPE_CHECKING:
     from pdp_calibrate.calibration.result import Calibration, Release
@@ -25,12 +23,6 @@ if TYPE_CHECKING:
     from pdp_calibrate.core.model import Model
     from pdp_calibrate.core.query import Query
     from pdp_calibrate.ledger.ledger import Ledger
-
-P = ParamSpec("P")
-
-
-T = TypeVar("T")
-
 
 _OWN = {
     "columns": "Of a wide frame, the columns that enter, by default all of the model. Of a long"
@@ -41,41 +33,7 @@ _OWN = {
 }
 
 
-def _method(function: Callable[P, T]) -> Callable[P, T]:
-    """Make a method that refuses unknown arguments by name, and shows the options it takes.
-
-    ``**options`` stand for those of `Options`: in the signature, and in the docstring, each with
-    its type, default and meaning.
-    """
-    own = inspect.signature(function)
-    parameters = [one for one in own.parameters.values() if one.kind is not one.VAR_KEYWORD]
-    known = [one.name for one in parameters[1:]]
-    if len(parameters) < len(own.parameters):
-        words = {name: _OWN[name] for name in known} | {n: one.words for n, one in OPTIONS.items()}
-        section = "".join(
-            f"\n{n}\n{textwrap.indent(textwrap.fill(words[n], 92), '    ')}" for n in words
-        )
-        function.__doc__ = f"{function.__doc__}\n\nParameters\n----------{section}\n"
-        parameters += map(_parameter, OPTIONS)
-        known += OPTIONS
-
-    @functools.wraps(function)
-    def checked(*given: P.args, **named: P.kwargs) -> T:
-        refuse_unknown(named, known, where=f"df.pdp.{function.__name__}")
-        return function(*given, **named)
-
-    checked.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-    return checked
-
-
-def _parameter(name: str) -> inspect.Parameter:
-    hint = get_args(Options.__annotations__[name])[0]
-    return inspect.Parameter(
-        name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=OPTIONS[name].default,
-        annotation=getattr(hint, "__forward_arg__", hint),
-    )
+_method = with_options("df.pdp", _OWN, list(OPTIONS))
 
 
 Columns = str | Iterable[Hashable] | None
@@ -139,13 +97,30 @@ class PdpAccessor:
     @_method
     def count(
         self,
-        columns: Columns = None,
+        columns: Columns | Mapping[Hashable, Any] = None,
         *,
-        values: Iterable[Hashable],
+        values: Iterable[Hashable] | None = None,
         **options: Unpack[Options],
     ) -> Release:
-        """Release how many cells of the columns hold one of the values."""
-        return self._release("count", columns, options, values=values)
+        """Release how many cells of the columns hold one of the values, or how many rows match.
+
+        Parameters
+        ----------
+        columns
+            Of a wide frame, the columns that enter, by default all of the model. Of a long frame,
+            the column of values; or conditions on several, all of which a row must meet:
+            ``{"religion": "yes", "degree": True}``.
+        values
+            The values that count; none with conditions.
+        """
+        if not isinstance(columns, Mapping):
+            return self._release("count", columns, options, values=values)
+        if values is not None:
+            raise QueryError("conditions say which values count already: leave values= out.")
+        if set(columns) & set(options.get("where") or {}):
+            raise QueryError("where= has a condition on a column that is counted already.")
+        options["where"] = {**columns, **(options.get("where") or {})}
+        return self._release("count", None, options)
 
     @_method
     def histogram(
@@ -155,7 +130,16 @@ class PdpAccessor:
         categories: Iterable[Hashable] | None = None,
         **options: Unpack[Options],
     ) -> Release:
-        """Release how many cells of the columns hold each category."""
+        """Release how many cells of the columns hold each category.
+
+        Parameters
+        ----------
+        columns
+            Of a wide frame, the columns that enter, by default all of the model. Of a long frame,
+            the column of values; or several, for every combination of theirs.
+        categories
+            The values that are counted, each by itself; by default every possible one.
+        """
         return self._release("histogram", columns, options, values=categories)
 
     @_method

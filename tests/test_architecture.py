@@ -13,7 +13,8 @@ import pdp_calibrate as pdp
 PACKAGE = Path(pdp.__file__).parent
 ORDER = [
     {"errors"}, {"arrays"}, {"core"}, {"frames"}, {"learning"}, {"families"}, {"calibration"},
-    {"composition"}, {"ledger", "auditing", "paper"}, {"jobs"}, {"show"}, {"accessor"}, {"cli"},
+    {"composition"}, {"ledger", "auditing", "paper"}, {"jobs"}, {"show"},
+    {"accessor", "people"}, {"cli"},
 ]  # fmt: skip
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
@@ -101,7 +102,7 @@ def test_every_public_name_loads_and_type_checkers_see_the_same_names():
 
 
 def test_every_model_that_json_names_has_an_engine():
-    from pdp_calibrate.core.family import model_named
+    from pdp_calibrate.core.model import model_named
     from pdp_calibrate.families import MODELS
 
     for kind in set(MODELS) - {"Blocks", "ModelSet"}:  # these are split into their parts
@@ -110,7 +111,7 @@ def test_every_model_that_json_names_has_an_engine():
 
 def test_every_composer_that_a_model_names_is_there():
     from pdp_calibrate.core.composer import Composer
-    from pdp_calibrate.core.family import model_named
+    from pdp_calibrate.core.model import model_named
     from pdp_calibrate.families import MODELS
 
     named = {model_named(kind).composer for kind in MODELS} - {None}

@@ -18,7 +18,14 @@ from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.query import Custom, Histogram, Mean, Query
-from pdp_calibrate.errors import CalibrationError, QueryError, SecondReleaseWarning
+from pdp_calibrate.core.row_query import RowQuery
+from pdp_calibrate.errors import (
+    CalibrationError,
+    ModelError,
+    QueryError,
+    SecondReleaseWarning,
+    UnsupportedQueryError,
+)
 from pdp_calibrate.frames.answers import (
     Answer,
     FrameAnswer,
@@ -28,8 +35,14 @@ from pdp_calibrate.frames.answers import (
     total_answer,
     wide_sizes,
 )
-from pdp_calibrate.frames.long_answers import check_groups, long_answer
+from pdp_calibrate.frames.long_answers import (
+    check_columns,
+    check_groups,
+    largest_group,
+    long_answer,
+)
 from pdp_calibrate.frames.open import check_roles, named_groups, refuse_changed
+from pdp_calibrate.frames.rows import read_rows
 from pdp_calibrate.learning.private_sums import nearest_with_sum
 
 
@@ -45,6 +58,10 @@ class LongFrame:
     """The column that orders a group."""
     time_format: str | None = None
     """How text in that column is written; ISO 8601 if None."""
+
+
+EVERY_COLUMN: Hashable = ()
+"""Stands for the column of values where a release is about whole records, of any dependence."""
 
 
 Layout = LongFrame | Literal["wide"]
@@ -91,6 +108,10 @@ def exact_answer(
     adversaries: Adversaries | None = None,
 ) -> FrameAnswer:
     """Return the exact answer, having checked that the scale was proved for data like these."""
+    if isinstance(query, RowQuery):
+        return _answer_about_rows(
+            data, query, contributions, model, layout=layout, adversaries=adversaries
+        )
     if isinstance(layout, LongFrame):
         found = long_answer(
             contributions,
@@ -112,6 +133,60 @@ def exact_answer(
     check_rows(query, calibrated=rows, found=found.instances)
     _check_rounding(found, contributions, covered=covered_rows(rows, model))
     return found
+
+
+def _answer_about_rows(
+    data: Any,
+    query: RowQuery,
+    contributions: Contributions,
+    model: Model,
+    *,
+    layout: Layout,
+    adversaries: Adversaries | None,
+) -> FrameAnswer:
+    """Answer a question about rows, if no group has more that count than the proof is about.
+
+    Fewer rows that count move the answer less, and members that do not count are covered by those
+    that do: the largest group is all that matters. Where values move against each other, and their
+    parts do not cancel, it matters how large groups are, whoever counts.
+    """
+    if not isinstance(layout, LongFrame):
+        raise QueryError("a question about rows is asked of a long frame: give value= and groups=.")
+    if adversaries is not None and adversaries.is_restricted:
+        raise UnsupportedQueryError(
+            f"to {adversaries!r} other groups are noise, and how much is for rows that count to"
+            " say: ask questions about rows for Adversaries.all() or strongest()."
+        )
+    if not query.needs_household:
+        check_columns(
+            model,
+            data,
+            query.value,
+            by=layout.groups,
+            order_by=layout.order_by,
+            time_format=layout.time_format,
+            every=query.every,
+        )
+    found = read_rows(data, query, groups=None if query.independent else layout.groups)
+    if query.sizes is not None:
+        refuse_changed(query.sizes, found.public.parts)
+    most, allowed = found.public.most, largest_group(model)
+    if query.parts > 1 and any(model.gaussian_tuples) and not model.moves_one_way:
+        most = max(found.public.sizes)
+    if most > allowed:
+        raise ModelError(
+            f"the frame has a group with {most} rows that count, and the model is about at most"
+            f" {allowed}."
+        )
+    answer = FrameAnswer(
+        answer=query.answer(found.rows, found.totals),
+        instances=sum(found.public.sizes.values()),
+        values=sum(size * number for size, number in found.public.sizes.items()),
+        grid=most * found.step / (query.half if query.is_ratio else 1),
+        sizes=tuple(sorted(found.public.sizes.items())),
+    )
+    _check_rounding(answer, contributions, covered=covered_rows(1, model))
+    return answer
 
 
 def exact_answers(
@@ -189,7 +264,7 @@ def add_noise(
     answers: Sequence[Answer], contributions: Contributions, scale: float, kind: noise.Noise
 ) -> list[list[Any]]:
     """Add independent noise of a kind to every number of every answer, in one call."""
-    width = contributions.coordinates
+    width = len(answers[0])
     numbers = [number for answer in answers for number in answer]
     noisy: list[Any]
     if kind == "gaussian":
@@ -202,10 +277,25 @@ def add_noise(
 
 
 def labelled(noisy: Sequence[Any], query: Query, model: Model) -> Any:
-    """Return a number as it is, and the counts of a histogram by category."""
+    """Return a number as it is, and the counts of a histogram, or of parts, by category."""
+    if isinstance(query, RowQuery):
+        return by_part(query.values(noisy), query)
     if isinstance(query, Histogram):
         return pd.Series(noisy, index=list(query.of(model)))
     return noisy[0]
+
+
+def by_part(values: Sequence[Any], query: RowQuery) -> Any:
+    """Return the one answer of a question about rows, or a Series with that of every part."""
+    if not query.by:
+        return values[0]
+    names = [column.name for column in query.by]
+    cells = list(query.cells())
+    if len(names) == 1:
+        labels = [cell[0] for cell in cells]
+        kind = object if None in labels else None  # else None would turn into NaN
+        return pd.Series(values, index=pd.Index(labels, dtype=kind, name=names[0]))
+    return pd.Series(values, index=pd.MultiIndex.from_tuples(cells, names=names))
 
 
 def labelled_rows(
@@ -231,6 +321,8 @@ def checked_answer(value: Any) -> Any:
 
 def check_rows(query: Query, *, calibrated: int, found: int) -> None:
     """Refuse an answer over other rows than the scale was proved for."""
+    if isinstance(query, RowQuery):
+        raise QueryError("a question about rows is asked of a long frame: give value= and groups=.")
     if isinstance(query, Mean | Custom) and found != calibrated:
         raise QueryError(
             f"the scale is for an answer over {calibrated} rows, got {found};"

@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast
 
+import numpy as np
 import pandas as pd
 
 from pdp_calibrate.calibration import baselines
@@ -22,6 +23,7 @@ from pdp_calibrate.calibration.release import (
     Account,
     Layout,
     add_noise,
+    by_part,
     checked_answer,
     checked_layout,
     cleaned_counts,
@@ -32,7 +34,7 @@ from pdp_calibrate.calibration.release import (
     note_release,
     unlabelled,
 )
-from pdp_calibrate.calibration.solve import certified_leakage
+from pdp_calibrate.calibration.solve import certified_leakage, keeps, proved
 from pdp_calibrate.core import gaussian_dp, noise
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.bracket import LAPLACE, Leakage, Measure
@@ -57,6 +59,7 @@ from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import Histogram, Query, frozen, lower
 from pdp_calibrate.core.rounding import sum_rounded_up
+from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import (
     CalibrationError,
     PdpError,
@@ -235,15 +238,23 @@ class Calibration(Generic[Asked, Number]):
         return self._shaped([_sensitivity(part) for part in self.contributions])
 
     def accuracy(self, *, alpha: float = 0.05) -> Number:
-        """Return the half-width h with P(|noise| > h) ≤ alpha, of the law actually drawn."""
+        """Return the half-width h with P(|noise| > h) ≤ alpha, of the law actually drawn.
+
+        Of a mean over rows whose number is secret, it is that of the noisy sum: how far the mean
+        may be off depends on the noisy count, and `Release.interval` says it.
+        """
         return self._shaped(self.half_widths(alpha=alpha))
 
     def half_widths(self, *, alpha: float = 0.05) -> tuple[float, ...]:
         """Return for each answer what `accuracy` says of it, that of a single one in a tuple."""
         checked_share(alpha, "alpha", error=PdpError)
-        return tuple(
+        widths = [
             noise.half_width(scale, alpha, integer=part.is_integer, noise=self.noise)
             for scale, part in zip(self.scales, self.contributions, strict=True)
+        ]
+        return tuple(
+            query.accuracy(width) if isinstance(query, RowQuery) else width
+            for query, width in zip(self.queries, widths, strict=True)
         )
 
     def release(
@@ -322,12 +333,15 @@ class Calibration(Generic[Asked, Number]):
         )
 
         def draw() -> Release[Asked, Number]:
-            values = []
+            values, behind = [], []
             for place, part in enumerate(self.contributions):
                 scale = self.scales[place]
                 (noisy,) = add_noise([found[place].answer], part, scale, self.noise)
                 values.append(labelled(noisy, self.queries[place], self.model))
-            return Release(value=_as_asked(values, self.query), calibration=self)
+                behind.append(tuple(noisy) if _is_mean_of_rows(self.queries[place]) else ())
+            return Release(
+                value=_as_asked(values, self.query), calibration=self, noisy=tuple(behind)
+            )
 
         return draw, found[0].sizes
 
@@ -453,6 +467,9 @@ class Release(Generic[Asked, Number]):
     """
     calibration: Calibration[Asked, Number] = field(repr=False)
     """How it was made."""
+    noisy: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
+    """For each query the noisy numbers behind a mean of rows: sums, and counts where those are
+    secret. Empty for any other query, whose answer is the noisy number itself."""
 
     @property
     def values(self) -> tuple[Any, ...]:
@@ -471,12 +488,38 @@ class Release(Generic[Asked, Number]):
         """Return for each answer what `interval` says of it, that of a single one in a tuple."""
         cal = self.calibration
         found = []
-        for value, width, part in zip(
-            self.values, cal.half_widths(alpha=alpha), cal.contributions, strict=True
+        for place, (value, width, part) in enumerate(
+            zip(self.values, cal.half_widths(alpha=alpha), cal.contributions, strict=True)
         ):
+            query = cal.queries[place]
+            if isinstance(query, RowQuery) and query.kind == "mean":
+                own = noise.half_width(cal.scales[place], alpha * query.share, integer=False)
+                ends = query.interval(self.noisy[place], own)
+                found.append((by_part(ends[0], query), by_part(ends[1], query)))
+                continue
             half = int(width) if part.is_integer else width
             found.append((value - half, value + half))
         return tuple(found)
+
+    def half_widths(self, *, alpha: float = 0.05) -> tuple[float, ...]:
+        """Return for each answer how far its interval reaches from it: of several numbers, most.
+
+        That is what the calibration said, but for a mean of rows whose number is secret: how far it
+        may be off depends on the noisy count.
+        """
+        stated = self.calibration.half_widths(alpha=alpha)
+        return tuple(
+            float(max(np.max(value - low), np.max(high - value)))
+            if isinstance(query, RowQuery) and query.is_ratio
+            else width
+            for query, value, width, (low, high) in zip(
+                self.calibration.queries,
+                self.values,
+                stated,
+                self.intervals(alpha=alpha),
+                strict=True,
+            )
+        )
 
     def _repr_html_(self) -> str:
         cal = self.calibration
@@ -493,7 +536,7 @@ class Release(Generic[Asked, Number]):
                 rows += list(value.head(20).items())
             else:
                 rows.append((query if several else "releases, one per row", len(value)))
-        widths = ", ".join(f"±{width:.4g}" for width in cal.half_widths())
+        widths = ", ".join(f"±{width:.4g}" for width in self.half_widths())
         rows += [("noise", f"95 % within {widths}"), ("ε", f"{cal.total_epsilon:.6g}")]
         rows += [] if cal.mu is None else [("δ", f"{cal.total_delta:g}")]
         return card("Release", [*rows, *_stated_law(cal.model).items()])
@@ -521,9 +564,11 @@ class Release(Generic[Asked, Number]):
     def to_dict(self) -> dict[str, Any]:
         """Describe the release for JSON; the counts of a histogram are a list."""
         values = [unlabelled(value) for value in self.values]
+        behind = [list(numbers) for numbers in self.noisy]
         return {
             **header("Release"),
             "value": _as_asked(values, self.calibration.query, many=list),
+            **({"noisy": behind} if any(behind) else {}),
             "calibration": self.calibration.to_dict(),
         }
 
@@ -553,11 +598,20 @@ class Release(Generic[Asked, Number]):
             stored = [stored]
         if not isinstance(stored, list) or len(stored) != len(calibration.queries):
             raise CalibrationError("a release has one answer for each query.")
+        behind = described.get("noisy", [()] * len(stored))
+        if not isinstance(behind, list) or len(behind) != len(stored):
+            raise CalibrationError("a release has the noisy numbers behind each answer.")
         values = [
             _restored(checked_answer(value), query, calibration.model)
-            for value, query in zip(stored, calibration.queries, strict=True)
+            if not _is_mean_of_rows(query)
+            else labelled(_checked_behind(numbers, query), query, calibration.model)
+            for value, numbers, query in zip(stored, behind, calibration.queries, strict=True)
         ]
-        return Release(value=_as_asked(values, calibration.query), calibration=calibration)
+        return Release(
+            value=_as_asked(values, calibration.query),
+            calibration=calibration,
+            noisy=tuple(map(tuple, behind)),
+        )
 
 
 AnyCalibration: TypeAlias = Calibration[Any, Any]
@@ -594,24 +648,6 @@ def with_laplace_noise(calibration: AnyCalibration, what: str) -> None:
             f"{what} takes Laplace noise, and this calibration is of Gaussian noise: calibrate"
             " with noise='laplace'."
         )
-
-
-def keeps(leakage: Leakage, epsilon: float, mu: float | None) -> bool:
-    """Whether a leakage keeps ε and, for Gaussian noise, μ."""
-    return leakage.value <= epsilon and (
-        mu is None or (leakage.mu is not None and leakage.mu <= mu)
-    )
-
-
-def proved(leakage: Leakage, epsilon: float, mu: float | None = None) -> Leakage:
-    """Return the leakage if it keeps ε and μ; raise otherwise."""
-    if not keeps(leakage, epsilon, mu):
-        claim = "" if mu is None else f" or the mu = {mu}"
-        raise CalibrationError(
-            f"scale {leakage.scale} leaks up to {leakage.value}, above the epsilon = {epsilon}"
-            f"{claim} it claims."
-        )
-    return leakage
 
 
 def stored_model(described: Mapping[str, Any], given: Model | None) -> Model:
@@ -729,8 +765,23 @@ def _checked_header(described: Any, kind: str) -> dict[str, Any]:
     return described
 
 
+def _is_mean_of_rows(query: Query) -> bool:
+    return isinstance(query, RowQuery) and query.kind == "mean"
+
+
+def _checked_behind(numbers: Any, query: Query) -> list[float]:
+    """Return the noisy numbers behind a mean of rows, as a file holds them."""
+    if isinstance(query, RowQuery):
+        wanted = query.parts * (2 if query.is_ratio else 1)
+        if not isinstance(numbers, list) or len(numbers) != wanted:
+            raise CalibrationError(f"behind this mean are {wanted} noisy numbers.")
+    return [float(number) for number in checked_answer(numbers)]
+
+
 def _restored(value: Any, query: Query, model: Model) -> Any:
     """Undo `unlabelled`: a number, a Series by category or by row, or a frame of both."""
+    if isinstance(query, RowQuery):
+        return by_part(value if isinstance(value, list) else [value], query)
     if not isinstance(query, Histogram):
         return pd.Series(value) if isinstance(value, list) else value
     if value and isinstance(value[0], list):

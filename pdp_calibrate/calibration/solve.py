@@ -24,10 +24,9 @@ from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.bracket import LAPLACE, Bracket, Leakage, Measure
 from pdp_calibrate.core.checks import checked_scale
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.family import Climbing
 from pdp_calibrate.core.leakage import as_joint_leakage
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.problem import Problem, split, worst
+from pdp_calibrate.core.problem import Climbing, Problem, split, worst
 from pdp_calibrate.core.workers import one_bar
 from pdp_calibrate.errors import CalibrationError
 
@@ -401,6 +400,24 @@ def certified_leakage(
         deadline=deadline,
     )
     return as_joint_leakage(found, parts, scales, measure)
+
+
+def keeps(leakage: Leakage, epsilon: float, mu: float | None) -> bool:
+    """Whether a leakage keeps ε and, for Gaussian noise, μ."""
+    return leakage.value <= epsilon and (
+        mu is None or (leakage.mu is not None and leakage.mu <= mu)
+    )
+
+
+def proved(leakage: Leakage, epsilon: float, mu: float | None = None) -> Leakage:
+    """Return the leakage if it keeps ε and μ; raise otherwise."""
+    if not keeps(leakage, epsilon, mu):
+        claim = "" if mu is None else f" or the mu = {mu}"
+        raise CalibrationError(
+            f"scale {leakage.scale} leaks up to {leakage.value}, above the epsilon = {epsilon}"
+            f"{claim} it claims."
+        )
+    return leakage
 
 
 def scaled_rounding(

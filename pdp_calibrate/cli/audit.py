@@ -39,9 +39,10 @@ def audit(
     from pdp_calibrate.jobs.load import explainable
 
     subject = explainable(file, time_limit=time_limit)
-    if isinstance(subject, pdp.Ledger):
-        raise pdp.PdpError(f"{file} describes a Ledger; an audit needs a calibration or release.")
     attacked = subject.calibration if isinstance(subject, pdp.Release) else subject
+    if not isinstance(attacked, pdp.Calibration):
+        what = f"{file} describes a {type(attacked).__name__}"
+        raise pdp.PdpError(f"{what}; an audit needs a calibration or release.")
     found = pdp.audit(attacked, draws=draws, confidence=confidence, seed=seed)
     verdict = "BROKEN" if found.is_broken else "no contradiction to the promise"
     if json:

@@ -27,6 +27,7 @@ from pdp_calibrate.cli.output import (
     total_in_words,
     write_report,
 )
+from pdp_calibrate.core.row_query import RowQuery
 
 if TYPE_CHECKING:
     from pdp_calibrate.calibration.result import AnyCalibration
@@ -70,9 +71,11 @@ def facts(found: AnyCalibration, texts: list[str]) -> list[tuple[str, str]]:
     promise = ("leakage", f"{in_words(found.leakage, found.model)} (ε = {total_in_words(found)})")
     others = {"plain DP": found.baselines["dp"], "group DP": found.baselines["group"]}
     law = "whole-number Laplace" if found.is_integer else "Laplace"
+    query = found.queries[0]
+    behind = " of the sum behind it" if isinstance(query, RowQuery) and query.is_ratio else ""
     noises = [
         ("scale", f"{number(found.scales[0])} ({law})"),
-        ("noise", f"±{number(found.half_widths()[0])} in 95 % of releases"),
+        ("noise", f"±{number(found.half_widths()[0])}{behind} in 95 % of releases"),
     ]
     if len(found.queries) > 1:
         each = zip(texts, found.scales, found.half_widths(), strict=True)

@@ -18,6 +18,7 @@ from pdp_calibrate.cli.explain import explain
 from pdp_calibrate.cli.fit import fit
 from pdp_calibrate.cli.leakage import leakage
 from pdp_calibrate.cli.ledger import ledger_app
+from pdp_calibrate.cli.people import people_app
 from pdp_calibrate.cli.plan import plan
 from pdp_calibrate.cli.release import release
 from pdp_calibrate.cli.report import report
@@ -37,6 +38,7 @@ for _one in (demo, fit, leakage, calibrate, release, audit, explain, report, pla
 
 
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(people_app, name="people")
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer passes it by position

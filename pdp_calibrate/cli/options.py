@@ -15,6 +15,7 @@ from pdp_calibrate.jobs.job import (
     LEARNING,
     LEDGER,
     MODEL,
+    PYTHON,
     QUERY,
     ROWS,
     SEARCH,
@@ -26,6 +27,7 @@ from pdp_calibrate.jobs.job import (
     Table,
     declared,
 )
+from pdp_calibrate.jobs.signature import ASKED, TABLE
 
 if TYPE_CHECKING:
     from pdp_calibrate.frames.files import Source
@@ -66,20 +68,30 @@ ReleaseOptions = Annotated[Said, Options, (ROWS, MODEL, QUERY, SEARCH, LEDGER)]
 LearningOptions = Annotated[Said, Learning, (LEARNING,)]
 FittingOptions = Annotated[Said, Learning, (LEARNING, FITTING)]
 Adversaries = Annotated[Said, Options, (SEARCH,)]
+PeopleOptions = Annotated[Said, Options, TABLE]
+QuestionOptions = Annotated[Said, Options, ASKED]
 
 
-def parameters_of(what: type, groups: Sequence[Group]) -> list[inspect.Parameter]:
-    """Return the options of the command line for what is declared, in some of its groups."""
+def parameters_of(what: type, chosen: Sequence[Group | str]) -> list[inspect.Parameter]:
+    """Return the options of the command line for what is declared: of groups, or by their names."""
     return [
         inspect.Parameter(
-            name,
+            _called(name, option),
             inspect.Parameter.KEYWORD_ONLY,
             default=[] if option.form.repeated else False if option.form.kind is bool else None,
             annotation=_annotation(name, option),
         )
         for name, option in declared(what).items()
-        if option.group in groups
+        if option.group in chosen or name in chosen
     ]
+
+
+def _called(name: str, option: Option) -> str:
+    """Return what an option is called on the command line, as Python writes it.
+
+    There, what is said about a model stands beside what is said about rows.
+    """
+    return option.flags[0].strip("-").replace("-", "_") if option.flags else name
 
 
 def _annotation(name: str, option: Option) -> Any:
@@ -102,9 +114,15 @@ def _annotation(name: str, option: Option) -> Any:
 def said(what: type, given: Said) -> dict[str, Any]:
     """Return what was said on the command line, as Python says it; the rest is absent."""
     found: dict[str, Any] = {}
-    for name, value in given.items():
+    names = {
+        _called(name, option): name
+        for name, option in declared(what).items()
+        if option.group is not PYTHON
+    }
+    for called, value in given.items():
         if value is None or value is False or value == []:
             continue
+        name = names[called]
         read: Any = declared(what)[name].form.from_text or (lambda text: text)
         found[name] = dict(map(read, value)) if isinstance(value, list) else read(value)
     return found

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import AsJson, Force
 from pdp_calibrate.cli.output import (
@@ -109,12 +110,13 @@ def plan(
                 (
                     one.job.name,
                     number(one.release.value),
-                    f"±{number(one.release.calibration.accuracy())}",
+                    f"±{number(one.release.half_widths()[0])}",
                 )
                 for one in outcome.releases
             ),
         )
-        _say_law(outcome.ledger.model)
+        if isinstance(outcome.ledger, pdp.Ledger):
+            _say_law(outcome.ledger.model)
         say(f"Budget: {outcome.ledger.spent:.4g} of {outcome.ledger.epsilon:.4g} spent.")
         if not outcome.remembered:
             say(
@@ -124,8 +126,10 @@ def plan(
     if releases is not None:
         say(f"Written to {releases}.", quiet=json)
     if page is not None:
-        only = outcome.releases[0].release if len(outcome.releases) == 1 else None
-        write_report(only or outcome.ledger, page, ledger=outcome.ledger, quiet=json)
+        if isinstance(outcome.ledger, pdp.Ledger) and len(outcome.releases) == 1:
+            write_report(outcome.releases[0].release, page, ledger=outcome.ledger, quiet=json)
+        else:
+            write_report(outcome.ledger, page, quiet=json)
 
 
 def _checked(one: PlannedCheck) -> tuple[str, str, str, str]:

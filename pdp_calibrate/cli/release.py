@@ -74,7 +74,7 @@ def release(
 
     A second release about the same people leaks more, and not simply the sum: with --ledger one
     budget holds for all of them, and what would pass it is refused (exit code 3). A ledger is
-    about one column of a table with a row per value.
+    about one column of a table with a row per value; `people` keeps one budget for all of them.
     """
     from pdp_calibrate.jobs.run import ledger_of, run
 
@@ -132,7 +132,7 @@ def _stored(path: Path, time_limit: float | None) -> AnyCalibration:
 
 def _facts(found: AnyRelease, texts: list[str]) -> list[tuple[str, str]]:
     """Say what came out, and how far off it may be."""
-    answers = list(zip(found.values, found.calibration.half_widths(), strict=True))
+    answers = list(zip(found.values, found.half_widths(), strict=True))
     names = (
         texts if len(texts) == len(answers) else [f"answer {n + 1}" for n in range(len(answers))]
     )

@@ -5,7 +5,7 @@ Finite sets Θ of models.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,7 @@ from pdp_calibrate.core.model import (
     Model,
     Provenance,
     checked_names,
-    checked_provenance,
-    field_of,
-    models_of,
     most_secret,
-    names_of,
 )
 from pdp_calibrate.errors import ModelError
 
@@ -47,6 +43,8 @@ class Blocks(Model):
     >>> Blocks(models=[couple], counts=[250]).names
     ((0, 0), (0, 1))
     """
+
+    defined_by = ("models", "counts")
 
     models: tuple[Model, ...]
     """The model of each kind of block."""
@@ -78,11 +76,12 @@ class Blocks(Model):
             )
         default = _joined_names(blocks) if names is None else names
         size = sum(len(block.names) for block in blocks)
-        object.__setattr__(self, "models", blocks)
-        object.__setattr__(self, "counts", tuple(int(number) for number in numbers))
-        object.__setattr__(self, "names", checked_names(default, size))
-        secret = most_secret(blocks) if provenance is None else checked_provenance(provenance)
-        object.__setattr__(self, "provenance", secret)
+        self._settle(
+            models=blocks,
+            counts=tuple(int(number) for number in numbers),
+            names=checked_names(default, size),
+            provenance=most_secret(blocks) if provenance is None else provenance,
+        )
 
     @property
     def domains(self) -> tuple[Domain, ...]:
@@ -122,30 +121,6 @@ class Blocks(Model):
     def instances(self) -> int:
         """How many blocks there are, copies included."""
         return sum(self.counts)
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the blocks and their counts."""
-        return {
-            "models": [block.to_dict() for block in self.models],
-            "counts": list(self.counts),
-        }
-
-    @classmethod
-    def from_parameters(cls, described: Mapping[str, Any]) -> Blocks | None:
-        """Rebuild the blocks; None if one withholds its parameters."""
-        models = models_of(described)
-        if models is None:
-            return None
-        return cls(
-            models=models,
-            counts=field_of(described, "counts"),
-            names=names_of(described),
-            provenance=field_of(described, "provenance"),
-        )
-
-    def content(self) -> tuple[object, ...]:
-        """Return the blocks and their counts."""
-        return *(block.digest for block in self.models), self.counts
 
 
 def _is_count(number: object) -> bool:
@@ -189,12 +164,10 @@ class ModelSet(Model):
     ModelSet(2 models, assumed)
     """
 
+    defined_by = ("models",)
+
     models: tuple[Model, ...]
     """The members, in the order given; a witness names one by its position."""
-    names: tuple[Hashable, ...]
-    """The names that all members share."""
-    provenance: Provenance
-    """Where the numbers come from."""
     resampled: bool
     """Whether the members come from a bootstrap."""
 
@@ -214,11 +187,12 @@ class ModelSet(Model):
                 raise ModelError("all members of a ModelSet must have the same tuples.")
             if member.domains != first.domains:
                 raise ModelError("all members of a ModelSet must have the same domains.")
-        object.__setattr__(self, "models", members)
-        object.__setattr__(self, "names", first.names)
-        secret = most_secret(members) if provenance is None else checked_provenance(provenance)
-        object.__setattr__(self, "provenance", secret)
-        object.__setattr__(self, "resampled", bool(resampled))
+        self._settle(
+            models=members,
+            names=first.names,
+            provenance=most_secret(members) if provenance is None else provenance,
+            resampled=bool(resampled),
+        )
 
     @property
     def domains(self) -> tuple[Domain, ...]:
@@ -260,27 +234,14 @@ class ModelSet(Model):
         """How many independent groups of tuples the database holds, at most."""
         return max(member.instances for member in self.models)
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the members, and that they promise nothing if they were resampled."""
-        members = {"models": [member.to_dict() for member in self.models]}
-        return members | ({"resampled": True, "note": NO_COVERAGE} if self.resampled else {})
-
-    @classmethod
-    def from_parameters(cls, described: Mapping[str, Any]) -> ModelSet | None:
-        """Rebuild the set; None if a member withholds its parameters."""
-        models = models_of(described)
-        if models is None:
-            return None
-        return cls(
-            models=models,
-            provenance=field_of(described, "provenance"),
-            resampled=described.get("resampled", False),
-        )
-
     def content(self) -> tuple[object, ...]:
         """Return the members, and whether they were resampled."""
-        members = tuple(member.digest for member in self.models)
-        return (*members, NO_COVERAGE) if self.resampled else members
+        return (*super().content(), NO_COVERAGE) if self.resampled else super().content()
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the members, and that they promise nothing if they were resampled."""
+        note = {"resampled": True, "note": NO_COVERAGE} if self.resampled else {}
+        return super().parameters() | note
 
     def __repr__(self) -> str:
         note = f"; {NO_COVERAGE}" if self.resampled else ""

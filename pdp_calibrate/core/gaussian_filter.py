@@ -16,9 +16,8 @@ from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.checks import checked_positive
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.family import Engine
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.problem import Problem, split
+from pdp_calibrate.core.problem import Engine, Problem, split
 from pdp_calibrate.core.query import Query, lower
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.errors import BudgetExceededError, PdpError

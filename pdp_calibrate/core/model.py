@@ -12,11 +12,13 @@ from __future__ import annotations
 import abc
 import copy
 import functools
+import inspect
 import itertools
 import json
 import math
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast, get_args
 
 import numpy as np
@@ -24,11 +26,11 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray, digest_of, frozen_array, plain
 from pdp_calibrate.core.checks import checked_positive
-from pdp_calibrate.core.family import Engine, model_named
 from pdp_calibrate.errors import ModelError, PrivacyLeakWarning, damage_refused
 
 if TYPE_CHECKING:
     from pdp_calibrate.core.composer import Composer
+    from pdp_calibrate.core.problem import Engine
 
 Domain = tuple[Hashable, ...]
 """The values that a tuple can take; for a continuous tuple the two ends of its public range."""
@@ -40,6 +42,10 @@ Provenance = Literal["assumed", "public", "dp", "private"]
 SCHEMA = "pdp-calibrate/1"
 FORMAT = 2
 """The version of what is written. Version 1, which 0.1.0 wrote, did not say so."""
+
+
+STORED_CELLS = 10_000
+"""Tables of more cells are told apart by a digest in JSON, which does not hold their cells."""
 
 
 _PROVENANCES: tuple[Provenance, ...] = get_args(Provenance)  # from harmless to secret
@@ -63,6 +69,11 @@ class Model(abc.ABC):
 
     _families: ClassVar[dict[str, type[Model]]] = {}
 
+    defined_by: ClassVar[tuple[str, ...]] = ()
+    """The fields that define the model beside names and provenance: arrays, numbers, values and
+    inner models. Equality, the digest and JSON follow from them, in this order."""
+    cells: ClassVar[str | None] = None
+    """The field, if any, in whose place JSON holds a digest if it has more than 10⁴ numbers."""
     engine: ClassVar[str | type[Engine] | None] = None
     """The engine that searches models of this family: ``"module:Class"``, or the class itself."""
     gaussian_noise_engine: ClassVar[str | type[Engine] | None] = None
@@ -135,6 +146,33 @@ class Model(abc.ABC):
         return any(inner.only_additive for inner in self.inner_models)
 
     @property
+    def covers_any_dependence(self) -> bool:
+        """Whether it holds every distribution of the tuples of a group: nothing is assumed."""
+        inner = self.inner_models
+        return bool(inner) and all(model.covers_any_dependence for model in inner)
+
+    @property
+    def moves_one_way(self) -> bool:
+        """Whether no value is expected to fall where another rises, whoever is known."""
+        inner = self.inner_models
+        return bool(inner) and all(model.moves_one_way for model in inner)
+
+    @property
+    def covers_subsets(self) -> bool:
+        """Whether what is proved for a clamped total holds for the sum of some of its tuples."""
+        inner = self.inner_models
+        return bool(inner) and all(model.covers_subsets for model in inner)
+
+    @property
+    def covers_parts(self) -> bool:
+        """Whether what is proved for a clamped total holds for sums of its parts, all released.
+
+        So it is where the proof moves every value u by at most some Δ_u and charges Σ|Δ_u|.
+        """
+        inner = self.inner_models
+        return bool(inner) and all(model.covers_parts for model in inner)
+
+    @property
     def certainty(self) -> str | None:
         """How sure it is that the truth is in the set, as a sentence; None if nothing is said."""
         said = {inner.digest: inner.certainty for inner in self.inner_models if inner.certainty}
@@ -192,18 +230,40 @@ class Model(abc.ABC):
         spent = source.estimation_epsilon
         return self if spent is None else self.learned_with(spent)
 
-    @abc.abstractmethod
+    def _settle(self, *, provenance: str, **fields: object) -> None:
+        """Set all fields of a frozen model, once, when it is made."""
+        self.__dict__.update(fields, provenance=checked_provenance(provenance))
+
     def content(self) -> tuple[object, ...]:
         """Return what defines the model beside names and provenance, for equality."""
+        return tuple(part for field in self.defined_by for part in _hashed(getattr(self, field)))
 
-    @abc.abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """Return the numbers that define the model, ready for JSON."""
+        """Return what defines the model, ready for JSON."""
+        stored: dict[str, Any] = {}
+        for field in self.defined_by:
+            value = getattr(self, field)
+            if field == self.cells and value.size > STORED_CELLS:
+                stored["digest"] = self.digest
+            else:
+                stored[field] = json_value(value)
+        return stored
 
     @classmethod
-    @abc.abstractmethod
-    def from_parameters(cls, described: Mapping[str, Any]) -> Model | None:
-        """Undo `to_dict`; None where the JSON withholds the parameters."""
+    def from_parameters(cls, described: Mapping[str, Any]) -> Self:
+        """Undo `to_dict`, by passing what it holds to the constructor."""
+        names = tuple(names_of(described))
+        held = {"size": len(names), "length": len(names), **described, "names": names}
+        given = {}
+        for argument in inspect.signature(cls).parameters:
+            if argument in held:
+                given[argument] = _stored(held[argument])
+            elif argument == cls.cells and "digest" in held:
+                raise _WithheldError
+            elif argument in cls.defined_by:
+                field_of(held, argument)
+        make: Any = cls
+        return cast("Self", make(**given))
 
     @functools.cached_property
     def digest(self) -> str:
@@ -236,9 +296,12 @@ class Model(abc.ABC):
         family = model_named(field_of(described, "type"))
         if field_of(described, "provenance") == "private":
             return None
-        model = family.from_parameters(described)
+        try:
+            model = family.from_parameters(described)
+        except _WithheldError:
+            return None
         epsilon = described.get("estimation_epsilon")
-        return model if model is None or epsilon is None else model.learned_with(epsilon)
+        return model if epsilon is None else model.learned_with(epsilon)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Model):
@@ -247,6 +310,14 @@ class Model(abc.ABC):
 
     def __hash__(self) -> int:
         return hash(self.digest)
+
+
+def model_named(kind: str) -> type[Model]:
+    """Return the class of models of this name, loading its family."""
+    homes: dict[str, str] = import_module("pdp_calibrate.families").MODELS
+    if kind in homes:
+        import_module(homes[kind])
+    return Model.named(kind)
 
 
 def header(kind: str) -> dict[str, Any]:
@@ -318,10 +389,27 @@ def named_domains(
     return found, tuple(map(checked_domain, given, found))
 
 
-def json_value(value: Hashable) -> Any:
-    """Return a name or domain value as JSON can hold it; tuples become lists."""
+class _WithheldError(Exception):
+    """A description withholds some of the numbers that define the model."""
+
+
+def _hashed(value: object) -> Iterable[object]:
+    """Yield what a digest is made of: inner models by theirs, arrays one by one."""
+    if isinstance(value, tuple) and value and isinstance(value[0], Model | np.ndarray):
+        for part in value:
+            yield from _hashed(part)
+    else:
+        yield value.digest if isinstance(value, Model) else value
+
+
+def json_value(value: object) -> Any:
+    """Return a field, a name or a domain value as JSON can hold it; tuples become lists."""
     if isinstance(value, tuple):
         return [json_value(part) for part in value]
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Model):
+        return value.to_dict()
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise ModelError(
@@ -330,10 +418,21 @@ def json_value(value: Hashable) -> Any:
     )
 
 
-def from_json_value(value: Any) -> Hashable:
+def _stored(value: Any) -> Any:
     """Undo `json_value`."""
     if isinstance(value, list):
-        return tuple(from_json_value(part) for part in value)
+        return tuple(_stored(part) if isinstance(part, list | dict) else part for part in value)
+    if isinstance(value, Mapping):
+        value = Model.from_dict(value)
+        if value is None:
+            raise _WithheldError
+    return value
+
+
+def from_json_value(value: Any) -> Hashable:
+    """Undo `json_value` for a name or a value of a domain."""
+    if isinstance(value, list):
+        return tuple(map(from_json_value, value))
     return cast("Hashable", value)
 
 
@@ -345,13 +444,6 @@ def values_of(described: Mapping[str, Any], key: str) -> list[Any]:
 def names_of(described: Mapping[str, Any]) -> list[Hashable]:
     """Read the names of a JSON object."""
     return values_of(described, "names")
-
-
-def models_of(described: Mapping[str, Any]) -> list[Model] | None:
-    """Read the inner models of a JSON object; None if one withholds its parameters."""
-    models = [Model.from_dict(inner) for inner in field_of(described, "models")]
-    known = [model for model in models if model is not None]
-    return known if len(known) == len(models) else None
 
 
 def field_of(described: Mapping[str, Any], key: str) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.problem import Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP
 from pdp_calibrate.core.table import JointTable
 
@@ -104,10 +104,10 @@ class WrittenOut:
             return self
         return WrittenOut(problem, self.about_table.against(problem.knowledge))
 
-    def bracket(self, scale: float, *, incumbent: float, deadline: float) -> Bracket:
+    def search(self, scale: float, limits: Limits) -> Bracket:
         """Search the table; the witness is about the model itself."""
         engine = self.about_table.engine
-        found = engine.bracket(scale, incumbent=incumbent, deadline=deadline)
+        found = engine.bracket(scale, incumbent=limits.incumbent, deadline=limits.deadline)
         if found.witness is None:
             return found
         witness = dataclasses.replace(found.witness, model=self.problem.model)

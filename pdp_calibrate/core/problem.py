@@ -1,5 +1,11 @@
 """From a model with structure to problems an engine can search one by one.
 
+A family is a folder in `families/`: a model (a subclass of `Model`), an engine that searches it,
+perhaps an estimator, and a composer if it has bounds of its own for several releases (see
+`core.composer`). The model names its engine in the class attribute `engine`, as
+``"module:Class"`` so that compiled code is loaded when it is first needed, or as the class itself.
+The rest of the library reaches a family through its model and its engine alone.
+
 Members of a set are searched one after the other. Independent blocks are too, by the following
 fact: if x_{U2} is independent of x_i given x_K, then p(r|x_i,x_K) averages p(r|x_i,x_K,u) with
 weights free of x_i, so l(i,K) ≤ max over u of l(i, K ∪ U2). Unknown tuples that say nothing about
@@ -9,13 +15,14 @@ the whole database leaks what its worst block leaks.
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import functools
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TypeVar, cast
+from typing import Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 
@@ -23,7 +30,6 @@ from pdp_calibrate.core.adversary import Adversaries, Knowledge
 from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.family import Engine, Sharing
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
@@ -104,6 +110,69 @@ class Problem:
                 known=known,
             )
         )
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a search may stop; it then says less, and stays sound."""
+
+    incumbent: float = 0.0
+    """Adversaries who cannot leak more than this need not be told apart."""
+    enough: float = math.inf
+    """A long search may stop, with a wide bracket, once somebody is found to leak more."""
+    deadline: float = math.inf
+    """Value of `time.monotonic()` after which the rest counts with a bound."""
+
+    def above(self, leakage: float) -> Limits:
+        """Return the same limits for who comes next, if somebody leaks so much."""
+        return dataclasses.replace(self, incumbent=max(self.incumbent, leakage))
+
+
+class Engine(abc.ABC):
+    """Searches one problem, at many scales.
+
+    Everything that does not depend on the scale is done once, when the engine is made.
+    """
+
+    @abc.abstractmethod
+    def __init__(self, problem: Problem) -> None:
+        """Prepare the search."""
+
+    @abc.abstractmethod
+    def search(self, scale: float, limits: Limits) -> Bracket:
+        """Find the worst adversary at one scale."""
+
+    def bracket(
+        self,
+        scale: float,
+        *,
+        incumbent: float = 0.0,
+        enough: float = math.inf,
+        deadline: float = math.inf,
+    ) -> Bracket:
+        """Find the worst adversary at one scale; see `Limits` for the rest."""
+        return self.search(scale, Limits(incumbent, enough, deadline))
+
+
+@runtime_checkable
+class Sharing(Protocol):
+    """An engine whose preparation serves other adversaries as well."""
+
+    def against(self, problem: Problem) -> Engine:
+        """Return an engine for the same model and answers against the adversaries of `problem`."""
+
+
+@runtime_checkable
+class Climbing(Protocol):
+    """What an engine has besides if searching everyone takes it long.
+
+    Calibration then looks for a worse adversary among the neighbours of the one that a search
+    named, who know one tuple more or less, before everyone is searched again. An engine that
+    searches everyone about as fast as one adversary leaves the attribute out.
+    """
+
+    climbs: bool
+    """Whether neighbours of its adversaries are worth a search each."""
 
 
 def engine_of(problem: Problem) -> Engine:

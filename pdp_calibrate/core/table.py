@@ -19,16 +19,10 @@ from pdp_calibrate.arrays import FloatArray, frozen_array
 from pdp_calibrate.core.model import (
     Domain,
     Model,
-    Provenance,
     check_probabilities,
     checked_domain,
-    checked_provenance,
-    field_of,
-    json_value,
     named_domains,
-    names_of,
     position_of,
-    values_of,
 )
 from pdp_calibrate.errors import ModelError
 
@@ -128,13 +122,13 @@ def family_array(
     return np.asarray(array / array.sum(axis=-1, keepdims=True))
 
 
-MAXIMAL_CELLS = 2**22
+MAXIMAL_CELLS = 2**22  # of what is written out as a table, or counted like one
+
+
+MAXIMAL_TABLE = 2**24  # cells of a table that somebody has: 128 MB
 
 
 MAXIMAL_TUPLES = 63  # an array has at most 64 axes, and answers need one for their coordinates
-
-
-STORED_CELLS = 10**4  # larger tables go into JSON as a digest only
 
 
 LOG_SMALLEST = math.log(np.finfo(np.float64).tiny) + 1  # rarer cells might underflow
@@ -205,15 +199,13 @@ class JointTable(Model):
     0.2
     """
 
+    defined_by = ("domains", "probabilities")
+    cells = "probabilities"
     engine = "pdp_calibrate.families.table.search:TableEngine"
     composer = "pdp_calibrate.families.table.composed:TableComposer"
 
     probabilities: FloatArray
     """The cells, read-only."""
-    names: tuple[Hashable, ...]
-    """One name per tuple."""
-    provenance: Provenance
-    """Where the numbers come from."""
     _domains: tuple[Domain, ...]
 
     def __init__(
@@ -230,10 +222,12 @@ class JointTable(Model):
         total = math.fsum(array.ravel())
         if abs(total - 1) > 1e-9:
             raise ModelError(f"probabilities must sum to 1, got {total}.")
-        object.__setattr__(self, "probabilities", array)
-        object.__setattr__(self, "_domains", found_domains)
-        object.__setattr__(self, "names", found_names)
-        object.__setattr__(self, "provenance", checked_provenance(provenance))
+        self._settle(
+            probabilities=array,
+            _domains=found_domains,
+            names=found_names,
+            provenance=provenance,
+        )
 
     @classmethod
     def from_conditionals(
@@ -303,29 +297,6 @@ class JointTable(Model):
     def _numbers(self, axis: int) -> FloatArray:
         return numeric_domain(self.domains[axis], self.names[axis])
 
-    def parameters(self) -> dict[str, Any]:
-        """Return domains and probabilities; a digest instead for tables over 10⁴ cells."""
-        domains = json_value(self.domains)
-        if self.probabilities.size > STORED_CELLS:
-            return {"domains": domains, "digest": self.digest}
-        return {"domains": domains, "probabilities": self.probabilities.tolist()}
-
-    @classmethod
-    def from_parameters(cls, described: Mapping[str, Any]) -> JointTable | None:
-        """Rebuild a table; None if only its digest was stored."""
-        if "probabilities" not in described:
-            return None
-        return cls(
-            probabilities=described["probabilities"],
-            domains=values_of(described, "domains"),
-            names=names_of(described),
-            provenance=field_of(described, "provenance"),
-        )
-
-    def content(self) -> tuple[object, ...]:
-        """Return domains and cells."""
-        return self.domains, self.probabilities
-
     def __repr__(self) -> str:
         sizes = "×".join(map(str, self.probabilities.shape))
         names = ", ".join(map(str, self.names))
@@ -333,16 +304,16 @@ class JointTable(Model):
 
 
 def refuse_too_many_cells(sizes: Sequence[int]) -> None:
-    """Raise before a table of more than 2²² cells, or of more than 63 tuples, is built."""
+    """Raise before a table of more than 2²⁴ cells, or of more than 63 tuples, is built."""
     if len(sizes) > MAXIMAL_TUPLES and min(sizes) == 1:
         raise ModelError(
             f"a joint table may have at most {MAXIMAL_TUPLES} tuples, got {len(sizes)}. Leave out"
             " those that can hold one value only."
         )
     cells = math.prod(sizes)
-    if cells > MAXIMAL_CELLS:
+    if cells > MAXIMAL_TABLE:
         raise ModelError(
-            f"a joint table may have at most 2^22 = {MAXIMAL_CELLS} cells, got {cells}."
+            f"a joint table may have at most 2^24 = {MAXIMAL_TABLE} cells (128 MB), got {cells}."
             " Split independent columns into Blocks, or merge rare values."
         )
 

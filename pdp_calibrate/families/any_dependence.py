@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -22,18 +22,13 @@ from pdp_calibrate.core.composer import Composer
 from pdp_calibrate.core.model import (
     Domain,
     Model,
-    Provenance,
     checked_domain,
-    checked_provenance,
     checked_size,
-    field_of,
     json_value,
-    names_of,
     numbered_names,
-    values_of,
 )
 from pdp_calibrate.core.plain_dp import witness_at
-from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.problem import Engine, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 
@@ -61,6 +56,7 @@ class Unknown(Model):
     Unknown(4 tuples, assumed)
     """
 
+    defined_by = ("size", "domain", "continuous")
     engine = "pdp_calibrate.families.any_dependence:AnyDependenceEngine"
     composer = "pdp_calibrate.families.any_dependence:AnyDependenceComposer"
     only_additive = True
@@ -71,10 +67,6 @@ class Unknown(Model):
     """The values of each, or the two ends of their range."""
     continuous: bool
     """Whether the domain is a range."""
-    names: tuple[Hashable, ...]
-    """One name per tuple."""
-    provenance: Provenance
-    """Where the sizes and ranges come from."""
 
     def __init__(
         self,
@@ -89,11 +81,13 @@ class Unknown(Model):
         if (domain is None) == (bounds is None):
             raise ModelError("Unknown needs either domain= or bounds=, and not both.")
         values = _checked_bounds(bounds) if domain is None else checked_domain(domain, "each tuple")
-        object.__setattr__(self, "size", number)
-        object.__setattr__(self, "domain", values)
-        object.__setattr__(self, "continuous", domain is None)
-        object.__setattr__(self, "names", numbered_names(names, number))
-        object.__setattr__(self, "provenance", checked_provenance(provenance))
+        self._settle(
+            size=number,
+            domain=values,
+            continuous=domain is None,
+            names=numbered_names(names, number),
+            provenance=provenance,
+        )
 
     @property
     def domains(self) -> tuple[Domain, ...]:
@@ -105,25 +99,20 @@ class Unknown(Model):
         """Whether the tuples are real numbers in a range."""
         return self.continuous
 
+    @property
+    def covers_any_dependence(self) -> bool:
+        """Yes."""
+        return True
+
     def parameters(self) -> dict[str, Any]:
-        """Return size and domain."""
+        """Return the size, and the domain or the bounds."""
         kind = "bounds" if self.continuous else "domain"
         return {"size": self.size, kind: json_value(self.domain)}
 
     @classmethod
-    def from_parameters(cls, described: Mapping[str, Any]) -> Unknown:
-        """Rebuild the group."""
-        return cls(
-            size=field_of(described, "size"),
-            domain=None if described.get("domain") is None else values_of(described, "domain"),
-            bounds=described.get("bounds"),
-            names=names_of(described),
-            provenance=field_of(described, "provenance"),
-        )
-
-    def content(self) -> tuple[object, ...]:
-        """Return size and domain."""
-        return self.size, self.domain, self.continuous
+    def from_parameters(cls, described: Mapping[str, Any]) -> Self:
+        """Undo `to_dict`."""
+        return super().from_parameters({"domain": None, **described})
 
     def __repr__(self) -> str:
         return f"Unknown({self.size} tuples, {self.provenance})"
@@ -150,7 +139,7 @@ def _checked_bounds(bounds: object) -> Domain:
     return tuple(ends.tolist())
 
 
-class AnyDependenceEngine:
+class AnyDependenceEngine(Engine):
     """Bounds everyone by the group of the adversary who knows least, which some θ attains."""
 
     def __init__(self, problem: Problem) -> None:
@@ -174,16 +163,9 @@ class AnyDependenceEngine:
             secrets = (0, len(own) - 1)
         self.witness = witness_at(problem, self.target, known, secrets, math.inf)
 
-    def bracket(
-        self,
-        scale: float,
-        *,
-        incumbent: float = 0.0,
-        enough: float = math.inf,
-        deadline: float = math.inf,
-    ) -> Bracket:
-        """Divide by the scale; see `core.family.Engine`."""
-        del incumbent, enough, deadline
+    def search(self, scale: float, limits: Limits) -> Bracket:
+        """Divide by the scale; see `core.problem.Engine`."""
+        del limits
         return Bracket(
             upper=self.reach / scale * ROUND_UP,
             lower=self.attained / scale * ROUND_DOWN,

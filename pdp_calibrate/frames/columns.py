@@ -51,7 +51,7 @@ def declared_values(
     if isinstance(kind, nw.Enum) and _is_declared(table):
         return list(kind.categories)
     if not isinstance(kind, nw.Enum | nw.Categorical):
-        elsewhere = " (--domain, or domains in a plan)" if option == "domain" else ""
+        elsewhere = " (--domain, or domains in a plan)" if option == "domains" else ""
         raise QueryError(
             f"state which values are possible in column {name} with {option}=[...]{elsewhere}:"
             f" those that occur are secret, and the type {kind_name(kind)} does not list them."

@@ -85,12 +85,13 @@ def check_columns(
     by: Hashable | None,
     order_by: Hashable | None,
     time_format: str | None = None,
+    every: str | float | None = None,
 ) -> None:
     """Refuse columns that the model cannot be about: types, and times that no series has."""
     if any(model.gaussian_tuples):
         refuse_discrete_columns(frame, [value])
     if order_by is not None and model.runs_along_time:
-        check_series(frame, value, by=by, order_by=order_by, time_format=time_format)
+        check_series(frame, value, by=by, order_by=order_by, time_format=time_format, every=every)
 
 
 def _alike(
@@ -169,6 +170,11 @@ def stated_groups(model: Model) -> list[dict[int, int]]:
 
 def _counted(groups: Mapping[int, int]) -> str:
     return ", ".join(f"{number} of size {size}" for size, number in sorted(groups.items()))
+
+
+def largest_group(model: Model) -> int:
+    """Return how many tuples the largest group of the model has."""
+    return max(_first_positions(model))
 
 
 def _first_positions(model: Model) -> dict[int, int]:

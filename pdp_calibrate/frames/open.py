@@ -189,7 +189,10 @@ def how_many(condition: nw.Expr) -> nw.Expr:
 def refuse_missing(name: Hashable, missing: float | None) -> None:
     """Raise if cells of a column are missing; how many is for nobody to know."""
     if missing:
-        raise ModelError(f"column {name} has missing values; drop or recode them first.")
+        raise ModelError(
+            f"column {name} has missing values: say what they mean with missing= (--missing) where"
+            " a question takes it, or recode them; dropping rows changes public numbers."
+        )
 
 
 def refuse_empty(rows: float) -> None:

@@ -6,7 +6,9 @@ Places inside ordered groups: what needs a window function of the engine.
 from __future__ import annotations
 
 import functools
+import math
 import operator
+import re
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
@@ -82,8 +84,11 @@ def with_times(
     *,
     called: object,
     time_format: str | None,
-) -> tuple[nw.LazyFrame[Any], nw.dtypes.DType]:
-    """Return the table with a column that sorts in order of time, and the type of that column.
+) -> tuple[nw.LazyFrame[Any], nw.dtypes.DType, bool]:
+    """Return the table with a column that sorts in order of time, its type, and its unit.
+
+    The unit is True for times, which `_as_number` gives in microseconds, and False for numbers,
+    months and periods, which count in units of their own.
 
     Numbers, dates and times stay as they are. Text must be ISO 8601, every row in the same form,
     or follow the `time_format`; whether it does is decided by the rows, so the error tells that
@@ -101,21 +106,22 @@ def with_times(
     if isinstance(kind, nw.String | nw.Categorical | nw.Enum):
         table = table.with_columns(nw.col(column).cast(nw.String))
         if time_format is not None:
-            return _parsed(table, column, called=called, time_format=time_format)
-        return _read_as_iso(table, column, called=called), nw.Int64()
+            return *_parsed(table, column, called=called, time_format=time_format), True
+        table, form = _read_as_iso(table, column, called=called)
+        return table, nw.Int64(), form.day
     if time_format is not None:
         raise ModelError(
             f"time_format says how text is read, and column {called} holds {kind_name(kind)}: leave"
             " it out."
         )
     if _holds_periods(table, column):
-        return table.with_columns(nw.col(column).cast(nw.Int64)), nw.Int64()
+        return table.with_columns(nw.col(column).cast(nw.Int64)), nw.Int64(), False
     if not (kind.is_numeric() or kind.is_temporal() or kind == nw.Boolean):
         raise ModelError(
             f"column {called} orders the rows, so it must hold numbers, dates or times, got"
             f" {kind_name(kind)}; in pandas, convert it with pd.to_datetime."
         )
-    return table, kind
+    return table, kind, kind.is_temporal()
 
 
 def _holds_periods(table: nw.LazyFrame[Any], column: str) -> bool:
@@ -146,8 +152,10 @@ def _parsed(
     return read, kind
 
 
-def _read_as_iso(table: nw.LazyFrame[Any], column: str, *, called: object) -> nw.LazyFrame[Any]:
-    """Turn ISO 8601 text into whole numbers: months, days, or microseconds."""
+def _read_as_iso(
+    table: nw.LazyFrame[Any], column: str, *, called: object
+) -> tuple[nw.LazyFrame[Any], _Form]:
+    """Turn ISO 8601 text into whole numbers: months, or microseconds."""
     text = nw.col(column)
     found = one_row(
         table.select(
@@ -168,11 +176,12 @@ def _read_as_iso(table: nw.LazyFrame[Any], column: str, *, called: object) -> nw
             " 2024-01-31T12:00:00). Say how it is written with time_format= (--time-format on the"
             " command line), such as %d/%m/%Y."
         )
-    return table.with_columns(_number(column, fitting[0], int(found["longest"])).alias(column))
+    number = _number(column, fitting[0], int(found["longest"]))
+    return table.with_columns(number.alias(column)), fitting[0]
 
 
 def _number(column: str, form: _Form, length: int) -> nw.Expr:
-    """Return what the digits of a text say, in months, days or microseconds."""
+    """Return what the digits of a text say, in months or microseconds."""
 
     def digits(start: int, number: int) -> nw.Expr:
         return nw.col(column).str.slice(start, number).cast(nw.Int64)
@@ -186,7 +195,7 @@ def _number(column: str, form: _Form, length: int) -> nw.Expr:
     leaps = since // 4 - since // 100 + since // 400
     days = digits(8, 2) + (place * 153 + 2) // 5 + since * 365 + leaps
     if not form.clock:
-        return days
+        return days * _MICROSECONDS["D"]
     minutes = (days * 24 + digits(11, 2)) * 60 + digits(14, 2)
     if form.zone == "offset":
         offset = digits(length - 5, 2) * 60 + digits(length - 2, 2)
@@ -197,6 +206,12 @@ def _number(column: str, form: _Form, length: int) -> nw.Expr:
         return seconds * 1_000_000
     places = length - 20 - {"": 0, "Z": 1, "offset": 6}[form.zone]
     return seconds * 1_000_000 + digits(20, places) * int(10 ** (6 - places))
+
+
+_MICROSECONDS = {
+    "us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000,
+    "D": 86_400_000_000, "W": 604_800_000_000,
+}  # fmt: skip
 
 
 GROUP, ORDER, VALUE = "__group__", "__order__", "__value__"
@@ -210,7 +225,22 @@ def ordered(
     order_by: Hashable | None,
     time_format: str | None = None,
 ) -> tuple[nw.LazyFrame[Any], dict[str, nw.dtypes.DType], int]:
-    """Return the columns ``__value__``, ``__group__`` and ``__order__``, their types, and N.
+    """Return the columns ``__value__``, ``__group__`` and ``__order__``, their types, and N."""
+    table, kinds, rows, _ = _ordered(
+        frame, value, by=by, order_by=order_by, time_format=time_format
+    )
+    return table, kinds, rows
+
+
+def _ordered(
+    frame: Any,
+    value: Hashable,
+    *,
+    by: Hashable | None,
+    order_by: Hashable | None,
+    time_format: str | None,
+) -> tuple[nw.LazyFrame[Any], dict[str, nw.dtypes.DType], int, bool]:
+    """Return what `ordered` does, and whether the order is one of times.
 
     Without `by` all rows are one group. Without `order_by` rows stand in their order, which only a
     frame in memory has. Text that orders is read as times, by `time_format` or ISO 8601.
@@ -238,10 +268,10 @@ def ordered(
     renamed = [nw.col(name).alias(new) for new, name in zip(columns, names, strict=True)]
     table = table.select(*renamed, *([nw.lit(0).alias(GROUP)] if by is None else []))
     kinds = {new: schema[name] for new, name in zip(columns, names, strict=True)}
-    table, kinds[ORDER] = with_times(
+    table, kinds[ORDER], timed = with_times(
         table, ORDER, kinds[ORDER], called=called, time_format=time_format
     )
-    return table, kinds, rows
+    return table, kinds, rows, timed
 
 
 def before(column: str, steps: int) -> nw.Expr:
@@ -347,8 +377,17 @@ def _counted(
     return collected(counted.select(*kept, *(nw.col(one).cast(nw.Int64) for one in numbers)))
 
 
-def check_times(table: nw.LazyFrame[Any], order_by: Hashable, kind: nw.dtypes.DType) -> None:
-    """Raise for repeated times and for gaps; the message neither counts nor shows them."""
+def check_times(
+    table: nw.LazyFrame[Any],
+    order_by: Hashable,
+    kind: nw.dtypes.DType,
+    *,
+    step: float | None = None,
+) -> None:
+    """Raise for repeated times and for gaps; the message neither counts nor shows them.
+
+    With a `step` there may be gaps, of whole steps: values that nobody has.
+    """
     again = (nw.col(ORDER) == before(ORDER, 1)).fill_null(value=False)
     sums = [nw.col("again").sum()]
     columns = [again.cast(nw.Int64).alias("again")]
@@ -356,17 +395,28 @@ def check_times(table: nw.LazyFrame[Any], order_by: Hashable, kind: nw.dtypes.DT
         table = table.with_columns(_as_number(kind).alias("__time__"))
         columns.append((nw.col("__time__") - before("__time__", 1)).alias("step"))
         sums += [nw.col("step").median().alias("usual"), nw.col("step").max().alias("longest")]
+        if step is not None:
+            between = (nw.col("step") % step > 0).fill_null(value=False)  # none before the first
+            sums.append(how_many(between).alias("between"))
     steps = table.select(*columns)
     found = one_row(steps.select(*sums))
     if found["again"]:
         raise ModelError(
             f"column {order_by} has two equal times within a series; keep one row for each."
         )
+    if step is not None:
+        if found.get("between"):
+            raise ModelError(
+                f"column {order_by} has times that are no whole number of steps apart: say a"
+                " shorter step with every=."
+            )
+        return
     usual, longest = found.get("usual"), found.get("longest")
     if usual is not None and longest is not None and longest > 1.5 * usual:
         raise ModelError(
             f"column {order_by} has gaps (steps longer than 1.5 times the usual one), across which"
-            " the next value is not one step away. Fill them, or split the series."
+            " the next value is not one step away. Say how long a step is with every= (--every), or"
+            " fill them, or split the series."
         )
 
 
@@ -378,10 +428,36 @@ def check_series(
     by: Hashable | None,
     order_by: Hashable,
     time_format: str | None = None,
+    every: str | float | None = None,
 ) -> None:
-    """Refuse times that no series of a model has: repeated ones, gaps, text in no known form."""
-    table, kinds, _ = ordered(frame, value, by=by, order_by=order_by, time_format=time_format)
-    check_times(table, order_by, kinds[ORDER])
+    """Refuse times that no series of a model has: repeated ones, gaps, text in no known form.
+
+    `every` says how long a step is: ``1D``, ``15min``, ``2h``, ``1W``, or, where the column counts
+    in units of its own (numbers, months, periods), how many of them. Then there may be gaps.
+    """
+    table, kinds, _, timed = _ordered(
+        frame, value, by=by, order_by=order_by, time_format=time_format
+    )
+    step = None if every is None else _step(every, order_by, timed=timed)
+    check_times(table, order_by, kinds[ORDER], step=step)
+
+
+def _step(every: str | float, order_by: Hashable, *, timed: bool) -> float:
+    """Return the length of a step in the unit of the column."""
+    if timed:
+        found = re.fullmatch(rf"([1-9][0-9]*)?({'|'.join(_MICROSECONDS)})", str(every))
+        if found is None:
+            raise ModelError(
+                f"column {order_by} holds times: say how long a step is, such as '1D', '15min' or"
+                f" '2h', with one of {', '.join(_MICROSECONDS)}; got {every!r}."
+            )
+        return int(found[1] or 1) * _MICROSECONDS[found[2]]
+    if isinstance(every, bool) or not isinstance(every, int | float) or not 0 < every < math.inf:
+        raise ModelError(
+            f"column {order_by} counts in units of its own: say how many a step has, such as"
+            f" every=1; got {every!r}."
+        )
+    return every
 
 
 def _as_number(kind: nw.dtypes.DType) -> nw.Expr:
@@ -401,7 +477,7 @@ def _as_number(kind: nw.dtypes.DType) -> nw.Expr:
         leaps = last // 4 - last // 100 + last // 400
         seconds = (365 * last + leaps + time.dt.ordinal_day().cast(nw.Int64)) * 86400
     if kind == nw.Date:
-        return seconds
+        return seconds * 1_000_000
     clock = time.dt.hour().cast(nw.Int64) * 3600 + time.dt.minute().cast(nw.Int64) * 60
     seconds = seconds + clock + time.dt.second().cast(nw.Int64)
     return seconds * 1_000_000 + time.dt.microsecond().cast(nw.Int64)

@@ -3,7 +3,7 @@
 ::
 
     query   =  "sum" | "mean"  "(" [columns] ")"        every tuple where no column is named
-            |  "count"         "(" [columns] "=" values ")"
+            |  "count"         "(" [[columns] "=" values] ")"
             |  "histogram"     "(" [columns] ["=" values] ")"
             |  "linear"        "(" ["+" | "-"] term { ("+" | "-") term } ")"
     columns =  column { "," column }
@@ -155,7 +155,7 @@ class _Reader:
         if kind in ("sum", "mean"):
             self._sign(")", or_else="',' or ")
             return Question(text=self._text, kind=kind, columns=chosen)
-        if kind == "histogram" and self._sees(")"):
+        if self._sees(")") and (kind == "histogram" or chosen is None):
             self._take()
             return Question(text=self._text, kind=kind, columns=chosen)
         if not self._sees("="):

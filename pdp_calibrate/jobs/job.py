@@ -120,6 +120,18 @@ def _named_value(text: str) -> tuple[str, Any]:
     return name, values[0] if len(values) == 1 else values
 
 
+def _rule_for_missing(text: str) -> tuple[str | None, Any]:
+    name, equals, rule = text.rpartition("=")
+    return (name if equals else None), parse_values(rule)[0]
+
+
+def _step(text: str) -> str | float:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def _as_tuples(found: Any) -> Any:
     """Return what TOML holds with tuples for its lists."""
     if isinstance(found, dict):
@@ -149,6 +161,24 @@ _RANGES = Form(
 _DOMAINS = Form(
     schema=_by_column(items(CELL)), from_text=_named_values, from_plan=_as_tuples, repeated=True
 )
+
+
+_CONDITIONS = Form(
+    schema=_by_column(anything_of(CELL, items(CELL))),
+    from_text=lambda text: _named_values(text, rule="a condition is written COLUMN=VALUE,VALUE"),
+    from_plan=_as_tuples,
+    repeated=True,
+)
+
+
+_MISSING = Form(
+    schema=anything_of(CELL, _by_column(CELL)), from_text=_rule_for_missing, repeated=True
+)
+
+
+_STEP = Form(schema=anything_of(TEXT, POSITIVE), from_text=_step)
+
+
 _PAIRS = Form(schema=_by_column(CELL), from_text=_named_value, repeated=True)
 _ADVERSARIES = Form(schema=TEXT, from_text=adversaries_from, from_plan=adversaries_from)
 
@@ -161,6 +191,10 @@ class Group:
     """Above them in ``--help``."""
     section: str
     """The section of a plan that holds them."""
+
+
+PYTHON = Group("", "")
+"""Options that Python alone has."""
 
 
 _CORRELATED = "How the values are correlated"
@@ -231,7 +265,6 @@ class Options(TypedDict, total=False):
             " households, patients, meters. Rows of one group are correlated, groups are"
             " independent.",
             group=ROWS,
-            flags=("--groups", "--by"),
         ),
     ]
     order_by: Annotated[
@@ -251,7 +284,77 @@ class Options(TypedDict, total=False):
         ),
     ]
     max_group_size: Annotated[
-        int | None, Option(words="Refuse larger groups.", group=ROWS, form=_COUNT)
+        int | None,
+        Option(
+            words="How many rows a group has at most; larger ones are refused, or see large.",
+            group=ROWS,
+            form=_COUNT,
+        ),
+    ]
+    large: Annotated[
+        Literal["refuse", "keep"],
+        Option(
+            words="What happens to larger groups: 'refuse' them, or 'keep' only so many of their"
+            " rows. The others count as nothing, and stay protected.",
+            group=ROWS,
+            form=Form(schema=one_of("refuse", "keep")),
+        ),
+    ]
+    keep_by: Annotated[
+        Hashable | None,
+        Option(
+            words="The public column by whose first entries the rows that are kept are chosen,"
+            " such as a person's number; by default the one that orders the rows.",
+            group=ROWS,
+        ),
+    ]
+    keep_seed: Annotated[
+        int | None,
+        Option(
+            words="A number, drawn once, that makes this choice random: by a hash of that column,"
+            " which then holds whole numbers. It is kept with the release, and in the ledger.",
+            group=ROWS,
+            form=Form(schema={"type": "integer", "minimum": 0}, kind=int),
+        ),
+    ]
+    independent: Annotated[
+        bool,
+        Option(
+            words="Every row is a person who says nothing about the others: plain differential"
+            " privacy.",
+            group=ROWS,
+            form=_SWITCH,
+        ),
+    ]
+    every: Annotated[
+        str | float | None,
+        Option(
+            words="How long a step is between the times of a series, in which there may then be"
+            " gaps; or how many units, where times are numbers, months or periods.",
+            group=ROWS,
+            form=_STEP,
+            written="Such as 1D, 15min, 2h.",
+        ),
+    ]
+    public: Annotated[
+        Sequence[Hashable],
+        Option(
+            words="Columns that are no secret, beside those of groups and order. All others are.",
+            group=ROWS,
+            form=_NAMES,
+            flags=("--public-columns",),
+            written="Such as city,year.",
+        ),
+    ]
+    protect: Annotated[
+        Literal["column", "household"],
+        Option(
+            words="'household' covers any dependence between all columns of a group, also against"
+            " those who know some of the columns. 'column', the default, lets a correlation be"
+            " stated; that covers those who know other entries of the same column, not of others.",
+            group=ROWS,
+            form=Form(schema=one_of("column", "household")),
+        ),
     ]
     model: Annotated[
         "Model | File | None",
@@ -294,17 +397,55 @@ class Options(TypedDict, total=False):
             form=Form(schema=one_of("gaussian")),
         ),
     ]
-    domain: Annotated[
+    domains: Annotated[
         Sequence[Hashable] | str | Mapping[Any, Sequence[Hashable] | str] | None,
         Option(
-            words="The values that are possible, for all columns or by column. Counts in groups"
-            " without a model need them, unless the type of the column lists them: booleans, a"
-            " polars Enum, a DuckDB ENUM. 'dtype' states that the categories of a column are"
-            " public. A value outside raises, and that error depends on the data.",
+            words="The values that are possible, for all columns or by column. Histograms,"
+            " breakdowns, and counts in groups without a model need them, unless the type of the"
+            " column lists them: booleans, a polars Enum, a DuckDB ENUM. 'dtype' states that the"
+            " categories of a column are public. In one column of values, a value outside raises,"
+            " and that error depends on the data; in a breakdown it counts nowhere.",
             group=MODEL,
             form=_DOMAINS,
             written="Such as status=0,1,2.",
-            key="domains",
+            flags=("--domain",),
+        ),
+    ]
+    domain: Annotated[
+        Sequence[Hashable] | str | Mapping[Any, Sequence[Hashable] | str] | None,
+        Option(words="Another name for domains.", group=PYTHON),
+    ]
+    where: Annotated[
+        Mapping[Any, Any] | None,
+        Option(
+            words="Conditions on columns, all of which a row must meet to count: a value, or"
+            " several of which one must hold. Other rows add nothing, and their number stays"
+            " secret. Not with a model; with a correlation, on public columns only.",
+            group=QUERY,
+            form=_CONDITIONS,
+            written="Such as sick=true.",
+        ),
+    ]
+    by: Annotated[
+        Hashable | Sequence[Hashable] | None,
+        Option(
+            words="One answer for every value declared (domains) of this column, or for every"
+            " combination of several. Other values count nowhere.",
+            group=QUERY,
+            form=_NAMES,
+            written="Such as city.",
+        ),
+    ]
+    missing: Annotated[
+        Any,
+        Option(
+            words="What a missing cell means, for all columns or by column, stated before looking."
+            " 'zero': the row does not count, so a mean is over those who have a value."
+            " 'category': one more value of a breakdown. A number or value: it stands for the cell."
+            " Dropping rows instead would change public numbers by a secret.",
+            group=QUERY,
+            form=_MISSING,
+            written="Such as zero, or city=category, or income=0.",
         ),
     ]
     epsilon: Annotated[
@@ -476,6 +617,18 @@ class Job:
             for name, value in self.options.items()
             if value is not None or name == "epsilon"
         }
+        if "domain" in said:
+            if "domains" in said:
+                raise QueryError("domain= and domains= say the same: give one of them.")
+            said["domains"] = said.pop("domain")
+        for name in ("independent", "large", "public", "where", "by"):
+            if said.get(name) in (False, "refuse") or said.get(name, True) in ((), [], {}):
+                del said[name]  # as if nothing had been said
+        if said.get("protect") == "column":
+            del said["protect"]
+        rules = said.get("missing")
+        if isinstance(rules, Mapping) and set(rules) == {None}:  # --missing zero
+            said["missing"] = rules[None]
         object.__setattr__(self, "options", said)
         learning = {
             name: value
@@ -497,6 +650,32 @@ class Job:
             raise QueryError("time_format says how the column of order_by is read: name it.")
         if "anchor" in said and "ledger" not in said:
             raise QueryError("an anchor belongs to a ledger: name that too.")
+        if said.get("large") not in (None, "keep"):
+            raise QueryError(f"large is 'refuse' or 'keep', got {said.get('large')!r}.")
+        if said.get("protect") not in (None, "household"):
+            raise QueryError(f"protect is 'column' or 'household', got {said.get('protect')!r}.")
+        if "protect" in said and (self.assumes or self.learns or "model" in said):
+            raise QueryError(
+                "protect='household' covers any dependence, of all columns: leave the correlation"
+                " or model out."
+            )
+        if self.keeps and "max_group_size" not in said:
+            raise QueryError("large='keep' keeps as many rows as max_group_size says: give both.")
+        if {"keep_by", "keep_seed"} & set(said) and not self.keeps:
+            raise QueryError("keep_by says which rows of large groups count: give large='keep'.")
+        if said.get("independent") and {"groups", "order_by", "max_group_size"} & set(said):
+            raise QueryError(
+                "independent people have no groups and no order: leave one of both out."
+            )
+        if "every" in said and not ("order_by" in said and self.assumes):
+            raise QueryError(
+                "every says how long the steps of a series are, whose correlation is stated: give"
+                " order_by and correlation too. Without them gaps do not matter."
+            )
+        if not isinstance(said.get("where", {}), Mapping):
+            raise QueryError("where says which values of columns count, such as {'sick': True}.")
+        if isinstance(said.get("public", ()), str):
+            raise QueryError("public is a list of columns, such as ['city'].")
         if "adversaries" in said:
             from pdp_calibrate.core.adversary import Adversaries
 
@@ -511,7 +690,7 @@ class Job:
     def _check_model(self) -> None:
         made = [
             *self.learning,
-            *(n for n in ("bounds", "correlation", "domain") if n in self.options),
+            *(n for n in ("bounds", "correlation", "domains") if n in self.options),
         ]
         if "model" in self.options and made:
             raise ModelError(
@@ -538,7 +717,7 @@ class Job:
             raise ModelError("public rows need no differential privacy: leave one of both out.")
         if "columns" in self.learning and kind not in ("table", "gaussian"):
             raise ModelError(f"a model of kind {kind} has one column: leave columns out.")
-        if kind == "table" and not isinstance(self.options.get("domain", {}), Mapping):
+        if kind == "table" and not isinstance(self.options.get("domains", {}), Mapping):
             raise ModelError("a table has several columns: state the domain of each by its name.")
         if not self.assumes:
             return
@@ -552,7 +731,32 @@ class Job:
     @property
     def is_long(self) -> bool:
         """Whether the table is said to have a row per value."""
-        return "groups" in self.options or "order_by" in self.options
+        return bool({"groups", "order_by", "independent"} & set(self.options))
+
+    @property
+    def keeps(self) -> bool:
+        """Whether only some rows of large groups count."""
+        return self.options.get("large") == "keep"
+
+    @property
+    def asks_about_rows(self) -> bool:
+        """Whether the answer is about rows with several columns, not about one column of values.
+
+        So it is with conditions, breakdowns, rules for missing cells, rows left out and
+        independent people; and with several columns of a table with a row per value, of which
+        nothing is assumed.
+        """
+        said = set(self.options)
+        if said & {"where", "by", "missing", "independent", "every", "protect"} or self.keeps:
+            return True
+        if not self.is_long or self.learns or said & {"model", "correlation"}:
+            return False
+        kinds = {(one.columns, one.kind in ("count", "histogram")) for one in self.questions}
+        return len(kinds) > 1 or any(
+            len(question.columns or ()) > 1
+            or (question.kind == "count" and question.values is None)
+            for question in self.questions
+        )
 
     @property
     def assumes(self) -> bool:
@@ -586,7 +790,7 @@ class Job:
 
     def domain_of(self, column: Hashable) -> Sequence[Hashable] | str | None:
         """Return the possible values of a column, or ``dtype``, as far as stated."""
-        found = _of_column(self.options.get("domain"), column)
+        found = _of_column(self.options.get("domains"), column)
         return cast("Sequence[Hashable] | str | None", found)
 
 

@@ -17,8 +17,9 @@ from pdp_calibrate.calibration.result import (
 from pdp_calibrate.core.model import LATER, SCHEMA, Model, is_later
 from pdp_calibrate.errors import PdpError, damage_refused
 from pdp_calibrate.ledger.ledger import Ledger
+from pdp_calibrate.ledger.people import PeopleLedger
 
-Stored = Model | AnyCalibration | AnyRelease | Ledger
+Stored = Model | AnyCalibration | AnyRelease | Ledger | PeopleLedger
 
 
 def load(
@@ -58,6 +59,8 @@ def load(
     with damage_refused(str(place)):
         if described.get("type") == "Ledger":
             return Ledger.open(place, model=model, anchor=anchor)
+        if described.get("type") == "PeopleLedger":
+            return PeopleLedger.open(place, anchor=anchor)
         return _rebuilt(place, text, described, model, time_limit)
 
 
@@ -86,7 +89,7 @@ def explainable(
     *,
     anchor: str | os.PathLike[str] | None = None,
     time_limit: float | None = PROVING_SECONDS,
-) -> AnyCalibration | AnyRelease | Ledger:
+) -> AnyCalibration | AnyRelease | Ledger | PeopleLedger:
     """Read what there are words and reports about: anything but a bare model."""
     found = load(path, anchor=anchor, time_limit=time_limit)
     if isinstance(found, Model):

@@ -84,7 +84,7 @@ def _arguments(job: Job) -> dict[str, Any]:
         "source": "public" if "public" in learning else None,
     }
     if kind == "table":
-        return common | {"domains": job.options.get("domain")}
+        return common | {"domains": job.options.get("domains")}
     if kind == "gaussian":
         said = job.options.get("bounds")
         return common | {"bounds": said.get(None, said) if isinstance(said, Mapping) else said}
@@ -132,15 +132,15 @@ def assumed_model(job: Job, kind: Kind, column: Hashable, frame: Any, sizes: Cou
                 "a correlation says nothing about counts: leave bounds= and correlation= out for"
                 " group privacy, or give a model= such as BinaryGroup."
             )
-        possible = declared_values(frame, column, job.domain_of(column), option="domain")
+        possible = declared_values(frame, column, job.domain_of(column), option="domains")
         domain = checked_domain(possible, column)
     elif job.assumes:
-        _check_correlation(job, column, frame)
+        check_correlation(job, column, frame)
     kinds = [_group(job, column, size, domain) for size in sorted(sizes)]
     return Blocks(models=kinds, counts=[sizes[size] for size in sorted(sizes)])
 
 
-def _check_correlation(job: Job, column: Hashable, frame: Any) -> None:
+def check_correlation(job: Job, column: Hashable, frame: Any) -> None:
     """Refuse a correlation for values of discrete type, and times that no series has."""
     _group(job, column, 1, None)  # refuses wrong options before anything is read
     order_by = job.options.get("order_by")
@@ -158,6 +158,7 @@ def _check_correlation(job: Job, column: Hashable, frame: Any) -> None:
             by=job.options.get("groups"),
             order_by=order_by,
             time_format=job.options.get("time_format"),
+            every=job.options.get("every"),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from pdp_calibrate.frames.files import Source
 from pdp_calibrate.jobs.grammar import parse_query
 from pdp_calibrate.jobs.job import Job, Learning, Options, Table, declared
 from pdp_calibrate.jobs.schema_parts import POSITIVE, TEXT, Schema, described, items
+from pdp_calibrate.jobs.signature import ASKED, TABLE
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -40,6 +41,8 @@ class Plan:
     """Where to write the answers."""
     report: Path | None = None
     """Where to write an HTML report."""
+    people: Mapping[str, Any] | None = None
+    """What is said about a table of people, where the budget is that of each of its columns."""
 
     @property
     def model_file(self) -> Path | None:
@@ -68,6 +71,10 @@ def _declared(section: str) -> dict[str, Schema]:
     }
 
 
+_STATED = ("correlation", "assume")
+"""What a query about people states by itself, not for all."""
+
+
 PLAN: Schema = _table(
     "Data, model, queries and budget of releases that run without questions (a TOML file).",
     ["data", "budget", "queries"],
@@ -90,6 +97,11 @@ PLAN: Schema = _table(
                 "draw": described(
                     "The draw of the data; a new name has a budget of its own.", TEXT
                 ),
+                "people": described(
+                    "Whether the budget is that of each column of the table, so that queries may be"
+                    " about several; then each states its own correlation, or none.",
+                    {"type": "boolean"},
+                ),
             }
             | _declared("budget"),
         ),
@@ -101,7 +113,8 @@ PLAN: Schema = _table(
                     "query": described("Such as mean(income).", TEXT),
                     "name": described("What to call it; the query by default.", TEXT),
                 }
-                | _declared("queries"),
+                | _declared("queries")
+                | {name: _declared("model")[name] for name in _STATED},
             )
         )
         | {"minItems": 1},
@@ -151,6 +164,14 @@ def plan_from(found: Mapping[str, Any], *, folder: Path) -> Plan:
     shared = {name: found.get(name, {}) for name in ("data", "model", "budget")}
     learning = _said(Learning, shared, folder)
     jobs = [_said(Options, shared | {"queries": one}, folder) for one in found["queries"]]
+    people = None
+    if budget.get("people"):
+        people, jobs = _of_people(found, jobs, learning)
+    elif any(name in one for name in _STATED for one in found["queries"]):
+        raise PlanError(
+            "a query states its own correlation where the budget is that of each column:"
+            " budget.people = true. Otherwise it is for all queries: model.correlation."
+        )
     ledger, anchor = jobs[0].get("ledger"), jobs[0].get("anchor")
     if anchor is not None and ledger is None:
         raise PlanError("budget.anchor is for the ledger that budget.ledger names.")
@@ -180,8 +201,34 @@ def plan_from(found: Mapping[str, Any], *, folder: Path) -> Plan:
         ledger=ledger,
         anchor=anchor,
         draw=budget.get("draw"),
+        people=people,
         **{key: folder / output[key] for key in output},
     )
+
+
+def _of_people(
+    found: Mapping[str, Any], jobs: Sequence[Any], learning: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[Any]]:
+    """Return what is said about the table, and about each query with it."""
+    known = {*TABLE, *ASKED, "ledger", "anchor"}
+    other = sorted({*learning, *(name for one in jobs for name in one if name not in known)})
+    other += [name for name in _STATED if name in found.get("model", {})]
+    if other or "draw" in found["budget"]:
+        raise PlanError(
+            "a plan about people (budget.people) has no place for"
+            f" {', '.join(other) or 'budget.draw'}: each of its queries states its own"
+            " correlation, or none."
+        )
+    table = {name: value for name, value in jobs[0].items() if name in TABLE}
+    stated = [_said(Options, {"model": one}, Path()) for one in found["queries"]]
+    asked = [
+        one | {n: own[n] for n in _STATED if n in own}
+        for one, own in zip(jobs, stated, strict=True)
+    ]
+    for one in asked:
+        if "correlation" not in one:
+            one.pop("every", None)  # gaps matter to a series alone
+    return table, asked
 
 
 def _said(what: type, sections: Mapping[str, Any], folder: Path) -> Any:

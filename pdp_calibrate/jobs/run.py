@@ -6,10 +6,10 @@ import contextlib
 import os
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pdp_calibrate.calibration.calibrate import calibrate
-from pdp_calibrate.calibration.release import Layout, checked_layout
+from pdp_calibrate.calibration.release import EVERY_COLUMN, Layout, checked_layout
 from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Calibration, Release
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.model import Model, header
@@ -35,8 +35,13 @@ from pdp_calibrate.jobs.model import (
     refuse_absent,
 )
 from pdp_calibrate.jobs.plan import Plan
+from pdp_calibrate.jobs.rows import model_of_rows, rows_of_question
 from pdp_calibrate.ledger.learning import has_model, learned_ledger
 from pdp_calibrate.ledger.ledger import Ledger
+from pdp_calibrate.ledger.people import PeopleLedger
+
+if TYPE_CHECKING:
+    from pdp_calibrate.jobs.people import PeopleTable
 
 _NO_MODEL = (
     "say how the values are correlated. A table with a column per value (a wide frame) needs model="
@@ -95,6 +100,8 @@ def model_of(job: Job, frame: Any, *, ledger: Ledger | None = None) -> Model | N
     if job.learns:
         return learned_model(job, frame)
     found = given_model(job)
+    if found is None and ledger is not None and job.asks_about_rows and not job.assumes:
+        return ledger.model
     states = job.is_long and (job.assumes or "bounds" in job.options)
     return ledger.model if found is None and ledger is not None and not states else found
 
@@ -114,6 +121,8 @@ def task_of(job: Job, frame: Any, model: Model | None, *, rows: int | None = Non
     rows
         Without a frame, how many independent instances an answer will be about.
     """
+    if job.asks_about_rows:
+        return rows_task(job, frame, model)
     value = value_column([job], model)
     columns: dict[str, Any] = {}
     if value is None:
@@ -140,6 +149,38 @@ def task_of(job: Job, frame: Any, model: Model | None, *, rows: int | None = Non
         queries=tuple(_query(one, model, long=value is not None) for one in job.questions),
         rows=rows or 1,
         columns=columns,
+    )
+
+
+def rows_task(job: Job, frame: Any, model: Model | None, *, whole: bool = False) -> Task:
+    """Settle what a job means that is about rows with several columns.
+
+    The model is that of the ledger, or None where the assumptions of the job make one: `whole`
+    says whether it is about all members of groups, as questions that share a budget need it.
+    """
+    if frame is None or job.learns or "model" in job.options:
+        raise QueryError(
+            "where, by, missing, large and independent are about rows, with a stated correlation or"
+            " with none: a model of one column says nothing about others."
+        )
+    asked = [rows_of_question(job, question, frame) for question in job.questions]
+    if model is None:
+        several = whole or len(asked) > 1
+        models = {model_of_rows(job, *one, frame, whole=several) for one in asked}
+        _refuse_several(models)
+        model = models.pop()
+    queries = tuple(query for query, _ in asked)
+    value = EVERY_COLUMN if model.covers_any_dependence else queries[0].value
+    return Task(
+        model=model,
+        queries=queries,
+        rows=1,
+        columns={
+            "value": value,
+            "groups": job.options.get("groups"),
+            "order_by": job.options.get("order_by"),
+            "time_format": job.options.get("time_format"),
+        },
     )
 
 
@@ -176,7 +217,8 @@ def value_column(jobs: Sequence[Job], model: Model | None) -> Hashable | None:
         raise QueryError(
             "several answers about the same people need one model of everything asked: these are"
             f" about different columns of a table with a row per value"
-            f" ({', '.join(sorted(map(str, found)))})."
+            f" ({', '.join(sorted(map(str, found)))}). pdp.People (pdp-calibrate people,"
+            " budget.people in a plan) keeps one budget for all of them."
         )
     return found.pop()
 
@@ -248,13 +290,18 @@ class Outcome:
 
     releases: tuple[PlannedRelease, ...]
     """The answers, in order."""
-    ledger: Ledger
+    ledger: Ledger | PeopleLedger
     """The budget, after them."""
     remembered: bool
     """Whether the budget is kept in a file; without one, every run begins with all of it."""
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the outcome for JSON."""
+        about = (
+            {"spent_by_column": self.ledger.spent_by_column}
+            if isinstance(self.ledger, PeopleLedger)
+            else {"draw": self.ledger.draw}
+        )
         return {
             **header("Outcome"),
             "releases": [
@@ -264,8 +311,8 @@ class Outcome:
                 "epsilon": self.ledger.epsilon,
                 "spent": self.ledger.spent,
                 "remaining": self.ledger.remaining,
-                "draw": self.ledger.draw,
                 "remembered": self.remembered,
+                **about,
             },
         }
 
@@ -304,7 +351,10 @@ def check_plan(plan: Plan) -> tuple[PlannedCheck, ...]:
     the plan holds that model already, it is used.
     """
     found: Sequence[Calibration | None]
-    if plan.jobs[0].learns_from_secrets and not _has_begun(plan):
+    if plan.people is not None:
+        table = _people(plan, begun=plan.ledger is not None and plan.ledger.exists())
+        found = [table.calibrated(job)[0] for job in plan.jobs]
+    elif plan.jobs[0].learns_from_secrets and not _has_begun(plan):
         _check_before_learning(plan, plan.source.header())
         found = [None] * len(plan.jobs)
     else:
@@ -327,6 +377,9 @@ def run_plan(plan: Plan) -> Outcome:
     BudgetExceededError
         If all of them together would pass the budget. Nothing was released.
     """
+    if plan.people is not None:
+        table = _people(plan, begun=True)
+        return _outcome(plan, table.release(plan.jobs), table.ledger)
     frame = plan.source.read()
     begun = _learned_ledger(plan, frame)
     ready = []
@@ -336,13 +389,30 @@ def run_plan(plan: Plan) -> Outcome:
         ready.append(_Ready(calibration=calibration, layout=layout, sizes=sizes, draw=draw))
     ledger = begun or _ledger(plan, ready[0].calibration.model)
     ledger.spend_together([(one.calibration, one.layout, one.sizes) for one in ready])
+    return _outcome(plan, [one.draw() for one in ready], ledger)
+
+
+def _outcome(plan: Plan, releases: Sequence[Release], ledger: Ledger | PeopleLedger) -> Outcome:
     return Outcome(
         releases=tuple(
-            PlannedRelease(job=job, release=one.draw())
-            for job, one in zip(plan.jobs, ready, strict=True)
+            PlannedRelease(job=job, release=one)
+            for job, one in zip(plan.jobs, releases, strict=True)
         ),
         ledger=ledger,
         remembered=plan.ledger is not None,
+    )
+
+
+def _people(plan: Plan, *, begun: bool) -> PeopleTable:
+    """Return the table of a plan about people; before it is begun, with a budget in memory."""
+    from pdp_calibrate.jobs.people import PeopleTable  # which lowers questions as this file does
+
+    return PeopleTable(
+        plan.source.read(),
+        plan.people or {},
+        epsilon=plan.epsilon,
+        ledger=plan.ledger if begun else None,
+        anchor=plan.anchor if begun else None,
     )
 
 
@@ -362,13 +432,31 @@ def _calibrated(plan: Plan, frame: Any, model: Model | None) -> list[tuple[Task,
         exists = plan.ledger is not None and plan.ledger.exists()
         ledger = Ledger.open(plan.ledger or "", anchor=plan.anchor) if exists else None
         model = model_of(plan.jobs[0], frame, ledger=ledger)
-    value_column(plan.jobs, model)
-    tasks = [task_of(job, frame, model) for job in plan.jobs]
+        if ledger is not None and _is_about_rows(plan.jobs):
+            model = ledger.model
+    if _is_about_rows(plan.jobs):
+        tasks = [rows_task(job, frame, model, whole=True) for job in plan.jobs]
+    else:
+        value_column(plan.jobs, model)
+        tasks = [task_of(job, frame, model) for job in plan.jobs]
     _refuse_several({task.model for task in tasks})
     return [
         (task, cast("Calibration", calibrate_task(job, task)))  # a job of a plan has one query
         for job, task in zip(plan.jobs, tasks, strict=True)
     ]
+
+
+def _is_about_rows(jobs: Sequence[Job]) -> bool:
+    """Whether several columns are asked about, of which nothing is assumed: in one job, or in all.
+
+    One budget for all of them needs one model, which is then that of whole households.
+    """
+    together = Job(
+        questions=tuple(question for job in jobs for question in job.questions),
+        options=jobs[0].options,
+        learning=jobs[0].learning,
+    )
+    return together.asks_about_rows or any(job.asks_about_rows for job in jobs)
 
 
 def _has_begun(plan: Plan) -> bool:

@@ -40,7 +40,8 @@ from pdp_calibrate.ledger.store import Pages, State
 _ATTEMPTS = 3  # to search while others may write
 
 
-_CLOSE = 1e-6  # how near to the whole budget the largest release comes
+CLOSE = 1e-6
+"""How near to the whole budget, relative to it, the largest release comes."""
 
 
 class Accounts:
@@ -144,25 +145,48 @@ class Accounts:
         self, before: Spending, query: Query | Sequence[Query], budget: float, *, rows: int
     ) -> AnyCalibration:
         """Find the smallest scale at which one more release fits into the budget."""
-        if budget - self.bound(before).value <= budget * _CLOSE:
+        if budget - self.bound(before).value <= budget * CLOSE:
             raise BudgetExceededError(f"the budget {budget:.6g} of this draw is spent.")
         alone = self.calibrate(query, budget, rows=rows)
 
-        def joint(factor: float) -> float:
-            after = self.after(before, alone.with_noise(factor))
-            return self.bound(after, threshold=budget).value
+        def joint(louder: AnyCalibration) -> float:
+            return self.bound(self.after(before, louder), threshold=budget).value
 
-        fitting = alone.with_noise(_nearly_smallest(joint, budget))
-        leakage = certified_leakage(
-            self._model,
-            fitting.contributions,
-            fitting.scales,
-            self._adversaries,
-            rows=rows,
-            deadline=deadline_after(self._time_limit),
-        )
-        epsilon = max(leakage.value, math.ulp(0.0))
-        return dataclasses.replace(fitting, epsilon=epsilon, leakage=leakage)
+        return largest_fitting(alone, joint, budget, time_limit=self._time_limit)
+
+
+def largest_fitting(
+    alone: AnyCalibration,
+    joint: Callable[[AnyCalibration], float],
+    budget: float,
+    *,
+    time_limit: float | None,
+) -> AnyCalibration:
+    """Return the release with the least noise that fits into a budget, to a millionth.
+
+    Parameters
+    ----------
+    alone
+        The release that would spend the whole budget by itself.
+    joint
+        What everything leaks together after the same release with other noise.
+    budget
+        What that may be.
+    time_limit
+        Seconds for what it then leaks alone.
+    """
+    factor = _nearly_smallest(lambda factor: joint(alone.with_noise(factor)), budget)
+    fitting = alone.with_noise(factor)
+    leakage = certified_leakage(
+        fitting.model,
+        fitting.contributions,
+        fitting.scales,
+        fitting.adversaries,
+        rows=fitting.rows,
+        deadline=deadline_after(time_limit),
+    )
+    epsilon = max(leakage.value, math.ulp(0.0))
+    return dataclasses.replace(fitting, epsilon=epsilon, leakage=leakage)
 
 
 def _nearly_smallest(joint: Callable[[float], float], budget: float) -> float:
@@ -175,7 +199,7 @@ def _nearly_smallest(joint: Callable[[float], float], budget: float) -> float:
         low, high = high, 2 * high
         if high > largest:
             raise BudgetExceededError("nothing more fits into the budget of this draw.")
-    while high - low > _CLOSE * low:
+    while high - low > CLOSE * low:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if joint(middle) > budget else (low, middle)
     return high
@@ -233,29 +257,33 @@ def release_step(
 def record(
     steps: Sequence[Step], pages: Pages, accounts: Accounts, *, draw: str, budget: float
 ) -> float:
-    """Check and write down, and return what is spent then.
+    """Check and write down, and return what is spent then; see `write`."""
+    if not steps:
+        return last_spent(pages.read()["entries"], draw)
+    after = write(
+        pages, lambda state: _with_steps(steps, state, accounts, draw=draw, budget=budget)
+    )
+    return last_spent(after["entries"], draw)
+
+
+def write(pages: Pages, next_of: Callable[[State], State]) -> State:
+    """Write the state that follows from the present one, and return it.
 
     The search for the joint leakage may take long, and keeps nobody waiting: it is about the state
     that was read, and what it found is written only if the ledger is still in that state once
     nobody else can change it. If others wrote meanwhile it starts again; where that happens again
     and again, it ends with a search during which nobody else can write.
 
-    Everything is durable when it returns; if it raises, nothing was written.
+    Everything is durable when it returns; if `next_of` raises, nothing was written.
     """
-    if not steps:
-        return last_spent(pages.read()["entries"], draw)
-
-    def next_of(state: State) -> State:
-        return _with_steps(steps, state, accounts, draw=draw, budget=budget)
-
     for _ in range(_ATTEMPTS):
         before = pages.read()
         after = next_of(before)
         if pages.replace(before, after):
-            return last_spent(after["entries"], draw)
+            return after
     with pages.changing() as state:
         state.update(next_of(state))
-    return last_spent(state["entries"], draw)
+    return state
 
 
 def _with_steps(

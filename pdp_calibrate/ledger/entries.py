@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from pdp_calibrate.arrays import plain
-from pdp_calibrate.calibration.release import Layout, LongFrame
+from pdp_calibrate.calibration.release import EVERY_COLUMN, Layout, LongFrame
 from pdp_calibrate.core.model import Model, field_of, from_json_value, json_value
 from pdp_calibrate.core.query import Query
 from pdp_calibrate.core.rounding import sum_rounded_up
@@ -60,9 +60,10 @@ def check_same_tuples(
         if found is not None and not _agree(found, wanted):
             raise LedgerError(
                 f"draw {draw!r} of this ledger is about {_words(found)}, and this release about"
-                f" {_words(wanted)}: the model says nothing of both together. Make one model of"
-                " everything asked; or a ledger for each, which states that what one is about says"
-                " nothing of the other."
+                f" {_words(wanted)}: the model says nothing of both together. For several"
+                " columns there is People (pdp-calibrate people); or make one model of everything"
+                " asked, or a ledger for each, which states that what one is about says nothing of"
+                " the other."
             )
 
 
@@ -106,7 +107,7 @@ def _agree(found: Layout, wanted: Layout | None) -> bool:
 def _words(layout: Layout | None) -> str:
     if not isinstance(layout, LongFrame):
         return "the columns that the model names"
-    words = f"column {layout.value}"
+    words = "whole records" if layout.value == EVERY_COLUMN else f"column {layout.value}"
     if layout.groups is not None:
         words += f" in groups by {layout.groups}"
     return words if layout.order_by is None else f"{words} in order of {layout.order_by}"
@@ -143,9 +144,17 @@ class Entry:
     """Which column of a long frame a release is about, or ``wide``; None if that is not known."""
     sizes: Sizes | None = None
     """How many groups of each size the frame has, or rows; None if that is not known."""
+    column: str | None = None
+    """In a ledger about people, the column whose model the release was calibrated for; None for
+    whole households, of any dependence between all columns."""
+    price: float | None = None
+    """In a ledger about people, what it costs records of all other columns."""
+    spent_by_column: Mapping[str, float] | None = None
+    """In a ledger about people, what is spent on records of each column."""
 
     def __post_init__(self) -> None:
-        budgets = [self.spent, self.epsilon or 0.0, self.dp_epsilon or 0.0]
+        by_column = (self.spent_by_column or {}).values()
+        budgets = [self.spent, self.epsilon or 0, self.dp_epsilon or 0, self.price or 0, *by_column]
         if not all(0 <= float(budget) < math.inf for budget in budgets) or self.rows < 1:
             raise LedgerError("the budgets of an entry must be finite, and none negative.")
         if len(self.scales) != len(self.queries) or not all(0 < s < math.inf for s in self.scales):
@@ -168,6 +177,9 @@ class Entry:
             about["layout"] = stored_layout(self.layout)
         if self.sizes is not None:
             about["sizes"] = [list(pair) for pair in self.sizes]
+        if self.price is not None:
+            about |= {"column": self.column, "price": self.price}
+            about["spent_by_column"] = dict(self.spent_by_column or {})
         return described | {
             "queries": [query.to_dict() for query in self.queries],
             "scales": list(self.scales),
@@ -194,6 +206,9 @@ class Entry:
                 epsilon=float(field_of(described, "epsilon")),
                 layout=layout_from(described.get("layout")),
                 sizes=sizes_from(described.get("sizes")),
+                column=described.get("column"),
+                price=described.get("price"),
+                spent_by_column=described.get("spent_by_column"),
             )
         except (PdpError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise LedgerError("an entry of the ledger is not what it should be.") from error

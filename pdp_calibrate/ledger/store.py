@@ -24,6 +24,12 @@ from pdp_calibrate.errors import LedgerError
 from pdp_calibrate.ledger.anchor import Anchor, DisagreementError
 from pdp_calibrate.ledger.files import SafeFile
 
+KINDS = {
+    "Ledger": "one model: open it with Ledger.open (pdp-calibrate ledger)",
+    "PeopleLedger": "people and all their columns: open it with People (pdp-calibrate people)",
+}
+"""What a ledger may be about, and how it is opened."""
+
 
 class Store(Protocol):
     """Where the state of a ledger is kept."""
@@ -83,8 +89,13 @@ class FileStore:
     """State in a file, durable, shared between processes on one machine."""
 
     def __init__(
-        self, path: str | os.PathLike[str], *, anchor: str | os.PathLike[str] | None = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        anchor: str | os.PathLike[str] | None = None,
+        kind: str = "Ledger",
     ) -> None:
+        self._kind = kind
         self._file = SafeFile.at(path, what="ledger")
         self._anchor = None if anchor is None else Anchor(anchor, ledger=self._file.path)
 
@@ -101,7 +112,7 @@ class FileStore:
         """Refuse to begin where a ledger is, or was: its anchor remembers it."""
         if self._file.exists:
             raise LedgerError(
-                f"there is a ledger at {self._file.path} already: use Ledger.open to go on with it."
+                f"there is a ledger at {self._file.path} already: open it to go on with it."
             )
         if self._anchor is not None:
             self._anchor.check_new()
@@ -118,8 +129,10 @@ class FileStore:
             raise _untrustworthy(path) from error
         if not isinstance(state, dict) or state.get("schema") != SCHEMA:
             raise _untrustworthy(path)
-        if state.get("checksum") != _checksum(state) or state.get("type") != "Ledger":
+        if state.get("checksum") != _checksum(state) or state.get("type") not in KINDS:
             raise _untrustworthy(path)
+        if state["type"] != self._kind:
+            raise LedgerError(f"the ledger {path} is about {KINDS[state['type']]}.")
         if is_later(state):
             raise LedgerError(f"the ledger {path} {LATER}")
         self._check_anchor(state)

@@ -7,12 +7,14 @@ from typing import TypeAlias
 
 from pdp_calibrate.auditing.attack import Audit
 from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Calibration, Release
+from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.bracket import Leakage
 from pdp_calibrate.core.cards import printable
 from pdp_calibrate.core.model import PRIVATE_MODEL, Model
 from pdp_calibrate.errors import PdpError
 from pdp_calibrate.ledger.entries import Entry
 from pdp_calibrate.ledger.ledger import Ledger
+from pdp_calibrate.ledger.people import PeopleLedger, stated
 from pdp_calibrate.show import words as costs
 from pdp_calibrate.show.words import (
     anyone,
@@ -33,6 +35,7 @@ _METHODS = {
     "shift": "by moving one database onto another",
     "group": "as for group privacy",
     "whole": "as a release about whole draws",
+    "household": "as all members and columns of a household at once",
     "nothing": "nothing was released",
 }
 
@@ -52,7 +55,7 @@ ONE_GAUSSIAN_RELEASE = (
 )
 
 
-Explainable: TypeAlias = AnyCalibration | AnyRelease | Ledger | Leakage | Audit
+Explainable: TypeAlias = AnyCalibration | AnyRelease | Ledger | PeopleLedger | Leakage | Audit
 
 
 def explain(subject: Explainable) -> str:
@@ -95,6 +98,8 @@ def paragraphs(subject: Explainable, *, plain: Leakage | None = None) -> dict[st
         return {"answer": _answer(subject)} | _of_calibration(subject.calibration, plain)
     if isinstance(subject, Ledger):
         return _of_ledger(subject)
+    if isinstance(subject, PeopleLedger):
+        return _of_people(subject)
     if isinstance(subject, Leakage):
         return _of_leakage(subject)
     if isinstance(subject, Audit):
@@ -183,7 +188,7 @@ def _answer(release: AnyRelease) -> str:
         return f"Released together: {listed(shown)}."
     (value,), ((low, high),) = release.values, release.intervals(alpha=0.05)
     if not isinstance(value, int | float):
-        (width,) = release.calibration.half_widths(alpha=0.05)
+        (width,) = release.half_widths(alpha=0.05)
         return f"Released: {len(value)} noisy answers, each within ±{width:.4g} at 95 %."
     return (
         f"Released: {value:.6g}. With probability 95 % the answer without noise lies"
@@ -208,6 +213,62 @@ def _of_ledger(ledger: Ledger) -> dict[str, str]:
     }
 
 
+def _of_people(ledger: PeopleLedger) -> dict[str, str]:
+    columns = ", ".join(f"{name} {spent:.4g}" for name, spent in ledger.spent_by_column.items())
+    spent = (
+        f"Of the budget ε = {ledger.epsilon:.4g} of each column, {ledger.spent:.4g} is spent and"
+        f" {ledger.remaining:.4g} is left, by {len(ledger.history)} releases about"
+        f" {table_of(ledger)}. By column: {columns}. That is what everything released together"
+        " tells anyone about a record of it, whichever other entries of that column they know."
+    )
+    return {
+        "spent": spent,
+        "history": "\n".join(f"- {describe(entry)}" for entry in ledger.history),
+        "assumptions": _listed_assumptions(people_assumptions(ledger)),
+    }
+
+
+def table_of(ledger: PeopleLedger) -> str:
+    """Say how large the table is that a ledger is about."""
+    rows = sum(size * number for size, number in ledger.sizes)
+    groups = sum(number for _, number in ledger.sizes)
+    column = ledger.declared.get("groups")
+    by = "" if column is None else f" (by {column})"
+    return f"{rows:,} rows in {groups:,} independent groups{by} of at most {max(ledger.sizes)[0]}"
+
+
+def people_assumptions(ledger: PeopleLedger) -> list[str]:
+    """List what the promise of a ledger about people rests on."""
+    models = ledger.models
+    columns = [
+        f"Column {name} ({stated(model)}): {one[0].lower()}{one[1:]}"
+        for name, model in models.items()
+        for one in assumptions(model, Adversaries.all(), clamped=True)[:-1]
+    ]
+    others = (
+        f"Releases for the model of a column ({', '.join(models)}) do not cover adversaries who"
+        " know entries of other columns as well; all other releases do."
+        if models
+        else "All releases are for whole households: it does not matter what anyone knows about"
+        " other columns or members."
+    )
+    independent = (
+        "Groups are independent of each other; all columns of a group may depend on each other in"
+        " any way, but for what is assumed of a column."
+    )
+    public = (
+        "Names, number of rows, who belongs to which group, domains and ranges are public, and so"
+        " are the columns of groups and order and those declared public."
+    )
+    return [
+        *columns,
+        others,
+        independent,
+        public,
+        "Every release about these people is in this ledger.",
+    ]
+
+
 def describe(entry: Entry) -> str:
     """Say in one line what was released or charged."""
     method = _METHODS.get(entry.method, entry.method)
@@ -217,6 +278,8 @@ def describe(entry: Entry) -> str:
         what = "learning of the model" if entry.kind == "estimation" else "an outside mechanism"
         return f"{entry.at[:10]}: {what} of ε = {entry.dp_epsilon:.4g}{note}; {so_far}."
     what = "; ".join(asked(query) for query in entry.queries) + of_column(entry)
+    if entry.column is not None:
+        so_far = f"{entry.price:.4g} to other columns; {so_far}"
     scales = listed(f"{scale:.4g}" for scale in entry.scales)
     return (
         f"{entry.at[:10]}: {what}, scale {scales}, ε = {entry.epsilon:.4g} alone{note}; {so_far}."

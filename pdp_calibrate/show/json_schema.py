@@ -122,6 +122,9 @@ _ADVERSARIES = described(
 _OVER = nullable(NAMES)
 
 
+_COLUMN = record(column=TEXT, values=items(CELL))
+
+
 _QUERY = described(
     "What is asked; `over` names the tuples that enter, null for all.",
     anything_of(
@@ -135,6 +138,22 @@ _QUERY = described(
         record(type=one_of("Count"), over=_OVER, values=items(CELL)),
         record(type=one_of("Histogram"), over=_OVER, categories=nullable(items(CELL))),
         record(type=one_of("Custom"), over=_OVER, table=items({"type": "array"})),
+        record(
+            type=one_of("RowQuery"),
+            kind=one_of("count", "sum", "mean"),
+            value=nullable(TEXT),
+            bounds=nullable(RANGE),
+            where=items(_COLUMN),
+            by=items(_COLUMN),
+            missing={"type": "object", "additionalProperties": CELL},
+            public=items(TEXT),
+            sizes=nullable(items(COUNT)),
+            most=nullable(COUNT),
+            keep_by=nullable(TEXT),
+            seed=nullable(COUNT),
+            independent={"type": "boolean"},
+            every=nullable(anything_of(TEXT, NUMBER)),
+        ),
     ),
 )
 
@@ -210,6 +229,22 @@ _SIZES = described(
 )
 
 
+_BY_COLUMN = described(
+    "What is spent on records of each secret column.",
+    {"type": "object", "additionalProperties": NUMBER},
+)
+
+
+_OF_PEOPLE = {
+    "column": described(
+        "Of a ledger about people: the column whose model it is for, or null for whole households.",
+        nullable(TEXT),
+    ),
+    "price": described("What it costs records of all other columns.", NUMBER),
+    "spent_by_column": _BY_COLUMN,
+}
+
+
 _ENTRY = described(
     "One line of a ledger: what was released, never what came out.",
     record(
@@ -226,7 +261,7 @@ _ENTRY = described(
             record(
                 queries=items(ref("Query")), scales=items(POSITIVE), rows=COUNT, epsilon=POSITIVE
             ),
-            {"properties": {"layout": _LAYOUT, "sizes": _SIZES}},
+            {"properties": {"layout": _LAYOUT, "sizes": _SIZES, **_OF_PEOPLE}},
         ]},
         "else": record(dp_epsilon=NUMBER),
     },
@@ -277,6 +312,42 @@ def json_schema() -> dict[str, Any]:
                 }
             ]
         },
+        "PeopleLedger": _object(
+            "PeopleLedger",
+            "A budget for the records of every column of the same people.",
+            epsilon=described("What may be spent on each column.", POSITIVE),
+            declared=described(
+                "What was said about the table: names, ranges and values, nothing read from it.",
+                {"type": "object"},
+            ),
+            columns=described("The secret columns.", items(TEXT)),
+            sizes=_SIZES,
+            models=described(
+                "The model of each column that was released about under one.",
+                {"type": "object", "additionalProperties": ref("Model")},
+            ),
+            entries=items(ref("Entry")),
+        ),
+        "PeopleStatus": _object(
+            "PeopleStatus",
+            "What is spent and left of the budget for people.",
+            epsilon=POSITIVE,
+            spent=NUMBER,
+            remaining=NUMBER,
+            spent_by_column=_BY_COLUMN,
+            entries={"type": "integer", "minimum": 0},
+        ),
+        "Price": _object(
+            "Price",
+            "What an answer about people would cost; nothing was spent.",
+            calibration=ref("Calibration"),
+            column=nullable(TEXT),
+            own=NUMBER,
+            others=NUMBER,
+            spent_by_column=_BY_COLUMN,
+            epsilon=POSITIVE,
+            fits={"type": "boolean"},
+        ),
         "Leakage": _object(
             "Leakage",
             "What a release at a given scale leaks.",
@@ -321,12 +392,21 @@ def json_schema() -> dict[str, Any]:
             "Outcome",
             "What running a plan released, and what is left of its budget.",
             releases=items(record(name=TEXT, query=TEXT, release=ref("Release"))),
-            budget=record(epsilon=POSITIVE, spent=NUMBER, remaining=NUMBER, draw=TEXT),
+            budget={
+                "allOf": [
+                    record(epsilon=POSITIVE, spent=NUMBER, remaining=NUMBER),
+                    anything_of(record(draw=TEXT), record(spent_by_column=_BY_COLUMN)),
+                ]
+            },
         ),
     }
     for name in ("Calibration", "Leakage", "Audit"):
         objects[name]["properties"] |= _LAW
     objects["Calibration"]["properties"] |= _GAUSSIAN_CLAIMS
+    objects["Release"]["properties"]["noisy"] = described(
+        "For each query the noisy numbers behind a mean of rows: sums, and secret counts.",
+        items(items(NUMBER)),
+    )
     objects["Calibration"]["properties"]["certificate"] = described(
         "Reserved: what others can check the calibration by. Of any form, or null.", {}
     )

@@ -16,9 +16,17 @@ from pdp_calibrate.core.bracket import Leakage
 from pdp_calibrate.core.model import PRIVATE_MODEL, SCHEMA, Model
 from pdp_calibrate.errors import LedgerError, PdpError
 from pdp_calibrate.ledger.ledger import Ledger
+from pdp_calibrate.ledger.people import PeopleLedger, stated
 from pdp_calibrate.show import words as costs
 from pdp_calibrate.show.correlations import correlations
-from pdp_calibrate.show.explain import ONE_RELEASE, of_column, of_the_release, paragraphs
+from pdp_calibrate.show.explain import (
+    ONE_RELEASE,
+    of_column,
+    of_the_release,
+    paragraphs,
+    people_assumptions,
+    table_of,
+)
 from pdp_calibrate.show.views import (
     adversary_graph,
     beliefs,
@@ -37,7 +45,7 @@ from pdp_calibrate.show.words import (
     source,
 )
 
-Reportable: TypeAlias = AnyCalibration | AnyRelease | Ledger
+Reportable: TypeAlias = AnyCalibration | AnyRelease | Ledger | PeopleLedger
 
 
 _LIBRARIES = ("pdp-calibrate", "opendp", "numpy", "scipy", "pandas", "numba")
@@ -57,7 +65,7 @@ class Summary:
 
 def summarise(subject: Reportable, *, ledger: Ledger | None = None) -> Summary:
     """Collect what a report about a calibration, release or ledger says."""
-    if not isinstance(subject, Calibration | Release | Ledger):
+    if not isinstance(subject, Calibration | Release | Ledger | PeopleLedger):
         raise PdpError(
             f"a report is about a calibration, a release or a ledger, got {type(subject).__name__}."
         )
@@ -67,6 +75,8 @@ def summarise(subject: Reportable, *, ledger: Ledger | None = None) -> Summary:
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions(),
     }
+    if isinstance(subject, PeopleLedger):
+        return Summary(facts=facts | _of_people(subject), words=paragraphs(subject), views={})
     calibration = subject.calibration if isinstance(subject, Release) else subject
     plain = _plain_dp(calibration)
     words = paragraphs(subject, plain=plain)
@@ -271,6 +281,32 @@ def _of_ledger(ledger: Ledger) -> dict[str, Any]:
     }
 
 
+def _of_people(ledger: PeopleLedger) -> dict[str, Any]:
+    """Collect what a report about people says: the table, its columns, and what was released."""
+    models = ledger.models
+    return {
+        "about": f"Releases about {table_of(ledger)}",
+        "table": {"words": f"The table has {table_of(ledger)}."},
+        "assumptions": people_assumptions(ledger),
+        "source": {"type": "PeopleLedger", "declared": dict(ledger.declared)},
+        "ledger": {
+            "epsilon": ledger.epsilon,
+            "spent": ledger.spent,
+            "remaining": ledger.remaining,
+            "columns": [
+                {
+                    "name": name,
+                    "spent": spent,
+                    "remaining": ledger.epsilon - spent,
+                    "assumed": stated(models[name]) if name in models else "any dependence",
+                }
+                for name, spent in ledger.spent_by_column.items()
+            ],
+            "entries": [one.to_dict() | {"about": _about(one)} for one in ledger.history],
+        },
+    }
+
+
 def _about(one: Any) -> str:
     if one.kind == "estimation":
         return "learning the model"
@@ -279,7 +315,7 @@ def _about(one: Any) -> str:
     return "; ".join(asked(query) for query in one.queries) + of_column(one)
 
 
-def _source(subject: Reportable) -> dict[str, Any]:
+def _source(subject: AnyCalibration | AnyRelease | Ledger) -> dict[str, Any]:
     """Describe the subject as its own JSON does."""
     if isinstance(subject, Ledger):
         return {"type": "Ledger", "model": subject.model.to_dict()}

@@ -17,6 +17,7 @@ from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.leakage import leakage
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.query import Count, Custom, Histogram, Linear, Mean, Query, Sum
+from pdp_calibrate.core.row_query import ANY_RECORD, RowQuery
 from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.families.chain.model import MarkovChain
 from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
@@ -116,7 +117,33 @@ def asked(query: Query) -> str:
         return f"the weighted sum {_weighted(query)}" + _clamped(clamp=query.clamp)
     if isinstance(query, Custom):
         return f"a function of {whose}"
+    if isinstance(query, RowQuery):
+        return _asked_of_rows(query)
     return repr(query)
+
+
+def _asked_of_rows(query: RowQuery) -> str:
+    """Say what is asked of rows: which count, where, and what missing cells mean."""
+    if query.kind == "count":
+        words = "how many rows there are"
+    else:
+        low, high = query.bounds or (0.0, 0.0)
+        words = f"the {query.kind} of {query.value} (moved into {low:,.6g} to {high:,.6g})"
+    for column in query.where:
+        several = "one of " if len(column.values) > 1 else ""
+        words += f"{' and' if column is not query.where[0] else ' where'} {column.name} is"
+        words += f" {several}{listed(map(number, column.values))}"
+    if query.by:
+        words += f", for every {' and '.join(column.name for column in query.by)} declared"
+    if query.most is not None:
+        chosen = "the first by" if query.seed is None else "chosen at random by"
+        words += f", of at most {query.most} rows of a group, {chosen} {query.keep_by}"
+    for name, rule in query.missing.items():
+        words += f"; rows without {name} " + {
+            "zero": "do not count",
+            "category": "are counted apart",
+        }.get(str(rule), f"count as {number(rule)}")
+    return words
 
 
 def _clamped(*, clamp: bool) -> str:
@@ -186,10 +213,12 @@ def worst_adversary(
     target = entry(witness.target, model)
     again = target if _place(witness.target) is None else "their entry"
     first, second = map(number, witness.secrets)
+    apart = f"{again} = {first} and against {second}"
+    if model is not None and model.covers_any_dependence and set(model.domains) == {ANY_RECORD}:
+        apart = "one of their possible records and against another"
     return (
         f"{who} attacks {target} and {knowledge(witness.known, model)}. They learn most"
-        f" when the released answer is {_where(witness.output)}, which speaks for"
-        f" {again} = {first} and against {second}."
+        f" when the released answer is {_where(witness.output)}, which speaks for {apart}."
     )
 
 
@@ -435,7 +464,14 @@ def interval_to_expect(calibration: AnyCalibration) -> str:
     widths = calibration.half_widths(alpha=0.05)
     if len(widths) == 1:
         (wide,), (likely,) = widths, calibration.half_widths(alpha=0.5)
-        each = " each count" if calibration.contributions[0].coordinates > 1 else " the answer"
+        (query,) = calibration.queries
+        several = calibration.contributions[0].coordinates > 1
+        several |= isinstance(query, RowQuery) and query.parts > 1
+        each = " the answer"
+        if isinstance(query, RowQuery) and query.is_ratio:
+            each = " the sum behind each mean" if several else " the sum behind the mean"
+        elif several:
+            each = " each count" if calibration.is_integer else " each number"
         return (
             f"The noise moves{each} by at most ±{wide:.4g} in 95 % of releases, and by at most"
             f" ±{likely:.4g} in half of them."

@@ -13,6 +13,7 @@ from scipy import stats
 import pdp_calibrate as pdp
 from pdp_calibrate.core.gaussian_dp import delta_of, mu_of
 from pdp_calibrate.errors import CalibrationError, PdpError, UnsupportedQueryError
+from pdp_calibrate.ledger.people import charge_of
 from pdp_calibrate.show.json_schema import json_schema
 from tests.oracles import gaussian_noise as oracle
 
@@ -314,6 +315,7 @@ def test_what_counts_laplace_noise_refuses_gaussian():
         lambda: found.release(data, ledger=ledger),
         lambda: pdp.plots.leakage_by_scale(found),
         lambda: pdp.plots.scales(found),
+        lambda: charge_of(found),
     ):
         with pytest.raises(UnsupportedQueryError, match="takes Laplace noise"):
             use()

@@ -110,7 +110,9 @@ def test_the_commands_of_the_readme_run(tmp_path, monkeypatch):
     rng = np.random.default_rng(7)
     household = np.repeat(np.arange(50), [1, 2, 3, 4, 5] * 10)
     income = np.round(rng.normal(40_000, 9_000, 150))
-    pd.DataFrame({"household": household, "income": income}).to_csv("people.csv", index=False)
+    people = {"household": household, "person": range(150), "income": income}
+    people |= {"sick": rng.random(150) < 0.2, "city": rng.choice(["Oslo", "Voss"], 150)}
+    pd.DataFrame(people).to_csv("people.csv", index=False)
     mother = rng.integers(0, 2, 100)
     pd.DataFrame({"mother": mother, "child": mother ^ (rng.random(100) < 0.3)}).astype(int).to_csv(
         "survey.csv", index=False

@@ -8,6 +8,7 @@ import pytest
 import pdp_calibrate as pdp
 from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import lower
+from pdp_calibrate.core.table import TableLimit
 from tests.oracles import brute_force as oracle
 from tests.support.random_models import adversary_kinds, random_table
 
@@ -39,7 +40,7 @@ def test_blocks_equal_brute_force_on_the_joint_table(seed):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_too_large_to_write_out_gives_a_bracket_around_the_truth(seed, monkeypatch):
-    monkeypatch.setattr("pdp_calibrate.core.problem._EXPANDED_TUPLES", 0)
+    monkeypatch.setattr("pdp_calibrate.core.problem.SHORT_TABLE", TableLimit(0, 0))
     rng = np.random.default_rng(seed)
     tables, joint, domains = random_blocks(rng)
     blocks = pdp.Blocks(models=tables)
@@ -53,7 +54,7 @@ def test_too_large_to_write_out_gives_a_bracket_around_the_truth(seed, monkeypat
 @pytest.mark.parametrize("seed", range(20))
 def test_the_tails_give_a_lower_end_that_the_whole_attains(seed, monkeypatch):
     """At r → ±∞ the factor of hidden independent tuples cancels from every ratio."""
-    monkeypatch.setattr("pdp_calibrate.core.problem._EXPANDED_TUPLES", 0)
+    monkeypatch.setattr("pdp_calibrate.core.problem.SHORT_TABLE", TableLimit(0, 0))
     rng = np.random.default_rng(seed)
     tables, joint, domains = random_blocks(rng)
     blocks = pdp.Blocks(models=tables)

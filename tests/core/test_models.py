@@ -42,7 +42,7 @@ def test_bad_tables_are_refused(changes, message):
 
 def test_more_than_four_million_cells_are_refused_with_a_hint():
     with pytest.raises(pdp.ModelError, match="Blocks"):
-        pdp.JointTable(probabilities=[1.0], domains=[[0, 1]] * 23)
+        pdp.JointTable(probabilities=[1.0], domains=[[0, 1]] * 25)
 
 
 def test_arrays_are_copied_and_read_only():

@@ -1,8 +1,6 @@
-"""A family is a model and an engine: one of forty lines works everywhere."""
+"""A family is a model and an engine: one of thirty lines works everywhere."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
@@ -10,17 +8,17 @@ import pdp_calibrate as pdp
 from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.model import Model, default_names
-from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.problem import Engine, Limits, Problem
 
 
-class EveryoneTheSameEngine:
+class EveryoneTheSameEngine(Engine):
     """All tuples are one coin: whoever knows nobody sees all of them move together."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.moves = math.fsum(problem.contributions.tuple_ranges())
 
-    def bracket(self, scale: float, **_limits: float) -> Bracket:
+    def search(self, scale: float, _limits: Limits) -> Bracket:
         names, (low, high) = self.problem.names, self.problem.model.domains[0]
         witness = Witness(
             target=names[0], known={}, secrets=(high, low), output=math.inf,
@@ -35,6 +33,7 @@ class _EveryoneTheSame(Model):  # the underscore keeps it out of the list of fam
     """A coin that all tuples show."""
 
     engine = EveryoneTheSameEngine
+    defined_by = ("size",)
 
     def __init__(self, *, size: int) -> None:
         self.names, self.provenance, self.size = default_names(size), "assumed", size
@@ -42,16 +41,6 @@ class _EveryoneTheSame(Model):  # the underscore keeps it out of the list of fam
     @property
     def domains(self) -> tuple[tuple[int, int], ...]:
         return ((0, 1),) * self.size
-
-    def content(self) -> tuple[object, ...]:
-        return (self.size,)
-
-    def parameters(self) -> dict[str, Any]:
-        return {"size": self.size}
-
-    @classmethod
-    def from_parameters(cls, described: Mapping[str, Any]) -> "_EveryoneTheSame":
-        return cls(size=described["size"])
 
 
 def test_a_new_family_is_calibrated_released_stored_and_explained():

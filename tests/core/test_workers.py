@@ -9,7 +9,7 @@ from pathlib import Path
 import pexpect
 
 from pdp_calibrate.core import workers
-from pdp_calibrate.families.table import two_cell_bound
+from pdp_calibrate.families.table import set_kernels
 
 START = "import sys, time\nfrom pdp_calibrate.core import workers\nworkers.SILENT_SECONDS = 0.05\n"
 
@@ -84,7 +84,7 @@ def test_nothing_is_shown_where_nobody_looks(capsys):
 
 def test_where_the_package_cannot_be_written_the_users_cache_is_used(tmp_path):
     """As in a read-only install; a file stands where the folder for compiled code would be."""
-    shutil.copy(two_cell_bound.__file__, tmp_path / "kernels.py")
+    shutil.copy(set_kernels.__file__, tmp_path / "kernels.py")
     (tmp_path / "__pycache__").write_text("")
     cache = tmp_path / "cache"
     environment = {
@@ -93,7 +93,10 @@ def test_where_the_package_cannot_be_written_the_users_cache_is_used(tmp_path):
         "XDG_CACHE_HOME": str(cache),
         "HOME": str(tmp_path),
     }
-    code = "import kernels; kernels.workspace(3)"
+    code = (
+        "import kernels, numpy as np; law = np.ones(2); "
+        "kernels.moved_in(law, 0.5, np.arange(2), law.copy())"
+    )
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)  # noqa: S603
     kept = [path for path in Path(tmp_path).rglob("*.nbi") if "__pycache__" not in path.parts]
-    assert [path.name.split(".")[1].split("-")[0] for path in kept] == ["workspace"]
+    assert [path.name.split(".")[1].split("-")[0] for path in kept] == ["moved_in"]

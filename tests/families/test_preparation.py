@@ -10,8 +10,7 @@ import pytest
 import pdp_calibrate as pdp
 from pdp_calibrate.calibration.solve import certified_scale
 from pdp_calibrate.core import workers
-from pdp_calibrate.core.family import Climbing
-from pdp_calibrate.core.problem import split
+from pdp_calibrate.core.problem import Climbing, split
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.families.chain.search import ChainEngine
 from pdp_calibrate.families.table import cells as table_cells, search, smaller

@@ -45,7 +45,7 @@ def test_what_is_not_declared_is_refused_in_the_same_words_whatever_the_values(m
 def test_numbers_are_declared_too():
     frame = pd.DataFrame({"home": [1, 1, 2], "sick": [0, 1, 0]})
     for held in ("int64", "float64", "Int8"):
-        with pytest.raises(pdp.QueryError, match=r"column sick with domain=\[\.\.\.\]"):
+        with pytest.raises(pdp.QueryError, match=r"column sick with domains=\[\.\.\.\]"):
             frame.astype({"sick": held}).pdp.count("sick", values={1}, groups="home")
     stated = frame.pdp.count("sick", values={1}, groups="home", domain=[0, 1])
     assert stated.calibration.model.domains[0] == (0, 1)

@@ -79,7 +79,7 @@ def writing(table, rows, *, after):
         yield asked
 
 
-_REFUSED = re.compile("changed while|groups of size|could not compute")
+_REFUSED = re.compile("changed while|groups of size|rows that count|could not compute")
 """The last: sums on the grid of four rows that no longer fit 64 bits."""
 WAYS = {
     "sum": lambda f: pdp.calibrate(COUPLE, pdp.Sum(clamp=True)).release(f, value="x", by="home"),
@@ -94,6 +94,19 @@ WAYS = {
     ).release(f, value="ill", by="home", order_by="role"),
     "assumed sum": lambda f: PdpAccessor(f).sum("x", groups="home", bounds=(0, 5)),
     "assumed histogram": lambda f: PdpAccessor(f).histogram("ill", groups="home", domain=[0, 1]),
+    "filtered count": lambda f: PdpAccessor(f).count({"ill": 1, "x": [3.0, 4.0]}, groups="home"),
+    "mean by a secret": lambda f: PdpAccessor(f).mean(
+        "x", groups="home", bounds=(0, 5), by="ill", domains=[0, 1]
+    ),
+    "mean by a public column": lambda f: PdpAccessor(f).mean(
+        "x",
+        groups="home",
+        bounds=(0, 5),
+        by="role",
+        public=["role"],
+        domains={"role": [*range(1, 503)]},
+        correlation=0.2,
+    ),
     "ledger": lambda f: pdp.Ledger(COUPLE, epsilon=2.0).release(
         pdp.Sum(clamp=True), f, epsilon=1.0, value="x", by="home"
     ),

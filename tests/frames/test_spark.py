@@ -16,6 +16,7 @@ import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate.core import noise
+from pdp_calibrate.frames.rows import read_rows
 from tests.support.frames_of_any_kind import (
     ANSWERS,
     MODELS,
@@ -24,6 +25,8 @@ from tests.support.frames_of_any_kind import (
     assert_same_model,
     watching_collects,
 )
+from tests.support.people import KEPT, PEOPLE, QUESTIONS, expected
+from tests.support.people_workers import SAID, small_table
 
 HAS_JAVA = shutil.which("java") is not None or "JAVA_HOME" in os.environ
 pytestmark = [
@@ -68,21 +71,23 @@ def in_spark(session, frame: pd.DataFrame):
     schema = {"i": "bigint", "f": "double", "b": "boolean", "M": "timestamp"}
     kinds = [schema.get(kind.kind, "string") for kind in frame.dtypes]
     columns = [
-        column.dt.to_pydatetime() if kind == "timestamp" else column.to_list()
+        column.dt.to_pydatetime()
+        if kind == "timestamp"
+        else column.astype(object).where(column.notna(), None).to_list()
         for kind, (_, column) in zip(kinds, frame.items(), strict=True)
     ]
     names = ", ".join(f"{n} {kind}" for n, kind in zip(frame.columns, kinds, strict=True))
     return session.createDataFrame(list(zip(*columns, strict=True)), names).repartition(2)
 
 
-def assert_aggregates_only(seen):
+def assert_aggregates_only(seen, *, most=LARGEST):
     assert seen
     for asked, rows in seen:
         plan = asked._jdf.queryExecution().executedPlan().toString()
         aggregate, scan = (re.search(what, plan) for what in ("Aggregate", "Scan"))
         assert aggregate, plan
         assert scan is None or aggregate.start() < scan.start(), plan
-        assert rows <= LARGEST
+        assert rows <= most
 
 
 def test_times_written_as_text(spark):
@@ -102,6 +107,37 @@ def test_times_written_as_text(spark):
                 estimator.set_params(time_format=None).fit(rows)
             with pytest.raises(pdp.ModelError, match="cannot be read with time_format"):
                 estimator.set_params(time_format="%d.%m.%Y").fit(rows)
+
+
+@pytest.mark.parametrize(
+    "name", ["cross table", "mean by a secret", "mean by a public column", "at most three"]
+)
+def test_questions_about_several_columns_are_answered_in_spark(name, spark):
+    query = (QUESTIONS | KEPT)[name]
+    rows, sums, counted = expected(query)
+    with watching_collects() as seen:
+        found = read_rows(in_spark(spark, PEOPLE), query, groups="household")
+    assert_aggregates_only(seen, most=(query.parts + 1) * len(counted))  # parts by kinds of groups
+    assert found.rows == rows
+    assert found.public.counted == counted
+    for one, other, number in zip(found.totals, sums, rows, strict=True):
+        if query.value is not None:
+            assert other - number * found.step <= one <= other
+
+
+def test_releases_about_people_read_spark_once(spark):
+    found = pdp.People(in_spark(spark, small_table()), **SAID)
+    wanted = pdp.People(small_table(), **SAID)
+    for ask in (
+        lambda to: to.sum("pay", epsilon=0.3, correlation=0.5),
+        lambda to: to.count({"sick": True}, by="city", epsilon=0.2),
+    ):
+        with watching_collects() as seen:
+            ask(found)
+        assert len(seen) == 2  # the number of rows, and the one reading
+        assert_aggregates_only(seen, most=3 * 3)
+        ask(wanted)
+    assert found.spent_by_column == wanted.spent_by_column
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pdp_calibrate as pdp
 from pdp_calibrate.cli.ohio import wheeze
 from pdp_calibrate.show.summary import summarise
 from tests.support.browser import Browser, chromium
+from tests.support.people_workers import SAID, small_table
 
 HOSTILE = "<script>alert('1')</script>"
 FORMULA = r"$\frac$ & </script> “収入” " + "long" * 20
@@ -56,6 +57,14 @@ def households():
     return people.pdp.sum("income", epsilon=1.0, **options), {}
 
 
+def people(path):
+    frame = small_table().rename(columns={"unasked": HOSTILE})
+    found = pdp.People(frame, ledger=path / "budget.json", **SAID)
+    found.sum("pay", epsilon=0.5, correlation=(0, 0.4))
+    found.count({"sick": True}, by="city", epsilon=0.3)
+    return pdp.load(path / "budget.json"), {}
+
+
 def private_rows():
     rng = np.random.default_rng(5)
     draws = rng.multivariate_normal([5, 5, 5], [[1, 0.5, 0.2], [0.5, 1, 0.1], [0.2, 0.1, 1]], 200)
@@ -70,13 +79,16 @@ def private():
     return cal.release(frame), {}
 
 
-PAGES = {page.__name__: page for page in (released, hostile, joint, ledger, households, private)}
+PAGES = {
+    page.__name__: page for page in (released, hostile, joint, ledger, households, people, private)
+}
 PICTURES = {
     "released": 6,
     "hostile": 6,
     "joint": 1,
     "ledger": 0,
     "households": 5,
+    "people": 0,
     "private": 0,
 }
 
@@ -86,7 +98,7 @@ def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
     written = {}
     for name, page in PAGES.items():
-        subject, options = page()
+        subject, options = page(folder) if page is people else page()
         written[name] = pdp.report(subject, folder / f"{name}.html", **options)
     return written
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import decimal
 import functools
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,16 +15,10 @@ from pdp_calibrate.arrays import FloatArray, read_only
 from pdp_calibrate.core.model import (
     Domain,
     Model,
-    Provenance,
     checked_domain,
     checked_laws,
-    checked_provenance,
     checked_size,
-    field_of,
-    json_value,
-    names_of,
     numbered_names,
-    values_of,
 )
 from pdp_calibrate.core.table import (
     LOG_SMALLEST,
@@ -67,6 +61,7 @@ class MarkovChain(Model):
     [0.6667, 0.3333]
     """
 
+    defined_by = ("states", "length", "transition", "initial")
     engine = "pdp_calibrate.families.chain.search:ChainEngine"
     composer = "pdp_calibrate.families.chain.composed:ChainComposer"
     runs_along_time = True
@@ -79,10 +74,6 @@ class MarkovChain(Model):
     """The values that every tuple can take."""
     initial: FloatArray | None
     """The law of the first tuple; None for the stationary one."""
-    names: tuple[Hashable, ...]
-    """One name per tuple."""
-    provenance: Provenance
-    """Where the numbers come from."""
 
     def __init__(
         self,
@@ -113,12 +104,14 @@ class MarkovChain(Model):
                 f" got shape {first.shape}."
             )
         size = checked_size(length, "length")
-        object.__setattr__(self, "transition", matrix)
-        object.__setattr__(self, "length", size)
-        object.__setattr__(self, "states", values)
-        object.__setattr__(self, "initial", first)
-        object.__setattr__(self, "names", numbered_names(names, size))
-        object.__setattr__(self, "provenance", checked_provenance(provenance))
+        self._settle(
+            transition=matrix,
+            length=size,
+            states=values,
+            initial=first,
+            names=numbered_names(names, size),
+            provenance=provenance,
+        )
 
     @property
     def domains(self) -> tuple[Domain, ...]:
@@ -155,7 +148,7 @@ class MarkovChain(Model):
         return read_only(law), read_only(logs)
 
     def to_table(self) -> JointTable:
-        """Write the chain out as a joint table, if that has at most 2²² cells.
+        """Write the chain out as a joint table, if that has at most 2²⁴ cells.
 
         Examples
         --------
@@ -176,31 +169,10 @@ class MarkovChain(Model):
         start = self.log_start[np.isfinite(self.log_start)].min()
         return float(start + (self.length - 1) * rarest)
 
-    def parameters(self) -> dict[str, Any]:
-        """Return transition laws, length, states and start."""
-        return {
-            "transition": self.transition.tolist(),
-            "length": self.length,
-            "states": json_value(self.states),
-            "initial": None if self.initial is None else self.initial.tolist(),
-        }
-
-    @classmethod
-    def from_parameters(cls, described: Mapping[str, Any]) -> MarkovChain:
-        """Rebuild a chain."""
-        return cls(
-            transition=field_of(described, "transition"),
-            length=field_of(described, "length"),
-            states=values_of(described, "states"),
-            initial=field_of(described, "initial"),
-            names=names_of(described),
-            provenance=field_of(described, "provenance"),
-        )
-
     def content(self) -> tuple[object, ...]:
         """Return states, length and laws."""
-        start = "stationary" if self.initial is None else self.initial
-        return self.states, self.length, self.transition, start
+        *others, initial = super().content()
+        return (*others, "stationary" if initial is None else initial)
 
     def __repr__(self) -> str:
         return f"MarkovChain({len(self.states)} states, length {self.length}, {self.provenance})"

@@ -33,7 +33,7 @@ from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.contraction import birkhoff_bounds, diameters
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.plain_dp import WrittenOut, as_one, nobody, plain_dp
-from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.problem import Engine, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.table import ANY_TABLE, SHORT_TABLE
 from pdp_calibrate.core.tuning import QUICK_LAWS, REPEAT_PASSES, REPEAT_STEPS, SHORTEST_REACH
@@ -76,7 +76,7 @@ class Preparation:
         return None if once is None else (once, Setup(self.chain, once))
 
 
-class ChainEngine:
+class ChainEngine(Engine):
     """Searches windows, or the joint table of a short chain.
 
     Exact for chains of up to 200 tuples whose contributions lie on a lattice. Otherwise a bracket:
@@ -104,7 +104,7 @@ class ChainEngine:
             self._written = self.prepared.written.against(problem)
 
     def against(self, problem: Problem) -> ChainEngine:
-        """Return an engine for the same chain and answers; see `core.family.Sharing`."""
+        """Return an engine for the same chain and answers; see `core.problem.Sharing`."""
         return ChainEngine(problem, prepared=self.prepared)
 
     def _needs_table(self) -> bool:
@@ -119,27 +119,21 @@ class ChainEngine:
                 return False
         return _is_small(chain) and bool(self.prepared.setup.lattice(chain.length - 1).errors.any())
 
-    def bracket(
-        self,
-        scale: float,
-        *,
-        incumbent: float = 0.0,
-        enough: float = math.inf,
-        deadline: float = math.inf,
-    ) -> Bracket:
-        """Find the worst adversary at one scale; see `core.family.Engine`."""
-        del enough
+    def search(self, scale: float, limits: Limits) -> Bracket:
+        """Find the worst adversary at one scale; see `core.problem.Engine`."""
         if not self._has_secrets:
             return nobody(self.problem)
         if self._written is not None:
-            return self._written.bracket(scale, incumbent=incumbent, deadline=deadline)
+            return self._written.search(scale, limits)
         if self._several:
-            return self._bound_only(scale, incumbent, deadline)
+            return self._bound_only(scale, limits)
         if self.problem.knowledge.known is not None:
             return search_one(self.problem, self.prepared.setup, scale)
-        return _search_all(self.problem, self.prepared.setup, scale, incumbent, deadline)
+        return _search_all(
+            self.problem, self.prepared.setup, scale, limits.incumbent, limits.deadline
+        )
 
-    def _bound_only(self, scale: float, incumbent: float, deadline: float) -> Bracket:
+    def _bound_only(self, scale: float, limits: Limits) -> Bracket:
         """Bound answers of several numbers by Birkhoff or, where they repeat one, by windows."""
         problem, length = self.problem, self.chain.length
         bounds = birkhoff_bounds(
@@ -153,7 +147,7 @@ class ChainEngine:
             once, setup = self.prepared.repeated
             repeated = dataclasses.replace(problem, contributions=once)
             each = scale / problem.contributions.coordinates
-            windows = _repeated_bound(repeated, setup, each, incumbent, deadline)
+            windows = _repeated_bound(repeated, setup, each, limits.incumbent, limits.deadline)
             # Steps divided by a rounded scale: a few units of how far the answer reaches.
             rounding = 8 * UNIT_ROUNDOFF * once.magnitude / each
             value = value if windows is None else min(value, (windows + rounding) * ROUND_UP)

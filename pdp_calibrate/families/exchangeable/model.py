@@ -10,7 +10,6 @@ import itertools
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,16 +18,10 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.model import (
     Domain,
     Model,
-    Provenance,
     checked_domain,
     checked_laws,
-    checked_provenance,
     checked_size,
-    field_of,
-    json_value,
-    names_of,
     numbered_names,
-    values_of,
 )
 from pdp_calibrate.core.table import (
     LOG_SMALLEST,
@@ -89,15 +82,12 @@ class BinaryGroup(_Exchangeable):
     BinaryGroup(3 members, assumed)
     """
 
+    defined_by = ("count_probabilities",)
     engine = "pdp_calibrate.families.exchangeable.search:GroupEngine"
     composer = "pdp_calibrate.families.exchangeable.composed:BinaryComposer"
 
     count_probabilities: FloatArray
     """P(c members hold 1) for c = 0 … m, read-only."""
-    names: tuple[Hashable, ...]
-    """One name per member."""
-    provenance: Provenance
-    """Where the numbers come from."""
 
     def __init__(
         self,
@@ -112,9 +102,11 @@ class BinaryGroup(_Exchangeable):
                 "count_probabilities must be a list of m + 1 numbers for m ≥ 1 members,"
                 f" got shape {law.shape}."
             )
-        object.__setattr__(self, "count_probabilities", law)
-        object.__setattr__(self, "names", numbered_names(names, len(law) - 1))
-        object.__setattr__(self, "provenance", checked_provenance(provenance))
+        self._settle(
+            count_probabilities=law,
+            names=numbered_names(names, len(law) - 1),
+            provenance=provenance,
+        )
 
     @property
     def domains(self) -> tuple[Domain, ...]:
@@ -122,26 +114,9 @@ class BinaryGroup(_Exchangeable):
         return ((0, 1),) * self.size
 
     def to_table(self) -> JointTable:
-        """Write the group out as a joint table, if that has at most 2²² cells."""
+        """Write the group out as a joint table, if that has at most 2²⁴ cells."""
         # Compositions are listed as (zeros, ones) with zeros ascending.
         return self._expanded(self.count_probabilities[::-1])
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the law of the count."""
-        return {"count_probabilities": self.count_probabilities.tolist()}
-
-    @classmethod
-    def from_parameters(cls, described: Mapping[str, Any]) -> BinaryGroup:
-        """Rebuild a group."""
-        return cls(
-            count_probabilities=field_of(described, "count_probabilities"),
-            names=names_of(described),
-            provenance=field_of(described, "provenance"),
-        )
-
-    def content(self) -> tuple[object, ...]:
-        """Return the law of the count."""
-        return (self.count_probabilities,)
 
     def __repr__(self) -> str:
         return f"BinaryGroup({self.size} members, {self.provenance})"
@@ -174,16 +149,13 @@ class CategoryGroup(_Exchangeable):
     CategoryGroup(2 members, 3 categories, assumed)
     """
 
+    defined_by = ("categories", "count_probabilities")
     engine = "pdp_calibrate.families.exchangeable.search:GroupEngine"
 
     categories: Domain
     """The values that every member can take."""
     count_probabilities: FloatArray
     """One probability per composition of the size, in the order of `compositions`."""
-    names: tuple[Hashable, ...]
-    """One name per member."""
-    provenance: Provenance
-    """Where the numbers come from."""
 
     def __init__(
         self,
@@ -210,10 +182,12 @@ class CategoryGroup(_Exchangeable):
                 f"count_probabilities must have one entry per composition ({number}),"
                 f" got shape {law.shape}."
             )
-        object.__setattr__(self, "categories", values)
-        object.__setattr__(self, "count_probabilities", law)
-        object.__setattr__(self, "names", numbered_names(names, members))
-        object.__setattr__(self, "provenance", checked_provenance(provenance))
+        self._settle(
+            categories=values,
+            count_probabilities=law,
+            names=numbered_names(names, members),
+            provenance=provenance,
+        )
 
     @property
     def domains(self) -> tuple[Domain, ...]:
@@ -221,31 +195,8 @@ class CategoryGroup(_Exchangeable):
         return (self.categories,) * self.size
 
     def to_table(self) -> JointTable:
-        """Write the group out as a joint table, if that has at most 2²² cells."""
+        """Write the group out as a joint table, if that has at most 2²⁴ cells."""
         return self._expanded(self.count_probabilities)
-
-    def parameters(self) -> dict[str, Any]:
-        """Return size, categories and the law of the counts."""
-        return {
-            "categories": json_value(self.categories),
-            "count_probabilities": self.count_probabilities.tolist(),
-        }
-
-    @classmethod
-    def from_parameters(cls, described: Mapping[str, Any]) -> CategoryGroup:
-        """Rebuild a group."""
-        names = names_of(described)
-        return cls(
-            size=len(names),
-            categories=values_of(described, "categories"),
-            count_probabilities=field_of(described, "count_probabilities"),
-            names=names,
-            provenance=field_of(described, "provenance"),
-        )
-
-    def content(self) -> tuple[object, ...]:
-        """Return categories and the law of the counts."""
-        return self.categories, self.count_probabilities
 
     def __repr__(self) -> str:
         number = len(self.categories)

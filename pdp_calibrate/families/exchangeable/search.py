@@ -37,7 +37,7 @@ from pdp_calibrate.core.mixtures import (
     rounding_error,
 )
 from pdp_calibrate.core.plain_dp import WrittenOut, nobody, plain_dp, witness_at
-from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.problem import Engine, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_UP
 from pdp_calibrate.core.table import ANY_TABLE
 from pdp_calibrate.core.tuning import CHUNK_NUMBERS, COMPILED_MEMBERS
@@ -392,7 +392,7 @@ def _laws_of_sums(
     return laws, np.where(possible, log_laws, -math.log(number))
 
 
-class GroupEngine:
+class GroupEngine(Engine):
     """Searches an exchangeable group by its cases, or as a table where its members differ.
 
     Parameters
@@ -414,24 +414,16 @@ class GroupEngine:
             self._search = found
 
     def against(self, problem: Problem) -> GroupEngine:
-        """Return an engine for the same group and answers; see `core.family.Sharing`."""
+        """Return an engine for the same group and answers; see `core.problem.Sharing`."""
         return GroupEngine(problem, search=self._search)
 
-    def bracket(
-        self,
-        scale: float,
-        *,
-        incumbent: float = 0.0,
-        enough: float = math.inf,
-        deadline: float = math.inf,
-    ) -> Bracket:
-        """Find the worst adversary at one scale; see `core.family.Engine`."""
-        del enough
+    def search(self, scale: float, limits: Limits) -> Bracket:
+        """Find the worst adversary at one scale; see `core.problem.Engine`."""
         if self._search is None:
             return nobody(self.problem)
         if isinstance(self._search, WrittenOut):
-            return self._search.bracket(scale, incumbent=incumbent, deadline=deadline)
-        return self._search.run(scale, incumbent, deadline)
+            return self._search.search(scale, limits)
+        return self._search.run(scale, limits.incumbent, limits.deadline)
 
 
 def _search_of(problem: Problem, group: BinaryGroup | CategoryGroup) -> GroupSearch | WrittenOut:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,13 +14,8 @@ from pdp_calibrate.core.checks import checked_positive
 from pdp_calibrate.core.model import (
     Domain,
     Model,
-    Provenance,
     checked_bounds,
-    checked_provenance,
     checked_size,
-    field_of,
-    json_value,
-    names_of,
     numbered_names,
 )
 from pdp_calibrate.errors import ModelError
@@ -40,6 +34,7 @@ class _Homogeneous(Model):
     correlation: float | tuple[float, float]
     bounds: tuple[float, float]
     variance: float | None
+    defined_by = ("correlation", "bounds", "variance")
 
     @property
     @abc.abstractmethod
@@ -49,6 +44,24 @@ class _Homogeneous(Model):
     @abc.abstractmethod
     def matrix(self, correlation: float) -> FloatArray:
         """Return all correlations, if this one is stated."""
+
+    def _settle_alike(
+        self,
+        correlation: float | tuple[float, float],
+        bounds: tuple[float, float],
+        variance: float | None,
+        names: Iterable[Hashable] | None,
+        size: int,
+        provenance: str,
+    ) -> None:
+        """Check and set what groups and series share."""
+        self._settle(
+            correlation=correlation,
+            bounds=checked_bounds(bounds, 1)[0],
+            variance=None if variance is None else checked_positive(variance, "variance"),
+            names=numbered_names(names, size),
+            provenance=provenance,
+        )
 
     def concentrated(self, correlation: float, *, still: Sequence[int] = ()) -> Gaussian | None:
         """Return a member of the set with next to no variance, None if there are too many tuples.
@@ -90,17 +103,33 @@ class _Homogeneous(Model):
         """All of them."""
         return (True,) * len(self.names)
 
-    def content(self) -> tuple[object, ...]:
-        """Return what defines the model."""
-        return self.correlation, self.bounds, self.variance
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """The smallest and the largest correlation."""
+        return self.correlation if isinstance(self.correlation, tuple) else (self.correlation,) * 2
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the numbers that define the model."""
-        return {
-            "correlation": json_value(self.correlation),
-            "bounds": json_value(self.bounds),
-            "variance": self.variance,
-        }
+    @property
+    def moves_one_way(self) -> bool:
+        """Where no correlation is negative."""
+        return self._ends[0] >= 0
+
+    @property
+    def covers_subsets(self) -> bool:
+        """Of a group always: without some members, others move by the same and add up to less.
+
+        With a negative correlation all others together move against a secret by at most as much
+        as it moves. Of a series where its correlation is not negative.
+        """
+        return isinstance(self.correlation, tuple) or self.moves_one_way
+
+    @property
+    def covers_parts(self) -> bool:
+        """Where no negative correlation is larger than the largest positive one.
+
+        Clamped, every value moves by at most its coefficient times the move of the secret, and
+        these add up to the bound; a positive correlation bounds a negative one of the same size.
+        """
+        return sum(self._ends) >= 0
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.names)} tuples, {self.provenance})"
@@ -145,10 +174,6 @@ class GaussianGroup(_Homogeneous):
     """The public range of each value."""
     variance: float | None
     """The common variance; None if any."""
-    names: tuple[Hashable, ...]
-    """The members."""
-    provenance: Provenance
-    """Where the numbers come from."""
 
     def __init__(
         self,
@@ -168,8 +193,7 @@ class GaussianGroup(_Homogeneous):
                 f"the correlation of {members} members must lie above {least:.4g} and below 1,"
                 f" got {(low, high)}."
             )
-        object.__setattr__(self, "correlation", (low, high))
-        _settle(self, members, bounds, variance, names, provenance)
+        self._settle_alike((low, high), bounds, variance, names, members, provenance)
 
     @property
     def least_correlation(self) -> float:
@@ -179,12 +203,6 @@ class GaussianGroup(_Homogeneous):
     def matrix(self, correlation: float) -> FloatArray:
         """Return the same correlation for every pair."""
         return np.where(np.eye(len(self.names), dtype=np.bool_), 1.0, correlation)
-
-    @classmethod
-    def from_parameters(cls, described: Mapping[str, Any]) -> GaussianGroup:
-        """Rebuild a group."""
-        low, high = field_of(described, "correlation")
-        return cls(correlation=(low, high), size=len(names_of(described)), **_stored(described))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
@@ -225,10 +243,6 @@ class GaussianSeries(_Homogeneous):
     """The public range of each value."""
     variance: float | None
     """The common variance; None if any."""
-    names: tuple[Hashable, ...]
-    """The points in time."""
-    provenance: Provenance
-    """Where the numbers come from."""
 
     def __init__(
         self,
@@ -244,8 +258,7 @@ class GaussianSeries(_Homogeneous):
         phi, _ = _checked_range(correlation)
         if not -1 < phi < 1:
             raise ModelError(f"correlation must lie between -1 and 1, got {phi}.")
-        object.__setattr__(self, "correlation", phi)
-        _settle(self, points, bounds, variance, names, provenance)
+        self._settle_alike(phi, bounds, variance, names, points, provenance)
 
     @property
     def least_correlation(self) -> float:
@@ -256,38 +269,6 @@ class GaussianSeries(_Homogeneous):
         """Return correlations that fall with the distance, φ^d."""
         places = np.arange(len(self.names))
         return np.asarray(correlation ** np.abs(places[:, np.newaxis] - places))
-
-    @classmethod
-    def from_parameters(cls, described: Mapping[str, Any]) -> GaussianSeries:
-        """Rebuild a series."""
-        correlation = field_of(described, "correlation")
-        return cls(correlation=correlation, length=len(names_of(described)), **_stored(described))
-
-
-def _settle(
-    model: _Homogeneous,
-    size: int,
-    bounds: tuple[float, float],
-    variance: float | None,
-    names: Iterable[Hashable] | None,
-    provenance: str,
-) -> None:
-    """Check and set what groups and series share."""
-    spread = None if variance is None else checked_positive(variance, "variance")
-    object.__setattr__(model, "bounds", checked_bounds(bounds, 1)[0])
-    object.__setattr__(model, "variance", spread)
-    object.__setattr__(model, "names", numbered_names(names, size))
-    object.__setattr__(model, "provenance", checked_provenance(provenance))
-
-
-def _stored(described: Mapping[str, Any]) -> dict[str, Any]:
-    low, high = field_of(described, "bounds")
-    return {
-        "bounds": (low, high),
-        "variance": field_of(described, "variance"),
-        "names": names_of(described),
-        "provenance": field_of(described, "provenance"),
-    }
 
 
 def _checked_range(correlation: float | tuple[float, float]) -> tuple[float, float]:

@@ -35,7 +35,7 @@ import numpy as np
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Knowledge, Witness
 from pdp_calibrate.core.bracket import Bracket
-from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.problem import Engine, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
@@ -61,7 +61,7 @@ _WINDOWS = 400  # longest series all of whose windows are looked at
 _WRITTEN_OUT = 60  # members of a group that is searched as a matrix
 
 
-class AlikeNoiseEngine:
+class AlikeNoiseEngine(Engine):
     """Searches groups and series at any scale σ of Gaussian noise; brackets are of μ.
 
     Parameters
@@ -107,27 +107,19 @@ class AlikeNoiseEngine:
             self._bounds = _written_out(problem, model, variance, kept)
             self._shifts = [] if self._bounds else one_by_one(problem)
 
-    def bracket(
-        self,
-        scale: float,
-        *,
-        incumbent: float = 0.0,
-        enough: float = math.inf,
-        deadline: float = math.inf,
-    ) -> Bracket:
-        """Bracket the largest μ at one scale; see `core.family.Engine`."""
+    def search(self, scale: float, limits: Limits) -> Bracket:
+        """Bracket the largest μ at one scale; see `core.problem.Engine`."""
         if self._clamped is not None:
-            return coupled_bracket(self._clamped, scale, deadline=deadline)
+            return coupled_bracket(self._clamped, scale, deadline=limits.deadline)
         if self._search is not None:
             return self._found(self._search.worst(noise_in(self._units, scale)))
         if not self._bounds:
             # Too large to be searched: without the data's own noise the shifts add in squares.
-            shifts = coupled_bracket(self._shifts, scale, deadline=deadline)
+            shifts = coupled_bracket(self._shifts, scale, deadline=limits.deadline)
             return dataclasses.replace(shifts, lower=0.0, witness=None)
         best: Bracket | None = None
         for engine in self._bounds:
-            threshold = max(incumbent, best.upper) if best else incumbent
-            found = engine.bracket(scale, incumbent=threshold, enough=enough, deadline=deadline)
+            found = engine.search(scale, limits.above(best.upper) if best else limits)
             best = found if best is None else best.or_worse(found)
         if best is None:
             raise UnsupportedQueryError("no adversary of the set attacks any tuple of the model.")

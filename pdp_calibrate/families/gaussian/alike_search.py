@@ -27,7 +27,7 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Knowledge, Witness
 from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.problem import Engine, Limits, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
@@ -238,7 +238,7 @@ def _unknown(target: int, a: int, b: int, size: int, knowledge: Knowledge) -> tu
 _MOST_ANSWERS = 12  # released together: each pattern of signs is one search
 
 
-class AlikeEngine:
+class AlikeEngine(Engine):
     """Searches groups and series, once for all scales: quick at any size."""
 
     def __init__(self, problem: Problem) -> None:
@@ -264,16 +264,9 @@ class AlikeEngine:
             raise UnsupportedQueryError("no adversary of the set attacks any tuple of the model.")
         self._unit = best
 
-    def bracket(
-        self,
-        scale: float,
-        *,
-        incumbent: float = 0.0,
-        enough: float = math.inf,
-        deadline: float = math.inf,
-    ) -> Bracket:
-        """Return the worst adversary at one scale; see `core.family.Engine`."""
-        del incumbent, enough, deadline
+    def search(self, scale: float, limits: Limits) -> Bracket:
+        """Return the worst adversary at one scale; see `core.problem.Engine`."""
+        del limits
         return self._units.at(scale, self._unit)
 
 

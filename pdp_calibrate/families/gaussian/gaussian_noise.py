@@ -35,8 +35,7 @@ from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.checks import checked_positive
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.family import Engine
-from pdp_calibrate.core.problem import Problem, engine_of
+from pdp_calibrate.core.problem import Engine, Limits, Problem, engine_of
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.errors import PdpError, UnsupportedQueryError
 from pdp_calibrate.families.gaussian.blocks import components
@@ -62,7 +61,7 @@ _REMEMBERED = 8  # adversaries that were worst at other scales
 _LEAST_VARIANCE = 1e-30  # of the noise, relative to the weights: less is no noise at all
 
 
-class GaussianNoiseEngine:
+class GaussianNoiseEngine(Engine):
     """Searches Gaussian tuples, or a set of Gaussians, at any scale σ of Gaussian noise.
 
     Brackets are of μ. Independent tuples outside the problem that stay unknown blur the answer
@@ -93,25 +92,17 @@ class GaussianNoiseEngine:
             raise PdpError("no adversary of the set attacks a tuple of this model.")
         self._seen: list[tuple[int, int, tuple[int, ...]]] = []
 
-    def bracket(
-        self,
-        scale: float,
-        *,
-        incumbent: float = 0.0,
-        enough: float = math.inf,
-        deadline: float = math.inf,
-    ) -> Bracket:
-        """Bracket the largest μ at one scale; see `core.family.Engine`."""
-        del enough
+    def search(self, scale: float, limits: Limits) -> Bracket:
+        """Bracket the largest μ at one scale; see `core.problem.Engine`."""
         if self._clamped is not None:
-            return coupled_bracket(self._clamped, scale, deadline=deadline)
+            return coupled_bracket(self._clamped, scale, deadline=limits.deadline)
         noise = noise_in(self._units, scale)
         best: Bracket | None = None
         for place, part in enumerate(self._parts):
-            threshold = max(incumbent, best.upper) if best else incumbent
+            threshold = max(limits.incumbent, best.upper) if best else limits.incumbent
             starts = [(target, known) for where, target, known in self._seen if where == place]
             target, known, upper = worst_of(
-                part, noise, incumbent=threshold, deadline=deadline, starts=starts
+                part, noise, incumbent=threshold, deadline=limits.deadline, starts=starts
             )
             found = self._found(part, target, known, noise, upper)
             # An incumbent hides who is worst; those seen at other scales may come closer.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +13,8 @@ from pdp_calibrate.core.model import (
     Bounds,
     Domain,
     Model,
-    Provenance,
     checked_bounds,
     checked_names,
-    checked_provenance,
-    field_of,
-    names_of,
 )
 from pdp_calibrate.errors import ModelError
 
@@ -57,6 +52,7 @@ class Gaussian(Model):
     Gaussian(father, son; assumed)
     """
 
+    defined_by = ("mean", "covariance", "bounds")
     engine = "pdp_calibrate.families.gaussian.search:GaussianEngine"
     gaussian_noise_engine = "pdp_calibrate.families.gaussian.gaussian_noise:GaussianNoiseEngine"
     composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
@@ -67,10 +63,6 @@ class Gaussian(Model):
     """The covariance matrix, exactly symmetric, read-only."""
     bounds: tuple[tuple[float, float], ...]
     """The public range of each tuple."""
-    names: tuple[Hashable, ...]
-    """One name per tuple."""
-    provenance: Provenance
-    """Where the numbers come from."""
 
     def __init__(
         self,
@@ -88,11 +80,13 @@ class Gaussian(Model):
         centre = frozen_array(middle if mean is None else mean, "mean")
         if centre.shape != (size,):
             raise ModelError(f"mean must be one number per tuple ({size}), got {centre.shape}.")
-        object.__setattr__(self, "mean", centre)
-        object.__setattr__(self, "covariance", matrix)
-        object.__setattr__(self, "bounds", ranges)
-        object.__setattr__(self, "names", checked_names(names, size))
-        object.__setattr__(self, "provenance", checked_provenance(provenance))
+        self._settle(
+            mean=centre,
+            covariance=matrix,
+            bounds=ranges,
+            names=checked_names(names, size),
+            provenance=provenance,
+        )
 
     @classmethod
     def from_correlation(
@@ -156,29 +150,6 @@ class Gaussian(Model):
     def widths(self) -> FloatArray:
         """M_j, the largest distance of two secret values of tuple j."""
         return np.array([hi - lo for lo, hi in self.bounds])
-
-    def parameters(self) -> dict[str, Any]:
-        """Return mean, covariance and bounds."""
-        return {
-            "mean": self.mean.tolist(),
-            "covariance": self.covariance.tolist(),
-            "bounds": [list(pair) for pair in self.bounds],
-        }
-
-    @classmethod
-    def from_parameters(cls, described: Mapping[str, Any]) -> Gaussian:
-        """Rebuild the model."""
-        return cls(
-            mean=field_of(described, "mean"),
-            covariance=field_of(described, "covariance"),
-            bounds=[(lo, hi) for lo, hi in field_of(described, "bounds")],
-            names=names_of(described),
-            provenance=field_of(described, "provenance"),
-        )
-
-    def content(self) -> tuple[object, ...]:
-        """Return mean, covariance and bounds."""
-        return self.mean, self.covariance, self.bounds
 
     def __repr__(self) -> str:
         return f"Gaussian({_listed(self.names)}; {self.provenance})"

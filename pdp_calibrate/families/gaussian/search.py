@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.bracket import Bracket
-from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.problem import Engine, Limits, Problem
 from pdp_calibrate.errors import PdpError, UnsupportedQueryError
 from pdp_calibrate.families.gaussian.blocks import Block, blocks_of
 from pdp_calibrate.families.gaussian.clamped import bracket_clamped
@@ -36,7 +35,7 @@ _NEARLY_EXACT = 1 + 1e-6  # and one narrower than this needs none where none cou
 _SEARCHED = 60
 
 
-class GaussianEngine:
+class GaussianEngine(Engine):
     """Searches Gaussian tuples, or a set of Gaussians, once for all scales.
 
     Unknown independent tuples outside the problem blur the answer but not its tails, where a
@@ -61,18 +60,10 @@ class GaussianEngine:
             raise PdpError("no adversary of the set attacks a tuple of this model.")
         self._unit = Remembered(search=self._searched)
 
-    def bracket(
-        self,
-        scale: float,
-        *,
-        incumbent: float = 0.0,
-        enough: float = math.inf,
-        deadline: float = math.inf,
-    ) -> Bracket:
-        """Find the worst adversary at one scale; see `core.family.Engine`."""
-        del enough
-        threshold = self._units.threshold(incumbent, scale)
-        return self._units.at(scale, self._unit.bracket(threshold, deadline))
+    def search(self, scale: float, limits: Limits) -> Bracket:
+        """Find the worst adversary at one scale; see `core.problem.Engine`."""
+        threshold = self._units.threshold(limits.incumbent, scale)
+        return self._units.at(scale, self._unit.bracket(threshold, limits.deadline))
 
     def _searched(self, incumbent: float, deadline: float) -> Bracket:
         best: Bracket | None = None

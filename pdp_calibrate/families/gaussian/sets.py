@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pdp_calibrate.core.checks import check_number, checked_share
-from pdp_calibrate.core.model import Domain, Model, Provenance, checked_provenance, field_of
+from pdp_calibrate.core.model import Domain, Model
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.gaussian.model import Gaussian
 
@@ -18,13 +16,11 @@ class _Around(Model):
 
     center: Gaussian
 
-    def _settle(self, center: Gaussian, provenance: str | None) -> None:
+    def _settle_around(self, center: Gaussian, provenance: str | None, **fields: object) -> None:
         if not isinstance(center, Gaussian):
             raise ModelError(f"center must be a Gaussian, got {type(center).__name__}.")
-        secret = center.provenance if provenance is None else checked_provenance(provenance)
-        object.__setattr__(self, "center", center)
-        object.__setattr__(self, "names", center.names)
-        object.__setattr__(self, "provenance", secret)
+        secret = center.provenance if provenance is None else provenance
+        self._settle(center=center, names=center.names, provenance=secret, **fields)
 
     @property
     def domains(self) -> tuple[Domain, ...]:
@@ -63,6 +59,7 @@ class LoewnerBall(_Around):
     LoewnerBall(Gaussian(x1, x2; assumed))
     """
 
+    defined_by = ("center", "radius")
     engine = "pdp_calibrate.families.gaussian.search:GaussianEngine"
     gaussian_noise_engine = "pdp_calibrate.families.gaussian.gaussian_noise:GaussianNoiseEngine"
     composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
@@ -71,17 +68,12 @@ class LoewnerBall(_Around):
     """The Gaussian in the middle."""
     radius: float
     """How far every variance may be off, as a fraction of it."""
-    names: tuple[Hashable, ...]
-    """The names of the centre."""
-    provenance: Provenance
-    """Where the numbers come from."""
 
     def __init__(self, *, center: Gaussian, radius: float, provenance: str | None = None) -> None:
-        self._settle(center, provenance)
         check_number(radius, "radius")
         if not 0 <= radius < 1:
             raise ModelError(f"radius must be at least 0 and below 1, got {radius}.")
-        object.__setattr__(self, "radius", float(radius))
+        self._settle_around(center, provenance, radius=float(radius))
 
     @staticmethod
     def radius_for(*, rows: int, tuples: int, confidence: float) -> float:
@@ -106,26 +98,6 @@ class LoewnerBall(_Around):
                 f" got {rows}."
             )
         return 2 * spread / (1 + spread**2)
-
-    def parameters(self) -> dict[str, Any]:
-        """Return centre and radius."""
-        return {"center": self.center.to_dict(), "radius": self.radius}
-
-    @classmethod
-    def from_parameters(cls, described: Mapping[str, Any]) -> LoewnerBall | None:
-        """Rebuild the ball; None if the centre withholds its parameters."""
-        center = _stored_center(described)
-        if center is None:
-            return None
-        return cls(
-            center=center,
-            radius=field_of(described, "radius"),
-            provenance=field_of(described, "provenance"),
-        )
-
-    def content(self) -> tuple[object, ...]:
-        """Return centre and radius."""
-        return self.center.digest, self.radius
 
     def __repr__(self) -> str:
         return f"LoewnerBall({self.center!r})"
@@ -159,6 +131,7 @@ class SampledGaussian(_Around):
     SampledGaussian(Gaussian(x1, x2; assumed), 0.95 confidence)
     """
 
+    defined_by = ("center", "rows", "confidence")
     engine = "pdp_calibrate.families.gaussian.search:GaussianEngine"
     gaussian_noise_engine = "pdp_calibrate.families.gaussian.gaussian_noise:GaussianNoiseEngine"
     composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
@@ -169,10 +142,6 @@ class SampledGaussian(_Around):
     """How many rows it was estimated from."""
     confidence: float
     """Probability that the bands hold."""
-    names: tuple[Hashable, ...]
-    """The names of the centre."""
-    provenance: Provenance
-    """Where the numbers come from."""
 
     def __init__(
         self,
@@ -182,15 +151,13 @@ class SampledGaussian(_Around):
         confidence: float = 0.95,
         provenance: str | None = None,
     ) -> None:
-        self._settle(center, provenance)
         _check_sample(rows, confidence)
         need = len(center.names) + 2  # the largest regression needs one degree of freedom
         if rows < need:
             raise ModelError(
                 f"bands for {len(center.names)} tuples need at least {need} rows, got {rows}."
             )
-        object.__setattr__(self, "rows", int(rows))
-        object.__setattr__(self, "confidence", float(confidence))
+        self._settle_around(center, provenance, rows=int(rows), confidence=float(confidence))
 
     @property
     def certainty(self) -> str:
@@ -201,31 +168,6 @@ class SampledGaussian(_Around):
             " Gaussian rows."
         )
 
-    def parameters(self) -> dict[str, Any]:
-        """Return centre, rows and confidence."""
-        return {
-            "center": self.center.to_dict(),
-            "rows": self.rows,
-            "confidence": self.confidence,
-        }
-
-    @classmethod
-    def from_parameters(cls, described: Mapping[str, Any]) -> SampledGaussian | None:
-        """Rebuild the set; None if the centre withholds its parameters."""
-        center = _stored_center(described)
-        if center is None:
-            return None
-        return cls(
-            center=center,
-            rows=field_of(described, "rows"),
-            confidence=field_of(described, "confidence"),
-            provenance=field_of(described, "provenance"),
-        )
-
-    def content(self) -> tuple[object, ...]:
-        """Return centre, rows and confidence."""
-        return self.center.digest, self.rows, self.confidence
-
     def __repr__(self) -> str:
         return f"SampledGaussian({self.center!r}, {self.confidence:.4g} confidence)"
 
@@ -234,8 +176,3 @@ def _check_sample(rows: int, confidence: float) -> None:
     if not hasattr(rows, "__index__") or int(rows) < 2:
         raise ModelError(f"rows must be a whole number of at least 2, got {rows!r}.")
     checked_share(confidence, "confidence")
-
-
-def _stored_center(described: Mapping[str, Any]) -> Gaussian | None:
-    center = Model.from_dict(field_of(described, "center"))
-    return center if isinstance(center, Gaussian) else None

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy.typing as npt
 
@@ -14,16 +13,10 @@ from pdp_calibrate.core.contraction import hilbert_diameter
 from pdp_calibrate.core.model import (
     Domain,
     Model,
-    Provenance,
     checked_domain,
     checked_laws,
-    checked_provenance,
     checked_size,
-    field_of,
-    json_value,
-    names_of,
     numbered_names,
-    values_of,
 )
 from pdp_calibrate.errors import ModelError
 
@@ -59,6 +52,7 @@ class MixingChain(Model):
     MixingChain(2 states, length 365, assumed)
     """
 
+    defined_by = ("length", "states", "diameter")
     engine = "pdp_calibrate.families.network.mixing_search:MixingEngine"
     composer = "pdp_calibrate.families.network.composed:MixingComposer"
     only_additive = True
@@ -70,10 +64,6 @@ class MixingChain(Model):
     """The values that every tuple can take."""
     diameter: float
     """The largest Hilbert diameter of a step."""
-    names: tuple[Hashable, ...]
-    """One name per tuple."""
-    provenance: Provenance
-    """Where the numbers come from."""
 
     def __init__(
         self,
@@ -91,11 +81,13 @@ class MixingChain(Model):
                 " forget are a group of which nothing is known: use Unknown."
             )
         size = checked_size(length, "length")
-        object.__setattr__(self, "length", size)
-        object.__setattr__(self, "states", checked_domain(states, "the states"))
-        object.__setattr__(self, "diameter", float(diameter))
-        object.__setattr__(self, "names", numbered_names(names, size))
-        object.__setattr__(self, "provenance", checked_provenance(provenance))
+        self._settle(
+            length=size,
+            states=checked_domain(states, "the states"),
+            diameter=float(diameter),
+            names=numbered_names(names, size),
+            provenance=provenance,
+        )
 
     @staticmethod
     def diameter_of(transition: npt.ArrayLike) -> float:
@@ -115,29 +107,6 @@ class MixingChain(Model):
     def domains(self) -> tuple[Domain, ...]:
         """The states, once per tuple."""
         return (self.states,) * self.length
-
-    def parameters(self) -> dict[str, Any]:
-        """Return length, states and diameter."""
-        return {
-            "length": self.length,
-            "states": json_value(self.states),
-            "diameter": self.diameter,
-        }
-
-    @classmethod
-    def from_parameters(cls, described: Mapping[str, Any]) -> MixingChain:
-        """Rebuild the set."""
-        return cls(
-            length=field_of(described, "length"),
-            states=values_of(described, "states"),
-            diameter=field_of(described, "diameter"),
-            names=names_of(described),
-            provenance=field_of(described, "provenance"),
-        )
-
-    def content(self) -> tuple[object, ...]:
-        """Return length, states and diameter."""
-        return self.length, self.states, self.diameter
 
     def __repr__(self) -> str:
         return f"MixingChain({len(self.states)} states, length {self.length}, {self.provenance})"

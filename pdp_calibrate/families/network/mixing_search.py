@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,9 @@ import numpy as np
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.contraction import birkhoff_bounds
-from pdp_calibrate.core.family import model_named
-from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.model import Model, model_named
 from pdp_calibrate.core.plain_dp import nobody, plain_dp
-from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.problem import Engine, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_UP
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.network.mixing_chain import MixingChain
@@ -30,7 +28,7 @@ from pdp_calibrate.families.network.mixing_chain import MixingChain
 _LONGEST_SEARCHED = 24  # tuples of a member that is searched for the lower end
 
 
-class MixingEngine:
+class MixingEngine(Engine):
     """Bounds all chains of the set at once; one member gives the lower end.
 
     Parameters
@@ -52,7 +50,7 @@ class MixingEngine:
         self.problem, self.model, self._lender = problem, model, lender
 
     def against(self, problem: Problem) -> MixingEngine:
-        """Return an engine for the same set and answers; see `core.family.Sharing`."""
+        """Return an engine for the same set and answers; see `core.problem.Sharing`."""
         return MixingEngine(problem, lender=self)
 
     @functools.cached_property
@@ -63,16 +61,8 @@ class MixingEngine:
         chain = _member(self.model, self.problem.contributions.values)
         return dataclasses.replace(self.problem, model=chain)
 
-    def bracket(
-        self,
-        scale: float,
-        *,
-        incumbent: float = 0.0,
-        enough: float = math.inf,
-        deadline: float = math.inf,
-    ) -> Bracket:
-        """Bound the worst adversary of the worst chain; see `core.family.Engine`."""
-        del enough
+    def search(self, scale: float, limits: Limits) -> Bracket:
+        """Bound the worst adversary of the worst chain; see `core.problem.Engine`."""
         problem, model, contributions = self.problem, self.model, self.problem.contributions
         value, target, unknown = _upper_end(problem, model, contributions.tuple_ranges() / scale)
         found = dataclasses.replace(nobody(problem), upper=value, target=target, unknown=unknown)
@@ -83,9 +73,9 @@ class MixingEngine:
             attacked = max(knowledge.targets, key=lambda p: contributions.tuple_ranges()[p])
             others = dict.fromkeys(range(model.length), 0)
             found = found.with_lower(plain_dp(problem, attacked, scale, others))
-        if not unknown or value <= incumbent or model.length > _LONGEST_SEARCHED:
+        if not unknown or value <= limits.incumbent or model.length > _LONGEST_SEARCHED:
             return found
-        return found.with_lower(self.member.engine.bracket(scale, deadline=deadline))
+        return found.with_lower(self.member.engine.bracket(scale, deadline=limits.deadline))
 
 
 def _upper_end(

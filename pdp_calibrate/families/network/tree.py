@@ -15,15 +15,9 @@ from pdp_calibrate.arrays import FloatArray, read_only
 from pdp_calibrate.core.model import (
     Domain,
     Model,
-    Provenance,
     checked_domain,
     checked_laws,
-    checked_provenance,
-    field_of,
-    json_value,
     named_domains,
-    names_of,
-    values_of,
 )
 from pdp_calibrate.core.table import (
     LOG_SMALLEST,
@@ -73,6 +67,7 @@ class MarkovTree(Model):
     [0.55, 0.45]
     """
 
+    defined_by = ("domains", "parents", "tables")
     engine = "pdp_calibrate.families.network.tree_search:TreeEngine"
     composer = "pdp_calibrate.families.network.composed:TreeComposer"
 
@@ -80,10 +75,6 @@ class MarkovTree(Model):
     """The position of each tuple's parent."""
     tables: tuple[FloatArray, ...]
     """The law of each tuple given its parent, read-only."""
-    names: tuple[Hashable, ...]
-    """One name per tuple."""
-    provenance: Provenance
-    """Where the numbers come from."""
     _domains: tuple[Domain, ...]
 
     def __init__(
@@ -98,11 +89,13 @@ class MarkovTree(Model):
         found_names, found_domains = named_domains(domains, names)
         links = _checked_parents(tuple(parents), len(found_names))
         laws = _checked_tables(tuple(tables), links, found_domains, found_names)
-        object.__setattr__(self, "parents", links)
-        object.__setattr__(self, "tables", laws)
-        object.__setattr__(self, "names", found_names)
-        object.__setattr__(self, "provenance", checked_provenance(provenance))
-        object.__setattr__(self, "_domains", found_domains)
+        self._settle(
+            parents=links,
+            tables=laws,
+            names=found_names,
+            provenance=provenance,
+            _domains=found_domains,
+        )
 
     @classmethod
     def from_conditionals(
@@ -207,7 +200,7 @@ class MarkovTree(Model):
         return Links(self)
 
     def to_table(self) -> JointTable:
-        """Write the tree out as a joint table, if that has at most 2²² cells."""
+        """Write the tree out as a joint table, if that has at most 2²⁴ cells."""
         sizes = [len(domain) for domain in self.domains]
         refuse_too_many_cells(sizes)
         refuse_underflow(underflows=self.log_rarest() < LOG_SMALLEST)
@@ -225,29 +218,6 @@ class MarkovTree(Model):
     def log_rarest(self) -> float:
         """Return a lower bound on the log-probability of anything possible."""
         return math.fsum(math.log(float(kernel[kernel > 0].min())) for kernel in self.kernels)
-
-    def parameters(self) -> dict[str, Any]:
-        """Return domains, parents and tables."""
-        return {
-            "domains": json_value(self.domains),
-            "parents": list(self.parents),
-            "tables": [table.tolist() for table in self.tables],
-        }
-
-    @classmethod
-    def from_parameters(cls, described: Mapping[str, Any]) -> MarkovTree:
-        """Rebuild a tree."""
-        return cls(
-            domains=values_of(described, "domains"),
-            parents=field_of(described, "parents"),
-            tables=field_of(described, "tables"),
-            names=names_of(described),
-            provenance=field_of(described, "provenance"),
-        )
-
-    def content(self) -> tuple[object, ...]:
-        """Return domains, parents and laws."""
-        return self.domains, self.parents, *self.tables
 
     def __repr__(self) -> str:
         return f"MarkovTree({len(self.names)} tuples, {self.provenance})"

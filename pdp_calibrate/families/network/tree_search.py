@@ -24,7 +24,7 @@ from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.plain_dp import WrittenOut, as_one, nobody, plain_dp
-from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.problem import Engine, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.table import ANY_TABLE
 from pdp_calibrate.core.tuning import TREE_ARRAYS
@@ -62,7 +62,7 @@ class Preparation:
         return course
 
 
-class TreeEngine:
+class TreeEngine(Engine):
     """Searches the joint table of a small tree; brackets a large one.
 
     Exact where the joint table has at most 2²² cells, within the time allowed. Beyond, a bracket:
@@ -86,7 +86,7 @@ class TreeEngine:
         self._about_some: tuple[tuple[int, ...], WrittenOut] | None = None
 
     def against(self, problem: Problem) -> TreeEngine:
-        """Return an engine for the same tree and answers; see `core.family.Sharing`."""
+        """Return an engine for the same tree and answers; see `core.problem.Sharing`."""
         return TreeEngine(problem, prepared=self.prepared)
 
     @functools.cached_property
@@ -103,28 +103,20 @@ class TreeEngine:
             return None
         return Regions(dataclasses.replace(self.problem, contributions=once))
 
-    def bracket(
-        self,
-        scale: float,
-        *,
-        incumbent: float = 0.0,
-        enough: float = math.inf,
-        deadline: float = math.inf,
-    ) -> Bracket:
-        """Find the worst adversary at one scale; see `core.family.Engine`."""
-        del enough
+    def search(self, scale: float, limits: Limits) -> Bracket:
+        """Find the worst adversary at one scale; see `core.problem.Engine`."""
         contributions, knowledge = self.problem.contributions, self.problem.knowledge
         if contributions.table is not None:
-            return self._written.bracket(scale, incumbent=incumbent, deadline=deadline)
+            return self._written.search(scale, limits)
         bounds = tree_bounds(self.tree, contributions.tuple_ranges() / scale, knowledge)
         best = self._plain(scale)
         if best is not None and best.upper >= bounds[list(knowledge.targets)].max():
             return best
         # Whoever cannot leak more than this need not be told apart.
-        least = incumbent if best is None else max(incumbent, best.upper)
-        if self._in_table:
-            return self._searched(scale, bounds, best, least, deadline)
-        return self._between(scale, bounds, best, least, deadline)
+        if best is not None:
+            limits = limits.above(best.upper)
+        find = self._searched if self._in_table else self._between
+        return find(scale, bounds, best, limits)
 
     def _plain(self, scale: float) -> Bracket | None:
         """Return what those who know everyone else learn, where there are any."""
@@ -138,18 +130,15 @@ class TreeEngine:
         return plain_dp(self.problem, widest, scale, self.prepared.course)
 
     def _between(
-        self,
-        scale: float,
-        bounds: FloatArray,
-        best: Bracket | None,
-        least: float,
-        deadline: float,
+        self, scale: float, bounds: FloatArray, best: Bracket | None, limits: Limits
     ) -> Bracket:
         """Return the best bound there is, and the best limit below it."""
         contributions, targets = self.problem.contributions, self.problem.knowledge.targets
         times = contributions.coordinates
         if self._regions is not None:
-            lowered = self._regions.bounds(bounds, scale / times, enough=least, deadline=deadline)
+            lowered = self._regions.bounds(
+                bounds, scale / times, enough=limits.incumbent, deadline=limits.deadline
+            )
             if times > 1:
                 # Steps divided by a rounded scale: a few units of how far the answer reaches.
                 rounding = 8 * UNIT_ROUNDOFF * contributions.magnitude * times / scale
@@ -164,15 +153,10 @@ class TreeEngine:
         return bound.with_lower(found)
 
     def _searched(
-        self,
-        scale: float,
-        bounds: FloatArray,
-        best: Bracket | None,
-        least: float,
-        deadline: float,
+        self, scale: float, bounds: FloatArray, best: Bracket | None, limits: Limits
     ) -> Bracket:
-        """Search the joint table, about those targets only that could leak more than `least`."""
-        targets = self.problem.knowledge.targets
+        """Search the joint table, about those targets only that could leak more than others."""
+        targets, least = self.problem.knowledge.targets, limits.incumbent
         open_targets = tuple(t for t in targets if bounds[t] > least)
         closed = [t for t in targets if bounds[t] <= least]
         found = best
@@ -181,7 +165,7 @@ class TreeEngine:
             found = covered if found is None else found.or_worse(covered)
         if open_targets:
             table = self._written_about(open_targets)
-            searched = table.bracket(scale, incumbent=least, deadline=deadline)
+            searched = table.search(scale, limits)
             highest = self._bound(bounds, max(open_targets, key=lambda t: bounds[t]))
             searched = searched if searched.upper <= highest.upper else highest.with_lower(searched)
             found = searched if found is None else found.or_worse(searched)

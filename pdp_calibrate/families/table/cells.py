@@ -23,6 +23,7 @@ from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.table import JointTable
 
 if TYPE_CHECKING:
+    from pdp_calibrate.families.table.odds_bound import OddsBound
     from pdp_calibrate.families.table.setting import Events
 
 _SAME = 256 * UNIT_ROUNDOFF  # of a coordinate's range: closer values are one value
@@ -198,6 +199,8 @@ class Cells:
     """Conditional laws by target and unknown tuples, as far as they are kept."""
     widest: dict[int, tuple[float, int, tuple[int, int]]] = field(default_factory=dict)
     """By target, the largest distance of two secrets' answers, where, and of which secrets."""
+    kept_odds: dict[int, OddsBound] = field(default_factory=dict)
+    """By target, how far odds lie apart, where that was asked for."""
     _kept_sums: dict[tuple[int, ...], FloatArray | None] = field(default_factory=dict)
     _likeliest_others: dict[int, tuple[int, ...]] = field(default_factory=dict)
 

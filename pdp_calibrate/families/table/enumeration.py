@@ -82,7 +82,7 @@ def search_sets(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
             (group_bound(setting, (target, *unknown)), (target, unknown))
             for target, unknown in setting.prepared.cases()
         ),
-        lambda _, case: _judged(setting, setting.prepared.laws(*case), case[0], kernels),
+        lambda _, case: judged_set(setting, setting.prepared.laws(*case), case[0], kernels),
         start=NOTHING,
         unjudged=lambda bound, _: Outcome(upper=bound, lower=0.0, attack=None),
         cutoff=lambda outcome: max(incumbent, outcome.lower),
@@ -91,7 +91,7 @@ def search_sets(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
     )
 
 
-def _judged(
+def judged_set(
     setting: Setting, events: Events, target: int, kernels: dict[bytes, FloatArray]
 ) -> Outcome:
     """Compare the mixtures of every pair of secrets, for every x_K, at every output."""

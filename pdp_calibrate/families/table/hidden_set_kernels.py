@@ -45,6 +45,10 @@ import math
 
 import numba
 import numpy as np
+import numpy.typing as npt
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.families.table.two_cell_bound import inlined, inner
 
 _WIDER, _NARROWER = 1 + 1e-12, 1 - 1e-12
 
@@ -128,7 +132,7 @@ def hide_in_intervals(level, hidden, v, before, weights, step, odds, pairs, rati
             pairs[level + 1, 0, a, b] = pairs[level + 1, 0, b, a] = low
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inlined
 def _hide_in_odds(old, new, a, low, high, low_t, high_t):
     """Write the interval of the odds of a after hiding a tuple of odds t and odds ratio low … high.
 
@@ -145,7 +149,7 @@ def _hide_in_odds(old, new, a, low, high, low_t, high_t):
     new[0, a] = max(old[0, a], old[0, a] * more * _NARROWER)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _most(zero, one, low_b, high_b, low_e, high_e, low_t, high_t):
     """Return the largest value over all β, η and t; only corners that no step improves count."""
     best = 0.0
@@ -160,7 +164,7 @@ def _most(zero, one, low_b, high_b, low_e, high_e, low_t, high_t):
     return best
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _least(zero, one, low_b, high_b, low_e, high_e, low_t, high_t):
     """Return the smallest value over all β, η and t."""
     best = np.inf
@@ -175,7 +179,7 @@ def _least(zero, one, low_b, high_b, low_e, high_e, low_t, high_t):
     return best
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _along(zero, one, b, e, low_t, high_t, sign):
     """Return the largest (sign 1) or smallest (−1) value over t from low_t to high_t."""
     first, last = _value(low_t, zero, one, b, e), _value(high_t, zero, one, b, e)
@@ -193,7 +197,7 @@ def _along(zero, one, b, e, low_t, high_t, sign):
     return best
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _value(t, zero, one, b, e):
     return (zero + t * one * b * e) * (1.0 + t) / ((1.0 + t * b) * (1.0 + t * e))
 
@@ -220,10 +224,24 @@ _BOUNDED_BITS = 9  # nodes with fewer known tuples are compared sooner than boun
 _TRIALS, _WORTH = 64.0, 0.1  # bounds of a level that spare less than this share are given up
 
 
+def room_to_explore(
+    number: int,
+) -> tuple[FloatArray, npt.NDArray[np.float32], FloatArray, npt.NDArray[np.int64], FloatArray]:
+    """Return work space for `explore_hidden` with this number of tuples."""
+    no_run = np.arange(_LONG_RUN)[:, np.newaxis] & np.arange(_CHUNK) == 0
+    return (
+        np.empty(1 << number),
+        no_run.astype(np.float32),
+        np.empty((number + 1, number)),
+        np.zeros((4, number + 2), dtype=np.int64),
+        np.zeros((2, number + 1)),
+    )
+
+
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def explore_hidden(
     cells, weights, step, prefix, chosen, targets, fewest, most, shared, stop,
-    bounded, odds, pairs, ratios, room, scaled, found,
+    bounded, odds, pairs, ratios, room, scaled, inverses, masks, ceilings, places, shares, found,
 ):  # fmt: skip
     """Visit all sets that hide just `chosen` (bits) of the first `prefix` tuples.
 
@@ -249,6 +267,8 @@ def explore_hidden(
         These intervals.
     room, scaled
         Room for all nodes of a path, and for one node in single precision and 64 numbers more.
+    inverses, masks, ceilings, places, shares
+        More room, made by `room_to_explore`: allocating it here would take a second to compile.
     found
         Receives (hidden set as bits, target, x as bits of the tuples not hidden, position, whether
         the output speaks for the value that adds more).
@@ -259,26 +279,23 @@ def explore_hidden(
         (largest ratio found, or 0; whether all sets were visited).
     """
     number = weights.size
-    masks = np.empty((_LONG_RUN, _CHUNK), dtype=np.float32)
-    for run in range(1, _LONG_RUN):
-        for x in range(_CHUNK):
-            masks[run, x] = 1.0 if x & run == 0 else 0.0
-    inverses = np.empty(cells.size)
-    begins = np.empty(number + 2, dtype=np.int64)
-    added = np.zeros(number + 1, dtype=np.int64)  # steps that the hidden tuples can add
-    last = np.full(number + 1, -1, dtype=np.int64)
-    begins[0], begins[1] = 0, 2 * cells.size
+    # Per level: where its node begins, steps that the hidden tuples can add, the tuple hidden last,
+    # whether there are bounds. Per number of known tuples: bounds tried, comparisons they spared.
+    begins, added, last, has_bound = places[0], places[1], places[2], places[3]
+    tried, spared = shares[0], shares[1]
+    begins[0], begins[1], added[0], has_bound[0] = 0, 2 * cells.size, 0, bounded
+    for bits in range(number + 1):
+        tried[bits] = spared[bits] = 0.0
     for x in range(cells.size):  # assigning slices would compile their error messages too
         room[x] = room[cells.size + x] = cells[x]
-    ceilings = np.full((number + 1, number), np.inf)
-    has_bound = np.zeros(number + 1, dtype=np.bool_)
-    has_bound[0] = bounded
-    tried, spared = np.zeros(number + 1), np.zeros(number + 1)
-    hidden, level, best = 0, 0, 0.0
-    place, start, is_new = 0, -1, False
+    for a in range(number):
+        ceilings[0, a] = np.inf
+    # Not literals, for which callees would be compiled once more.
+    hidden = level = place = np.int64(0)
+    start, is_new, best = np.int64(-1), False, 0.0
     while True:
         if start < 0 and place >= prefix:  # the prefix is done: from here on visit
-            start, place, is_new = level, prefix, level > 0
+            start, place, is_new = level, prefix, bool(level > 0)
         if start >= 0 and is_new and fewest <= level <= most:
             best = _compare(
                 room, begins[level], number - level, added[level], step, weights, hidden, targets,
@@ -292,8 +309,9 @@ def explore_hidden(
         elif start < 0 or (place < number and level < most):
             bits = number - level - 1
             useful = spared[bits] >= _WORTH * tried[bits] or tried[bits] < _TRIALS
-            has_bound[level + 1] = has_bound[level] and bits >= _BOUNDED_BITS and useful
-            if has_bound[level + 1]:
+            bounds = has_bound[level] > 0 and bits >= _BOUNDED_BITS and useful
+            has_bound[level + 1] = bounds
+            if bounds:
                 hide_in_intervals(
                     level, hidden, place, added[level], weights, step,
                     odds, pairs, ratios, ceilings[level + 1],
@@ -303,7 +321,8 @@ def explore_hidden(
                         tried[bits] += 1.0 / bits
                         spared[bits] += int(ceilings[level + 1, a] <= shared[0]) / bits
             else:
-                ceilings[level + 1] = np.inf
+                for a in range(number):
+                    ceilings[level + 1, a] = np.inf
             _hide(room, begins, level, number, place, hidden, weights[place], added, step)
             level += 1
             last[level] = place
@@ -318,11 +337,11 @@ def explore_hidden(
             level -= 1
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inlined
 def _hide(room, begins, level, number, place, hidden, weight, added, step):
     """Write the node with one tuple more hidden behind the node it comes from."""
     size = 1 << (number - level)
-    half, run = size // 2, 1
+    half, run = size // 2, np.int64(1)
     for other in range(place):
         if hidden >> other & 1 == 0:
             run *= 2
@@ -342,7 +361,7 @@ def _hide(room, begins, level, number, place, hidden, weight, added, step):
         _add(room, zero, one, to + (1 + p) * half, size, run, fall, other_fall)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inner
 def _add(room, zero, one, to, size, run, factor, other_factor):
     """Add one row where the tuple is 0 and another where it is 1."""
     for block in range(0, size, 2 * run):
@@ -353,7 +372,7 @@ def _add(room, zero, one, to, size, run, factor, other_factor):
             total[x] = factor * first[x] + other_factor * second[x]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inlined
 def _compare(
     room, at, bits, added, step, weights, hidden, targets, ceilings, shared,
     scaled, inverses, masks, best, found,
@@ -390,7 +409,7 @@ def _compare(
     return best
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inlined
 def _fill_scaled(room, at, size, added, scaled, inverses):
     """Write all densities in single precision; NaN, which exceeds nothing, where x cannot occur."""
     inverse, mass = inverses[:size], room[at : at + size]
@@ -430,7 +449,7 @@ def _any_beyond(scaled, zeros, ones, size, run, above, below, masks):
     return total > nothing
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@inlined
 def _largest(mass, zeros, ones, run, factor):
     """Return the largest ratio of two neighbours, either way up, and where."""
     best, place, upwards = 0.0, 0, 0

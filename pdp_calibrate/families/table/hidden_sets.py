@@ -12,7 +12,11 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.workers import run
-from pdp_calibrate.families.table.hidden_set_kernels import explore_hidden, first_intervals
+from pdp_calibrate.families.table.hidden_set_kernels import (
+    explore_hidden,
+    first_intervals,
+    room_to_explore,
+)
 from pdp_calibrate.families.table.setting import NOTHING, Attack, Outcome, Setting, bracket
 from pdp_calibrate.families.table.tree_search import BranchSearch, climb, target_bound
 
@@ -99,8 +103,10 @@ def search_hidden(search: BranchSearch, steps: Steps, incumbent: float, error: f
     """Return the worst of all adversaries but those who know everyone else."""
     setting = search.setting
     error += 2 * steps.moved
-    # Whoever asks for anybody above some leakage has a good start already.
-    outcome = climb(search, error) if search.clock.enough == math.inf else NOTHING
+    # Few tuples are compared sooner than climbing is compiled; and whoever asks for anybody above
+    # some leakage has a good start already.
+    climbs = len(steps.weights) > _FEWEST_TUPLES and search.clock.enough == math.inf
+    outcome = climb(search, error) if climbs else NOTHING
     # Whoever is cut at the bar must stay below the incumbent, rounding included; nobody leaks more
     # than the furthest distance, however much others leak.
     least = min(incumbent, setting.furthest) - 2 * error
@@ -137,6 +143,7 @@ def _run(search: BranchSearch, steps: Steps, shared: FloatArray) -> list[_Part |
             per_thread.intervals = [array.copy() for array in first]
             per_thread.nodes = np.empty(_numbers_needed(steps))
             per_thread.scaled = np.zeros(len(per_thread.nodes) // 2 + 64, dtype=np.float32)
+            per_thread.room = room_to_explore(number)
         found = np.zeros(5, dtype=np.int64)
         ratio, complete = explore_hidden(
             steps.cells,
@@ -153,6 +160,7 @@ def _run(search: BranchSearch, steps: Steps, shared: FloatArray) -> list[_Part |
             *per_thread.intervals,
             per_thread.nodes,
             per_thread.scaled,
+            *per_thread.room,
             found,
         )
         return _Part(ratio, found, complete)

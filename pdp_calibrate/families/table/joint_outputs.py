@@ -1,11 +1,14 @@
 """Vectors of answers whose grid of outputs is too large to visit: a certified bracket.
 
 Upper end: the Lipschitz bound of each event and pair of secrets, the worst first; who is not
-reached counts with the group bound. Lower end: coordinate ascent over the output. All in log space.
+reached counts with the group bound or that of the odds, whichever is smaller. Lower end: coordinate
+ascent over the output, in log space; of sets too large for it, only far outputs and the best of
+them.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 import itertools
 from collections.abc import Iterator
@@ -17,6 +20,8 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.lipschitz import lipschitz_bound
 from pdp_calibrate.core.mixtures import log_densities
 from pdp_calibrate.core.workers import Clock
+from pdp_calibrate.families.table.enumeration import judged_set
+from pdp_calibrate.families.table.odds_bound import odds_bound
 from pdp_calibrate.families.table.setting import (
     NOTHING,
     Attack,
@@ -31,6 +36,15 @@ _LARGEST_PROGRAM = 4096  # pairs of atoms in one linear program
 
 
 _PROGRAMS = 400  # solved before the rest keeps its group bound
+
+
+_LARGEST_SET = 2e7  # exponentials for the events of one set that no linear program can settle
+
+
+_LARGEST_WORK = 1e9  # … for all sets
+
+
+_FAR_WORK = 1e8  # cells read for the laws of sets that are attacked from afar only
 
 
 _ROUNDS = 20  # of coordinate ascent
@@ -58,14 +72,20 @@ class _Open:
 def search_vectors(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
     """Return a bracket for all adversaries but those who know everyone else."""
     counter = itertools.count()
+    ceilings = {target: odds_bound(setting, target) for target in setting.knowledge.targets}
     queue = [
-        _Open(-group_bound(setting, (target, *unknown)), next(counter), target, unknown)
+        _Open(
+            -min(group_bound(setting, (target, *unknown)), ceilings[target]),
+            next(counter),
+            target,
+            unknown,
+        )
         for target, unknown in setting.prepared.cases()
     ]
     heapq.heapify(queue)
     outcome = NOTHING
     judged = 0.0  # the largest bound of those who are settled
-    programs = 0
+    programs, spent = 0, 0.0
     while queue:
         worst = heapq.heappop(queue)
         bound = -worst.minus_bound
@@ -75,7 +95,15 @@ def search_vectors(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
             break
         events = setting.prepared.laws(worst.target, worst.unknown)
         if worst.event is None:
-            for event in range(len(events.laws)):
+            number, secrets, atoms = events.laws.shape
+            cost = 4.0 * number * secrets * (secrets - 1) * atoms**2
+            too_large = atoms**2 > _LARGEST_PROGRAM and cost > _LARGEST_SET
+            if too_large or spent + cost > _LARGEST_WORK:
+                judged = max(judged, bound)  # nothing that follows lowers the upper end
+                outcome = outcome.or_worse(_from_afar(setting, worst, queue, clock))
+                break
+            spent += cost
+            for event in range(number):
                 for found, item in _pairs(setting, events, worst, event, counter):
                     outcome = outcome.or_worse(found)
                     heapq.heappush(queue, item)
@@ -84,6 +112,47 @@ def search_vectors(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
         programs += 1
         judged = max(judged, min(bound, tighter))
     return Outcome(upper=max(judged, outcome.lower), lower=outcome.lower, attack=outcome.attack)
+
+
+def _from_afar(setting: Setting, worst: _Open, queue: list[_Open], clock: Clock) -> Outcome:
+    """Attack sets too large to be settled: far outputs first, then ascent for the best of them."""
+    if not setting.fits_linear_space or not setting.is_additive:
+        return NOTHING
+    tails = dataclasses.replace(setting, tails_only=True)
+    outcome, spent = NOTHING, 0.0
+    for case in (worst, *sorted(queue)):
+        if case.event is not None or clock.is_over:
+            continue
+        spent += setting.probabilities.size
+        if spent > _FAR_WORK:
+            break
+        events = setting.prepared.laws(case.target, case.unknown)
+        outcome = outcome.or_worse(judged_set(tails, events, case.target, {}))
+    attack = outcome.attack
+    if attack is not None:
+        outcome = outcome.or_worse(_improved(setting, attack))
+    return Outcome(upper=0.0, lower=outcome.lower, attack=outcome.attack)
+
+
+def _improved(setting: Setting, attack: Attack) -> Outcome:
+    """Climb from the output of one attack, for its event and its secrets."""
+    places = range(len(setting.sizes))
+    unknown = tuple(p for p in places if p != attack.target and p not in attack.known)
+    events = setting.prepared.laws(attack.target, unknown)
+    sizes = [setting.sizes[place] for place in events.known]
+    values = [attack.known[place] for place in events.known]
+    event = int(np.ravel_multi_index(values, sizes)) if sizes else 0
+    secrets = list(attack.secrets)
+    atoms = events.atoms[event % len(events.atoms)] / setting.scale
+    moved = sum(setting.parts[place][value] for place, value in attack.known.items())
+    gain, error, output = _ascend(
+        events.laws[event][secrets],
+        atoms[secrets],
+        events.additions,
+        starts=(attack.output - moved)[np.newaxis],
+    )
+    output = output + moved
+    return bracket(gain, 0.0, error, dataclasses.replace(attack, output=output))
 
 
 def _pairs(
@@ -124,8 +193,10 @@ def _pairs(
         )
 
 
-def _ascend(laws: FloatArray, atoms: FloatArray, additions: int) -> tuple[float, float, FloatArray]:
-    """Climb over the outputs, one coordinate at a time, from the most telling atoms."""
+def _ascend(
+    laws: FloatArray, atoms: FloatArray, additions: int, *, starts: FloatArray | None = None
+) -> tuple[float, float, FloatArray]:
+    """Climb over the outputs, one coordinate at a time, from the most telling starts or atoms."""
     everywhere = atoms.reshape(-1, atoms.shape[-1])
     columns = [np.unique(column) for column in everywhere.T]
 
@@ -135,6 +206,7 @@ def _ascend(laws: FloatArray, atoms: FloatArray, additions: int) -> tuple[float,
         )
         return log_density[0, 0] - log_density[0, 1], error
 
+    everywhere = everywhere if starts is None else starts
     start, error = gains(everywhere)
     best, best_output = -np.inf, everywhere[0]
     for place in np.argsort(-start)[:_STARTS]:

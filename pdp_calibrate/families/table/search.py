@@ -19,8 +19,9 @@ import numpy as np
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.bracket import Bracket
-from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.problem import Engine, Limits, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
+from pdp_calibrate.core.table import MAXIMAL_CELLS
 from pdp_calibrate.core.workers import Clock, announce_compiling
 from pdp_calibrate.families.table.cells import Cells
 from pdp_calibrate.families.table.enumeration import search_events, search_sets
@@ -242,10 +243,12 @@ def _witness(setting: Setting, attack: Attack) -> Witness:
 
 def climbs(problem: Problem) -> bool:
     """Return whether calibration should try the neighbours of an adversary one by one."""
-    return problem.knowledge.known is None and problem.knowledge.total <= _CLIMBED_TUPLES
+    cells = math.prod(map(len, problem.model.domains))
+    few = problem.knowledge.total <= _CLIMBED_TUPLES and cells <= MAXIMAL_CELLS
+    return problem.knowledge.known is None and few
 
 
-class TableEngine:
+class TableEngine(Engine):
     """Searches the adversaries of one joint table, at many scales.
 
     Prepared once: tuples of one value are left out, independent groups become engines of their
@@ -270,48 +273,37 @@ class TableEngine:
             return TableEngine(problem)
         return TableEngine(problem, like=(self._varying, self._prepared.cells))
 
-    def bracket(
-        self,
-        scale: float | FloatArray,
-        *,
-        incumbent: float = 0.0,
-        enough: float = math.inf,
-        deadline: float = math.inf,
-    ) -> Bracket:
+    def search(self, scale: float | FloatArray, limits: Limits) -> Bracket:
         """Find the worst adversary at one scale, or at one per output coordinate.
 
-        The rest is as `core.family.Engine` says.
+        The rest is as `core.problem.Engine` says.
         """
         if self._varying is None:
             return no_secrets(self._problem)
         search = self._worst_group if self._groups else self._worst_adversary
-        return self._varying.put_back(search(scale, incumbent, enough, deadline))
+        return self._varying.put_back(search(scale, limits))
 
-    def _worst_group(
-        self, scale: float | FloatArray, incumbent: float, enough: float, deadline: float
-    ) -> Bracket:
+    def _worst_group(self, scale: float | FloatArray, limits: Limits) -> Bracket:
         """Search each independent group alone, each with the worst so far as its incumbent."""
         worst: Bracket | None = None
         for group, engine in self._groups:
-            threshold = max(incumbent, worst.lower) if worst else incumbent
-            found = engine.bracket(scale, incumbent=threshold, enough=enough, deadline=deadline)
-            found = group.put_back(found)
+            found = group.put_back(
+                engine.search(scale, limits.above(worst.lower) if worst else limits)
+            )
             worst = found if worst is None else worst.or_worse(found)
         if worst is None:
             raise ValueError("no adversary of the problem attacks any tuple.")
         return worst
 
-    def _worst_adversary(
-        self, scale: float | FloatArray, incumbent: float, enough: float, deadline: float
-    ) -> Bracket:
+    def _worst_adversary(self, scale: float | FloatArray, limits: Limits) -> Bracket:
         """Search all adversaries of a table that is no product."""
         setting = setting_of(self._prepared, scale)
-        clock = Clock(deadline, enough=enough)
+        clock = Clock(limits.deadline, enough=limits.enough)
         hidden_noise = self._problem.hidden_noise
         outcome = NOTHING
         if setting.knowledge.admits_strongest and not hidden_noise:
             outcome = search_strongest(setting)
-        threshold = max(incumbent, outcome.lower)
+        threshold = max(limits.incumbent, outcome.lower)
         found = _found(setting, outcome.or_worse(_search(setting, threshold, clock)))
         if not hidden_noise:
             return found

@@ -18,7 +18,7 @@ from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.best_first import best_first
 from pdp_calibrate.core.bracket import Bracket
 from pdp_calibrate.core.mixtures import DEFICITS, DENSITIES, rounding_error
-from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.problem import Engine, Limits, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF, rounded_up
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.core.tuning import (
@@ -300,7 +300,7 @@ def _is_too_large(prepared: PreparedTable, reachable: Reachable) -> bool:
     return False
 
 
-class TableSetEngine:
+class TableSetEngine(Engine):
     """Searches the adversaries of one set of tables, at many scales.
 
     Prepared once: tuples of one value are left out, and the centre, what can be reached and whether
@@ -331,19 +331,11 @@ class TableSetEngine:
         """Whether a search without a time limit is refused; counted when one is first asked for."""
         return _is_too_large(self._prepared, self._laws.reachable)
 
-    def bracket(
-        self,
-        scale: float,
-        *,
-        incumbent: float = 0.0,
-        enough: float = math.inf,
-        deadline: float = math.inf,
-    ) -> Bracket:
-        """Find the worst adversary and pair of laws at one scale; see `core.family.Engine`."""
-        del enough
+    def search(self, scale: float, limits: Limits) -> Bracket:
+        """Find the worst adversary and pair of laws at one scale; see `core.problem.Engine`."""
         if self._varying is None:
             return no_secrets(self._whole)
-        if not math.isfinite(deadline) and self._too_large:
+        if not math.isfinite(limits.deadline) and self._too_large:
             raise ModelError(
                 "this set of tables has too many conditional laws to compare all of them. Use fewer"
                 " columns or values, restrict the adversaries, or pass time_limit= for a larger,"
@@ -355,12 +347,12 @@ class TableSetEngine:
             center=self._center,
             setting=setting,
             scale=scale,
-            clock=Clock(deadline),
+            clock=Clock(limits.deadline),
         )
         outcome = NOTHING
         if setting.knowledge.admits_strongest and not self._problem.hidden_noise:
             outcome = search_strongest(setting)
-        outcome = outcome.or_worse(_search(around, max(incumbent, outcome.lower)))
+        outcome = outcome.or_worse(_search(around, max(limits.incumbent, outcome.lower)))
         if self._problem.hidden_noise:
             # Only in the tails does the dropped noise cancel: they give the lower end.
             tails = _search(dataclasses.replace(around, tails_only=True), 0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,15 +14,9 @@ from pdp_calibrate.core.checks import check_number, checked_share
 from pdp_calibrate.core.model import (
     Domain,
     Model,
-    Provenance,
-    checked_provenance,
-    field_of,
-    json_value,
     named_domains,
-    names_of,
-    values_of,
 )
-from pdp_calibrate.core.table import STORED_CELLS, JointTable, checked_cells
+from pdp_calibrate.core.table import JointTable, checked_cells
 from pdp_calibrate.errors import ModelError
 
 _LARGEST_COUNT = 2**53
@@ -54,6 +48,7 @@ class ConditionalBall(Model):
     ConditionalBall(JointTable(x1, x2; 2×2 cells, assumed))
     """
 
+    defined_by = ("center", "radius")
     engine = "pdp_calibrate.families.table.set_search:TableSetEngine"
     composer = "pdp_calibrate.families.table.composed:TableComposer"
     only_additive = True
@@ -62,10 +57,6 @@ class ConditionalBall(Model):
     """The table in the middle."""
     radius: float
     """How far every conditional law may be off, in total variation."""
-    names: tuple[Hashable, ...]
-    """The names of the centre."""
-    provenance: Provenance
-    """Where the numbers come from."""
 
     def __init__(self, *, center: JointTable, radius: float, provenance: str | None = None) -> None:
         if not isinstance(center, JointTable):
@@ -73,11 +64,12 @@ class ConditionalBall(Model):
         check_number(radius, "radius")
         if not 0 <= radius <= 1:
             raise ModelError(f"radius must lie between 0 and 1, got {radius}.")
-        object.__setattr__(self, "center", center)
-        object.__setattr__(self, "radius", float(radius))
-        object.__setattr__(self, "names", center.names)
-        secret = center.provenance if provenance is None else checked_provenance(provenance)
-        object.__setattr__(self, "provenance", secret)
+        self._settle(
+            center=center,
+            radius=float(radius),
+            names=center.names,
+            provenance=center.provenance if provenance is None else provenance,
+        )
 
     @property
     def domains(self) -> tuple[Domain, ...]:
@@ -90,26 +82,9 @@ class ConditionalBall(Model):
         return (self.center,)
 
     def parameters(self) -> dict[str, Any]:
-        """Return centre and radius."""
-        center = self.center.to_dict()
-        whole = {"digest": self.digest} if "digest" in center else {}
-        return {"center": center, "radius": self.radius} | whole
-
-    @classmethod
-    def from_parameters(cls, described: Mapping[str, Any]) -> ConditionalBall | None:
-        """Rebuild the ball; None if the centre withholds its cells."""
-        center = Model.from_dict(field_of(described, "center"))
-        if not isinstance(center, JointTable):
-            return None
-        return cls(
-            center=center,
-            radius=field_of(described, "radius"),
-            provenance=field_of(described, "provenance"),
-        )
-
-    def content(self) -> tuple[object, ...]:
-        """Return centre and radius."""
-        return self.center.digest, self.radius
+        """Return centre and radius, and a digest where that is what JSON holds of the centre."""
+        stored = super().parameters()
+        return stored | ({"digest": self.digest} if "digest" in stored["center"] else {})
 
     def __repr__(self) -> str:
         return f"ConditionalBall({self.center!r})"
@@ -153,6 +128,8 @@ class SampledTable(Model):
     SampledTable(x1, x2; 2×2 cells, 0.95 confidence, assumed)
     """
 
+    defined_by = ("domains", "counts", "confidence", "noise_scale")
+    cells = "counts"
     engine = "pdp_calibrate.families.table.set_search:TableSetEngine"
     composer = "pdp_calibrate.families.table.composed:TableComposer"
     only_additive = True
@@ -163,10 +140,6 @@ class SampledTable(Model):
     """Probability that all balls hold."""
     noise_scale: float
     """Scale of the discrete Laplace noise on each cell; 0 for none."""
-    names: tuple[Hashable, ...]
-    """One name per tuple."""
-    provenance: Provenance
-    """Where the numbers come from."""
     _domains: tuple[Domain, ...]
 
     def __init__(
@@ -184,14 +157,15 @@ class SampledTable(Model):
         check_number(noise_scale, "noise_scale")
         if not 0 <= noise_scale < math.inf:
             raise ModelError(f"noise_scale must be zero or more and finite, got {noise_scale}.")
-        secret = checked_provenance(provenance)
         whole = _checked_counts(counts, found_domains, noisy=noise_scale > 0)
-        object.__setattr__(self, "counts", whole)
-        object.__setattr__(self, "_domains", found_domains)
-        object.__setattr__(self, "confidence", share)
-        object.__setattr__(self, "noise_scale", float(noise_scale))
-        object.__setattr__(self, "names", found_names)
-        object.__setattr__(self, "provenance", secret)
+        self._settle(
+            counts=whole,
+            _domains=found_domains,
+            confidence=share,
+            noise_scale=float(noise_scale),
+            names=found_names,
+            provenance=provenance,
+        )
 
     @property
     def domains(self) -> tuple[Domain, ...]:
@@ -212,35 +186,6 @@ class SampledTable(Model):
         sizes = self.counts.shape
         together = math.prod(size + 1 for size in sizes)
         return sum(size * (together // (size + 1)) for size in sizes)
-
-    def parameters(self) -> dict[str, Any]:
-        """Return domains, counts, confidence and noise; a digest for tables over 10⁴ cells."""
-        stored: dict[str, Any] = {
-            "domains": json_value(self.domains),
-            "confidence": self.confidence,
-            "noise_scale": self.noise_scale,
-        }
-        if self.counts.size > STORED_CELLS:
-            return stored | {"digest": self.digest}
-        return stored | {"counts": self.counts.tolist()}
-
-    @classmethod
-    def from_parameters(cls, described: Mapping[str, Any]) -> SampledTable | None:
-        """Rebuild the set; None if only its digest was stored."""
-        if "counts" not in described:
-            return None
-        return cls(
-            counts=described["counts"],
-            domains=values_of(described, "domains"),
-            confidence=field_of(described, "confidence"),
-            names=names_of(described),
-            provenance=field_of(described, "provenance"),
-            noise_scale=field_of(described, "noise_scale"),
-        )
-
-    def content(self) -> tuple[object, ...]:
-        """Return domains, counts, confidence and noise."""
-        return self.domains, self.counts, self.confidence, self.noise_scale
 
     def __repr__(self) -> str:
         sizes = "×".join(map(str, self.counts.shape))

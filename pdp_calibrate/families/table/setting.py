@@ -8,7 +8,7 @@ depend on the scale is worked out once. Every search over tables works on a `Set
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -250,6 +250,11 @@ class Setting:
         return tuple(part / self.scale for part in self.prepared.cells.parts)
 
     @cached_property
+    def diameters(self) -> tuple[float, ...]:
+        """How far each tuple of an additive query moves the answer, in units of the scale."""
+        return tuple(map(diameter, self.parts))
+
+    @cached_property
     def table(self) -> FloatArray | None:
         """The answer in every cell, from zero, in units of the scale; None if additive."""
         table = self.prepared.cells.table
@@ -352,7 +357,7 @@ def group_bound(setting: Setting, moving: tuple[int, ...]) -> float:
     """Bound the leakage by how far these tuples together can move the answer, in scales."""
     if not setting.is_additive:
         return setting.furthest
-    spread = sum(diameter(setting.parts[place]) for place in moving)
+    spread = sum(setting.diameters[place] for place in moving)
     return spread * (1 + 4 * (len(setting.sizes) + setting.coordinates + 4) * UNIT_ROUNDOFF)
 
 
@@ -486,7 +491,26 @@ def _merged(
     starts = np.searchsorted(inverse.ravel()[order], np.arange(len(distinct)))
     masses = masses.reshape(events, secrets, len(sums), rest // len(part))
     most = int(np.diff(starts, append=len(sums)).max())
-    return np.add.reduceat(masses[:, :, order], starts, axis=2), distinct, most
+    return combined(masses, order, starts, np.add), distinct, most
+
+
+def combined(
+    rows: FloatArray,
+    order: npt.NDArray[np.intp],
+    starts: npt.NDArray[np.intp],
+    combine: Callable[[FloatArray, FloatArray], FloatArray],
+) -> FloatArray:
+    """Combine the rows of each group, along the last axis but one: faster than `reduceat` there.
+
+    Group g has the rows order[starts[g]], order[starts[g] + 1], …
+    """
+    sizes = np.diff(starts, append=len(order))
+    found = rows[..., order[starts], :]
+    for turn in range(1, int(sizes.max())):
+        larger = np.flatnonzero(sizes > turn)
+        further = rows[..., order[starts[larger] + turn], :]
+        found[..., larger, :] = combine(found[..., larger, :], further)
+    return found
 
 
 def _from_zero(values: FloatArray) -> FloatArray:

@@ -9,10 +9,11 @@ share the atoms (if the query is additive) and go through the sweep together, as
 
 from __future__ import annotations
 
-import math
-
 import numba
 import numpy as np
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.families.table.two_cell_bound import inlined
 
 _TOGETHER = 2**15  # numbers kept for the events that go together
 
@@ -20,67 +21,19 @@ _TOGETHER = 2**15  # numbers kept for the events that go together
 _OUTSIDE = 2.0  # further from 0 than any density, or density − 1, is
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _offsets(sizes, strides, chosen):
-    """Return where the cells of the chosen tuples stand, last tuple fastest."""
-    count = 1
-    for place in range(sizes.size):
-        if chosen[place]:
-            count *= sizes[place]
-    offsets = np.zeros(count, dtype=np.int64)
-    filled = 1
-    for place in range(sizes.size):
-        if chosen[place]:
-            for at in range(filled - 1, -1, -1):
-                start = offsets[at]
-                for value in range(sizes[place]):
-                    offsets[at * sizes[place] + value] = start + value * strides[place]
-            filled *= sizes[place]
-    return offsets
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _sums(sizes, parts, chosen):
-    """Return what the cells of the chosen tuples add to the answer, in the same order."""
-    count = 1
-    for place in range(sizes.size):
-        if chosen[place]:
-            count *= sizes[place]
-    sums = np.zeros(count)
-    filled = 1
-    for place in range(sizes.size):
-        if chosen[place]:
-            for at in range(filled - 1, -1, -1):
-                start = sums[at]
-                for value in range(sizes[place]):
-                    sums[at * sizes[place] + value] = start + parts[place, value]
-            filled *= sizes[place]
-    return sums
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _steps(places, one):
-    """Sort the atoms; return their order, the decay to each from the one before, and the loss."""
-    order = np.argsort(places)
-    decay, loss = np.ones(places.size), np.zeros(places.size)
-    for s in range(1, places.size):
-        gap = places[order[s]] - places[order[s - 1]]
-        decay[s] = math.exp(-gap)
-        loss[s] = -math.expm1(-gap) if one > 0.0 else 0.0
-    return order, decay, loss
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _sweep(masses, order, decay, loss, one, tails_only, limit, left):
-    """Compare the mixtures of several events at all atoms; masses[v, atom, event].
+@inlined
+def _sweep(masses, events, order, decay, loss, one, tails_only, limit, left, rows, lines):
+    """Compare the mixtures of the first events at all atoms; masses[v, atom, event].
 
     Returns the largest ratio − 1 if it exceeds `limit` (else −1), the step, event and secrets.
     """
-    secrets, atoms, events = masses.shape
+    secrets, atoms = masses.shape[0], masses.shape[1]
     steps = order.size
-    side, passed = np.zeros((secrets, events)), np.zeros((secrets, events))
-    inverse, never, always = np.zeros((3, secrets, events))
+    side, passed, inverse, never, always = rows[0], rows[1], rows[2], rows[3], rows[4]
+    high, low = lines[0], lines[1]
     for v in range(secrets):
+        for k in range(events):
+            side[v, k] = passed[v, k] = inverse[v, k] = 0.0
         for m in range(atoms):
             for k in range(events):
                 inverse[v, k] += masses[v, m, k]
@@ -110,10 +63,10 @@ def _sweep(masses, order, decay, loss, one, tails_only, limit, left):
                         here[k] += mass[k]
             for k in range(events):
                 kept[k] = here[k]
-    side[:] = 0.0
-    passed[:] = 0.0
+    for v in range(secrets):
+        for k in range(events):
+            side[v, k] = passed[v, k] = 0.0
     sign = -1.0 if one > 0.0 else 1.0
-    high, low = np.empty(events), np.empty(events)
     best, best_step, best_event = -1.0, 0, 0
     factor, offset = 1.0 + limit, one * limit
     for s in range(steps - 1, -1, -1):
@@ -166,90 +119,81 @@ def _sweep(masses, order, decay, loss, one, tails_only, limit, left):
     return best, best_step, best_event, first, second
 
 
+def room_to_compare(
+    secrets: int, atoms: int, groups: int, known: int
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return work space for `compare_mixtures`: allocating it there would take long to compile.
+
+    Parameters
+    ----------
+    secrets, atoms, groups
+        How many secrets, atoms of all secrets, and atoms of one secret there are.
+    known
+        How many known cells share their atoms; as many go together as fit the cache.
+    """
+    block = max(1, min(known, _TOGETHER // (atoms * secrets)))
+    return (
+        np.empty((secrets, groups, block)),
+        np.empty((atoms, secrets, block)),
+        np.empty((5, secrets, block)),
+        np.empty((2, block)),
+    )
+
+
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def compare_mixtures(
-    cells, sizes, strides, parts, table, target, unknown, one, tails_only, same, shared
-):
+    cells, own, hidden, known, group, order, decay, loss, one, tails_only, shared,
+    masses, left, rows, lines,
+):  # fmt: skip
     """Return the worst event of one target and one set of unknown tuples.
 
     Parameters
     ----------
     cells
         The flat joint table.
-    sizes, strides
-        Domain size and step in the flat table, per tuple.
-    parts
-        parts[tuple, value]: what it adds to the answer; not used if `table` is not empty.
-    table
-        The answer per cell of the flat table, empty for an additive query.
-    target, unknown
-        The tuple attacked; per tuple, whether it is unknown.
+    own, hidden, known
+        Secret v, hidden value h and known cell k stand at own[v] + hidden[h] + known[k] there.
+    group
+        Per hidden value, its atom among those of one secret.
+    order, decay, loss
+        Per row, the atoms of all secrets in order (secret × atoms + atom), the decay e^{−gap} to
+        each from the one before, and 1 − e^{−gap}. One row for all known cells, or one for each.
     one
         1.0 to keep densities minus one, else 0.0.
     tails_only
         Whether only the outermost atoms count.
-    same
-        Atoms of the unknown tuples closer than this are one.
     shared
         [best ratio − 1 so far, …]; raised.
+    masses, left, rows, lines
+        Work space, made by `room_to_compare`; its last axis is for known cells with one order.
 
     Returns
     -------
     tuple
         (largest ratio − 1, or −1 if nothing exceeds the best so far; known cell; secret for;
-        secret against; output, without what the known tuples add if the query is additive).
+        secret against; step in the order of the atoms).
     """
-    secrets = sizes[target]
-    known_places = ~unknown
-    known_places[target] = False
-    hidden, known = _offsets(sizes, strides, unknown), _offsets(sizes, strides, known_places)
-    own = np.arange(secrets) * strides[target]
-    best, cell, first, second, output = -1.0, 0, 0, 0, 0.0
-    if table.size > 0:
-        masses, places = np.empty((secrets, hidden.size, 1)), np.empty(secrets * hidden.size)
-        left = np.empty((places.size, secrets, 1))
-        for k in range(known.size):
-            for v in range(secrets):
-                for h in range(hidden.size):
-                    at = known[k] + own[v] + hidden[h]
-                    masses[v, h, 0], places[v * hidden.size + h] = cells[at], table[at]
-            order, decay, loss = _steps(places, one)
-            limit = max(shared[0], best)
-            found = _sweep(masses, order, decay, loss, one, tails_only, limit, left)
-            if found[0] > best:
-                best, cell, first, second = found[0], k, found[3], found[4]
-                output = places[order[found[1]]]
-    else:
-        sums = _sums(sizes, parts, unknown)
-        by_size = np.argsort(sums)
-        group, values = np.empty(sums.size, dtype=np.int64), np.empty(sums.size)
-        groups = 0
-        for h in by_size:
-            if groups == 0 or sums[h] - values[groups - 1] > same:
-                values[groups] = sums[h]
-                groups += 1
-            group[h] = groups - 1
-        places = np.empty(secrets * groups)
+    secrets, groups, block = masses.shape
+    best, cell, first, second, step = -1.0, 0, 0, 0, 0
+    for begin in range(0, known.size, block):
+        events = min(block, known.size - begin)
         for v in range(secrets):
-            for k in range(groups):  # assigning a slice would compile its error message too
-                places[v * groups + k] = parts[target, v] + values[k]
-        order, decay, loss = _steps(places, one)
-        block = max(1, min(known.size, _TOGETHER // (places.size * secrets)))
-        left = np.empty((places.size, secrets, block))
-        for begin in range(0, known.size, block):
-            events = min(block, known.size - begin)
-            masses = np.zeros((secrets, groups, events))
-            for v in range(secrets):
-                for h in range(hidden.size):
-                    row = masses[v, group[h]]
-                    place = own[v] + hidden[h]
-                    for k in range(events):
-                        row[k] += cells[known[begin + k] + place]
-            limit = max(shared[0], best)
-            found = _sweep(masses, order, decay, loss, one, tails_only, limit, left)
-            if found[0] > best:
-                best, cell, first, second = found[0], begin + found[2], found[3], found[4]
-                output = places[order[found[1]]]
+            for m in range(groups):
+                for k in range(events):
+                    masses[v, m, k] = 0.0
+            for h in range(hidden.size):
+                row = masses[v, group[h]]
+                place = own[v] + hidden[h]
+                for k in range(events):
+                    row[k] += cells[known[begin + k] + place]
+        at = begin if order.shape[0] > 1 else 0
+        found = _sweep(
+            masses, events, order[at], decay[at], loss[at], one, tails_only,
+            max(shared[0], best), left, rows, lines,
+        )  # fmt: skip
+        if found[0] > best:
+            best, cell, first, second = found[0], begin + found[2], found[3], found[4]
+            step = found[1]
     if best > shared[0]:
         shared[0] = best
-    return best, cell, first, second, output
+    return best, cell, first, second, step

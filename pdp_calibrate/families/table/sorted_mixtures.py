@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -21,7 +22,7 @@ from pdp_calibrate.families.table.setting import (
     Setting,
     bracket,
 )
-from pdp_calibrate.families.table.sorted_mixture_kernels import compare_mixtures
+from pdp_calibrate.families.table.sorted_mixture_kernels import compare_mixtures, room_to_compare
 
 _SAME = 4 * UNIT_ROUNDOFF  # of the furthest distance: closer atoms are one
 
@@ -30,6 +31,9 @@ _SMALL_WORK = 1e5  # cells compared that need no second thread
 
 
 _TOGETHER = 32  # unknown sets per task
+
+
+_Indices = npt.NDArray[np.int64]
 
 
 _Case = tuple[float, int, tuple[int, ...]]  # (group bound, target, unknown tuples)
@@ -102,10 +106,9 @@ def _search_sets(
     setting: Setting, task: list[_Case], shared: FloatArray, clock: Clock
 ) -> _Compared:
     """Compare the mixtures of some sets; `shared` holds the largest ratio of all threads."""
-    flat = _Flat.of(setting)
     return best_first(
         ((_ratio(case[0]), case) for case in task),
-        lambda _, case: _compared(setting, flat, shared, *case[1:]),
+        lambda _, case: _compared(setting, shared, *case[1:]),
         start=_Compared(),
         unjudged=lambda _, case: _Compared(bound=case[0]),
         cutoff=lambda _: max(shared),
@@ -119,56 +122,103 @@ def _ratio(bound: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Flat:
-    """A setting in the arrays that compiled code reads."""
+class _Atoms:
+    """The cells of one target and one set of unknown tuples, and what they answer."""
 
-    sizes: npt.NDArray[np.int64]
-    strides: npt.NDArray[np.int64]
-    parts: FloatArray
-    """What each value of each tuple adds, shape (tuples, values); 0 where there is no value."""
-    table: FloatArray
-    """The answers of all cells; empty if the query is additive."""
+    own: _Indices
+    """Where each secret stands in the flat table; likewise `hidden` and `known`, which add up."""
+    hidden: _Indices
+    known: _Indices
+    group: _Indices
+    """Per hidden value, its atom among those of one secret."""
+    places: FloatArray
+    """The atoms of all secrets; one row for all known cells, or one for each."""
 
     @classmethod
-    def of(cls, setting: Setting) -> _Flat:
+    def of(cls, setting: Setting, target: int, unknown: tuple[int, ...]) -> _Atoms:
         sizes = setting.sizes
-        parts = np.zeros((len(sizes), max(sizes)))
-        for place, part in enumerate(setting.parts):
-            parts[place, : len(part)] = part[:, 0]
-        strides = [math.prod(sizes[place + 1 :]) for place in range(len(sizes))]
-        return cls(
-            sizes=np.array(sizes, dtype=np.int64),
-            strides=np.array(strides, dtype=np.int64),
-            parts=parts,
-            table=np.empty(0) if setting.table is None else setting.table.ravel(),
-        )
+        others = [p for p in range(len(sizes)) if p != target and p not in unknown]
+        own, hidden, known = (_offsets(sizes, some) for some in ([target], unknown, others))
+        if setting.table is not None:
+            at = known[:, np.newaxis] + np.add.outer(own, hidden).ravel()
+            return cls(
+                own=own,
+                hidden=hidden,
+                known=known,
+                group=np.arange(len(hidden)),
+                places=setting.table.ravel()[at],
+            )
+        sums = np.zeros(1)
+        for place in unknown:
+            sums = np.add.outer(sums, setting.parts[place][:, 0]).ravel()
+        group, values = _merged(sums, _SAME * setting.furthest)
+        places = np.add.outer(setting.parts[target][:, 0], values).ravel()
+        return cls(own=own, hidden=hidden, known=known, group=group, places=places[np.newaxis])
+
+
+def _offsets(sizes: tuple[int, ...], chosen: Sequence[int]) -> _Indices:
+    """Return where the cells of the chosen tuples stand in the flat table, last tuple fastest."""
+    offsets = np.zeros(1, dtype=np.int64)
+    for place in chosen:
+        step = math.prod(sizes[place + 1 :])
+        offsets = np.add.outer(offsets, step * np.arange(sizes[place])).ravel()
+    return offsets
+
+
+def _merged(sums: FloatArray, same: float) -> tuple[_Indices, FloatArray]:
+    """Return which value each sum is, and the values, ascending; close sums are one value."""
+    order = np.argsort(sums)
+    ascending = sums[order]
+    begins = np.diff(ascending, prepend=-np.inf) > same
+    number, values = np.cumsum(begins) - 1, ascending[begins]
+    if np.any(ascending - values[number] > same):  # a long row of close ones: cut it where needed
+        kept: list[float] = []
+        for place, value in enumerate(ascending.tolist()):
+            if not kept or value - kept[-1] > same:
+                kept.append(value)
+            number[place] = len(kept) - 1
+        values = np.array(kept)
+    group = np.empty(len(sums), dtype=np.int64)
+    group[order] = number
+    return group, values
 
 
 def _compared(
-    setting: Setting, flat: _Flat, shared: FloatArray, target: int, unknown: tuple[int, ...]
+    setting: Setting, shared: FloatArray, target: int, unknown: tuple[int, ...]
 ) -> _Compared:
     """Compare the mixtures of one target and one set of unknown tuples."""
-    hidden = np.zeros(len(flat.sizes), dtype=np.bool_)
-    hidden[list(unknown)] = True
-    ratio, cell, first, second, output = compare_mixtures(
+    atoms = _Atoms.of(setting, target, unknown)
+    order = np.argsort(atoms.places, axis=1)
+    gaps = np.diff(np.take_along_axis(atoms.places, order, axis=1), axis=1, prepend=0.0)
+    gaps[:, 0] = 0.0
+    secrets, rows = setting.sizes[target], len(order)
+    ratio, cell, first, second, step = compare_mixtures(
         setting.probabilities.ravel(),
-        flat.sizes,
-        flat.strides,
-        flat.parts,
-        flat.table,
-        target,
-        hidden,
+        atoms.own,
+        atoms.hidden,
+        atoms.known,
+        atoms.group,
+        order,
+        np.exp(-gaps),
+        -np.expm1(-gaps) if setting.is_near_one else np.zeros_like(gaps),
         float(setting.is_near_one),
         setting.tails_only,
-        _SAME * setting.furthest,
         shared,
+        *room_to_compare(
+            secrets,
+            order.shape[1],
+            order.shape[1] // secrets,
+            len(atoms.known) if setting.table is None else 1,
+        ),
     )
     if ratio <= -1.0:
         return _Compared()
-    places = [p for p in range(len(flat.sizes)) if p != target and not hidden[p]]
+    places = [p for p in range(len(setting.sizes)) if p != target and p not in unknown]
     values = np.unravel_index(cell, [setting.sizes[p] for p in places]) if places else ()
     known = dict(zip(places, map(int, values), strict=True))
+    row = cell if rows > 1 else 0
+    output = atoms.places[row, order[row, step]]
     if setting.is_additive:
-        output += sum(flat.parts[place, value] for place, value in known.items())
+        output += sum(setting.parts[place][value, 0] for place, value in known.items())
     attack = Attack(target=target, known=known, secrets=(first, second), output=np.array([output]))
     return _Compared(lower=ratio, attack=attack)

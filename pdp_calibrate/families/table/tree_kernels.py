@@ -20,8 +20,10 @@ import math
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
-from pdp_calibrate.families.table.two_cell_bound import MOST_BUCKETS, branch_bound, inner
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.families.table.two_cell_bound import branch_bound, inlined, inner
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -65,7 +67,7 @@ def add_slices(data, start, length, size, where):
             total[t] += further[t]
 
 
-@inner
+@inlined
 def compact(data, start, where, rows, width, picked, kept):
     """Copy the picked columns and the mass of each row; safe in place, as it only moves down."""
     first = picked[0]
@@ -83,7 +85,7 @@ def compact(data, start, where, rows, width, picked, kept):
         data[goal + kept] = mass
 
 
-@inner
+@inlined
 def reach(grid, columns, number, floor, ceiling):
     """Return the range of columns whose outputs hold every answer from `floor` to `ceiling`.
 
@@ -96,31 +98,6 @@ def reach(grid, columns, number, floor, ceiling):
     while end < number and grid[columns[end - 1]] < ceiling:
         end += 1
     return begin, end
-
-
-@inner
-def buckets_of_cells(sizes, marks, below):
-    """Return the bucket of every cell, one level after the other, and where each level begins."""
-    depth = sizes.size
-    begins = np.zeros(depth + 1, dtype=np.int64)
-    for level in range(depth):
-        begins[level + 1] = begins[level] + below[level]
-    sums = np.zeros(begins[depth] + 1)
-    buckets = np.zeros(begins[depth] + 1, dtype=np.int64)
-    widest = 0.0
-    for level in range(depth - 1, -1, -1):
-        largest = 0.0
-        for value in range(sizes[level]):
-            largest = max(largest, marks[level, value])
-            for c in range(below[level + 1]):
-                at = begins[level] + value * below[level + 1] + c
-                sums[at] = marks[level, value] + sums[begins[level + 1] + c]
-        widest += largest
-        for c in range(below[level]):
-            if widest > 0.0:
-                share = sums[begins[level] + c] / widest
-                buckets[begins[level] + c] = int(share * (MOST_BUCKETS - 1) + 0.5)
-    return buckets, begins
 
 
 @inner
@@ -170,76 +147,17 @@ def leaf_ratio(data, at, secrets, width, one):
     return best, where, for_secret, against
 
 
-@inner
-def nine_leaves_exceed(data, at, width, limit, one, inverse):
-    """Whether a leaf below two open binary tuples, two secrets, has ratio − 1 above `limit`.
-
-    All nine leaves (each tuple 0, 1 or unknown) share one pass over the outputs. A leaf that
-    excludes a secret gets inverse masses 0, which compare as 0 > 0.
-    """
-    outputs, cell = width - 1, 2 * width
-    for v in range(2):
-        place = at + v * width + outputs
-        a, b, c, d = (
-            data[place],
-            data[place + cell],
-            data[place + 2 * cell],
-            data[place + 3 * cell],
-        )
-        inverse[v, 0], inverse[v, 1], inverse[v, 2], inverse[v, 3] = a, b, c, d
-        inverse[v, 4], inverse[v, 5], inverse[v, 6], inverse[v, 7] = a + b, c + d, a + c, b + d
-        inverse[v, 8] = (a + b) + (c + d)
-    for leaf in range(9):
-        possible = inverse[0, leaf] > 0.0 and inverse[1, leaf] > 0.0
-        inverse[0, leaf] = 1.0 / inverse[0, leaf] if possible else 0.0
-        inverse[1, leaf] = 1.0 / inverse[1, leaf] if possible else 0.0
-    i0, i1, i2 = inverse[0, 0], inverse[0, 1], inverse[0, 2]
-    i3, i4, i5 = inverse[0, 3], inverse[0, 4], inverse[0, 5]
-    i6, i7, i8 = inverse[0, 6], inverse[0, 7], inverse[0, 8]
-    j0, j1, j2 = inverse[1, 0], inverse[1, 1], inverse[1, 2]
-    j3, j4, j5 = inverse[1, 3], inverse[1, 4], inverse[1, 5]
-    j6, j7, j8 = inverse[1, 6], inverse[1, 7], inverse[1, 8]
-    f, g = 1.0 + limit, one * limit
-    ya, za = data[at : at + outputs], data[at + width : at + width + outputs]
-    at += cell
-    yb, zb = data[at : at + outputs], data[at + width : at + width + outputs]
-    at += cell
-    yc, zc = data[at : at + outputs], data[at + width : at + width + outputs]
-    at += cell
-    yd, zd = data[at : at + outputs], data[at + width : at + width + outputs]
-    hits = 0
-    for r in range(outputs):
-        ab, cd, ac, bd = ya[r] + yb[r], yc[r] + yd[r], ya[r] + yc[r], yb[r] + yd[r]
-        pq, rs, pr, qs = za[r] + zb[r], zc[r] + zd[r], za[r] + zc[r], zb[r] + zd[r]
-        y0, y1, y2, y3 = ya[r] * i0, yb[r] * i1, yc[r] * i2, yd[r] * i3
-        z0, z1, z2, z3 = za[r] * j0, zb[r] * j1, zc[r] * j2, zd[r] * j3
-        y4, y5, y6, y7, y8 = ab * i4, cd * i5, ac * i6, bd * i7, (ab + cd) * i8
-        z4, z5, z6, z7, z8 = pq * j4, rs * j5, pr * j6, qs * j7, (pq + rs) * j8
-        hits += int(y0 > f * z0 + g) + int(z0 > f * y0 + g)
-        hits += int(y1 > f * z1 + g) + int(z1 > f * y1 + g)
-        hits += int(y2 > f * z2 + g) + int(z2 > f * y2 + g)
-        hits += int(y3 > f * z3 + g) + int(z3 > f * y3 + g)
-        hits += int(y4 > f * z4 + g) + int(z4 > f * y4 + g)
-        hits += int(y5 > f * z5 + g) + int(z5 > f * y5 + g)
-        hits += int(y6 > f * z6 + g) + int(z6 > f * y6 + g)
-        hits += int(y7 > f * z7 + g) + int(z7 > f * y7 + g)
-        hits += int(y8 > f * z8 + g) + int(z8 > f * y8 + g)
-    return hits > 0
-
-
-@inner
-def sweep_exceeds(data, start, top, sizes, below, room, secrets, width, limit, one, inverse):
+@inlined
+def sweep_exceeds(data, start, top, sizes, below, room, base, turn, secrets, width, limit, one):
     """Whether any leaf below a node has ratio − 1 above `limit`.
 
     Walks every choice below level `top` (known at a value, or unknown) without bounds. Arrays
-    are as in `explore`; what it writes lies in the room of levels below `top`. `inverse` is work
-    space for nine leaves at once, or None: then that is not compiled.
+    are as in `explore`; what it writes lies in the room of levels below `top`, and in `base` and
+    `turn`, which are its own.
     """
     depth = sizes.size
     row = secrets * width
-    base, turn = np.empty(depth + 1, dtype=np.int64), np.zeros(depth + 1, dtype=np.int64)
-    base[top] = start
-    ends_binary = secrets == 2 and depth - top > 2 and sizes[depth - 1] == sizes[depth - 2] == 2
+    base[top], turn[top] = start, 0
     level = top
     while level >= top:
         choice = turn[level]
@@ -251,24 +169,7 @@ def sweep_exceeds(data, start, top, sizes, below, room, secrets, width, limit, o
         at = base[level] + choice * length
         if choice == sizes[level]:
             at = room[level + 1]
-            total = data[at : at + length]
-            first = data[base[level] : base[level] + length]
-            if choice == 1:
-                for t in range(length):
-                    total[t] = first[t]
-            else:
-                second = data[base[level] + length : base[level] + 2 * length]
-                for t in range(length):
-                    total[t] = first[t] + second[t]
-            for value in range(2, choice):
-                further = data[base[level] + value * length : base[level] + (value + 1) * length]
-                for t in range(length):
-                    total[t] += further[t]
-        if inverse is not None:  # noqa: SIM102  a condition of its own is decided when compiled
-            if ends_binary and level + 1 == depth - 2:
-                if nine_leaves_exceed(data, at, width, limit, one, inverse):
-                    return True
-                continue
+            add_slices(data, base[level], length, choice, at)
         if level + 1 < depth:
             level += 1
             base[level] = at
@@ -297,6 +198,30 @@ _FORGETTING = 0.99  # weight of what was learned one branch earlier
 _PATIENCE = 64  # nodes of a level after which one more bound is tried, however hopeless
 
 
+def room_to_explore(
+    sizes: npt.NDArray[np.int64],
+    secrets: int,
+    outputs: int,
+    parts: FloatArray,
+    may_know: npt.NDArray[np.bool_],
+) -> tuple[npt.NDArray[np.int64], FloatArray, npt.NDArray[np.int64]]:
+    """Return work space for `explore`: allocating it there would take seconds to compile.
+
+    The first rows are filled: per level the cells of a node, where a node is kept that is not a
+    slice of another, where the buckets of its cells begin, how many tuples below can be known; and
+    the leaves below a node, the most that its tuple adds.
+    """
+    depth = len(sizes)
+    below = np.append(np.cumprod(sizes[::-1])[::-1], 1)
+    before = np.cumsum(below) - below
+    places, numbers = np.zeros((11, depth + 1), dtype=np.int64), np.zeros((5, depth + 1))
+    places[0], places[1], places[2] = below, before * secrets * (outputs + 1), before
+    places[3, :depth] = np.cumsum(may_know[::-1])[::-1]
+    numbers[0] = np.append(np.cumprod(sizes[::-1] + 1.0)[::-1], 1.0)
+    numbers[1, :depth] = parts.max(axis=1)
+    return places, numbers, np.empty((depth + 3, outputs), dtype=np.int64)
+
+
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def explore(
     data,
@@ -305,7 +230,6 @@ def explore(
     one,
     grid,
     parts,
-    marks,
     floor,
     ceiling,
     may_know,
@@ -317,7 +241,10 @@ def explore(
     gap,
     habits,
     work,
-    inverse,
+    buckets,
+    places,
+    numbers,
+    columns,
     choices,
 ):
     """Search all leaves below the node at the front of `data`.
@@ -337,8 +264,6 @@ def explore(
         The outputs r, ascending; without order (vectors) `parts` is zero and nothing is narrowed.
     parts
         parts[level, value]: what a known open tuple adds to the answer.
-    marks
-        marks[level, value] ≥ 0: cells with the same sum of marks are compared together in bounds.
     floor, ceiling
         Smallest and largest answer at the node.
     may_know, may_hide
@@ -354,9 +279,13 @@ def explore(
     habits
         What was learned on earlier branches about the worth of bounds, by number of open tuples:
         bounds tried, branches they cut, work of a branch, branches seen; zeros at first.
-    work, inverse
-        Work space for bounds, and for nine leaves at once; None to search without them. Then they
-        are not compiled, and what is left when time is up has no bound but infinity.
+    work, buckets
+        Work space for bounds, and the bucket of every cell, one level after the other; None to
+        search without bounds. Then they are not compiled, and what is left when time is up has no
+        bound but infinity.
+    places, numbers, columns
+        More work space, made by `room_to_explore`. The last two rows of `columns` are for outputs
+        that are picked; each other row holds the outputs still of interest at one level.
     choices
         Receives, for the best leaf, per open tuple its value, or its size if unknown.
 
@@ -366,48 +295,23 @@ def explore(
         (largest ratio − 1 found, output, secret for, secret against, largest bound cut or left).
     """
     depth = sizes.size
-    below = np.empty(depth + 1, dtype=np.int64)  # cells of a node at each level
-    leaves = np.empty(depth + 1)
-    knowable = np.zeros(depth + 1, dtype=np.int64)
-    below[depth], leaves[depth] = 1, 1.0
-    for level in range(depth - 1, -1, -1):
-        below[level] = below[level + 1] * sizes[level]
-        leaves[level] = leaves[level + 1] * (sizes[level] + 1)
-        knowable[level] = knowable[level + 1] + int(may_know[level])
-    room = np.empty(depth + 1, dtype=np.int64)  # where a node that is not a slice is kept
-    free = 0
-    for level in range(depth + 1):
-        room[level] = free
-        free += below[level] * secrets * (grid.size + 1)
-    largest = np.zeros(depth + 1)
-    for level in range(depth):
-        for value in range(sizes[level]):
-            largest[level] = max(largest[level], parts[level, value])
-
-    base = np.zeros(depth + 1, dtype=np.int64)
-    turn = np.zeros(depth + 1, dtype=np.int64)
-    known = np.zeros(depth + 1, dtype=np.int64)
-    floors, ceilings = np.empty(depth + 1), np.empty(depth + 1)
+    below, room, bucket_at, knowable = places[0], places[1], places[2], places[3]
+    base, turn, known, widths, waited = places[4], places[5], places[6], places[7], places[8]
+    leaves, largest = numbers[0], numbers[1]
+    floors, ceilings, entered = numbers[2], numbers[3], numbers[4]
+    picked, left_over = columns[depth + 1], columns[depth + 2]
     floors[0], ceilings[0] = floor, ceiling
-    columns = np.empty((depth + 1, grid.size), dtype=np.int64)  # outputs still of interest
-    widths = np.empty(depth + 1, dtype=np.int64)
     widths[0] = grid.size + 1
     for r in range(grid.size):
         columns[0, r] = r
     # Work in units of one leaf and secret: what a node of each level costs, what bounds save there.
     spent = 0.0
-    entered = np.zeros(depth + 1)
-    waited = np.zeros(depth + 1, dtype=np.int64)
     tried, gained, typical, visits = habits[0], habits[1], habits[2], habits[3]
     for level in range(depth + 1):
         if tried[depth - level] == 0.0:
             tried[depth - level] = gained[depth - level] = 1.0
             typical[depth - level] = leaves[level]
 
-    if work is not None:
-        buckets, bucket_at = buckets_of_cells(sizes, marks, below)
-    result = np.empty(grid.size)
-    picked, left_over = np.empty(grid.size, dtype=np.int64), np.empty(grid.size, dtype=np.int64)
     best, output, for_secret, against = -1.0, 0, 0, 0
     left = -1.0
     seen = -2.0
@@ -441,8 +345,9 @@ def explore(
                 bar = max(seen, best, 0.0)
                 spent += secrets * leaves[level]
                 if not sweep_exceeds(
-                    data, here, level, sizes, below, room, secrets, width, bar, one, inverse
-                ):
+                    data, here, level, sizes, below, room,
+                    places[9], places[10], secrets, width, bar, one,
+                ):  # fmt: skip
                     level -= 1
                     continue
             if work is None:
@@ -463,6 +368,7 @@ def explore(
                 if stop[0] or worthwhile or waited[level] >= _PATIENCE:
                     waited[level] = 0
                     spent += cost
+                    result = work[1][4]
                     whole = kept + -kept % VECTOR
                     head = max(0, end - whole)
                     branch_bound(

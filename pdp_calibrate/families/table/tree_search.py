@@ -22,7 +22,13 @@ import numpy.typing as npt
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.workers import Clock, run
 from pdp_calibrate.families.table.setting import NOTHING, Attack, Grid, Outcome, Setting, bracket
-from pdp_calibrate.families.table.tree_kernels import VECTOR, explore, fill_node, leaf_ratio
+from pdp_calibrate.families.table.tree_kernels import (
+    VECTOR,
+    explore,
+    fill_node,
+    leaf_ratio,
+    room_to_explore,
+)
 from pdp_calibrate.families.table.two_cell_bound import MOST_BUCKETS, branch_bound, workspace
 
 _NODE_NUMBERS = 2**22  # floats in the first node of a branch; larger branches are cut further
@@ -248,7 +254,7 @@ def _leaf(search: BranchSearch, target: int, chosen: dict[int, int]) -> tuple[fl
 _SMALL_WORK = 1e6  # outputs × leaves × secrets that need no second thread
 
 
-_BOUNDED_WORK = 5e8  # … that are compared sooner than bounds are compiled
+_BOUNDED_WORK = 2e9  # … that are compared sooner than bounds are compiled
 
 
 _LONG_WORK = 1e9  # … that deserve a good start
@@ -343,7 +349,6 @@ def _search_branch(
     open_sizes = np.array([sizes[place] for place in branch.opened], dtype=np.int64)
     known = {place: value for place, value in branch.decided if value < sizes[place]}
     parts, floor, ceiling = _answers_left(setting, branch, known)
-    marks = _marks(setting, branch)
     may_know, may_hide = setting.prepared.permissions(branch.opened)
     choices = np.zeros(len(open_sizes), dtype=np.int64)
     fewest, most = setting.prepared.known_limits
@@ -354,7 +359,6 @@ def _search_branch(
         float(setting.is_near_one),
         search.outputs[:, 0].copy(),
         parts,
-        marks,
         floor,
         ceiling,
         may_know,
@@ -366,7 +370,8 @@ def _search_branch(
         gap,
         _habits(search),
         workspace(len(search.outputs)) if search.has_bounds else None,
-        np.empty((2, 9)) if search.has_bounds else None,
+        _buckets(setting, branch) if search.has_bounds else None,
+        *room_to_explore(open_sizes, sizes[target], len(search.outputs), parts, may_know),
         choices,
     )
     if bound == math.inf:  # time was up
@@ -409,20 +414,29 @@ def _answers_left(
         return parts, -np.inf, np.inf
     for level, place in enumerate(branch.opened):
         parts[level, : setting.sizes[place]] = setting.parts[place][:, 0]
-    floor = sum(float(setting.parts[place][value, 0]) for place, value in known.items())
+    # Always a float: an integer 0 would have `explore` compiled once more.
+    floor = sum((float(setting.parts[place][value, 0]) for place, value in known.items()), 0.0)
     rest = sum(float(part[:, 0].max()) for j, part in enumerate(setting.parts) if j not in known)
     return parts, floor, floor + rest
 
 
-def _marks(setting: Setting, branch: Branch) -> FloatArray:
-    """Return one number per open tuple and value such that equal sums mean similar answers."""
-    marks = np.zeros((len(branch.opened), max(setting.sizes)))
+def _buckets(setting: Setting, branch: Branch) -> _Indices:
+    """Return the bucket of every cell, one level after the other: similar answers share a bucket.
+
+    Each open tuple marks its values by what they add; cells with similar sums go together.
+    """
     weights = 1.0 / np.arange(1.0, setting.coordinates + 1)
-    for level, place in enumerate(branch.opened):
+    sums, widest = np.zeros(1), 0.0
+    buckets = [np.zeros(1, dtype=np.int64)]
+    for place in reversed(branch.opened):
         if setting.table is None:
             effect = setting.parts[place] @ weights
         else:
             others = tuple(axis for axis in range(len(setting.sizes)) if axis != place)
             effect = setting.table.mean(axis=others) @ weights
-        marks[level, : setting.sizes[place]] = effect - effect.min()
-    return marks
+        marks = effect - effect.min()
+        sums = np.add.outer(marks, sums).ravel()
+        widest += float(marks.max())
+        share = sums / widest if widest > 0 else np.zeros(len(sums))
+        buckets.append((share * (MOST_BUCKETS - 1) + 0.5).astype(np.int64))
+    return np.concatenate(buckets[::-1])

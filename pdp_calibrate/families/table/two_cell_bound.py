@@ -32,6 +32,9 @@ import math
 
 import numba
 import numpy as np
+import numpy.typing as npt
+
+from pdp_calibrate.arrays import FloatArray
 
 MOST_BUCKETS = 16
 
@@ -42,79 +45,88 @@ inner = numba.njit(
 """For what only compiled code calls: nothing is compiled to call it from outside."""
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def workspace(outputs):
-    """Return room for `branch_bound`, indexed [bucket, turn, kind, output].
+inlined = numba.njit(error_model="numpy", inline="always")
+"""For what one place only calls: it is compiled there, and not a second time by itself."""
 
-    Kinds 0, 1: the largest and smallest y_w; 2, 3: the largest and smallest R; all minus one where
-    `one` says so. Extremes are read at one turn and written at the other: a loop that overwrites
-    what it reads becomes one of masked stores, which are several times slower.
+
+def workspace(outputs: int) -> tuple[FloatArray, FloatArray, FloatArray, npt.NDArray[np.int64]]:
+    """Return room for `branch_bound`: allocating it there would take a second to compile.
+
+    The first array is indexed [bucket, kind, output]. Kinds 0, 1: the largest and smallest y_w; 2,
+    3: the largest and smallest R; all minus one where `one` says so; 4 to 7 the same again.
+    Extremes are read from one of the two and written to the other: a loop that overwrites what it
+    reads becomes one of masked stores, which are several times slower. 8, 9: R and 1/R; 10, 11:
+    their inverses; 12 to 14: the largest and smallest y_w, and the inverse of the smallest y.
+
+    Then [kind, output]: the largest R, and 1/R, of a single cell, two turns of the bound, and one
+    row for the caller; then the largest and smallest odds per bucket; and the last turn of each.
     """
-    return np.empty((MOST_BUCKETS, 2, 4, outputs))
+    return (
+        np.empty((MOST_BUCKETS, 15, outputs)),
+        np.empty((5, outputs)),
+        np.empty((2, MOST_BUCKETS)),
+        np.empty(MOST_BUCKETS, dtype=np.int64),
+    )
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def branch_bound(data, start, bucket_of, secrets, width, begin, end, one, limit, room, result):
+def branch_bound(data, start, bucket_of, secrets, width, begin, end, one, limit, work, result):
     """Write to result[r] an upper bound on ratio − 1 over all soft knowledge of the open tuples.
 
     Only for outputs from `begin` to `end`. bucket_of[c] is the bucket of cell c. Pairs of buckets
     that cannot exceed `limit` at any output are not told apart.
     """
+    room, rows, span, turn = work
+    outputs = end - begin
     here = result[begin:end]
-    for r in range(end - begin):
+    for r in range(outputs):
         here[r] = 0.0
     stride = secrets * width
+    mass_at = width - 1 - begin
     for v in range(secrets):
         for w in range(v):
             first, second = start + v * width + begin, start + w * width + begin
-            mass = width - 1 - begin
-            _bound_pair(data, first, second, bucket_of, mass, stride, one, limit, room, here)
-
-
-@inner
-def _bound_pair(data, first, second, bucket_of, mass_at, stride, one, limit, room, result):
-    """Raise result[r] to the bound for one pair of secrets, whose masses stand at `mass_at`."""
-    outputs = result.size
-    span, turn = np.empty((2, MOST_BUCKETS)), np.zeros(MOST_BUCKETS, dtype=np.int64)
-    excluding = _fill_buckets(
-        data, first, second, bucket_of, mass_at, outputs, stride, one, span, turn, room
-    )
-    ratios, inverses = np.empty((2, MOST_BUCKETS, outputs)), np.empty((2, MOST_BUCKETS, outputs))
-    tops, leasts = np.empty((MOST_BUCKETS, outputs)), np.empty((MOST_BUCKETS, outputs))
-    steps = np.empty((MOST_BUCKETS, outputs))
-    most = np.zeros((2, outputs))  # the largest R, and 1/R, of a single cell
-    filled = np.int64(0)  # not a literal, for which callees would be compiled once more
-    for k in range(MOST_BUCKETS):
-        if span[0, k] > 0.0:
-            span[0, filled], span[1, filled] = span[0, k], span[1, k]
+            excluding = _fill_buckets(
+                data, first, second, bucket_of, mass_at, outputs, stride, one, span, turn, room
+            )
             for r in range(outputs):
-                up, down = room[k, turn[k], 2, r], room[k, turn[k], 3, r]
-                down = (1.0 - one - one * down) / (one + down)  # the largest 1/R
-                most[0, r], most[1, r] = max(most[0, r], one + up), max(most[1, r], one + down)
-                ratios[0, filled, r], ratios[1, filled, r] = up, down
-                inverses[0, filled, r], inverses[1, filled, r] = 1 / (one + up), 1 / (one + down)
-                tops[filled, r], leasts[filled, r] = room[k, turn[k], 0, r], room[k, turn[k], 1, r]
-                steps[filled, r] = 1.0 / (one + leasts[filled, r])
-            filled += 1
-    skipped = _mix_buckets(
-        tops, leasts, steps, ratios, inverses, span, filled, most, limit, one, result
-    )
-    for r in range(outputs):
-        result[r] = max(result[r], skipped)
-    if excluding:
-        _beside_excluding(data, first, second, bucket_of.size, mass_at, stride, one, result)
+                rows[0, r] = rows[1, r] = 0.0
+            # Move what the filled buckets hold together, in the form that pairs of them need.
+            filled = 0
+            for k in range(MOST_BUCKETS):
+                if span[0, k] > 0.0:
+                    span[0, filled], span[1, filled] = span[0, k], span[1, k]
+                    kind = 4 * turn[k]
+                    for r in range(outputs):
+                        up, down = room[k, kind + 2, r], room[k, kind + 3, r]
+                        down = (1.0 - one - one * down) / (one + down)  # the largest 1/R
+                        rows[0, r] = max(rows[0, r], one + up)
+                        rows[1, r] = max(rows[1, r], one + down)
+                        room[filled, 8, r], room[filled, 9, r] = up, down
+                        room[filled, 10, r] = 1 / (one + up)
+                        room[filled, 11, r] = 1 / (one + down)
+                        room[filled, 12, r] = room[k, kind, r]
+                        room[filled, 13, r] = room[k, kind + 1, r]
+                        room[filled, 14, r] = 1.0 / (one + room[k, kind + 1, r])
+                    filled += 1
+            skipped = _mix_buckets(room, rows, span, filled, outputs, limit, one, here)
+            for r in range(outputs):
+                here[r] = max(here[r], skipped)
+            if excluding:
+                _beside_excluding(data, first, second, bucket_of.size, mass_at, stride, one, here)
 
 
-@inner
-def _mix_buckets(tops, leasts, steps, ratios, inverses, span, filled, most, limit, one, result):
+@inlined
+def _mix_buckets(room, rows, span, filled, outputs, limit, one, result):
     """Raise result[r] to the two-cell bound on R − 1 and 1/R − 1 over all pairs of buckets.
 
     All terms are differences from one, √η' − 1 = (η' − 1)/(1 + √η'), so no digits are lost. As
     (1 + k)² ≤ β, pairs and outputs with most·β within `limit` need no look: a bound on them is
     returned.
     """
-    mixed = np.zeros((2, tops.shape[1]))
-    now = 0
+    for r in range(outputs):
+        rows[2, r] = rows[3, r] = 0.0
+    now = 2
     skipped = 0.0
     lacking = 1.0 - one
     widest = 1.0
@@ -122,17 +134,17 @@ def _mix_buckets(tops, leasts, steps, ratios, inverses, span, filled, most, limi
         for b in range(filled):
             widest = max(widest, _odds_ratio(span[0, a], span[1, b]))
     for flip in range(2):
-        begin, end = tops.shape[1], 0
+        begin, end = outputs, 0
         largest = 0.0
-        for r in range(tops.shape[1]):
-            here = float(most[flip, r])
+        for r in range(outputs):
+            here = float(rows[flip, r])
             largest = max(largest, here)
             if here * widest - 1.0 > limit:
                 begin, end = min(begin, r), r + 1
             else:
                 skipped = max(skipped, here * widest - 1.0)
-        for r in range(tops.shape[1]):
-            mixed[1 - now, r] = mixed[now, r]
+        for r in range(outputs):
+            rows[5 - now, r] = rows[now, r]
         for a in range(filled):
             for b in range(filled):
                 largest_odds, least_odds = span[0, b if flip else a], span[1, a if flip else b]
@@ -146,40 +158,38 @@ def _mix_buckets(tops, leasts, steps, ratios, inverses, span, filled, most, limi
                 less, more = root - 1.0, root + 1.0
                 # η' falls by R_a/R_b; where inverse ratios are kept, the two cells change places.
                 low, high = (b, a) if flip else (a, b)
-                top, least, step = tops[a, begin:end], leasts[b, begin:end], steps[b, begin:end]
-                ratio, other = ratios[flip, low, begin:end], ratios[flip, high, begin:end]
-                inverse = inverses[flip, high, begin:end]
-                old, new = mixed[now, begin:end], mixed[1 - now, begin:end]
-                now = 1 - now
-                for r in range(end - begin):
-                    apart = (top[r] - least[r]) * step[r]
-                    falls = (ratio[r] - other[r]) * inverse[r]
+                old, now = now, 5 - now
+                for r in range(np.uint64(begin), np.uint64(end)):  # unsigned: never from the end
+                    top, least, step = room[a, 12, r], room[b, 13, r], room[b, 14, r]
+                    ratio, other = room[low, 8 + flip, r], room[high, 8 + flip, r]
+                    apart = (top - least) * step
+                    falls = (ratio - other) * room[high, 10 + flip, r]
                     falls = falls if falls < 0.0 else 0.0
                     gain = apart + falls + apart * falls
                     gain = gain if gain > 0.0 else 0.0
                     k = less * gain / (more * (1.0 + math.sqrt(1.0 + gain)) + gain)
-                    worst = ratio[r] if ratio[r] > other[r] else other[r]
+                    worst = ratio if ratio > other else other
                     bound = worst + (one + worst) * k * (2.0 + k) - lacking
-                    new[r] = bound if bound > old[r] else old[r]
-    for r in range(tops.shape[1]):
-        result[r] = max(result[r], mixed[0, r], mixed[1, r])
+                    rows[now, r] = bound if bound > rows[old, r] else rows[old, r]
+    for r in range(outputs):
+        result[r] = max(result[r], rows[2, r], rows[3, r])
     return skipped
 
 
-@inner
+@inlined
 def _odds_ratio(largest, least):
     """Return β of two cells, infinite beyond the range of numbers."""
     return float(largest) / float(least)  # plain numbers overflow without a warning
 
 
-@inner
+@inlined
 def _fill_buckets(data, first, second, bucket_of, mass_at, outputs, stride, one, span, turn, room):
     """Gather the extremes of odds, density and ratio; say if a cell excludes just one secret."""
     for k in range(MOST_BUCKETS):
-        span[0, k], span[1, k] = 0.0, np.inf
+        span[0, k], span[1, k], turn[k] = 0.0, np.inf, 0
         for r in range(outputs):
-            room[k, 0, 0, r], room[k, 0, 1, r] = -np.inf, np.inf
-            room[k, 0, 2, r], room[k, 0, 3, r] = -np.inf, np.inf
+            room[k, 0, r] = room[k, 2, r] = -np.inf
+            room[k, 1, r] = room[k, 3, r] = np.inf
     excluding = False
     for c in range(bucket_of.size):
         at, other_at = first + c * stride, second + c * stride
@@ -192,25 +202,23 @@ def _fill_buckets(data, first, second, bucket_of, mass_at, outputs, stride, one,
         odds = mass * other_inverse
         span[0, k], span[1, k] = max(span[0, k], odds), min(span[1, k], odds)
         row, other_row = data[at : at + outputs], data[other_at : other_at + outputs]
-        old, new = turn[k], 1 - turn[k]
-        turn[k] = new
-        top, least = room[k, old, 0], room[k, old, 1]
-        new_top, new_least = room[k, new, 0], room[k, new, 1]
+        old, new = 4 * turn[k], 4 - 4 * turn[k]
+        turn[k] = 1 - turn[k]
         for r in range(outputs):
             z = other_row[r] * other_inverse
-            new_top[r] = z if z > top[r] else top[r]
-            new_least[r] = z if z < least[r] else least[r]
-        top, least = room[k, old, 2], room[k, old, 3]
-        new_top, new_least = room[k, new, 2], room[k, new, 3]
+            most, least = room[k, old, r], room[k, old + 1, r]
+            room[k, new, r] = z if z > most else most
+            room[k, new + 1, r] = z if z < least else least
         for r in range(outputs):
             y, z = row[r] * inverse, other_row[r] * other_inverse
             ratio = (y - one * z) / (one + z)
-            new_top[r] = ratio if ratio > top[r] else top[r]
-            new_least[r] = ratio if ratio < least[r] else least[r]
+            most, least = room[k, old + 2, r], room[k, old + 3, r]
+            room[k, new + 2, r] = ratio if ratio > most else most
+            room[k, new + 3, r] = ratio if ratio < least else least
     return excluding
 
 
-@inner
+@inlined
 def _beside_excluding(data, first, second, cells, mass_at, stride, one, result):
     """Bound pairs with a cell that excludes a secret: each secret is spoken for by one cell only.
 

@@ -1,0 +1,329 @@
+"""Questions about rows, read in the engine that holds them: conditions, parts, sums.
+
+What a scale is proved for (how many rows of each group count by public columns) and what is
+released come out of one query, as everywhere: others may be writing to the table. Whether reading
+raises depends on types and on public columns; the one exception are missing cells of a column about
+which nothing was said.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import narwhals as nw
+
+from pdp_calibrate.core.row_query import RowQuery
+from pdp_calibrate.errors import FrameError, ModelError
+from pdp_calibrate.frames.open import (
+    asks_the_engine,
+    chosen,
+    collected,
+    column_name,
+    is_missing,
+    is_number,
+    kind_name,
+    refuse_changed,
+    refuse_empty,
+    refuse_missing,
+    refuse_words,
+    rows_in,
+)
+from pdp_calibrate.frames.sums import grid_exponent
+
+_GROUP, _ROWS, _SIZE, _COUNTED = "__group__", "__rows__", "__size__", "__counted__"
+
+
+_OPEN, _PART, _UNITS = "__open__", "__part__", "__units__"
+
+
+_PRIME = 2**31 - 1  # so that products fit 64 bits
+
+
+_NOBODY, _UNKNOWN, _AGAIN = "__nobody__", "__unknown__", "__again__"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicRows:
+    """What public columns say about the rows of a question."""
+
+    sizes: Counter[int]
+    """How many groups have so many rows."""
+    counted: Counter[tuple[int, int]]
+    """How many groups have so many rows, and so many of them that count by public columns."""
+    parts: tuple[int, ...]
+    """How many rows each part has; empty where a secret decides."""
+
+    @property
+    def most(self) -> int:
+        """The most rows of one group that count.
+
+        Times `RowQuery.reach`, over λ, it is the price that a whole household pays for a release.
+        """
+        return max(number for _, number in self.counted)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsRead:
+    """One reading of the rows: what is public, and what is not."""
+
+    public: PublicRows
+    """What public columns say."""
+    rows: tuple[int, ...] = field(repr=False)
+    """How many rows are in each part. Secret."""
+    totals: tuple[Fraction, ...] = field(repr=False)
+    """What their values add up to. Secret."""
+    step: Fraction
+    """How far each value may be from exact: its grid step; 0 where rows are counted."""
+
+
+def public_rows(frame: Any, query: RowQuery, *, groups: Hashable | None) -> PublicRows:
+    """Read what public columns say; no secret cell is touched.
+
+    Parameters
+    ----------
+    frame
+        One row per person or reading.
+    query
+        What is asked.
+    groups
+        The column that tells groups apart; None if all rows are one, or each one is independent.
+    """
+    return _read(frame, query, groups=groups, secret=False).public
+
+
+def read_rows(frame: Any, query: RowQuery, *, groups: Hashable | None) -> RowsRead:
+    """Read the exact answer, and what public columns say, in one query."""
+    return _read(frame, query, groups=groups, secret=True)
+
+
+@asks_the_engine
+def _read(frame: Any, query: RowQuery, *, groups: Hashable | None, secret: bool) -> RowsRead:
+    rows = rows_in(frame)
+    refuse_empty(rows)
+    table = _prepared(frame, query, groups=groups, secret=secret, rows=rows)
+    small = _collected(table, grouped=not query.independent)
+    held: dict[str, list[int]] = {name: small[name].to_list() for name in small.columns}
+    numbers = held[_ROWS]
+    refuse_changed(rows, sum(numbers))
+    refuse_missing(groups, sum(held[_NOBODY]))
+    if sum(held[_AGAIN]):
+        raise ModelError(
+            f"column {query.keep_by} has two equal entries in one group, so it does not say which"
+            " rows count."
+        )
+    if sum(held[_UNKNOWN]):
+        silent = ", ".join(name for name in query.columns if name not in query.missing)
+        raise ModelError(
+            f"a column among {silent} has missing values, and nothing was said about them: state"
+            " what they mean with missing=, best before looking."
+        )
+    groups_of: Counter[tuple[int, int]] = Counter()
+    inside, units = Counter[int](), Counter[int]()
+    for size, counting, part, number, added in zip(
+        held[_SIZE], held[_COUNTED], held[_PART], numbers, held[_UNITS], strict=True
+    ):
+        groups_of[int(size), int(counting)] += int(number)
+        inside[int(part)] += int(number)
+        units[int(part)] += int(added)
+    counted = Counter({key: number // key[0] for key, number in groups_of.items()})
+    sizes: Counter[int] = Counter()
+    for (size, _), number in counted.items():
+        sizes[size] += number
+    step = Fraction(0)
+    if query.bounds is not None:
+        step = Fraction(2) ** -grid_exponent(query.value, query.bounds, rows)
+    parts = tuple(inside[part] for part in range(1, query.parts + 1))
+    return RowsRead(
+        public=PublicRows(sizes=sizes, counted=counted, parts=parts if _decided(query) else ()),
+        rows=parts,
+        totals=tuple(units[part] * step for part in range(1, query.parts + 1)),
+        step=step,
+    )
+
+
+def _decided(query: RowQuery) -> bool:
+    """Whether public columns say which rows are in which part."""
+    return not (query.moves or query.leaves)
+
+
+def _prepared(
+    frame: Any, query: RowQuery, *, groups: Hashable | None, secret: bool, rows: int
+) -> nw.LazyFrame[Any]:
+    """Return for each row its group, whether it counts, its part from 1 (0: none) and its value."""
+    roles = [name for name in (groups, query.keep_by) if name is not None]
+    table, _, schema = chosen(frame, [*query.columns, *roles])  # all of them must exist
+    read = [name for name in query.columns if secret or name not in query.secret]
+    named = None if groups is None else column_name(groups)
+    group = nw.lit(0) if named is None else nw.col(named)
+    nobody = nw.lit(0) if named is None else _flag(is_missing(named, schema[named]))
+    table = table.with_columns(group.alias(_GROUP), nobody.alias(_NOBODY))
+    table = _kept(table, query, schema)
+    unknown = [_flag(is_missing(name, schema[name])) for name in read if name not in query.missing]
+    found: dict[str, nw.Expr] = {}  # how well a row meets each condition, and 0 if it does not
+    columns = [
+        *((one, one.values) for one in query.where),
+        *zip(query.by, query.labels, strict=True),
+    ]
+    for place, (column, labels) in enumerate(columns):
+        if column.name in read:
+            codes = _codes(column.name, schema[column.name], labels, query)
+            found[f"__code{place}__"] = codes
+    units, present = nw.lit(0), nw.lit(1)
+    if query.value in read and secret:
+        units, present = _units(query, schema[str(query.value)], rows=rows)
+    table = table.select(
+        _GROUP,
+        _NOBODY,
+        _AGAIN,
+        "__kept__",
+        units.cast(nw.Int64).alias(_UNITS),
+        present.cast(nw.Int64).alias("__present__"),
+        functools.reduce(operator.add, unknown, nw.lit(0)).cast(nw.Int64).alias(_UNKNOWN),
+        *(codes.alias(name) for name, codes in found.items()),
+    )
+    met: dict[bool, list[nw.Expr]] = {True: [nw.col("__kept__")], False: [nw.col("__present__")]}
+    for place, (column, _) in enumerate(columns):
+        if column.name in read:
+            met[column.name not in query.secret].append(_flag(nw.col(f"__code{place}__") > 0))
+    inside = functools.reduce(operator.mul, [*met[True], *met[False]])
+    part = nw.lit(0)
+    for place, (_, labels) in enumerate(columns):
+        if place >= len(query.where) and f"__code{place}__" in found:
+            part = part * len(labels) + (nw.col(f"__code{place}__") - 1)
+    return table.select(
+        _GROUP,
+        _NOBODY,
+        _AGAIN,
+        _UNKNOWN,
+        _UNITS,
+        functools.reduce(operator.mul, met[True]).cast(nw.Int64).alias(_OPEN),
+        (inside * (part + 1)).cast(nw.Int64).alias(_PART),
+    )
+
+
+def _flag(condition: nw.Expr) -> nw.Expr:
+    """Return 1 where a condition holds, and 0 where it does not or cannot be told."""
+    return condition.fill_null(value=False).cast(nw.Int64)
+
+
+def _kept(
+    table: nw.LazyFrame[Any], query: RowQuery, schema: Mapping[str, nw.dtypes.DType]
+) -> nw.LazyFrame[Any]:
+    """Add ``__kept__``: whether a row is among the first of its group, by a public column."""
+    if query.keep_by is None:
+        return table.with_columns(nw.lit(1).alias("__kept__"), nw.lit(0).alias(_AGAIN))
+    if table.implementation.is_dask():
+        raise FrameError(
+            "Dask has no window functions that follow an order, which this needs: bring it into"
+            " memory first, or read the same data with DuckDB, polars or Spark."
+        )
+    name, key = query.keep_by, "__key__"
+    order = nw.col(name) if query.seed is None else _hashed(name, schema[name], query.seed)
+    table = table.with_columns(order.alias(key))
+    again = nw.col(key) == nw.col(key).shift(1).over(_GROUP, order_by=key)
+    gap = _flag(is_missing(name, schema[name]))
+    table = table.with_columns(nw.lit(1).alias("__one__")).with_columns(
+        # Not cum_count, which forgets the order on pandas frames (narwhals 2.28).
+        nw.col("__one__").cum_sum().over(_GROUP, order_by=key).alias("__rank__"),
+        (_flag(again) + gap).alias(_AGAIN),
+    )
+    return table.with_columns(_flag(nw.col("__rank__") <= query.most).alias("__kept__"))
+
+
+def _hashed(name: str, kind: nw.dtypes.DType, seed: int) -> nw.Expr:
+    """Return a·key + b modulo a prime, with a and b from the seed: all engines compute the same."""
+    if not kind.is_integer():
+        raise ModelError(
+            f"a seed needs whole numbers to choose by, and column {name} holds {kind_name(kind)}."
+        )
+    key = (nw.col(name).cast(nw.Int64) % _PRIME + _PRIME) % _PRIME  # engines differ below zero
+    return (key * (seed % (_PRIME - 1) + 1) + seed // _PRIME % _PRIME) % _PRIME
+
+
+def _codes(
+    name: str, kind: nw.dtypes.DType, labels: Iterable[Hashable], query: RowQuery
+) -> nw.Expr:
+    """Return for each row the place of its value among the labels, from 1; 0 for any other."""
+    held, texts = nw.col(name), isinstance(kind, nw.Categorical | nw.Enum)
+    if texts:
+        held = held.cast(nw.String)
+    missing, rule = _flag(is_missing(name, kind)), query.missing.get(name)
+    found, seen = [], set()
+    for place, label in enumerate(labels, start=1):
+        if label is None:
+            found.append(missing * place)
+            continue
+        compared = _comparable(label, name, kind)
+        if compared in seen:
+            raise ModelError(f"two of the values stated for column {name} are the same in it.")
+        seen.add(compared)
+        equal = _flag(held == compared) * (1 - missing)
+        if rule not in (None, "zero", "category") and rule == label:
+            equal = equal + missing
+        found.append(equal * place)
+    while len(found) > 1:  # in pairs: engines do not take a thousand sums inside each other
+        pairs = itertools.zip_longest(found[::2], found[1::2])
+        found = [one if other is None else one + other for one, other in pairs]
+    return found[0]
+
+
+def _comparable(label: Hashable, name: str, kind: nw.dtypes.DType) -> Any:
+    """Return a label as the engine can compare it with the column, or raise by the types alone."""
+    if isinstance(kind, nw.Categorical | nw.Enum):
+        return str(label)
+    if kind == nw.Boolean and isinstance(label, int | float) and label in (0, 1):
+        return bool(label)
+    if kind.is_numeric() and isinstance(label, bool):
+        return int(label)
+    fits = (
+        isinstance(label, bool)
+        if kind == nw.Boolean
+        else isinstance(label, int | float)
+        if is_number(kind)
+        else isinstance(label, str)
+        if kind == nw.String
+        else True
+    )
+    if not fits:
+        raise ModelError(f"column {name} holds {kind_name(kind)}, and {label!r} is none of that.")
+    return label
+
+
+def _units(query: RowQuery, kind: nw.dtypes.DType, *, rows: int) -> tuple[nw.Expr, nw.Expr]:
+    """Return the whole number that each value adds on its grid, and whether it counts at all."""
+    name, bounds = str(query.value), query.bounds or (0.0, 0.0)
+    refuse_words(name, kind)
+    missing, rule = is_missing(name, kind), query.missing.get(name)
+    instead = bounds[0] if rule in (None, "zero") else float(rule)  # type: ignore[arg-type]
+    value = nw.col(name).cast(nw.Float64)
+    inside = nw.when(~missing).then(value).otherwise(nw.lit(instead)).clip(*bounds)
+    units = (inside * 2.0 ** grid_exponent(name, bounds, rows)).floor().cast(nw.Int64)
+    return units, (1 - _flag(missing)) if rule == "zero" else nw.lit(1)
+
+
+def _collected(table: nw.LazyFrame[Any], *, grouped: bool) -> nw.DataFrame[Any]:
+    """Count rows and add values up by part, size of the group and its rows that count."""
+    keys, added = [_OPEN, _PART], [_UNITS, _UNKNOWN, _AGAIN, _NOBODY]
+    sums = [nw.col(one).sum() for one in added]
+    if grouped:
+        found = table.group_by(_GROUP, *keys).agg(nw.len().alias(_ROWS), *sums)
+        found = found.with_columns(nw.col(one).cast(nw.Int64) for one in (_ROWS, *added))
+        found = found.with_columns((nw.col(_ROWS) * nw.col(_OPEN)).alias(_COUNTED))
+        found = found.with_columns(
+            nw.col(_ROWS).sum().over(_GROUP).alias(_SIZE),
+            nw.col(_COUNTED).sum().over(_GROUP).alias(_COUNTED),
+        )
+        found = found.group_by(_SIZE, _COUNTED, *keys).agg(nw.col(_ROWS).sum(), *sums)
+    else:
+        found = table.group_by(*keys).agg(nw.len().alias(_ROWS), *sums)
+        found = found.with_columns(nw.lit(1).alias(_SIZE), nw.col(_OPEN).alias(_COUNTED))
+    # Engines may widen sums, and hand wider numbers over as floats.
+    numbers = (_PART, _SIZE, _COUNTED, _ROWS, *added)
+    return collected(found.select(*(nw.col(one).cast(nw.Int64) for one in numbers)))

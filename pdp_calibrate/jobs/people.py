@@ -1,0 +1,238 @@
+"""Questions about all columns of the same people, over one budget.
+
+What is said about the table is said once, and kept in the ledger; a question says the rest. It is
+lowered as every question about rows: for a stated correlation of its one secret column, or for
+whole households. Of the table only what public columns say is read before a release, once for each
+question; a release reads the rows once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from pathlib import Path
+from typing import Any, cast
+
+from pdp_calibrate.arrays import plain
+from pdp_calibrate.calibration.calibrate import calibrate
+from pdp_calibrate.calibration.release import EVERY_COLUMN, checked_layout, note_release
+from pdp_calibrate.calibration.result import Calibration, Release
+from pdp_calibrate.core.checks import checked_epsilon
+from pdp_calibrate.core.model import from_json_value, json_value
+from pdp_calibrate.core.row_query import RowQuery
+from pdp_calibrate.errors import ModelError, QueryError
+from pdp_calibrate.frames.counts import group_sizes
+from pdp_calibrate.frames.open import column_name, columns_of, refuse_empty, rows_in
+from pdp_calibrate.frames.rows import PublicRows, public_rows
+from pdp_calibrate.jobs.grammar import Question
+from pdp_calibrate.jobs.job import Job, Options, refuse_unknown
+from pdp_calibrate.jobs.model import refuse_absent
+from pdp_calibrate.jobs.rows import model_of_rows, query_about_rows, with_public_sizes
+from pdp_calibrate.jobs.run import Task, calibrate_task
+from pdp_calibrate.jobs.signature import ASKED, TABLE
+from pdp_calibrate.ledger.people import PeopleLedger
+
+
+class PeopleTable:
+    """A table of people and the budget for everything that is released about them.
+
+    Parameters
+    ----------
+    frame
+        One row per person or reading, of any library.
+    said
+        What is said about it: those of `Options` that `TABLE` names.
+    epsilon
+        The budget of every column.
+    ledger
+        Where the budget is kept; a file that is there is opened, and must be about this table.
+    anchor
+        The second file that must agree with it.
+    """
+
+    def __init__(
+        self,
+        frame: Any,
+        said: Mapping[str, Any],
+        *,
+        epsilon: float,
+        ledger: str | os.PathLike[str] | None = None,
+        anchor: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self._settle(frame, said)
+        about: dict[str, Any] = {
+            "declared": {name: _stored(value) for name, value in self._said.items()},
+            "columns": self._secret_columns(),
+            "sizes": tuple(sorted(self._sizes.items())),
+            "epsilon": checked_epsilon(epsilon),
+        }
+        if ledger is not None and Path(ledger).exists():
+            self.ledger = PeopleLedger.open(ledger, anchor=anchor)
+            self.ledger.check_same(**about)
+        else:
+            self.ledger = PeopleLedger(path=ledger, anchor=anchor, **about)
+
+    @classmethod
+    def open(
+        cls,
+        frame: Any,
+        ledger: str | os.PathLike[str],
+        *,
+        anchor: str | os.PathLike[str] | None = None,
+    ) -> PeopleTable:
+        """Go on with a budget on disk; what was said about the table is there."""
+        found = PeopleLedger.open(ledger, anchor=anchor)
+        said = {name: _read(value) for name, value in found.declared.items()}
+        return cls(frame, said, epsilon=found.epsilon, ledger=ledger, anchor=anchor)
+
+    def _settle(self, frame: Any, said: Mapping[str, Any]) -> None:
+        refuse_unknown(said, TABLE, where="a table of people")
+        grouped = said.get("groups") is not None or said.get("order_by") is not None
+        if not grouped and not said.get("independent"):
+            raise QueryError(
+                "say which rows belong together: groups= (or order_by= for one series), or"
+                " independent=True if every row is a person who says nothing about the others."
+            )
+        every = said.get("every")
+        options = Options(**{name: one for name, one in said.items() if name != "every"})  # type: ignore[typeddict-item]
+        job = Job(questions=(), options=options)
+        if every is not None and "order_by" not in job.options:
+            raise QueryError("every says how long the steps of a series are: give order_by= too.")
+        self._frame = frame
+        self._said: dict[str, Any] = {**job.options}
+        if every is not None:
+            self._said["every"] = every
+        if "public" in self._said:
+            self._said["public"] = tuple(sorted(map(column_name, self._said["public"])))
+        for option in ("bounds", "domains"):
+            if isinstance(self._said.get(option), Mapping):
+                self._said[option] = _by_name(self._said[option])
+                refuse_absent(frame, list(self._said[option]))
+        refuse_absent(frame, self._roles())
+        if "independent" in self._said:
+            self._sizes = Counter({1: rows_in(frame)})
+            refuse_empty(self._sizes[1])
+        else:
+            self._sizes = group_sizes(frame, self._said.get("groups"))
+        most, allowed = max(self._sizes), self._said.get("max_group_size")
+        if allowed is not None and most > allowed and not job.keeps:
+            raise ModelError(
+                f"groups may have at most {allowed} rows, got one of {most}; with large='keep' only"
+                " that many of them count."
+            )
+        self._public: dict[str, PublicRows] = {}
+
+    def _roles(self) -> list[Hashable]:
+        """Return the columns that are no secret."""
+        named = [self._said.get(name) for name in ("groups", "order_by", "keep_by")]
+        return [*(name for name in named if name is not None), *self._said.get("public", ())]
+
+    def _secret_columns(self) -> list[str]:
+        public = {column_name(name) for name in self._roles()}
+        found = [name for name in columns_of(self._frame) if name not in public]
+        if not found:
+            raise QueryError("every column is public: there is nothing to protect.")
+        return found
+
+    def job(self, question: Question, options: Mapping[str, Any], *, name: str = "") -> Job:
+        """Return a question with what was said about the table, or refuse what it cannot say."""
+        refuse_unknown(options, ASKED, where="a question about people")
+        said = dict(self._said)
+        if options.get("correlation") is None:
+            said.pop("every", None)  # gaps matter to a series alone
+        return Job(questions=(question,), options=cast("Options", said | dict(options)), name=name)
+
+    def calibrated(self, job: Job) -> tuple[Calibration, dict[str, Any]]:
+        """Find the scale of one answer, and how to read the table for it; nothing is spent."""
+        task = self._task(job)
+        if job.epsilon is not None:
+            return cast("Calibration", calibrate_task(job, task)), task.columns
+        limit = job.options.get("time_limit")
+        alone = calibrate(task.model, task.queries[0], epsilon=self.ledger.epsilon, rows=task.rows)
+        return cast("Calibration", self.ledger.largest(alone, time_limit=limit)), task.columns
+
+    def _task(self, job: Job) -> Task:
+        """Lower a question: to a model of its column, or to whole households."""
+        (question,) = job.questions
+        query = query_about_rows(job, question, self._frame)
+        public = self._read_public(query)
+        query = with_public_sizes(query, public)
+        # A column has one model, whichever rows a question is about: that of all rows.
+        model = model_of_rows(
+            job, query, self._of_all_rows(query) if job.assumes else public, self._frame
+        )
+        return Task(
+            model=model,
+            queries=(query,),
+            rows=1,
+            columns={
+                "value": query.value if job.assumes else EVERY_COLUMN,
+                "groups": self._said.get("groups"),
+                "order_by": self._said.get("order_by"),
+                "time_format": self._said.get("time_format"),
+            },
+        )
+
+    def _of_all_rows(self, query: RowQuery) -> PublicRows:
+        counted = Counter(
+            {(size, min(size, query.most or size)): n for size, n in self._sizes.items()}
+        )
+        rows = sum(size * number for size, number in self._sizes.items())
+        return PublicRows(sizes=self._sizes, counted=counted, parts=(rows,))
+
+    def _read_public(self, query: RowQuery) -> PublicRows:
+        """Return what public columns say of a question, read where one is asked about."""
+        if query.keep_by is None and set(query.columns) == set(query.secret):
+            return self._of_all_rows(query)
+        key = json.dumps(query.to_dict(), sort_keys=True)
+        if key not in self._public:
+            groups = None if query.independent else self._said.get("groups")
+            self._public[key] = public_rows(self._frame, query, groups=groups)
+        return self._public[key]
+
+    def release(self, jobs: Sequence[Job]) -> list[Release]:
+        """Release answers, each calibrated alone at its ε: all of them if they fit, or none.
+
+        Everything that the data could make fail is done first; then all of them are written down at
+        once, and only then is noise drawn.
+        """
+        ready = []
+        for job in jobs:
+            calibration, columns = self.calibrated(job)
+            draw, sizes = calibration.answered(self._frame, checked_layout(**columns))
+            ready.append((calibration, sizes, draw))
+        self.ledger.spend_together([(calibration, sizes) for calibration, sizes, _ in ready])
+        for calibration, _, _ in ready:
+            note_release(calibration, counted=True)
+        return [draw() for _, _, draw in ready]
+
+
+def _by_name(said: Mapping[Any, Any]) -> dict[str | None, Any]:
+    """Return what was said by column under the names of columns; sets in one order."""
+    return {
+        None if name is None else column_name(name): (
+            tuple(sorted(one, key=repr)) if isinstance(one, Set) else one
+        )
+        for name, one in said.items()
+    }
+
+
+def _stored(value: Any) -> Any:
+    """Describe what was said for JSON; what is said by column in pairs, in the order of columns."""
+    if isinstance(value, Mapping):
+        pairs = [[json_value(plain(name)), _stored(one)] for name, one in value.items()]
+        return {"by column": sorted(pairs, key=lambda pair: str(pair[0]))}
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Iterable):
+        return [json_value(plain(one)) for one in value]
+    return json_value(plain(value))
+
+
+def _read(described: Any) -> Any:
+    """Undo `_stored`."""
+    if isinstance(described, Mapping):
+        return {from_json_value(name): _read(one) for name, one in described["by column"]}
+    return from_json_value(described)

@@ -1,0 +1,283 @@
+"""Questions about rows of several columns: from what was said to a query and a model.
+
+What a question depends on decides what may be claimed: a stated correlation covers one secret
+column, and everything else is calibrated for whole households, of any dependence. See
+`core.row_query`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from pdp_calibrate.core.composite import Blocks
+from pdp_calibrate.core.model import Model, checked_domain
+from pdp_calibrate.core.row_query import ANY_RECORD, Column, RowQuery
+from pdp_calibrate.errors import ModelError, QueryError
+from pdp_calibrate.families.any_dependence import Unknown
+from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
+from pdp_calibrate.frames.columns import declared_values
+from pdp_calibrate.frames.counts import contingency
+from pdp_calibrate.frames.open import check_roles, column_name
+from pdp_calibrate.frames.rows import PublicRows, public_rows
+from pdp_calibrate.jobs.grammar import Question
+from pdp_calibrate.jobs.job import Job
+from pdp_calibrate.jobs.model import check_correlation, refuse_absent
+
+
+def query_about_rows(job: Job, question: Question, frame: Any) -> RowQuery:
+    """Return what a question asks of the rows; of the frame only types of columns are read."""
+    if question.kind == "linear":
+        raise QueryError("weights tell columns apart; a table with a row per value has one.")
+    groups, order_by = job.options.get("groups"), job.options.get("order_by")
+    where, by, value = _where(job), list(_names(job.options.get("by"))), None
+    named = [column_name(name) for name in question.columns or ()]
+    if question.kind == "count":
+        where += _counted(question, named)
+    elif question.kind == "histogram":
+        if not named:
+            raise QueryError("name the column, or the columns, of the histogram.")
+        by += named
+    elif len(named) != 1:
+        raise QueryError("a sum or mean of rows is of one column: name it.")
+    else:
+        value = named[0]
+    stated = {} if question.values is None or len(named) != 1 else {named[0]: question.values}
+    asked = RowQuery(
+        kind="count" if question.kind == "histogram" else question.kind,
+        value=value,
+        bounds=None if value is None else _bounds(job, value),
+        where=where,
+        by=[
+            Column(
+                name=name,
+                values=_labels(job, name, frame, stated if question.kind == "histogram" else {}),
+            )
+            for name in by
+        ],
+        missing=_missing(job, value, where, by),
+        public=_public(job),
+        most=job.options.get("max_group_size") if job.keeps else None,
+        keep_by=_keep_by(job) if job.keeps else None,
+        seed=job.options.get("keep_seed"),
+        independent=bool(job.options.get("independent")),
+        every=job.options.get("every"),
+    )
+    check_roles(list(asked.columns), groups=groups)
+    check_roles(list(asked.secret), keep_by=asked.keep_by)
+    if value is not None:
+        check_roles(value, order_by=order_by, keep_by=asked.keep_by)
+    return asked
+
+
+def _names(said: Any) -> tuple[str, ...]:
+    """Return the names of one column or of several."""
+    if said is None:
+        return ()
+    return (said,) if isinstance(said, str) else tuple(column_name(name) for name in said)
+
+
+def _where(job: Job) -> list[Column]:
+    return [
+        Column(name=column_name(name), values=_matching(values))
+        for name, values in (job.options.get("where") or {}).items()
+    ]
+
+
+def _matching(values: Any) -> tuple[Hashable, ...]:
+    """Return the values that match a condition: one, or any of several."""
+    several = isinstance(values, Iterable) and not isinstance(values, str | bytes)
+    return tuple(values) if several else (values,)
+
+
+def _counted(question: Question, named: Sequence[str]) -> list[Column]:
+    """Return the condition that a count states about its own column."""
+    if question.values is None:
+        if named:
+            raise QueryError(f"say which values of {', '.join(named)} count, with values=.")
+        return []
+    if len(named) != 1:
+        raise QueryError(
+            "a count of rows states its conditions by column, all of which must hold:"
+            " count({'sick': True, 'city': 'Oslo'}), or where=."
+        )
+    return [Column(name=named[0], values=_matching(question.values))]
+
+
+def _bounds(job: Job, column: str) -> tuple[float, float]:
+    bounds = job.bounds_of(column)
+    if bounds is None:
+        raise QueryError(f"say which public range {column} has with bounds=(lo, hi).")
+    return bounds
+
+
+def _labels(
+    job: Job, column: str, frame: Any, stated: Mapping[str, Iterable[Hashable]]
+) -> tuple[Hashable, ...]:
+    """Return the declared values of a column; those that occur are secret, unless it is public."""
+    if column in stated:
+        return tuple(stated[column])
+    said = job.domain_of(column)
+    if said is None and column in _public(job):
+        return tuple(sorted((value for (value,) in contingency(frame, [column])), key=_sorted))
+    possible = declared_values(frame, column, said, option="domains")
+    return checked_domain(possible, column)
+
+
+def _public(job: Job) -> list[str]:
+    """Return the columns that are no secret, beside that of the groups."""
+    named = (*job.options.get("public", ()), job.options.get("order_by"))
+    return [column_name(name) for name in named if name is not None]
+
+
+def _sorted(value: Hashable) -> tuple[bool, Any]:
+    return isinstance(value, str), value if isinstance(value, str | int | float) else repr(value)
+
+
+def _missing(
+    job: Job, value: str | None, where: Sequence[Column], by: Sequence[str]
+) -> dict[str, Hashable]:
+    """Return the rule for each column; one rule for all goes to those that can follow it."""
+    said = job.options.get("missing")
+    asked = [*_names(value), *(column.name for column in where), *by]
+    if said is None:
+        return {}
+    if said == "drop":
+        raise QueryError(
+            "dropping rows changes the public numbers of rows by a secret: missing='zero' lets them"
+            " count nowhere, and a value stands for them."
+        )
+    if isinstance(said, Mapping):
+        several = len(job.questions) > 1  # a rule may be for another of them
+        rules = {column_name(name): rule for name, rule in said.items()}
+        return {name: rule for name, rule in rules.items() if name in asked or not several}
+    if said == "zero":
+        return dict.fromkeys(asked, said)
+    followed = by if said == "category" else _names(value)
+    if not followed:
+        raise QueryError(
+            f"missing={said!r} is for "
+            + ("a breakdown" if said == "category" else "the column of a sum or mean")
+            + ": state a rule by column, such as missing={'city': 'category'}."
+        )
+    return dict.fromkeys(followed, said)
+
+
+def _keep_by(job: Job) -> str:
+    column = job.options.get("keep_by", job.options.get("order_by"))
+    if column is None:
+        raise QueryError(
+            "large='keep' needs a public column that says which members of a large group count,"
+            " whatever their secrets and the order of rows: keep_by=, such as a person's number."
+        )
+    return column_name(column)
+
+
+def with_public_sizes(query: RowQuery, public: PublicRows) -> RowQuery:
+    """Return a mean with the public numbers of rows that it divides by, if there are any."""
+    return dataclasses.replace(query, sizes=public.parts) if query.is_public_mean else query
+
+
+def model_of_rows(
+    job: Job, query: RowQuery, public: PublicRows, frame: Any, *, whole: bool = False
+) -> Model:
+    """Return the model of the members that count, of every group.
+
+    Parameters
+    ----------
+    job
+        Which may state a correlation.
+    query
+        What is asked.
+    public
+        How many rows there are of each group, and how many of them count by public columns.
+    frame
+        Of which, with a correlation, the type of the values and the times of a series are read.
+    whole
+        Whether to let all members count that `max_group_size` allows, so that questions with
+        different public conditions have one model.
+
+    Notes
+    -----
+    Members who do not count can be attacked and known all the same. Of any dependence they move
+    the answer by what those who count move it. Of one common correlation ρ ≥ 0 and n members who
+    count, someone who counts moves the answer by at most M·(1 + (n−1)ρ), someone who does not by at
+    most M·nρ, which is less; whoever is known in addition only lowers the others' coefficients,
+    ρ/(1 + kρ). Of ρ < 0 all others together move against the secret by at most M, however many are
+    known, so the total moves by at most M; its parts may not cancel, and there the correlation
+    counts by its size and for all members. Along time members who count are at least as far apart
+    as in a series of their number, and again |φ| counts.
+    """
+    most, allowed = max(public.sizes), job.options.get("max_group_size")
+    if allowed is not None and most > allowed and not job.keeps:
+        raise ModelError(
+            f"groups may have at most {allowed} rows, got one of {most}; with large='keep' only"
+            " so many of them count."
+        )
+    if job.assumes:
+        _group(job, query, max(public.sizes))  # the correlation must be possible in all groups
+        check_correlation(job, query.value, frame)
+    counting: Counter[int] = Counter()
+    for (size, number), groups in public.counted.items():
+        members = number
+        if _is_absolute(job, query):
+            members = size
+        elif whole:
+            members = min(size, query.most or size)
+        if number:
+            counting[members] += groups
+    if not counting:
+        raise QueryError("by public columns no row counts: there is nothing to protect or release.")
+    if job.assumes and "order_by" in job.options:  # shorter ones leak less
+        counting = Counter({max(counting): counting.total()})
+    return Blocks(
+        models=[_group(job, query, size) for size in sorted(counting)],
+        counts=[counting[size] for size in sorted(counting)],
+    )
+
+
+def _is_absolute(job: Job, query: RowQuery) -> bool:
+    """Whether a negative correlation must be counted by its size, and for all members."""
+    correlation, ordered = job.options.get("correlation"), "order_by" in job.options
+    lowest = correlation[0] if isinstance(correlation, Sequence) else correlation
+    return not ordered and query.parts > 1 and lowest is not None and lowest < 0
+
+
+def _group(job: Job, query: RowQuery, size: int) -> Model:
+    """Make a model of one group with so many members that count."""
+    correlation = job.options.get("correlation")
+    if correlation is None:
+        return Unknown(size=size, bounds=ANY_RECORD)
+    if query.independent:
+        raise QueryError("independent people are not correlated: leave one of both out.")
+    if query.needs_household:
+        raise QueryError(
+            f"{query.reason}: leave correlation= out. Then any dependence inside a household is"
+            " covered, at the price of more noise."
+        )
+    bounds = cast("tuple[float, float]", query.bounds)
+    if "order_by" not in job.options:
+        stated = correlation
+        if _is_absolute(job, query):
+            low, high = (correlation,) * 2 if isinstance(correlation, int | float) else correlation
+            stated = (low, max(-low, high))
+        return GaussianGroup(size=size, correlation=stated, bounds=bounds)
+    if not isinstance(correlation, int | float):
+        raise QueryError("a series needs one correlation of neighbours, not a range.")
+    return GaussianSeries(length=size, correlation=abs(correlation), bounds=bounds)
+
+
+def rows_of_question(job: Job, question: Question, frame: Any) -> tuple[RowQuery, PublicRows]:
+    """Return what is asked, and what public columns say about it; no secret cell is read."""
+    if not job.is_long:
+        raise QueryError(
+            "say which rows belong together: groups= (or order_by= for one series), or"
+            " independent=True if every row is a person who says nothing about the others."
+        )
+    refuse_absent(frame, _public(job))
+    query = query_about_rows(job, question, frame)
+    groups = None if query.independent else job.options.get("groups")
+    public = public_rows(frame, query, groups=groups)
+    return with_public_sizes(query, public), public

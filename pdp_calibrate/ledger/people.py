@@ -1,0 +1,398 @@
+"""One budget for releases about all columns of the same people, counted column by column.
+
+Records of column c are the targets, other records of c what an adversary may know. Two kinds of
+releases are about them:
+
+- Those of column c alone, calibrated for a stated model of c. They leak what they leak together
+  under that model; see `composition.joint`.
+- All others. Let Δ be the largest change of such an answer (in L1, over all its parts) when all
+  records of a household change, and λ its scale. For every database its likelihood lies between m
+  and e^(Δ/λ)·m, m its smallest value over all records of one household, all other households fixed.
+  So it multiplies the ratio of likelihoods under two secrets by at most e^(Δ/λ), however the
+  columns depend on each other. The rest, m, depends on other households alone, and those can be
+  known in the bound of the first kind. Δ/λ is the household price.
+
+So what is spent on records of c is the joint leakage of its own releases plus the household prices
+of all others, **never** their own leakage about another column, which says nothing of this one.
+A release that no model of one column covers is of the second kind to every column. All this holds
+for adaptive choices, as for every ledger.
+
+Adversaries know records of the column that they attack. Somebody who knows other columns as well
+may undo what a model of one column counts on: against them only releases for whole households hold.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from pdp_calibrate.calibration.release import Layout
+from pdp_calibrate.calibration.result import AnyCalibration, with_laplace_noise
+from pdp_calibrate.calibration.solve import certified_leakage
+from pdp_calibrate.composition.spending import Spending
+from pdp_calibrate.core.adversary import Adversaries
+from pdp_calibrate.core.cards import card
+from pdp_calibrate.core.checks import checked_epsilon
+from pdp_calibrate.core.composite import Blocks
+from pdp_calibrate.core.model import Model, field_of, header
+from pdp_calibrate.core.query import lower
+from pdp_calibrate.core.rounding import sum_rounded_up
+from pdp_calibrate.core.row_query import ANY_RECORD, RowQuery
+from pdp_calibrate.errors import BudgetExceededError, LedgerError, damage_refused
+from pdp_calibrate.families.any_dependence import Unknown
+from pdp_calibrate.frames.answers import Sizes
+from pdp_calibrate.ledger.accounts import CLOSE, Accounts, largest_fitting, write
+from pdp_calibrate.ledger.entries import Entry, sizes_from
+from pdp_calibrate.ledger.store import FileStore, MemoryStore, Pages, State, Store
+
+_DRAW = "first"
+
+
+_EVERYONE = Adversaries.all()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charge:
+    """What one release costs."""
+
+    column: str | None
+    """The column whose model it was calibrated for; None for whole households."""
+    price: float
+    """The household price: what it costs records of every other column."""
+
+
+def charge_of(calibration: AnyCalibration) -> Charge:
+    """Return the column that a release is about, and its household price, rounded up."""
+    with_laplace_noise(calibration, "a ledger of people")
+    model, queries = calibration.model, calibration.queries
+    if not isinstance(model, Blocks) or not all(isinstance(one, RowQuery) for one in queries):
+        raise LedgerError("a ledger about people counts questions about rows in groups.")
+    if calibration.adversaries != _EVERYONE:
+        raise LedgerError("a ledger about people holds against everyone: leave adversaries= out.")
+    household = Blocks(
+        models=[Unknown(size=len(block.names), bounds=ANY_RECORD) for block in model.models],
+        counts=model.counts,
+    )
+    found = certified_leakage(
+        household,
+        [lower(query, household) for query in queries],
+        calibration.scales,
+        _EVERYONE,
+        rows=calibration.rows,
+    )
+    if model.covers_any_dependence:
+        return Charge(column=None, price=found.value)
+    return Charge(column=cast("RowQuery", queries[0]).value, price=found.value)
+
+
+class PeopleLedger:
+    """A budget ε for the records of every column of a table, for all releases together.
+
+    Parameters
+    ----------
+    declared
+        What was said about the table, as JSON holds it; never anything that was read from secrets.
+    columns
+        The secret columns of the table, of all of which the budget holds.
+    sizes
+        How many groups of each size it has.
+    epsilon
+        The budget of each column.
+    path
+        Where to keep the ledger; None to keep it in memory, for one process. An entry is on disk
+        before its noise is drawn.
+    anchor
+        A second path, elsewhere, that must agree with it: see `Ledger`.
+    """
+
+    def __init__(
+        self,
+        declared: Mapping[str, Any],
+        *,
+        columns: Sequence[str],
+        sizes: Sizes,
+        epsilon: float = 2.0,
+        path: str | os.PathLike[str] | None = None,
+        anchor: str | os.PathLike[str] | None = None,
+    ) -> None:
+        if path is None and anchor is not None:
+            raise LedgerError("an anchor is for a ledger in a file: give ledger= too.")
+        store: Store = MemoryStore() if path is None else _file(path, anchor)
+        heading = {
+            **header("PeopleLedger"),
+            "epsilon": checked_epsilon(epsilon),
+            "declared": dict(declared),
+            "columns": list(columns),
+            "sizes": [list(pair) for pair in sizes],
+            "models": {},
+        }
+        self._settle(Pages(store), heading)
+        self._pages.start(heading, _DRAW, [])
+
+    def _settle(self, pages: Pages, heading: Mapping[str, Any]) -> None:
+        self._pages = pages
+        self._epsilon = checked_epsilon(field_of(heading, "epsilon"))
+        self._declared = field_of(heading, "declared")
+        self._columns = tuple(field_of(heading, "columns"))
+        self._sizes = sizes_from(field_of(heading, "sizes")) or ()
+        self._accounts: dict[str, tuple[Model, Accounts]] = {}
+
+    @classmethod
+    @damage_refused("the ledger", kind=LedgerError)
+    def open(
+        cls, path: str | os.PathLike[str], *, anchor: str | os.PathLike[str] | None = None
+    ) -> PeopleLedger:
+        """Go on with a ledger on disk."""
+        pages = Pages(_file(path, anchor))
+        ledger = cls.__new__(cls)
+        cls._settle(ledger, pages, pages.read())
+        return ledger
+
+    @property
+    def epsilon(self) -> float:
+        """The budget of each column."""
+        return self._epsilon
+
+    @property
+    def declared(self) -> Mapping[str, Any]:
+        """What was said about the table when the ledger was begun, as JSON holds it."""
+        return dict(self._declared)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The secret columns of the table."""
+        return self._columns
+
+    @property
+    def sizes(self) -> Sizes:
+        """How many groups of each size it has."""
+        return self._sizes
+
+    @property
+    def models(self) -> dict[str, Model]:
+        """The model of each column that was released about under one: its first is its only one."""
+        return _models_of(self._pages.read())
+
+    @property
+    def spent_by_column(self) -> dict[str, float]:
+        """What everything released tells, at most, about records of each column."""
+        return self._spent_in(self._pages.read())
+
+    @property
+    def spent(self) -> float:
+        """The largest of these: what nobody learns more than about any record."""
+        return max(self.spent_by_column.values())
+
+    @property
+    def remaining(self) -> float:
+        """What is left of the budget for a release for whole households."""
+        return self._epsilon - self.spent
+
+    @property
+    def history(self) -> tuple[Entry, ...]:
+        """Everything that was released, in order; no answers."""
+        return tuple(Entry.from_dict(entry) for entry in self._pages.read()["entries"])
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[object, object]] = [
+            ("budget ε of each column", f"{self.epsilon:.6g}"),
+            ("spent", f"{self.spent:.6g}"),
+            *((f"on {name}", f"{spent:.6g}") for name, spent in self.spent_by_column.items()),
+            ("releases", f"{len(self.history)}"),
+        ]
+        return card("People", rows)
+
+    def check_same(
+        self, *, declared: Mapping[str, Any], columns: Sequence[str], sizes: Sizes, epsilon: float
+    ) -> None:
+        """Refuse a table that is not the one that the ledger was begun about.
+
+        The numbers of rows and groups are not named: after filtering they may be secret.
+        """
+        if tuple(columns) != self._columns:
+            raise LedgerError(
+                "the ledger is about a table with other secret columns"
+                f" ({', '.join(self._columns)}), and this one has {', '.join(columns)}."
+            )
+        self._check_sizes(sizes)
+        for name in sorted({*declared, *self._declared}):
+            if declared.get(name) != self._declared.get(name):
+                raise LedgerError(
+                    f"the ledger was begun with {name} = {self._declared.get(name)!r}, got"
+                    f" {declared.get(name)!r}. What was said about the people stays as it was."
+                )
+        if epsilon != self._epsilon:
+            raise LedgerError(
+                f"the ledger has the budget {self._epsilon:.6g} for each column, got {epsilon:.6g}."
+            )
+
+    def _check_sizes(self, sizes: Sizes | None) -> None:
+        if sizes is None or tuple(sizes) != self._sizes:
+            raise LedgerError(
+                "the ledger is about a table with another number of rows or groups than this one."
+                " Rows chosen by a secret column make their number a secret: ask with where=."
+                " Independent data, about other people for instance, get a ledger of their own."
+            )
+
+    def would_spend(self, calibration: AnyCalibration) -> dict[str, float]:
+        """Return what would be spent on records of each column after one more release."""
+        return self._spent_in(self._after(self._pages.read(), [calibration]))
+
+    def largest(self, alone: AnyCalibration, *, time_limit: float | None) -> AnyCalibration:
+        """Return a release with the least noise that fits, where `alone` spends all of ε."""
+        if self.remaining <= self._epsilon * CLOSE:
+            raise BudgetExceededError(f"the budget {self._epsilon:.6g} is spent.")
+        return largest_fitting(
+            alone,
+            lambda louder: max(self.would_spend(louder).values()),
+            self._epsilon,
+            time_limit=time_limit,
+        )
+
+    def spend(
+        self,
+        calibration: AnyCalibration,
+        *,
+        layout: Layout | None = None,
+        sizes: Sizes | None = None,
+    ) -> None:
+        """Write down one release that is about to be made; raise if it does not fit."""
+        del layout
+        self.spend_together([(calibration, sizes)])
+
+    def spend_together(self, releases: Sequence[tuple[AnyCalibration, Sizes | None]]) -> None:
+        """Write down several releases that are about to be made: all of them, or none.
+
+        Raises
+        ------
+        BudgetExceededError
+            If more than the budget would be spent on records of any column. Nothing was written.
+        """
+        for _, sizes in releases:
+            self._check_sizes(sizes)
+        write(self._pages, lambda state: self._fitting(state, [one for one, _ in releases]))
+
+    def _fitting(self, state: State, releases: Sequence[AnyCalibration]) -> State:
+        """Return the state after releases, or raise if they do not fit."""
+        before, written = self._spent_in(state), self._after(state, releases)
+        after = self._spent_in(written)
+        column = max(after, key=after.__getitem__)
+        if not after[column] <= self._epsilon:
+            what = "all of these together" if len(releases) > 1 else "this"
+            last = Entry.from_dict(written["entries"][-1])
+            costs = "" if last.column in (None, column) else (
+                f" A release for the model of {last.column} costs other columns {last.price:.6g};"
+                " without a correlation it costs every column its epsilon."
+            )  # fmt: skip
+            raise BudgetExceededError(
+                f"{what} would bring what is spent on records of column {column} to"
+                f" {after[column]:.6g}, above the budget {self._epsilon:.6g}; {before[column]:.6g}"
+                f" is spent. Nothing was released.{costs}"
+            )
+        return written
+
+    def _after(self, state: State, releases: Sequence[AnyCalibration]) -> State:
+        """Return the state with all releases written down, whether they fit or not."""
+        entries, models = [*state["entries"]], _models_of(state)
+        charges = [Charge(column=one.get("column"), price=one["price"]) for one in entries]
+        totals = {
+            column: self._account(column, model).total(_about(state, column), _DRAW)
+            for column, model in models.items()
+        }
+        for calibration in releases:
+            charge = charge_of(calibration)
+            charges.append(charge)
+            if charge.column is not None:
+                column, model = charge.column, calibration.model
+                _check_model(column, model, models.setdefault(column, model))
+                account = self._account(column, model)
+                totals[column] = account.after(totals.get(column, Spending()), calibration)
+            own = {
+                column: self._account(column, model).bound(totals[column])
+                for column, model in models.items()
+            }
+            spent = {
+                name: _added(own[name].value if name in own else 0.0, name, charges)
+                for name in self._columns
+            }
+            entry = Entry(
+                draw=_DRAW,
+                kind="release",
+                at=datetime.now(UTC).isoformat(timespec="microseconds"),
+                spent=max(spent.values()),
+                method="household" if charge.column is None else own[charge.column].method,
+                queries=tuple(calibration.queries),
+                scales=tuple(calibration.scales),
+                rows=calibration.rows,
+                epsilon=calibration.epsilon,
+                column=charge.column,
+                price=charge.price,
+                spent_by_column=spent,
+            )
+            entries.append(entry.to_dict())
+        described = {column: model.to_dict() for column, model in models.items()}
+        return state | {"entries": entries, "models": described}
+
+    def _account(self, column: str, model: Model) -> Accounts:
+        """Return what adds up a column's own releases, and remembers what it worked out."""
+        known = self._accounts.get(column)
+        if known is None or known[0] != model:
+            known = model, Accounts(model, _EVERYONE, time_limit=None)
+            self._accounts[column] = known
+        return known[1]
+
+    def _spent_in(self, state: State) -> dict[str, float]:
+        entries = state["entries"]
+        if not entries:
+            return dict.fromkeys(self._columns, 0.0)
+        found = Entry.from_dict(entries[-1]).spent_by_column or {}
+        if set(found) != set(self._columns):
+            raise LedgerError("an entry of the ledger is about other columns.")
+        return {name: float(found[name]) for name in self._columns}
+
+
+def _file(path: str | os.PathLike[str], anchor: str | os.PathLike[str] | None) -> FileStore:
+    return FileStore(path, anchor=anchor, kind="PeopleLedger")
+
+
+@damage_refused("the ledger", kind=LedgerError)
+def _models_of(state: State) -> dict[str, Model]:
+    found: dict[str, Model] = {}
+    for name, described in field_of(state, "models").items():
+        model = Model.from_dict(described)
+        if model is None:
+            raise LedgerError(f"the ledger withholds its model of column {name}.")
+        found[name] = model
+    return found
+
+
+def _about(state: State, column: str) -> State:
+    """Return the state with the releases for the model of one column alone."""
+    return {"entries": [one for one in state["entries"] if one.get("column") == column]}
+
+
+def _added(own: float, column: str, charges: Sequence[Charge]) -> float:
+    """Add the household prices of all releases but the column's own, rounded up."""
+    prices = [charge.price for charge in charges if charge.column != column]
+    return functools.reduce(sum_rounded_up, prices, own)
+
+
+def _check_model(column: str, model: Model, stored: Model) -> None:
+    if model != stored:
+        raise LedgerError(
+            f"column {column} was released about with {stated(stored)}, and a column keeps its"
+            f" first assumption, got {stated(model)}: state the first again, or none, which covers"
+            " any dependence."
+        )
+
+
+def stated(model: Model) -> str:
+    """Say which correlation a model of groups or series was made from."""
+    largest = model.models[-1] if isinstance(model, Blocks) else model
+    found = getattr(largest, "correlation", None)
+    ends = found if isinstance(found, tuple) else (found,)
+    return f"correlation {' to '.join(f'{end:.4g}' for end in ends)}"

