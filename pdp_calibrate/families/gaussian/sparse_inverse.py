@@ -110,7 +110,7 @@ class Scaled:
         factor = self.elimination.factor(self.comparison, -1)
         if np.all(factor.pivots > 0):
             return True
-        longest = int(np.bincount(factor.rows, minlength=1).max()) if len(factor.rows) else 0
+        longest = self.elimination.longest_row
         margin = 8 * (longest + 4) * UNIT_ROUNDOFF * float(self.matrix.diagonal().sum())
         shifted = csc_array(self.matrix - margin * diags_array(np.ones(self.size), format="csc"))
         return bool(np.all(self.elimination.factor(shifted, 0).pivots > 0))
@@ -172,8 +172,13 @@ class Elimination:
     """An order of elimination that fills little, and the structure of the factors."""
 
     order: _Places
+    """Which tuple is eliminated when."""
     parents: _Places
+    """Of every column, the first row below the diagonal in which L has an entry."""
     below: _Places
+    """Where the columns of L begin."""
+    longest_row: int
+    """Entries of L in one row, at most."""
 
     @classmethod
     def of(cls, matrix: csc_array) -> Elimination:
@@ -182,7 +187,9 @@ class Elimination:
 
         order = _minimum_degree(matrix)
         upper = triu(matrix[order][:, order], format="csc")
-        parents, counts = tree_of(upper.indptr.astype(np.int64), upper.indices.astype(np.int64))
+        parents, counts, longest = tree_of(
+            upper.indptr.astype(np.int64), upper.indices.astype(np.int64)
+        )
         steps = float((counts.astype(np.float64) ** 2).sum())
         if steps > SPARSE_STEPS:
             raise ModelError(
@@ -191,7 +198,7 @@ class Elimination:
                 " couplings, or cut it into independent blocks."
             )
         below = np.concatenate([[0], np.cumsum(counts)])
-        return cls(order=order, parents=parents, below=below)
+        return cls(order=order, parents=parents, below=below, longest_row=int(longest))
 
     def factor(self, matrix: csc_array, towards: int) -> Factor:
         """Eliminate a matrix of this structure, rounded to one side."""

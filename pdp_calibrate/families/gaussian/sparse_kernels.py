@@ -35,21 +35,26 @@ def _moved(value, operations, towards):
 
 @_compiled
 def tree_of(starts, rows):
-    """Return each column's parent in the elimination tree, and how many entries L has in it."""
+    """Return each column's parent in the elimination tree, and how many entries L has in it.
+
+    And how many it has in the longest row.
+    """
     size = len(starts) - 1
     parents, counts = np.full(size, -1, np.int64), np.zeros(size, np.int64)
-    seen = np.empty(size, np.int64)
+    seen, longest = np.empty(size, np.int64), 0
     for column in range(size):
-        seen[column] = column
+        seen[column], length = column, 0
         for place in range(starts[column], starts[column + 1]):
             row = rows[place]
             while row < column and seen[row] != column:
                 if parents[row] < 0:
                     parents[row] = column
                 counts[row] += 1
+                length += 1
                 seen[row] = column
                 row = parents[row]
-    return parents, counts
+        longest = max(longest, length)
+    return parents, counts, longest
 
 
 @_compiled
