@@ -31,7 +31,10 @@ from pdp_calibrate.calibration.release import (
     exact_row_answers,
     labelled,
     labelled_rows,
+    layout_from,
     note_release,
+    sizes_from,
+    stored_layout,
     unlabelled,
 )
 from pdp_calibrate.calibration.risk import Risk, risk_of
@@ -311,7 +314,11 @@ class Calibration(Generic[Asked, Number]):
                 values.append(labelled(noisy, self.queries[place], self.model))
                 behind.append(tuple(noisy) if _is_mean_of_rows(self.queries[place]) else ())
             return Release(
-                value=_as_asked(values, self.query), calibration=self, noisy=tuple(behind)
+                value=_as_asked(values, self.query),
+                calibration=self,
+                noisy=tuple(behind),
+                layout=layout,
+                sizes=found[0].sizes,
             )
 
         return draw, found[0].sizes
@@ -333,7 +340,9 @@ class Calibration(Generic[Asked, Number]):
         for place, part in enumerate(self.contributions):
             noisy = add_noise(answers[place], part, self.scales[place])
             values.append(labelled_rows(noisy, self.queries[place], self.model, index))
-        return Release(value=_as_asked(values, self.query), calibration=self)
+        return Release(
+            value=_as_asked(values, self.query), calibration=self, layout="wide", sizes=sizes
+        )
 
     def _repr_html_(self) -> str:
         learned = self.estimation_epsilon is not None
@@ -430,6 +439,10 @@ class Release(Generic[Asked, Number]):
     noisy: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
     """For each query the noisy numbers behind a mean of rows: sums, and counts where those are
     secret. Empty for any other query, whose answer is the noisy number itself."""
+    layout: Layout | None = field(default=None, repr=False, compare=False)
+    """Which columns of the table it is about; None in files of earlier versions."""
+    sizes: Sizes | None = field(default=None, repr=False, compare=False)
+    """How many rows, or groups of each size, the table has; None of one instance by itself."""
 
     @property
     def values(self) -> tuple[Any, ...]:
@@ -528,6 +541,8 @@ class Release(Generic[Asked, Number]):
             **header("Release"),
             "value": _as_asked(values, self.calibration.query, many=list),
             **({"noisy": behind} if any(behind) else {}),
+            **({} if self.layout is None else {"layout": stored_layout(self.layout)}),
+            **({} if self.sizes is None else {"sizes": [list(pair) for pair in self.sizes]}),
             "calibration": self.calibration.to_dict(),
         }
 
@@ -570,6 +585,8 @@ class Release(Generic[Asked, Number]):
             value=_as_asked(values, calibration.query),
             calibration=calibration,
             noisy=tuple(map(tuple, behind)),
+            layout=layout_from(described.get("layout"), error=CalibrationError),
+            sizes=sizes_from(described.get("sizes"), error=CalibrationError),
         )
 
 
