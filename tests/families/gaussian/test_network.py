@@ -64,10 +64,11 @@ def exactly(matrix):
 
 
 def product(left, right):
+    columns = list(zip(*right, strict=True))
     return [
-        [sum((a * b for a, b in zip(row, column, strict=True)), Fraction(0)) for column in zip(*right, strict=True)]
+        [sum((a * b for a, b in zip(row, column, strict=True)), Fraction(0)) for column in columns]
         for row in left
-    ]  # fmt: skip
+    ]
 
 
 def inverted(matrix):
@@ -325,7 +326,8 @@ def test_many_answers_need_no_search_of_signs():
     model = feeder()
     queries = [pdp.Linear(weights=dict.fromkeys(model.names, 1.0) | {"a": k}) for k in range(1, 21)]
     leak = pdp.leakage(model, queries, scale=10.0)
-    one = [pdp.leakage(model, query, scale=10.0, adversaries=pdp.Adversaries.exactly(leak.witness.target)).value for query in queries]  # fmt: skip
+    nobody = pdp.Adversaries.exactly(leak.witness.target)
+    one = [pdp.leakage(model, query, scale=10.0, adversaries=nobody).value for query in queries]
     assert leak.exact
     assert leak.value == pytest.approx(sum(one), rel=1e-9)
 
@@ -344,8 +346,11 @@ def test_edges_of_any_frame_say_the_same():
     model = GaussianNetwork.from_edges(pd.DataFrame(edges), strength="ohm", bounds=(0, 1))
     assert model.names == ("a", "b", "c", "d")
     assert model.precision.toarray().tolist() == [
-        [2.0, -1.0, 0.0, 0.0], [-1.0, 4.5, -0.5, -2.0], [0.0, -0.5, 1.5, 0.0], [0.0, -2.0, 0.0, 3.0],
-    ]  # fmt: skip
+        [2.0, -1.0, 0.0, 0.0],
+        [-1.0, 4.5, -0.5, -2.0],
+        [0.0, -0.5, 1.5, 0.0],
+        [0.0, -2.0, 0.0, 3.0],
+    ]
     assert GaussianNetwork.from_edges(pl.DataFrame(edges), strength="ohm", bounds=(0, 1)) == model
     lazy = pl.LazyFrame(edges).select("ohm", "to", "from")
     assert model == GaussianNetwork.from_edges(
