@@ -40,7 +40,6 @@ from pdp_calibrate.calibration.solve import certified_leakage, keeps, proved
 from pdp_calibrate.calibration.stored import (
     checked_behind,
     checked_header,
-    is_mean_of_rows,
     number_in,
     parsed,
     restored,
@@ -361,7 +360,7 @@ class Calibration(Generic[Asked, Number]):
                 scale = self.scales[place]
                 (noisy,) = add_noise([found[place].answer], part, scale, self.noise)
                 values.append(labelled(noisy, self.queries[place], self.model))
-                behind.append(tuple(noisy) if is_mean_of_rows(self.queries[place]) else ())
+                behind.append(tuple(noisy) if _is_mean_of_rows(self.queries[place]) else ())
             return Release(
                 value=_as_asked(values, self.query), calibration=self, noisy=tuple(behind)
             )
@@ -626,7 +625,7 @@ class Release(Generic[Asked, Number]):
             raise CalibrationError("a release has the noisy numbers behind each answer.")
         values = [
             restored(checked_answer(value), query, calibration.model)
-            if not is_mean_of_rows(query)
+            if not _is_mean_of_rows(query)
             else labelled(checked_behind(numbers, query), query, calibration.model)
             for value, numbers, query in zip(stored, behind, calibration.queries, strict=True)
         ]
@@ -675,6 +674,10 @@ def with_laplace_noise(calibration: AnyCalibration, what: str) -> None:
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, tuple | list) else (value,)
+
+
+def _is_mean_of_rows(query: Query) -> bool:
+    return isinstance(query, RowQuery) and query.kind == "mean"
 
 
 def _as_asked(values: Sequence[Any], asked: object, *, many: type = tuple) -> Any:

@@ -69,11 +69,6 @@ def checked_header(described: Any, kind: str) -> dict[str, Any]:
     return described
 
 
-def is_mean_of_rows(query: Query) -> bool:
-    """Whether noisy numbers are stored behind the answer."""
-    return isinstance(query, RowQuery) and query.kind == "mean"
-
-
 def checked_behind(numbers: Any, query: Query) -> list[float]:
     """Return the noisy numbers behind a mean of rows, as a file holds them."""
     if isinstance(query, RowQuery):
