@@ -67,11 +67,13 @@ SHORTEST_REACH = 4
 
 # Networks
 
-COMPILED_ELIMINATION = 50_000
-"""Steps of one elimination beyond which budgets are passed on in compiled code."""
+COMPILED_NETWORK = 120
+"""Tuples of a network beyond which budgets are passed on in compiled code."""
+NEIGHBOURHOOD = 80
+"""Tuples around a target that get an order of their own where a network is large."""
 ELIMINATION_WORK = 5e7
 """Pairs of couplings that one order of elimination may go through."""
-ELIMINATION_REFINED = 1e8
+ELIMINATION_REFINED = 2e8
 """The same for all targets together that get an order of their own."""
 FRONT_PAIRS = 3000
 """Pairs that take as long as it takes to begin with a tuple."""

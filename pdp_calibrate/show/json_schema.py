@@ -97,8 +97,7 @@ FAMILIES: dict[str, tuple[str, dict[str, Schema]]] = {
         {"domains": DOMAINS, "parents": {"type": "array"}, "tables": {"type": "array"}},
     ),
     "Network": (
-        "Discrete tuples on any graph: a product of factors, or every law with couplings at most"
-        " as strong as stated.",
+        "Discrete tuples on any graph: a product of factors, or all laws with bounded couplings.",
         {
             "domains": DOMAINS,
             "scopes": described("The positions each factor is about.", items(items(COUNT))),

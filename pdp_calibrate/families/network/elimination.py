@@ -41,10 +41,11 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.contraction import contracted, contractions
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import (
-    COMPILED_ELIMINATION,
+    COMPILED_NETWORK,
     ELIMINATION_REFINED,
     ELIMINATION_WORK,
     FRONT_PAIRS,
+    NEIGHBOURHOOD,
 )
 from pdp_calibrate.core.workers import load_kernels
 from pdp_calibrate.families.network.couplings import Couplings
@@ -82,8 +83,13 @@ class Program:
         passing = strengths > 0
         self._steps.append((sources[passing], destinations[passing], strengths[passing]))
 
-    def bounds(self, budgets: FloatArray) -> dict[int, float]:
-        """Pass the budgets of all tuples through, rounding up."""
+    @property
+    def places(self) -> Iterable[int]:
+        """The tuples that it says something about."""
+        return self._outputs
+
+    def bounds(self, budgets: FloatArray, *, compiled: bool = False) -> dict[int, float]:
+        """Pass the budgets of all tuples through, rounding up; by compiled code if many."""
         if self._compact is None:
             parts = zip(*self._steps, strict=True) if self._steps else ()
             joined = [np.concatenate(part) for part in parts]
@@ -96,7 +102,7 @@ class Program:
         values = np.zeros(self._slots)
         for slot, place in self._inputs:
             values[slot] = budgets[place]
-        if len(strengths) > COMPILED_ELIMINATION:
+        if compiled:
             kernels = load_kernels("pdp_calibrate.families.network.elimination_kernels")
             kernels.passed_through(values, sources, destinations, strengths)
         else:
@@ -133,7 +139,7 @@ class _Fronts:
     """
 
     def __init__(self, couplings: Couplings, order: Sequence[int]) -> None:
-        self.order = order
+        self.order, self._size = order, couplings.size
         self.program = Program()
         rank = {place: number for number, place in enumerate(order)}
         neighbours = couplings.neighbours
@@ -200,14 +206,43 @@ class _Fronts:
 
     def last(self) -> Program:
         """Sum all tuples out but the last one."""
+        number = len(self.order) - 1
+        waiting = self._up_to(number)
+        self.left_alone(self.together(self.own(number), waiting.get(number, [])), number)
+        return self.program
+
+    def rest(self, number: int) -> tuple[Couplings, Program]:
+        """Sum the first tuples out; return how the others are coupled then, and their budgets."""
+        strengths: dict[tuple[int, int], float] = {}
+
+        def add(first: int, second: int, strength: float) -> None:
+            pair = min(first, second), max(first, second)
+            strengths[pair] = (strengths.get(pair, 0.0) + strength) * _SUM
+
+        waiting = self._up_to(number)
+        slots = self.program.new(len(self.order) - number)
+        for left in range(number, len(self.order)):
+            place = self.order[left]
+            self.program.start_with(int(slots[left - number]), place)
+            self.program.end_with(int(slots[left - number]), place)
+            for other, strength in self._own[left].items():
+                add(place, self.order[other], strength)
+            for said in waiting.get(left, []):
+                self._passed_on(said.slots, slots[said.members - number])
+                members = [self.order[member] for member in said.members.tolist()]
+                for one, first in enumerate(members):
+                    for other in range(one + 1, len(members)):
+                        add(first, members[other], float(said.strengths[one, other]))
+        return Couplings(self._size, strengths), self.program
+
+    def _up_to(self, number: int) -> dict[int, list[_Front]]:
+        """Sum the first tuples out; return what they leave, by who comes first among the others."""
         waiting: dict[int, list[_Front]] = {}
-        for number in range(len(self.order) - 1):
-            said = self.upwards(number, waiting.pop(number, []))
+        for done in range(number):
+            said = self.upwards(done, waiting.pop(done, []))
             if len(said.members):
                 waiting.setdefault(int(said.members[0]), []).append(said)
-        number = len(self.order) - 1
-        self.left_alone(self.together(self.own(number), waiting.pop(number, [])), number)
-        return self.program
+        return waiting
 
     def each(self, targets: frozenset[int]) -> Program:
         """Leave every target alone, by two passes along the tree of fronts."""
@@ -312,8 +347,22 @@ def least_fill(couplings: Couplings, places: Iterable[int]) -> list[int]:
     return order
 
 
+class _Neighbourhood(NamedTuple):
+    """What is left around some tuple once everyone far away is summed out."""
+
+    couplings: Couplings
+    """How those left are coupled."""
+    program: Program
+    """What passes budgets on to them."""
+    inner: frozenset[int]
+    """Who is so far inside that an order of their own is worth while here."""
+
+
 class Elimination:
     """Bounds on the leakage about the tuples of a network, for any budgets.
+
+    All targets are bounded at once by two passes. The largest of these bounds are lowered by an
+    order for each target, farthest first; targets close to each other share who is far away.
 
     Parameters
     ----------
@@ -324,7 +373,8 @@ class Elimination:
     def __init__(self, couplings: Couplings) -> None:
         self.couplings = couplings
         self._all: list[Program] | None = None
-        self._refined: dict[int, Program | None] = {}
+        self._refined: dict[int, tuple[_Neighbourhood | None, Program] | None] = {}
+        self._around: dict[int, _Neighbourhood] = {}
         self._work_left = ELIMINATION_REFINED
 
     def bounds(
@@ -350,12 +400,16 @@ class Elimination:
         if self.couplings.is_forest:
             return self.couplings.forest_bounds(budgets)
         found = self.couplings.merged_bounds(budgets)
-        if len(targets) > 1:
+        if len(targets) > 1 or self._refinement(targets[0]) is None:
             for program in self._passes():
-                for place, bound in program.bounds(budgets).items():
+                for place, bound in program.bounds(budgets, compiled=self._compiled).items():
                     found[place] = min(found[place], bound)
         self._refine(found, budgets, targets, enough)
         return found
+
+    @property
+    def _compiled(self) -> bool:
+        return self.couplings.size > COMPILED_NETWORK
 
     def _passes(self) -> list[Program]:
         """Return the programs of all targets at once, component by component."""
@@ -372,24 +426,70 @@ class Elimination:
         self, found: FloatArray, budgets: FloatArray, targets: Sequence[int], enough: float
     ) -> None:
         """Lower the largest bounds, one by one, until the largest of all is as low as it gets."""
+        passed: dict[int, FloatArray] = {}
+        waiting = [(-found[target], target) for target in targets]
+        heapq.heapify(waiting)
         lowered: set[int] = set()
-        while True:
-            target = max(targets, key=lambda place: found[place])
-            if target in lowered or found[target] <= enough:
+        while waiting:
+            bound, target = heapq.heappop(waiting)
+            if target in lowered or -bound <= enough:
                 return
-            program = self._refinement(target)
-            if program is None:
+            refined = self._refinement(target)
+            if refined is None:
                 return
+            around, program = refined
+            given = budgets
+            if around is not None:
+                if id(around) not in passed:
+                    left = around.program.bounds(budgets, compiled=self._compiled)
+                    passed[id(around)] = np.zeros(len(budgets))
+                    passed[id(around)][list(left)] = list(left.values())
+                given = passed[id(around)]
+            lowest = program.bounds(given, compiled=self._compiled)[target]
             lowered.add(target)
-            found[target] = min(found[target], program.bounds(budgets)[target])
+            found[target] = min(found[target], lowest)
+            heapq.heappush(waiting, (-found[target], target))
 
-    def _refinement(self, target: int) -> Program | None:
+    def _refinement(self, target: int) -> tuple[_Neighbourhood | None, Program] | None:
         """Return the program of one target; None where no more work is worth its while."""
         if target not in self._refined:
             self._refined[target] = None
-            fronts = _Fronts(self.couplings, farthest_first(self.couplings, target))
-            work = fronts.work + FRONT_PAIRS * len(fronts.order)
-            if work <= min(ELIMINATION_WORK, self._work_left) or not self._all:
-                self._refined[target] = fronts.last() if work <= ELIMINATION_WORK else None
-                self._work_left -= work
+            if self._work_left > 0:
+                self._refined[target] = self._farthest_first(target)
         return self._refined[target]
+
+    def _farthest_first(self, target: int) -> tuple[_Neighbourhood | None, Program] | None:
+        order = farthest_first(self.couplings, target)
+        around: _Neighbourhood | None = None
+        couplings = self.couplings
+        if len(order) > 2 * NEIGHBOURHOOD:
+            around = self._around.get(target) or self._neighbourhood(target, order)
+            if around is None:
+                return None
+            couplings = around.couplings
+            left = set(around.program.places)
+            order = [place for place in order if place in left]
+        fronts = _Fronts(couplings, order)
+        if not self._is_affordable(fronts):
+            return None
+        return around, fronts.last()
+
+    def _neighbourhood(self, center: int, order: Sequence[int]) -> _Neighbourhood | None:
+        """Sum out whoever is farther from the center than so many others."""
+        distances = self.couplings.distances(center)
+        last = sorted(distances.values())[NEIGHBOURHOOD - 1]
+        fronts = _Fronts(self.couplings, order)
+        if not self._is_affordable(fronts):
+            return None
+        far = sum(1 for place in order if distances[place] > last)
+        couplings, program = fronts.rest(far)
+        inner = frozenset(place for place in order if 2 * distances[place] <= last)
+        found = _Neighbourhood(couplings, program, inner)
+        for place in inner:
+            self._around.setdefault(place, found)
+        return found
+
+    def _is_affordable(self, fronts: _Fronts) -> bool:
+        work = fronts.work + FRONT_PAIRS * len(fronts.order)
+        self._work_left -= work
+        return work <= ELIMINATION_WORK
