@@ -20,7 +20,9 @@ TABLE = (
 """What is said about people once, with their budget."""
 
 
-ASKED = ("epsilon", "correlation", "assume", "where", "by", "missing", "time_limit")
+ASKED = (
+    "epsilon", "correlation", "persistence", "assume", "where", "by", "missing", "time_limit",
+)  # fmt: skip
 """What is said with each question about them."""
 
 
