@@ -21,7 +21,8 @@ TABLE = (
 
 
 ASKED = (
-    "epsilon", "correlation", "persistence", "assume", "where", "by", "missing", "time_limit",
+    "epsilon", "belief", "correlation", "persistence", "assume", "where", "by", "missing",
+    "time_limit",
 )  # fmt: skip
 """What is said with each question about them."""
 
