@@ -61,6 +61,7 @@ class MixingChain(Network):
 
     defined_by = ("length", "states", "diameter")
     runs_along_time = True
+    covers_any_answer = True
 
     length: int
     """How many tuples there are."""
@@ -109,6 +110,40 @@ class MixingChain(Network):
         if kernel.ndim != 2:
             raise ModelError(f"transition must be a square array, got shape {kernel.shape}.")
         return hilbert_diameter(kernel) * (1 + 1e-12)
+
+    @staticmethod
+    def diameter_of_staying(persistence: float, states: int) -> float:
+        """Return the diameter of a step that stays with a probability, and else moves anywhere.
+
+        Rounded up. The other states are reached with equal probabilities.
+
+        Parameters
+        ----------
+        persistence
+            The probability of staying: at least 1/states, which is no memory, and below 1.
+        states
+            How many states there are.
+
+        Examples
+        --------
+        >>> round(MixingChain.diameter_of_staying(0.9, 2), 4)  # log(.9·.9/(.1·.1))
+        4.3944
+        """
+        check_number(persistence, "persistence")
+        if not 1 / states <= persistence < 1:
+            raise ModelError(
+                f"of {states} states one stays with a probability from {1 / states:.4g}, where"
+                f" nothing is remembered, to below 1, got {persistence}. Without persistence any"
+                " dependence is covered."
+            )
+        moving = (1 - persistence) / (states - 1) if states > 1 else persistence
+        return max(0.0, 2 * math.log(persistence / moving)) * (1 + 1e-12)
+
+    @property
+    def persistence(self) -> float:
+        """The probability of staying of a step that moves anywhere else alike, and forgets so."""
+        ratio = math.exp(-self.diameter / 2) * (len(self.states) - 1)
+        return 1 / (1 + ratio)
 
     @property
     def domains(self) -> tuple[Domain, ...]:
