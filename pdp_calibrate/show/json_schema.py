@@ -106,6 +106,15 @@ FAMILIES: dict[str, tuple[str, dict[str, Schema]]] = {
         "Discrete tuples along a tree, each depending on its parent.",
         {"domains": DOMAINS, "parents": {"type": "array"}, "tables": {"type": "array"}},
     ),
+    "Network": (
+        "Discrete tuples on any graph: a product of factors, or all laws with bounded couplings.",
+        {
+            "domains": DOMAINS,
+            "scopes": described("The positions each factor is about.", items(items(COUNT))),
+            "factors": {"type": "array"},
+            "influences": nullable(described("Pairs of positions, and D.", items(VECTOR))),
+        },
+    ),
     "Unknown": (
         "Tuples that may depend on each other in any way.",
         {"size": COUNT},
