@@ -29,7 +29,6 @@ print("strength   exact scale (kW)   of group privacy")
 for strength in (0.0, 0.25, 1.0, 4.0):
     feeder = pdp.GaussianNetwork.from_edges(lines, strength=strength, bounds=(0, 6))
     cal = pdp.calibrate(feeder, pdp.Sum(), epsilon=1.0)
-    assert cal.leakage.exact
     print(f"{strength:<8g}   {cal.scale:12.2f}   {cal.scale / cal.baselines['group']:19.2%}")
 
 feeder = pdp.GaussianNetwork.from_edges(lines, strength=1.0, bounds=(0, 6))

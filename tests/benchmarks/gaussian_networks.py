@@ -100,8 +100,10 @@ def campaign(number: int) -> list[str]:
         f"{number:,} random networks ({compared}), {adversaries:,} adversaries by brute force:",
         f"  bounds below the truth, or lower ends above it: {faults}",
         f"  not exact where signs fit or few tuples are searched: {not_exact}",
-        f"  comparison matrix alone, any signs: {refused} refused, the others"
-        f" {np.median(ratios):.3f} (median) to {max(ratios):.2f} times the truth",
+        (
+            f"  comparison matrix alone, any signs: {refused} refused, the others"
+            f" {np.median(ratios):.3f} (median) to {max(ratios):.2f} times the truth"
+        ),
     ]
 
 

@@ -27,9 +27,9 @@ def test_a_network_of_pgmpy_has_the_same_law():
 
 def test_incomplete_networks_and_other_things_are_refused():
     model = readwrite.BIFReader(str(FILES / "asia.bif")).get_model()
+    assert network_of(model, provenance="private").provenance == "private"
     model.remove_cpds("lung")
     with pytest.raises(pdp.ModelError, match="no table"):
         network_of(model)
     with pytest.raises(pdp.ModelError, match="pgmpy"):
         network_of({})
-    assert network_of(readwrite.BIFReader(str(FILES / "asia.bif")).get_model(), provenance="private").provenance == "private"  # fmt: skip

@@ -224,7 +224,9 @@ def _probability(
     if default is not None:
         table = dict.fromkeys(keys, default) | table
     if len(table) < len(keys):
-        raise ModelError(f"{name} in the BIF file lacks the rows of {len(keys) - len(table)} cases.")
+        raise ModelError(
+            f"{name} in the BIF file lacks the rows of {len(keys) - len(table)} cases."
+        )
     return name, parents, {key: _normalised(table[key], name) for key in keys}
 
 
@@ -245,7 +247,9 @@ def _normalised(row: list[float], name: str) -> list[float]:
     """Divide a rounded law by its sum."""
     total = math.fsum(row)
     if not all(0 <= entry <= 1 for entry in row) or not abs(total - 1) <= _ROUNDED:
-        raise ModelError(f"a row of {name} in the BIF file must be a law, got a sum of {total:.6g}.")
+        raise ModelError(
+            f"a row of {name} in the BIF file must be a law, got a sum of {total:.6g}."
+        )
     return row if total == 1 else [entry / total for entry in row]
 
 
@@ -254,4 +258,6 @@ def _text_of(path: Path) -> str:
         held = path.read_bytes()
         return (gzip.decompress(held) if path.suffix == ".gz" else held).decode("utf-8")
     except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise SourceError(f"{path} cannot be read as a BIF file: {type(error).__name__}.") from error
+        raise SourceError(
+            f"{path} cannot be read as a BIF file: {type(error).__name__}."
+        ) from error
