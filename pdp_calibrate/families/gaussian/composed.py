@@ -27,19 +27,18 @@ class ShiftComposer(Composer):
         """Add up the costs of all answers and mechanisms."""
         if releases.budgets is not None:
             return None
-        total = _moved_tuples(releases.problem) * releases.dp_epsilon
+        total = self.moved_tuples(releases.problem) * releases.dp_epsilon
         for part in few_directions(releases.problem):
             found, _ = worst([part], 1.0, deadline=deadline)
             total = (total + found.upper) * ROUND_UP if total else found.upper
         return total
 
-
-def _moved_tuples(problem: Problem) -> int:
-    """Return how many tuples can differ between two databases of one adversary."""
-    unknown = problem.knowledge.total - problem.knowledge.fewest
-    if problem.knowledge.known is not None:
-        return unknown
-    return min(unknown, max(map(len, components(problem.model))))
+    def moved_tuples(self, problem: Problem) -> int:
+        """Return how many tuples can differ: those that depend on the target, and are unknown."""
+        unknown = super().moved_tuples(problem)
+        if problem.knowledge.known is not None:
+            return unknown
+        return min(unknown, max(map(len, components(problem.model))))
 
 
 def few_directions(leaf: Problem) -> list[Problem]:
