@@ -57,10 +57,15 @@ class Accounts:
     ) -> None:
         deadline_after(time_limit)
         self._model, self._adversaries, self._time_limit = model, adversaries, time_limit
-        self._budget = budget
+        self._budget, self._is_divided = budget, budget.takes_gaussian
         self._parts: dict[tuple[str, int], tuple[Contributions, FloatArray, float]] = {}
         self._added: tuple[str, int, Spending] = ("", 0, Spending())
         self._joint: tuple[tuple[Any, ...], float] | None = None
+
+    def check_takes(self, noise: Noise) -> None:
+        """Refuse noise that the budget is not for; a pure one is for Laplace noise."""
+        if self._is_divided or noise != "laplace":
+            self._budget.check_takes(noise)
 
     def total(self, state: Mapping[str, Any], draw: str) -> Spending:
         """Add up the entries of one draw, going on from what was added up before.
@@ -151,7 +156,7 @@ class Accounts:
 
     def joint_mu(self, spending: Spending) -> float | None:
         """Return the joint μ of all Gaussian noise; None for a ledger of pure ε."""
-        if not self._budget.takes_gaussian:
+        if not self._is_divided:
             return None
         noisy = spending.noisy
         key = tuple(map(id, noisy.parts)), noisy.precisions, noisy.outside
@@ -176,7 +181,7 @@ class Accounts:
         delta: float | None = None,
     ) -> AnyCalibration:
         """Find the scale of a release that leaks ε alone, beside a δ for Gaussian noise."""
-        self._budget.check_takes(noise)
+        self.check_takes(noise)
         options: dict[str, Any] = {
             "epsilon": epsilon,
             "adversaries": self._adversaries,

@@ -320,7 +320,7 @@ class Ledger:
         if (what is None) == (dp_epsilon is None):
             raise PdpError("would_spend takes either a release or dp_epsilon=, and not both.")
         if dp_epsilon is not None:
-            self._budget.check_takes("laplace")
+            self._accounts.check_takes("laplace")
             budget = substitution_budget(dp_epsilon, "substitution")
             warn_if_private(self._model, "amount spent")
             return self._accounts.bound(before.plus_mechanism(budget)).value
@@ -329,7 +329,7 @@ class Ledger:
                 raise PdpError("would_spend needs epsilon= beside a query.")
             drawn = self._budget.noise if noise is None else noise
             what = self._accounts.calibrate(what, epsilon, rows=rows, noise=drawn, delta=delta)
-        self._budget.check_takes(what.noise)
+        self._accounts.check_takes(what.noise)
         return self._accounts.bound(self._accounts.after(before, what)).value
 
     @overload
@@ -465,7 +465,7 @@ class Ledger:
         if len(given) != 1:
             raise PdpError("charge takes one of dp_epsilon, mu= and rho=.")
         budget = substitution_budget(given[0], neighbours)
-        self._budget.check_takes("laplace")
+        self._accounts.check_takes("laplace")
         if dp_epsilon is None and not self._budget.takes_gaussian:
             raise LedgerError(
                 "this ledger has a budget of pure epsilon: begin one with delta= to charge mu=."
@@ -504,7 +504,7 @@ class Ledger:
     ) -> None:
         """Write down several releases that are about to be made: all of them, or none."""
         for calibration, layout, _ in releases:
-            self._budget.check_takes(calibration.noise)
+            self._accounts.check_takes(calibration.noise)
             self.check_model(calibration.model)
             self._check_adversaries(calibration.adversaries, layout)
         self._record([release_step(self._accounts, *one) for one in releases])
