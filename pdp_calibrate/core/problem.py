@@ -125,8 +125,8 @@ class Bound:
     value: float
     """Nobody learns more, rounding included."""
     method: str
-    """``exact``, ``windows``, ``dual``, ``birkhoff``, ``shift``, ``group``, ``whole`` (learning the
-    model, which is private in whole draws) or ``nothing``."""
+    """``exact``, ``windows``, ``dual``, ``birkhoff``, ``shift``, ``group``, ``filter`` (of Gaussian
+    noise), ``whole`` (learning the model, which is private in whole draws) or ``nothing``."""
 
     def or_worse(self, other: Bound) -> Bound:
         """Return the larger of two bounds on different adversaries."""

@@ -22,6 +22,7 @@ from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.families.chain.model import MarkovChain
 from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
 from pdp_calibrate.families.gaussian.model import Gaussian
+from pdp_calibrate.families.gaussian.network import GaussianNetwork
 from pdp_calibrate.families.gaussian.sets import LoewnerBall, SampledGaussian
 from pdp_calibrate.families.network.mixing_chain import MixingChain
 from pdp_calibrate.families.table.sets import SampledTable
@@ -271,12 +272,14 @@ _FAMILIES = {
     "Gaussian": "jointly Gaussian entries with the covariance given",
     "LoewnerBall": "jointly Gaussian entries, every variance within the stated factor",
     "SampledGaussian": "jointly Gaussian entries that the sample does not rule out",
+    "GaussianNetwork": "jointly Gaussian entries on a graph, each depending on its neighbours only",
     "GaussianGroup": "jointly Gaussian members, one common correlation for every pair",
     "GaussianSeries": "a Gaussian series in which each value depends on the one before",
     "BinaryGroup": "yes/no members of a group, nobody told apart from another",
     "CategoryGroup": "members of a group with categories, nobody told apart from another",
     "MarkovChain": "a Markov chain: the next state depends on the present one only",
     "MarkovTree": "states on a tree: an entry depends on its neighbours only",
+    "Network": "a network: an entry depends on those it shares a factor with only",
     "MixingChain": "any Markov chain that forgets at least as fast as stated",
     "ConditionalBall": "any joint table whose conditional laws are within the stated distance",
     "SampledTable": "any joint table that the sample does not rule out",
@@ -286,7 +289,7 @@ _FAMILIES = {
 }
 
 
-_CLOSED = (Gaussian, LoewnerBall, GaussianGroup, GaussianSeries, Unknown)
+_CLOSED = (Gaussian, GaussianNetwork, LoewnerBall, GaussianGroup, GaussianSeries, Unknown)
 """Families in which knowing entries with Gaussian error tells no more than knowing them exactly."""
 
 

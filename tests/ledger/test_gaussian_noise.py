@@ -157,6 +157,27 @@ def test_a_ledger_on_disk_goes_on(tmp_path):
     assert str(DATA[2]) not in json.dumps(json.loads(path.read_text())["entries"][0])
 
 
+def test_ledgers_are_described_in_words_json_and_pages(tmp_path):
+    jsonschema = pytest.importorskip("jsonschema")
+    path = tmp_path / "ledger.json"
+    for options in ({}, {"pure": 0.2}, {"epsilon": None, "rho": 0.05, "pure": 0.0}):
+        path.unlink(missing_ok=True)
+        ledger = ledger_for(household(), path=path, **options)
+        ledger.release(pdp.Sum(), DATA, epsilon=0.1)
+        if options:
+            ledger.charge(mu=0.01)
+        if "rho" in options:
+            ledger.charge(rho=1e-5)
+        jsonschema.validate(json.loads(path.read_text()), pdp.json_schema())
+        words = pdp.explain(ledger)
+        assert f"{ledger.mu:.6g}" in words
+        assert "Gaussian noise" in words
+        assert "μ" in ledger._repr_html_()
+        page = tmp_path / "page.html"
+        pdp.report(ledger, page)
+        assert "used" in page.read_text()
+
+
 def test_laplace_beside_gaussian_is_divided_beforehand():
     model = household()
     ledger = ledger_for(model, pure=0.4)

@@ -9,6 +9,7 @@ import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.composer import Composer, Releases
+from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Problem, worst
 from pdp_calibrate.core.rounding import ROUND_UP
 from pdp_calibrate.core.tuning import SIGNED_ANSWERS
@@ -28,7 +29,7 @@ class ShiftComposer(Composer):
         if releases.budgets is not None:
             return None
         total = self.moved_tuples(releases.problem) * releases.dp_epsilon
-        for part in few_directions(releases.problem):
+        for part in self.parts(releases.problem):
             found, _ = worst([part], 1.0, deadline=deadline)
             total = (total + found.upper) * ROUND_UP if total else found.upper
         return total
@@ -38,7 +39,15 @@ class ShiftComposer(Composer):
         unknown = super().moved_tuples(problem)
         if problem.knowledge.known is not None:
             return unknown
-        return min(unknown, max(map(len, components(problem.model))))
+        return min(unknown, self.largest_component(problem.model))
+
+    def largest_component(self, model: Model) -> int:
+        """Return how many tuples depend on each other, at most."""
+        return max(map(len, components(model)))
+
+    def parts(self, problem: Problem) -> list[Problem]:
+        """Return problems whose costs add up to no less than those of this one."""
+        return few_directions(problem)
 
 
 def few_directions(leaf: Problem) -> list[Problem]:
