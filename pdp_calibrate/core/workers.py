@@ -212,6 +212,11 @@ def load_kernels(module: str) -> ModuleType:
     return found
 
 
+def is_loaded(module: str) -> bool:
+    """Whether a module of compiled functions is at hand in this process."""
+    return module in sys.modules
+
+
 @functools.cache
 def announce_compiling() -> None:
     """Have the first real compilation of this process announced on a terminal."""
