@@ -31,9 +31,13 @@ from pdp_calibrate.calibration.release import (
     exact_row_answers,
     labelled,
     labelled_rows,
+    layout_from,
     note_release,
+    sizes_from,
+    stored_layout,
     unlabelled,
 )
+from pdp_calibrate.calibration.risk import Risk, risk_of
 from pdp_calibrate.calibration.solve import certified_leakage
 from pdp_calibrate.core import noise
 from pdp_calibrate.core.adversary import Adversaries
@@ -189,8 +193,27 @@ class Calibration(Generic[Asked, Number]):
         """How far the answer moves when one tuple changes and all others stay: GS(f)."""
         return self._shaped([_sensitivity(part) for part in self.contributions])
 
+    def risk(self, *, prior: float) -> Risk:
+        """Return how far a belief about one entry can move, learning of the model included.
+
+        Parameters
+        ----------
+        prior
+            What somebody believes before the release: the probability of any one statement about
+            any one entry.
+
+        Examples
+        --------
+        >>> import pdp_calibrate as pdp
+        >>> pair = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
+        >>> print(pdp.calibrate(pair, pdp.Sum(), epsilon=1.0).risk(prior=0.01))
+        A belief of 1 % becomes at most 2.7 % and at least 0.37 %: odds shift by a factor of 2.72 at
+        most.
+        """
+        return risk_of(self.total_epsilon, prior=prior)
+
     def accuracy(self, *, alpha: float = 0.05) -> Number:
-        """Return the half-width h with P(|noise| > h) ≤ alpha, of the law actually drawn.
+        """Return the half-width h that the noise passes with probability at most alpha, as drawn.
 
         Of a mean over rows whose number is secret, it is that of the noisy sum: how far the mean
         may be off depends on the noisy count, and `Release.interval` says it.
@@ -291,7 +314,11 @@ class Calibration(Generic[Asked, Number]):
                 values.append(labelled(noisy, self.queries[place], self.model))
                 behind.append(tuple(noisy) if _is_mean_of_rows(self.queries[place]) else ())
             return Release(
-                value=_as_asked(values, self.query), calibration=self, noisy=tuple(behind)
+                value=_as_asked(values, self.query),
+                calibration=self,
+                noisy=tuple(behind),
+                layout=layout,
+                sizes=found[0].sizes,
             )
 
         return draw, found[0].sizes
@@ -313,7 +340,9 @@ class Calibration(Generic[Asked, Number]):
         for place, part in enumerate(self.contributions):
             noisy = add_noise(answers[place], part, self.scales[place])
             values.append(labelled_rows(noisy, self.queries[place], self.model, index))
-        return Release(value=_as_asked(values, self.query), calibration=self)
+        return Release(
+            value=_as_asked(values, self.query), calibration=self, layout="wide", sizes=sizes
+        )
 
     def _repr_html_(self) -> str:
         learned = self.estimation_epsilon is not None
@@ -410,6 +439,10 @@ class Release(Generic[Asked, Number]):
     noisy: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
     """For each query the noisy numbers behind a mean of rows: sums, and counts where those are
     secret. Empty for any other query, whose answer is the noisy number itself."""
+    layout: Layout | None = field(default=None, repr=False, compare=False)
+    """Which columns of the table it is about; None in files of earlier versions."""
+    sizes: Sizes | None = field(default=None, repr=False, compare=False)
+    """How many rows, or groups of each size, the table has; None of one instance by itself."""
 
     @property
     def values(self) -> tuple[Any, ...]:
@@ -508,6 +541,8 @@ class Release(Generic[Asked, Number]):
             **header("Release"),
             "value": _as_asked(values, self.calibration.query, many=list),
             **({"noisy": behind} if any(behind) else {}),
+            **({} if self.layout is None else {"layout": stored_layout(self.layout)}),
+            **({} if self.sizes is None else {"sizes": [list(pair) for pair in self.sizes]}),
             "calibration": self.calibration.to_dict(),
         }
 
@@ -550,6 +585,8 @@ class Release(Generic[Asked, Number]):
             value=_as_asked(values, calibration.query),
             calibration=calibration,
             noisy=tuple(map(tuple, behind)),
+            layout=layout_from(described.get("layout"), error=CalibrationError),
+            sizes=sizes_from(described.get("sizes"), error=CalibrationError),
         )
 
 

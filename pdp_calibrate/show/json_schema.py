@@ -397,6 +397,7 @@ def json_schema() -> dict[str, Any]:
         "For each query the noisy numbers behind a mean of rows: sums, and secret counts.",
         items(items(NUMBER)),
     )
+    objects["Release"]["properties"] |= {"layout": _LAYOUT, "sizes": _SIZES}
     objects["Calibration"]["properties"]["certificate"] = described(
         "Reserved: what others can check the calibration by. Of any form, or null.", {}
     )
