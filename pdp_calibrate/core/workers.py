@@ -212,9 +212,27 @@ def load_kernels(module: str) -> ModuleType:
     return found
 
 
-def is_loaded(module: str) -> bool:
-    """Whether a module of compiled functions is at hand in this process."""
-    return module in sys.modules
+_interpreted: dict[str, float] = {}  # CPU seconds, by module of compiled functions
+
+
+@contextlib.contextmanager
+def interpreted(module: str) -> Iterator[None]:
+    """Count the time that NumPy takes for what a module of compiled functions does too."""
+    begun = time.thread_time()
+    try:
+        yield
+    finally:
+        taken = time.thread_time() - begun
+        _interpreted[module] = _interpreted.get(module, 0.0) + taken
+
+
+def is_worth_loading(module: str) -> bool:
+    """Whether compiled functions are loaded, or NumPy took by now as long as compiling them.
+
+    One small search is done before compiled code is loaded; a process that makes thousands of them
+    gets it. Both say the same but for rounding, which both charge.
+    """
+    return module in sys.modules or _interpreted.get(module, 0.0) > COMPILING_SECONDS
 
 
 @functools.cache

@@ -38,9 +38,16 @@ from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.table import ANY_TABLE, SHORT_TABLE
 from pdp_calibrate.core.tuning import QUICK_LAWS, REPEAT_PASSES, REPEAT_STEPS, SHORTEST_REACH
-from pdp_calibrate.core.workers import best_first, load_kernels
+from pdp_calibrate.core.workers import best_first, interpreted, load_kernels
 from pdp_calibrate.families.chain.model import MarkovChain
-from pdp_calibrate.families.chain.walk import Place, Walk, likely_course, witness_in, witness_of
+from pdp_calibrate.families.chain.walk import (
+    KERNELS,
+    Place,
+    Walk,
+    likely_course,
+    witness_in,
+    witness_of,
+)
 from pdp_calibrate.families.chain.windows import (
     Ends,
     Kind,
@@ -267,7 +274,8 @@ def _search_around(
         right=rules.most_right,
         compiled=setup.is_large(reach),
     )
-    outcome = walk_around(walk, rules, incumbent - walk.error, deadline)
+    with interpreted(KERNELS):
+        outcome = walk_around(walk, rules, incumbent - walk.error, deadline)
     place = Place.of(setup, knowledge, target, *outcome.upper_sides)
     value = max(outcome.upper, outcome.pruned) + walk.error
     value = min(bound, max(0.0, value) * ROUND_UP) if outcome.finished else bound
@@ -442,7 +450,8 @@ def search_one(problem: Problem, setup: Setup, scale: float) -> Bracket:
         setup, setup.lattice(reach), scale, target=target,
         left=left.distance, right=right.distance, compiled=setup.is_large(reach),
     )  # fmt: skip
-    window = one_window(walk, place, left, right, hidden=hidden)
+    with interpreted(KERNELS):
+        window = one_window(walk, place, left, right, hidden=hidden)
     value = max(0.0, window.upper + walk.error)
     found = Bracket(upper=value, lower=0.0, witness=None, target=target, unknown=unknown)
     if "far" in (left.kind, right.kind):
@@ -560,7 +569,7 @@ def _factors(setup: Setup, place: Place, tilts: FloatArray | None, *, left: bool
         ]
     else:
         starts = [np.zeros(len(kernel))] if place.high == setup.length else list(kernel.T)
-    walk = load_kernels("pdp_calibrate.families.chain.kernels").tilted_walk
+    walk = load_kernels(KERNELS).tilted_walk
     return np.array([walk(np.array(start), inner, left, kernel) for start in starts])
 
 

@@ -18,7 +18,7 @@ from pdp_calibrate.core.mixtures import DEFICITS, LARGEST_EXPONENT, LOGS, form_o
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import TOGETHER_NUMBERS
-from pdp_calibrate.core.workers import is_loaded, load_kernels
+from pdp_calibrate.core.workers import is_worth_loading, load_kernels
 from pdp_calibrate.families.chain.windows import (
     LAWS,
     Ends,
@@ -37,7 +37,7 @@ from pdp_calibrate.families.chain.windows import (
     weighted,
 )
 
-_KERNELS = "pdp_calibrate.families.chain.kernels"
+KERNELS = "pdp_calibrate.families.chain.kernels"
 
 
 class Walk:
@@ -98,13 +98,12 @@ class Walk:
         self.right_costs = np.concatenate([[0.0], np.cumsum(after)])
         self.together = max(1, TOGETHER_NUMBERS // (setup.states**2 * (total + 1)))
         self.evaluation = Evaluation(advance, compare)
-        # Loading compiled code takes longer than a small walk; once it is there, it is quicker.
-        if laws or compiled or is_loaded(_KERNELS):
+        if laws or compiled or is_worth_loading(KERNELS):
             self.evaluation = self._compiled()
 
     def _compiled(self) -> Evaluation:
         """Return compiled steps; both take one array of walks side by side."""
-        kernels = load_kernels(_KERNELS)
+        kernels = load_kernels(KERNELS)
         form, step, unit, tiny = self.noise.form, self.noise.step, self.unit, self.tiny
 
         def advanced(

@@ -122,9 +122,7 @@ class Setup:
             self._lattices[reach] = lattice_of(self.added, window, largest)
         return self._lattices[reach]
 
-    def rules(
-        self, knowledge: Knowledge, *, hidden: bool, target: int | None, reach: int
-    ) -> Rules:
+    def rules(self, knowledge: Knowledge, *, hidden: bool, target: int | None, reach: int) -> Rules:
         """Return which windows count; those around all targets are kept from scale to scale."""
         if target is not None:
             return Rules(self, knowledge, hidden=hidden, target=target, reach=reach)
