@@ -642,11 +642,8 @@ def _around(
     """Bound the windows around one target; None for all of them at once."""
     knowledge = problem.knowledge
     rules = setup.rules(knowledge, hidden=problem.hidden_noise, target=target, reach=reach)
-    walk = Walk(
-        setup, setup.lattice(reach), scale, target=target,
-        left=rules.most_left, right=rules.most_right, laws=True,
-    )  # fmt: skip
-    if walk.is_deep:
+    walk = _law_walk(setup, scale, reach, target, rules.most_left, rules.most_right)
+    if walk is None:
         return None
     outcome = walk_around(walk, rules, incumbent, deadline)
     found = max(0.0, outcome.upper, outcome.pruned) * ROUND_UP
@@ -661,13 +658,20 @@ def _one_adversary(problem: Problem, setup: Setup, scale: float) -> float | None
         return float(setup.ranges[target]) / scale * ROUND_UP
     reach = _reach(setup, scale, 1)
     left, right = place.sides(setup.length, reach)
-    walk = Walk(
-        setup, setup.lattice(reach), scale, target=target,
-        left=left.distance, right=right.distance, laws=True,
-    )  # fmt: skip
-    if walk.is_deep:
+    walk = _law_walk(setup, scale, reach, target, left.distance, right.distance)
+    if walk is None:
         return None
     return max(0.0, one_window(walk, place, left, right, hidden=False).upper) * ROUND_UP
+
+
+def _law_walk(
+    setup: Setup, scale: float, reach: int, target: int | None, left: int, right: int
+) -> Walk | None:
+    """Walk the laws of sums; None where their probabilities are too small for a float."""
+    walk = Walk(
+        setup, setup.lattice(reach), scale, target=target, left=left, right=right, laws=True
+    )
+    return None if walk.is_deep else walk
 
 
 def _reach(setup: Setup, scale: float, targets: int) -> int:

@@ -80,10 +80,12 @@ class Walk:
         self.tiny = 1e-310 * math.exp(min(deepest, LARGEST_EXPONENT))
         form = LAWS if laws else form
         gaps = np.arange(total + 1) * step
-        decay = -gaps if form == LOGS else np.exp(-gaps)
+        decay = np.asarray(-gaps if form == LOGS else np.exp(-gaps), dtype=float)
+        if laws:  # no noise
+            decay = np.where(gaps > 0, 0.0, 1.0)
         self.noise = Noise(
             step=step,
-            decay=np.where(gaps > 0, 0.0, 1.0) if laws else decay,
+            decay=decay,
             lack=-np.expm1(-gaps) if form == DEFICITS else np.zeros(total + 1),
             form=form,
         )
@@ -181,7 +183,8 @@ class Walk:
     def _own_kernel(self) -> FloatArray:
         """Return the noise around what the target itself adds, one row per secret."""
         gaps = np.abs(np.arange(int(self.own.max()) + 1) - self.own[:, np.newaxis])
-        return (self.noise.lack if self.noise.form == DEFICITS else self.noise.decay)[gaps]
+        kernel = self.noise.lack if self.noise.form == DEFICITS else self.noise.decay
+        return np.asarray(kernel[gaps])
 
     def begun(self, rows: FloatArray, masses: FloatArray, inside: int, ends: Ends) -> Left:
         """Return a left part with what its right ends count for, costs of rounding included.
