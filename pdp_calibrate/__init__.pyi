@@ -62,6 +62,7 @@ from pdp_calibrate.families.gaussian.alike import (
 )
 from pdp_calibrate.families.gaussian.estimator import GaussianEstimator as GaussianEstimator
 from pdp_calibrate.families.gaussian.model import Gaussian as Gaussian
+from pdp_calibrate.families.gaussian.network import GaussianNetwork as GaussianNetwork
 from pdp_calibrate.families.gaussian.series_estimator import (
     GaussianSeriesEstimator as GaussianSeriesEstimator,
 )
@@ -71,6 +72,7 @@ from pdp_calibrate.families.gaussian.sets import (
 )
 from pdp_calibrate.families.group_estimator import GroupEstimator as GroupEstimator
 from pdp_calibrate.families.network.mixing_chain import MixingChain as MixingChain
+from pdp_calibrate.families.network.network import Network as Network
 from pdp_calibrate.families.network.tree import MarkovTree as MarkovTree
 from pdp_calibrate.families.table.estimator import TableEstimator as TableEstimator
 from pdp_calibrate.families.table.sets import (
