@@ -5,6 +5,7 @@ Write down what is about to be released: all of it fits the budget, or nothing i
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import json
 import math
@@ -28,7 +29,7 @@ from pdp_calibrate.core.problem import Bound
 from pdp_calibrate.core.query import Query, lower
 from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError
 from pdp_calibrate.frames.answers import Sizes
-from pdp_calibrate.ledger.budget import Budget
+from pdp_calibrate.ledger.allowance import Allowance
 from pdp_calibrate.ledger.entries import (
     Entry,
     check_same_sizes,
@@ -44,6 +45,33 @@ CLOSE = 1e-6
 """How near to the whole budget, relative to it, the largest release comes."""
 
 
+class Budget(abc.ABC):
+    """What every ledger says about its budget and what was released over it."""
+
+    _epsilon: float
+    _pages: Pages
+
+    @property
+    def epsilon(self) -> float:
+        """The budget: of each draw, or of each column of a table."""
+        return self._epsilon
+
+    @property
+    @abc.abstractmethod
+    def spent(self) -> float:
+        """What everything released leaks together, certified."""
+
+    @property
+    def remaining(self) -> float:
+        """What is left of the budget; a release of this ε alone may still not fit."""
+        return self._epsilon - self.spent
+
+    @property
+    def history(self) -> tuple[Entry, ...]:
+        """Everything that was released, about all draws, in order; no answers."""
+        return tuple(Entry.from_dict(entry) for entry in self._pages.read()["entries"])
+
+
 class Accounts:
     """Adds up entries and bounds what they leak together; remembers what it has worked out."""
 
@@ -52,12 +80,12 @@ class Accounts:
         model: Model,
         adversaries: Adversaries,
         *,
-        budget: Budget,
+        allowance: Allowance,
         time_limit: float | None,
     ) -> None:
         deadline_after(time_limit)
         self._model, self._adversaries, self._time_limit = model, adversaries, time_limit
-        self._budget, self._is_divided = budget, budget.takes_gaussian
+        self._allowance, self._is_divided = allowance, allowance.takes_gaussian
         self._parts: dict[tuple[str, int], tuple[Contributions, FloatArray, float]] = {}
         self._added: tuple[str, int, Spending] = ("", 0, Spending())
         self._joint: tuple[tuple[Any, ...], float] | None = None
@@ -65,7 +93,7 @@ class Accounts:
     def check_takes(self, noise: Noise) -> None:
         """Refuse noise that the budget is not for; a pure one is for Laplace noise."""
         if self._is_divided or noise != "laplace":
-            self._budget.check_takes(noise)
+            self._allowance.check_takes(noise)
 
     def total(self, state: Mapping[str, Any], draw: str) -> Spending:
         """Add up the entries of one draw, going on from what was added up before.
@@ -151,7 +179,7 @@ class Accounts:
         mu = self.joint_mu(spending)
         if mu is None:
             return found
-        used = self._budget.spent(found.value, mu, spending.noisy, spending.draw_epsilon)
+        used = self._allowance.spent(found.value, mu, spending.noisy, spending.draw_epsilon)
         return Bound(value=used, method="filter" if mu else found.method)
 
     def joint_mu(self, spending: Spending) -> float | None:
@@ -165,7 +193,7 @@ class Accounts:
                 self._model,
                 noisy,
                 self._adversaries,
-                data_counts=self._budget.data_counts,
+                data_counts=self._allowance.data_counts,
                 deadline=deadline_after(self._time_limit),
             )
             self._joint = key, mu
@@ -189,7 +217,7 @@ class Accounts:
             "time_limit": self._time_limit,
         }
         if noise == "gaussian":
-            options |= {"noise": noise, "delta": self._budget.delta if delta is None else delta}
+            options |= {"noise": noise, "delta": self._allowance.delta if delta is None else delta}
         elif delta is not None:
             raise PdpError("delta= is about noise='gaussian'.")
         return calibrate(self._model, query, **options)
@@ -204,7 +232,7 @@ class Accounts:
         delta: float | None,
     ) -> AnyCalibration:
         """Find the smallest scale at which one more release fits into the budget."""
-        budget = self._budget.epsilon
+        budget = self._allowance.epsilon
         if budget - self.bound(before).value <= budget * CLOSE:
             raise BudgetExceededError(f"the budget {budget:.6g} of this draw is spent.")
         alone = self.calibrate(query, budget, rows=rows, noise=noise, delta=delta)

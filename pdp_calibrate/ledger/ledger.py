@@ -44,20 +44,21 @@ from pdp_calibrate.frames.long_answers import instances_in, stated_groups
 from pdp_calibrate.frames.open import rows_in
 from pdp_calibrate.ledger.accounts import (
     Accounts,
+    Budget,
     Step,
     charge_step,
     noisy_charge_step,
     record,
     release_step,
 )
-from pdp_calibrate.ledger.budget import Budget
-from pdp_calibrate.ledger.entries import Entry, last_spent, learning_entries
+from pdp_calibrate.ledger.allowance import Allowance
+from pdp_calibrate.ledger.entries import last_spent, learning_entries
 from pdp_calibrate.ledger.store import FileStore, MemoryStore, Pages, Store
 
 _ATTEMPTS = 5  # when others spend at the same time
 
 
-class Ledger:
+class Ledger(Budget):
     """A budget ε for all releases about one draw of the data together.
 
     Leakages of correlated data do not add up: two releases may leak more than the sum of both. The
@@ -143,12 +144,14 @@ class Ledger:
         if path is None and anchor is not None:
             raise LedgerError("an anchor is for a ledger in a file: give path= too.")
         store: Store = MemoryStore() if path is None else FileStore(path, anchor=anchor)
-        budget = Budget.of(epsilon=epsilon, delta=delta, pure=pure, mu=mu, rho=rho, noise=noise)
-        self._settle(model, budget, everyone, Pages(store), draw, time_limit)
-        heading = heading_of(model, budget, everyone)
+        allowance = Allowance.of(
+            epsilon=epsilon, delta=delta, pure=pure, mu=mu, rho=rho, noise=noise
+        )
+        self._settle(model, allowance, everyone, Pages(store), draw, time_limit)
+        heading = heading_of(model, allowance, everyone)
         if model.provenance == "private":
             heading["structure"] = public_structure(model)
-        learned = learning_entries(model, draw, budget.epsilon) if learned_here else []
+        learned = learning_entries(model, draw, allowance.epsilon) if learned_here else []
         if learned and (mu is not None or rho is not None):
             raise LedgerError(
                 "the model was learned from this draw, which adds to epsilon: give epsilon= and"
@@ -159,15 +162,16 @@ class Ledger:
     def _settle(
         self,
         model: Model,
-        budget: Budget,
+        allowance: Allowance,
         adversaries: Adversaries,
         pages: Pages,
         draw: str,
         time_limit: float | None,
     ) -> None:
-        self._model, self._budget, self._adversaries = model, budget, adversaries
+        self._model, self._allowance, self._adversaries = model, allowance, adversaries
+        self._epsilon = allowance.epsilon
         self._pages, self._draw = pages, draw
-        self._accounts = Accounts(model, adversaries, budget=budget, time_limit=time_limit)
+        self._accounts = Accounts(model, adversaries, allowance=allowance, time_limit=time_limit)
 
     @classmethod
     @damage_refused("the ledger", kind=LedgerError)
@@ -210,9 +214,9 @@ class Ledger:
         if chosen not in draws:
             raise LedgerError(f"the ledger has no draw {chosen!r}; it has {', '.join(draws)}.")
         adversaries = Adversaries.from_dict(field_of(state, "adversaries"))
-        budget = Budget.from_dict(state)
+        allowance = Allowance.from_dict(state)
         ledger = cls.__new__(cls)
-        cls._settle(ledger, used, budget, adversaries, pages, chosen, time_limit)
+        cls._settle(ledger, used, allowance, adversaries, pages, chosen, time_limit)
         return ledger
 
     @property
@@ -221,27 +225,22 @@ class Ledger:
         return self._model
 
     @property
-    def epsilon(self) -> float:
-        """The budget of each draw."""
-        return self._budget.epsilon
-
-    @property
     def delta(self) -> float:
-        """The δ beside it; 0 for a ledger of pure ε."""
-        return self._budget.delta
+        """The δ beside ε; 0 for a ledger of pure ε."""
+        return self._allowance.delta
 
     @property
     def mu(self) -> float | None:
         """The μ within which all Gaussian noise stays; None for a ledger of pure ε."""
-        if not self._budget.takes_gaussian:
+        if not self._allowance.takes_gaussian:
             return None
         total = self._accounts.total(self._pages.read(), self._draw)
-        return self._budget.limit(total.draw_epsilon)
+        return self._allowance.limit(total.draw_epsilon)
 
     @property
-    def budget(self) -> Budget:
+    def allowance(self) -> Allowance:
         """The whole budget, as it is divided."""
-        return self._budget
+        return self._allowance
 
     @property
     def adversaries(self) -> Adversaries:
@@ -260,16 +259,6 @@ class Ledger:
         With Gaussian noise, how much of the filter is used, as an ε: the claim is the budget.
         """
         return last_spent(self._pages.read()["entries"], self._draw)
-
-    @property
-    def remaining(self) -> float:
-        """What is left of the budget; a release of this ε alone may still not fit."""
-        return self._budget.epsilon - self.spent
-
-    @property
-    def history(self) -> tuple[Entry, ...]:
-        """Everything that was released, about all draws, in order; no answers."""
-        return tuple(Entry.from_dict(entry) for entry in self._pages.read()["entries"])
 
     def _repr_html_(self) -> str:
         rows = [
@@ -327,7 +316,7 @@ class Ledger:
         if not isinstance(what, Calibration):
             if what is None or epsilon is None:
                 raise PdpError("would_spend needs epsilon= beside a query.")
-            drawn = self._budget.noise if noise is None else noise
+            drawn = self._allowance.noise if noise is None else noise
             what = self._accounts.calibrate(what, epsilon, rows=rows, noise=drawn, delta=delta)
         self._accounts.check_takes(what.noise)
         return self._accounts.bound(self._accounts.after(before, what)).value
@@ -411,7 +400,7 @@ class Ledger:
         rows = self._instances(data, layout)
         options: dict[str, Any] = {
             "rows": rows,
-            "noise": self._budget.noise if noise is None else noise,
+            "noise": self._allowance.noise if noise is None else noise,
             "delta": delta,
         }
         if epsilon is not None:
@@ -466,12 +455,12 @@ class Ledger:
             raise PdpError("charge takes one of dp_epsilon, mu= and rho=.")
         budget = substitution_budget(given[0], neighbours)
         self._accounts.check_takes("laplace")
-        if dp_epsilon is None and not self._budget.takes_gaussian:
+        if dp_epsilon is None and not self._allowance.takes_gaussian:
             raise LedgerError(
                 "this ledger has a budget of pure epsilon: begin one with delta= to charge mu=."
             )
         if rho is not None:
-            if self._budget.rho is None:
+            if self._allowance.rho is None:
                 raise LedgerError(
                     "a mechanism that is rho-zCDP need not be mu-GDP: charge it to a ledger that"
                     " was begun with rho= and pure=0, or say mu= if its noise is Gaussian."
@@ -527,15 +516,17 @@ class Ledger:
 
     def _record(self, steps: Sequence[Step]) -> float:
         return record(
-            steps, self._pages, self._accounts, draw=self._draw, budget=self._budget.epsilon
+            steps, self._pages, self._accounts, draw=self._draw, budget=self._allowance.epsilon
         )
 
 
-def heading_of(model: Model | None, budget: Budget, adversaries: Adversaries) -> dict[str, Any]:
+def heading_of(
+    model: Model | None, allowance: Allowance, adversaries: Adversaries
+) -> dict[str, Any]:
     """Return what a ledger is about; a model that is yet to be learned is None."""
     return {
         **header("Ledger"),
-        **budget.to_dict(),
+        **allowance.to_dict(),
         "adversaries": adversaries.to_dict(),
         "model": None if model is None else model.to_dict(),
     }

@@ -218,7 +218,7 @@ def _of_ledger(ledger: Ledger) -> dict[str, str]:
 
 def _divided(ledger: Ledger) -> str:
     """Say what a budget with a δ promises."""
-    pure = ledger.budget.pure
+    pure = ledger.allowance.pure
     beside = (
         "Only Gaussian noise is drawn, so what nobody knows counts as noise too."
         if pure is None

@@ -250,6 +250,14 @@ _SIZES = described(
 )
 
 
+_BUDGET = {
+    "epsilon": POSITIVE,
+    "spent": NUMBER,
+    "remaining": NUMBER,
+    "entries": {"type": "integer", "minimum": 0},
+}
+
+
 _BY_COLUMN = described(
     "What is spent on records of each secret column.",
     {"type": "object", "additionalProperties": NUMBER},
@@ -371,11 +379,8 @@ def json_schema() -> dict[str, Any]:
         "PeopleStatus": _object(
             "PeopleStatus",
             "What is spent and left of the budget for people.",
-            epsilon=POSITIVE,
-            spent=NUMBER,
-            remaining=NUMBER,
+            **_BUDGET,
             spent_by_column=_BY_COLUMN,
-            entries={"type": "integer", "minimum": 0},
         ),
         "Price": _object(
             "Price",
@@ -407,11 +412,8 @@ def json_schema() -> dict[str, Any]:
         "LedgerStatus": _object(
             "LedgerStatus",
             "What is spent and left of a ledger's budget.",
-            epsilon=POSITIVE,
-            spent=NUMBER,
-            remaining=NUMBER,
+            **_BUDGET,
             draw=TEXT,
-            entries={"type": "integer", "minimum": 0},
         ),
         "LedgerHistory": _object(
             "LedgerHistory", "Everything that a ledger holds.", entries=items(ref("Entry"))

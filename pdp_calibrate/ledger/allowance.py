@@ -48,7 +48,7 @@ _ROUNDED = 1e-12  # of what is left of a budget
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budget:
+class Allowance:
     """What everything released about a draw may leak."""
 
     epsilon: float
@@ -74,7 +74,7 @@ class Budget:
         mu: float | None,
         rho: float | None,
         noise: object,
-    ) -> Budget:
+    ) -> Allowance:
         """Check what was asked for."""
         kind: Noise = "laplace" if noise == "laplace" else checked_noise(noise)
         if (epsilon is not None) + (mu is not None) + (rho is not None) > 1:
@@ -200,7 +200,7 @@ class Budget:
         return described | {"delta": self.delta, "default_noise": self.noise, **given}
 
     @classmethod
-    def from_dict(cls, described: Mapping[str, Any]) -> Budget:
+    def from_dict(cls, described: Mapping[str, Any]) -> Allowance:
         """Undo `to_dict`."""
         epsilon = checked_epsilon(field_of(described, "epsilon"))
         if "delta" not in described:
