@@ -35,7 +35,7 @@ EXACTLY = pdp.Adversaries.exactly
 
 
 def with_constants(rng, table, number):
-    """The same table with so many tuples of one value, at any places; and where the others are."""
+    """The same table with more tuples, of one value, at any places; and where the others are."""
     n = len(table.names)
     places = sorted(map(int, rng.choice(n + number, n, replace=False)))
     sizes, domains = [1] * (n + number), [[float(rng.integers(-5, 9))] for _ in range(n + number)]
@@ -46,7 +46,7 @@ def with_constants(rng, table, number):
 
 
 def small_table(rng, *, most=3):
-    """So many tuples of so many values at most, zeros among the cells."""
+    """A number of tuples, of a number of values at most, zeros among the cells."""
     sizes = rng.integers(2, most, endpoint=True, size=int(rng.integers(1, most, endpoint=True)))
     cells = rng.dirichlet(np.full(int(np.prod(sizes)), rng.choice([0.3, 1.0, 5.0]))).reshape(sizes)
     cells = np.where(rng.random(sizes) < rng.choice([0.0, 0.3]), 0.0, cells)
