@@ -22,7 +22,7 @@ def everyone(_target: int, _known: tuple[int, ...]) -> bool:
     return True
 
 
-def adversaries(size: int, admits: Admits) -> Iterator[tuple[int, tuple[int, ...]]]:
+def adversaries(size: int, admits: Admits = everyone) -> Iterator[tuple[int, tuple[int, ...]]]:
     """All admitted pairs of a target and a known set."""
     for target in range(size):
         others = [k for k in range(size) if k != target]

@@ -13,7 +13,6 @@ import pdp_calibrate as pdp
 from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.core.workers import Clock
-from pdp_calibrate.families.network import tree_search as trees
 from pdp_calibrate.families.table.setting import grid_of
 from pdp_calibrate.families.table.tree_kernels import add_slices
 from pdp_calibrate.families.table.tree_search import (
@@ -459,7 +458,7 @@ def test_trees_with_constant_nodes_equal_brute_force(seed):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_large_trees_with_constant_nodes_are_bounded(seed, monkeypatch):
-    monkeypatch.setattr(trees, "_fits_a_table", lambda _tree: False)
+    monkeypatch.setattr(pdp.MarkovTree, "fits_a_table", property(lambda _tree: False))
     rng = np.random.default_rng(seed)
     tree = random_tree(rng)
     table = tree.to_table()
