@@ -295,6 +295,9 @@ def leakages_by_precision(
     x_i by −Ω_UU⁻¹Ω_Ui.
     """
     size = len(precision)
+    units = np.sqrt(np.diagonal(precision))  # mixed units cost a solver its digits
+    precision = precision / units / units[:, np.newaxis]
+    weights, widths = weights / units, widths * units
     found = {}
     for target, known in adversaries(size, everyone):
         unknown = [k for k in range(size) if k != target and k not in known]
