@@ -36,6 +36,8 @@ SET_DISTANCES = 2**21
 """Distances of outputs from values, in a search of a set of tables."""
 KEPT_LAWS = 2**22
 """Probabilities of conditional laws that a set of tables keeps from one scale to the next."""
+KEPT_WINDOWS = 2**22
+"""Of what the windows of a chain count for, kept from one scale to the next."""
 TREE_ARRAYS = 2**22
 """In the arrays of one pass through a tree."""
 

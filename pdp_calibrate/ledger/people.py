@@ -46,7 +46,8 @@ from pdp_calibrate.errors import BudgetExceededError, LedgerError, damage_refuse
 from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.families.network.mixing_chain import MixingChain
 from pdp_calibrate.frames.answers import Sizes
-from pdp_calibrate.ledger.accounts import CLOSE, Accounts, largest_fitting, write
+from pdp_calibrate.ledger.accounts import CLOSE, Accounts, Budget, largest_fitting, write
+from pdp_calibrate.ledger.allowance import Allowance
 from pdp_calibrate.ledger.entries import Entry
 from pdp_calibrate.ledger.store import FileStore, MemoryStore, Pages, State, Store
 
@@ -91,7 +92,7 @@ def charge_of(calibration: AnyCalibration) -> Charge:
     return Charge(column=column, price=found.value)
 
 
-class PeopleLedger:
+class PeopleLedger(Budget):
     """A budget ε for the records of every column of a table, for all releases together.
 
     Parameters
@@ -155,11 +156,6 @@ class PeopleLedger:
         return ledger
 
     @property
-    def epsilon(self) -> float:
-        """The budget of each column."""
-        return self._epsilon
-
-    @property
     def declared(self) -> Mapping[str, Any]:
         """What was said about the table when the ledger was begun, as JSON holds it."""
         return dict(self._declared)
@@ -188,16 +184,6 @@ class PeopleLedger:
     def spent(self) -> float:
         """The largest of these: what nobody learns more than about any record."""
         return max(self.spent_by_column.values())
-
-    @property
-    def remaining(self) -> float:
-        """What is left of the budget for a release for whole households."""
-        return self._epsilon - self.spent
-
-    @property
-    def history(self) -> tuple[Entry, ...]:
-        """Everything that was released, in order; no answers."""
-        return tuple(Entry.from_dict(entry) for entry in self._pages.read()["entries"])
 
     def _repr_html_(self) -> str:
         rows: list[tuple[object, object]] = [
@@ -343,7 +329,12 @@ class PeopleLedger:
         """Return what adds up a column's own releases, and remembers what it worked out."""
         known = self._accounts.get(column)
         if known is None or known[0] != model:
-            known = model, Accounts(model, _EVERYONE, time_limit=None)
+            known = (
+                model,
+                Accounts(
+                    model, _EVERYONE, allowance=Allowance(epsilon=self._epsilon), time_limit=None
+                ),
+            )
             self._accounts[column] = known
         return known[1]
 
