@@ -28,7 +28,7 @@ from pdp_calibrate.families.gaussian.nodes import (
 OPEN, KNOWN, UNKNOWN = np.int64(sphere.OPEN), np.int64(sphere.KNOWN), np.int64(sphere.UNKNOWN)
 
 # Inner functions need no entry from Python, and numpy's rules for 0/0 need no error branches.
-_inner = njit(cache=True, error_model="numpy", no_cpython_wrapper=True)
+_inner = njit(cache=True, no_cfunc_wrapper=True, error_model="numpy", no_cpython_wrapper=True)
 _sphere_bound = _inner(sphere.sphere_bound)
 _widened = _inner(sphere.widened)
 _leaf_value = _inner(sphere.leaf_value)
@@ -267,7 +267,7 @@ def _linear_bound(variance, cross, spread, floor, slope, rest, total, tau, multi
     return _widened(bound, variance, cross, spread, floor, total, tau, multiplier)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, no_cfunc_wrapper=True, error_model="numpy")
 def linear_search(block, answers, space, frontier, incumbent, tolerance, budget):
     """Expand up to `budget` nodes of an answer that is not clamped, while any matters."""
     covariance, precision, factors, multipliers, widest, fewest, most, tau = block
@@ -354,7 +354,7 @@ def linear_search(block, answers, space, frontier, incumbent, tolerance, budget)
         )  # fmt: skip
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, no_cfunc_wrapper=True, error_model="numpy")
 def clamped_search(block, answers, space, frontier, incumbent, tolerance, budget):
     """Expand up to `budget` nodes of a clamped answer, while any matters."""
     covariance, precision, factors, multipliers, widest, fewest, most, tau = block
@@ -459,7 +459,7 @@ def _value_of(variance, cross, spread, multiplier):
     return abs(cross) / variance + multiplier * np.sqrt(left / variance)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, no_cfunc_wrapper=True, error_model="numpy")
 def climb(target, everyone, fewest, most, multipliers, gain, tableau, row, state):
     """Flip one known tuple at a time while the leakage grows; see `branch_and_bound.climb`.
 
@@ -477,7 +477,7 @@ def climb(target, everyone, fewest, most, multipliers, gain, tableau, row, state
         if inside:
             value = _value_of(variance, cross, spread, multipliers[known])
         # What each flip that is allowed would leave.
-        move, best = -1, -1.0
+        move, best = np.int64(-1), -1.0
         for k in range(size):
             enters, pivot = state[k] != KNOWN, tableau[k, k]
             allowed = known < most if enters else known > fewest

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, no_cfunc_wrapper=True, error_model="numpy")
 def eliminate(matrix, right, corner, chosen, targets, line, diagonal, columns, left, work, heads):
     """Eliminate the chosen tuples of each node from a positive definite matrix and right sides.
 
