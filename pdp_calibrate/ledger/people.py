@@ -46,7 +46,7 @@ from pdp_calibrate.errors import BudgetExceededError, LedgerError, damage_refuse
 from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.families.network.mixing_chain import MixingChain
 from pdp_calibrate.frames.answers import Sizes
-from pdp_calibrate.ledger.accounts import CLOSE, Accounts, largest_fitting, write
+from pdp_calibrate.ledger.accounts import CLOSE, Accounts, Budget, largest_fitting, write
 from pdp_calibrate.ledger.entries import Entry
 from pdp_calibrate.ledger.store import FileStore, MemoryStore, Pages, State, Store
 
@@ -91,7 +91,7 @@ def charge_of(calibration: AnyCalibration) -> Charge:
     return Charge(column=column, price=found.value)
 
 
-class PeopleLedger:
+class PeopleLedger(Budget):
     """A budget ε for the records of every column of a table, for all releases together.
 
     Parameters
@@ -155,11 +155,6 @@ class PeopleLedger:
         return ledger
 
     @property
-    def epsilon(self) -> float:
-        """The budget of each column."""
-        return self._epsilon
-
-    @property
     def declared(self) -> Mapping[str, Any]:
         """What was said about the table when the ledger was begun, as JSON holds it."""
         return dict(self._declared)
@@ -188,16 +183,6 @@ class PeopleLedger:
     def spent(self) -> float:
         """The largest of these: what nobody learns more than about any record."""
         return max(self.spent_by_column.values())
-
-    @property
-    def remaining(self) -> float:
-        """What is left of the budget for a release for whole households."""
-        return self._epsilon - self.spent
-
-    @property
-    def history(self) -> tuple[Entry, ...]:
-        """Everything that was released, in order; no answers."""
-        return tuple(Entry.from_dict(entry) for entry in self._pages.read()["entries"])
 
     def _repr_html_(self) -> str:
         rows: list[tuple[object, object]] = [

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.arrays import check_number
 from pdp_calibrate.core.contraction import hilbert_diameter
+from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import (
     Domain,
     Model,
     checked_domain,
     checked_laws,
     checked_size,
+    model_named,
     numbered_names,
 )
 from pdp_calibrate.errors import ModelError
+from pdp_calibrate.families.network.couplings import EvenPath
+from pdp_calibrate.families.network.network import Network, extremes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
-class MixingChain(Model):
+class MixingChain(Network):
     """All Markov chains on these states whose steps forget fast enough, whatever their numbers.
 
     A step with transition law P has the Hilbert diameter
@@ -53,9 +60,6 @@ class MixingChain(Model):
     """
 
     defined_by = ("length", "states", "diameter")
-    engine = "pdp_calibrate.families.network.mixing_search:MixingEngine"
-    composer = "pdp_calibrate.families.network.composed:MixingComposer"
-    only_additive = True
     runs_along_time = True
     covers_any_answer = True
 
@@ -83,6 +87,9 @@ class MixingChain(Model):
             )
         size = checked_size(length, "length")
         self._settle(
+            scopes=(),
+            factors=(),
+            influences=(),
             length=size,
             states=checked_domain(states, "the states"),
             diameter=float(diameter),
@@ -142,6 +149,29 @@ class MixingChain(Model):
     def domains(self) -> tuple[Domain, ...]:
         """The states, once per tuple."""
         return (self.states,) * self.length
+
+    @functools.cached_property
+    def couplings(self) -> EvenPath:
+        """Every tuple is coupled with the next."""
+        return EvenPath(self.length, self.diameter)
+
+    def member(self, contributions: Contributions) -> Model:
+        """Return a chain of the set that likes to stay with the largest, or smallest, value."""
+        spread = max(contributions.values, key=lambda part: float(np.ptp(part)))[:, 0]
+        signs = extremes(spread)
+        # Four such weights make a cross-ratio of e^D.
+        kernel = np.exp(
+            min(self.diameter * (1 - 1e-12) / 4, 100.0) * np.multiply.outer(signs, signs)
+        )
+        chain: Any = model_named("MarkovChain")
+        member: Model = chain(
+            transition=kernel / kernel.sum(axis=1, keepdims=True),
+            length=self.length,
+            states=self.states,
+            names=self.names,
+            provenance=self.provenance,
+        )
+        return member.marked_like(self)
 
     def __repr__(self) -> str:
         return f"MixingChain({len(self.states)} states, length {self.length}, {self.provenance})"
