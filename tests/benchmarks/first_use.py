@@ -30,8 +30,7 @@ IMPORT = "import pdp_calibrate"
 _CALIBRATE = "import numpy as np, pdp_calibrate as pdp\npdp.calibrate({model}, {query})"
 MODELS = {
     "a table of 4 columns": (
-        "pdp.JointTable(probabilities=(np.arange(16) + 1).reshape(2, 2, 2, 2) / 136,"
-        " domains=[[0, 1]] * 4)",
+        "pdp.JointTable(probabilities=np.linspace(1, 2, 16).reshape((2,) * 4) / 24, domains=[[0, 1]] * 4)",
         "pdp.Sum()",
     ),
     "a household": (
@@ -46,7 +45,10 @@ MODELS = {
         "pdp.Gaussian(covariance=0.5 + np.diag(np.arange(10) + 1.0), bounds=(0, 1))",
         "pdp.Sum()",
     ),
-    "a group of 8": ("pdp.BinaryGroup(totals=[1 / 9] * 9)", "pdp.Sum()"),
+    "a group of 8": (
+        "pdp.BinaryGroup(count_probabilities=np.linspace(1, 2, 9) / 13.5)",
+        "pdp.Sum()",
+    ),
 }
 ROWS = 20_000
 GROUPED = ["--groups", "household", "--bounds", "income=0:100000"]
