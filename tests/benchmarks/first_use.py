@@ -30,7 +30,7 @@ IMPORT = "import pdp_calibrate"
 _CALIBRATE = "import numpy as np, pdp_calibrate as pdp\npdp.calibrate({model}, {query})"
 MODELS = {
     "a table of 4 columns": (
-        "pdp.JointTable(probabilities=np.linspace(1, 2, 16).reshape((2,) * 4) / 24, domains=[[0, 1]] * 4)",
+        "pdp.JointTable(probabilities=np.arange(16.0).reshape([2] * 4) / 120, domains=[[0, 1]] * 4)",
         "pdp.Sum()",
     ),
     "a household": (
@@ -55,7 +55,7 @@ GROUPED = ["--groups", "household", "--bounds", "income=0:100000"]
 STATED = [*GROUPED, "--correlation", "0:0.4"]
 COMMANDS = {
     "release, a mean with a correlation": ["release", "-q", "mean(income)", *STATED],
-    "release, a count": ["release", "-q", "count(sick, values=true)", "--groups", "household"],
+    "release, a count": ["release", "-q", "count()", "--where", "sick=true", *GROUPED[:2]],
     "calibrate": ["calibrate", "-q", "mean(income)", *STATED],
     "leakage": ["leakage", "-q", "mean(income)", "--scale", "1000", *STATED],
     "fit, groups of public rows": ["fit", "--kind", "groups", "--value", "income", *GROUPED,
