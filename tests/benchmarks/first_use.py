@@ -30,7 +30,7 @@ IMPORT = "import pdp_calibrate"
 _CALIBRATE = "import numpy as np, pdp_calibrate as pdp\npdp.calibrate({model}, {query})"
 MODELS = {
     "a table of 4 columns": (
-        "pdp.JointTable(probabilities=np.arange(16.0).reshape([2] * 4) / 120, domains=[[0, 1]] * 4)",
+        "pdp.JointTable(probabilities=np.arange(16).reshape([2] * 4) / 120, domains=[[0, 1]] * 4)",
         "pdp.Sum()",
     ),
     "a household": (
