@@ -499,7 +499,7 @@ def climb(target, everyone, fewest, most, multipliers, gain, tableau, row, state
         if inside:
             value = _value_of(variance, cross, spread, multipliers[known])
         # What each flip that is allowed would leave.
-        move, best = np.int64(-1), -1.0
+        move, best = -1, -1.0
         for k in range(size):
             enters, pivot = state[k] != KNOWN, tableau[k, k]
             allowed = known < most if enters else known > fewest
@@ -518,5 +518,5 @@ def climb(target, everyone, fewest, most, multipliers, gain, tableau, row, state
             break
         known += 1 if state[move] != KNOWN else -1
         state[move] = KNOWN if state[move] != KNOWN else UNKNOWN
-        _sweep(tableau, move, row)
+        _sweep(tableau, np.int64(move), row)  # no literal, for which it is compiled again
     return value
