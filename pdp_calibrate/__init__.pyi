@@ -27,6 +27,7 @@ from pdp_calibrate.core.problem import Bound as Bound, Leakage as Leakage
 from pdp_calibrate.core.query import (
     Count as Count,
     Custom as Custom,
+    EachStep as EachStep,
     Histogram as Histogram,
     Linear as Linear,
     Mean as Mean,

@@ -88,8 +88,9 @@ class Bound:
     value: float
     """Nobody learns more, rounding included."""
     method: str
-    """``exact``, ``windows``, ``dual``, ``birkhoff``, ``shift``, ``group``, ``whole`` (learning the
-    model, which is private in whole draws) or ``nothing``."""
+    """``exact``, ``windows``, ``dual``, ``birkhoff``, ``shift``, ``group``, ``stream`` (step by
+    step, for ever), ``whole`` (learning the model, which is private in whole draws) or
+    ``nothing``."""
 
     def or_worse(self, other: Bound) -> Bound:
         """Return the larger of two bounds on different adversaries."""
@@ -182,7 +183,7 @@ class Problem:
 
         It holds whatever the law of discrete tuples is; an unclamped Gaussian can leak more.
         """
-        if self.model.is_continuous:
+        if self.model.is_continuous or self.model.is_endless:
             return math.inf
         return self.contributions.total_range() / scale * ROUND_UP
 
@@ -292,7 +293,7 @@ class Climbing(Protocol):
 
 def engine_of(problem: Problem) -> Engine:
     """Make the engine that the problem's model names."""
-    found = type(problem.model).engine
+    found = problem.model.engine
     if isinstance(found, str):
         module, _, name = found.partition(":")
         found = cast("type[Engine]", getattr(import_module(module), name))

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from pdp_calibrate.arrays import check_number
 from pdp_calibrate.core.contraction import hilbert_diameter
 from pdp_calibrate.core.model import (
+    FOR_EVER,
     Domain,
     Model,
     checked_domain,
@@ -36,7 +37,8 @@ class MixingChain(Model):
     Parameters
     ----------
     length
-        The number T of tuples.
+        The number T of tuples. None for chains without an end: `names` then names the one record of
+        a step, and releases are made step by step in a ledger.
     states
         The values of the states; numbers where a sum is asked for.
     diameter
@@ -59,7 +61,7 @@ class MixingChain(Model):
     runs_along_time = True
 
     length: int
-    """How many tuples there are."""
+    """How many tuples there are; None if the chains have no end, which their engine never sees."""
     states: Domain
     """The values that every tuple can take."""
     diameter: float
@@ -68,7 +70,7 @@ class MixingChain(Model):
     def __init__(
         self,
         *,
-        length: int,
+        length: int | None,
         states: Iterable[Hashable] = (0, 1),
         diameter: float,
         names: Iterable[Hashable] | None = None,
@@ -80,13 +82,13 @@ class MixingChain(Model):
                 f"diameter must be zero or more and finite, got {diameter}. Chains that may never"
                 " forget are a group of which nothing is known: use Unknown."
             )
-        size = checked_size(length, "length")
+        size = 1 if length is None else checked_size(length, "length")
         self._settle(
-            length=size,
             states=checked_domain(states, "the states"),
             diameter=float(diameter),
             names=numbered_names(names, size),
             provenance=provenance,
+            **({"length": size} if length is not None else FOR_EVER),
         )
 
     @staticmethod
@@ -106,7 +108,13 @@ class MixingChain(Model):
     @property
     def domains(self) -> tuple[Domain, ...]:
         """The states, once per tuple."""
-        return (self.states,) * self.length
+        return (self.states,) * len(self.names)
+
+    @property
+    def lasting(self) -> float:
+        """The steepest that what is told about a step rises with the budget of every step."""
+        return math.exp(min(self.diameter / 2, 700.0)) * (1 + 1e-12)
 
     def __repr__(self) -> str:
-        return f"MixingChain({len(self.states)} states, length {self.length}, {self.provenance})"
+        extent = "for ever" if self.is_endless else f"length {self.length}"
+        return f"MixingChain({len(self.states)} states, {extent}, {self.provenance})"
