@@ -58,6 +58,8 @@ class LongFrame:
     """The column that orders a group."""
     time_format: str | None = None
     """How text in that column is written; ISO 8601 if None."""
+    rows: int | None = None
+    """How many rows there are, which is public, where it was read before: else it is read first."""
 
 
 EVERY_COLUMN: Hashable = ()
@@ -84,6 +86,7 @@ def checked_layout(
     by: Hashable | None = None,
     order_by: Hashable | None = None,
     time_format: str | None = None,
+    rows: int | None = None,
 ) -> Layout:
     """Return how to read a frame: as a long one where its column of values is named."""
     unit = named_groups(groups, by)
@@ -91,7 +94,9 @@ def checked_layout(
         raise QueryError("time_format= says how the column of order_by= is read: name it.")
     if value is not None:
         check_roles(value, groups=unit, order_by=order_by)
-        return LongFrame(value=value, groups=unit, order_by=order_by, time_format=time_format)
+        return LongFrame(
+            value=value, groups=unit, order_by=order_by, time_format=time_format, rows=rows
+        )
     if unit is not None or order_by is not None:
         raise QueryError("groups= and order_by= describe a long frame, which needs value= too.")
     return "wide"
@@ -172,7 +177,8 @@ def _answer_about_rows(
             time_format=layout.time_format,
             every=query.every,
         )
-    found = read_rows(data, query, groups=None if query.independent else layout.groups)
+    groups = None if query.independent else layout.groups
+    found = read_rows(data, query, groups=groups, rows=layout.rows)
     if query.sizes is not None:
         refuse_changed(query.sizes, found.public.parts)
     most, allowed = found.public.most, largest_group(model)

@@ -190,7 +190,7 @@ class Calibration(Generic[Asked, Number]):
         return self._shaped([_sensitivity(part) for part in self.contributions])
 
     def accuracy(self, *, alpha: float = 0.05) -> Number:
-        """Return the half-width h with P(|noise| > h) ≤ alpha, of the law actually drawn.
+        """Return the half-width h that the noise passes with probability at most alpha, as drawn.
 
         Of a mean over rows whose number is secret, it is that of the noisy sum: how far the mean
         may be off depends on the noisy count, and `Release.interval` says it.

@@ -332,7 +332,7 @@ def leakage_with_rounding(
         enough=enough,
         deadline=deadline,
     )
-    return found.plus(spent), problem
+    return found.with_rounding(spent), problem
 
 
 def _bracket(problems: Sequence[Problem], epsilon: float) -> tuple[float, float]:

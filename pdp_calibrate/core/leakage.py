@@ -87,4 +87,4 @@ def as_joint_leakage(
         units = [s for part, s in zip(parts, scales, strict=True) for _ in range(part.coordinates)]
         back = tuple(unit * output for unit, output in zip(units, witness.output, strict=True))
         witness = dataclasses.replace(witness, output=back)
-    return Leakage(value=found.upper, lower=found.lower, scale=tuple(scales), witness=witness)
+    return Leakage.at(tuple(scales), dataclasses.replace(found, witness=witness))

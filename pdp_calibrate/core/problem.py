@@ -52,6 +52,8 @@ class Bracket:
     """The tuple attacked by the adversary behind `upper`."""
     unknown: tuple[int, ...]
     """The tuples that this adversary does not know."""
+    rounding: float = 0.0
+    """What of `upper` is charged because the answer is rounded before noise is added."""
 
     def with_lower(self, other: Bracket) -> Bracket:
         """Take the other's lower end if it is better."""
@@ -64,6 +66,10 @@ class Bracket:
         if cost == 0:
             return self
         return dataclasses.replace(self, upper=math.nextafter(self.upper + cost, math.inf))
+
+    def with_rounding(self, cost: float) -> Bracket:
+        """Add what the rounding of the answer may cost to the upper end."""
+        return dataclasses.replace(self.plus(cost), rounding=cost)
 
     def widened(self, cost: float) -> Bracket:
         """Move both ends outwards by a cost, the upper one rounded up."""
@@ -101,6 +107,9 @@ class Bound:
         return self if self.value <= other.value else other
 
 
+_ROUNDED_AWAY = 1e-6  # of a leakage: what rounding may cost an exact one
+
+
 @dataclass(frozen=True, kw_only=True)
 class Leakage:
     """Worst-case leakage at one scale: a certified bracket and who attains its lower end."""
@@ -113,16 +122,29 @@ class Leakage:
     """The Laplace scale λ it holds for; one per query for a joint release."""
     witness: Witness | None
     """Adversary, secrets and output that attain `lower`; None if nobody has two secrets."""
+    rounding: float = 0.0
+    """What of `value` is charged because a real answer is rounded to a float before noise."""
 
     @classmethod
-    def at(cls, scale: float, found: Bracket) -> Leakage:
-        """Say what a search about one query found at a scale."""
-        return cls(value=found.upper, lower=found.lower, scale=scale, witness=found.witness)
+    def at(cls, scale: float | tuple[float, ...], found: Bracket) -> Leakage:
+        """Say what a search found at a scale, or at one for each query."""
+        return cls(
+            value=found.upper,
+            lower=found.lower,
+            scale=scale,
+            witness=found.witness,
+            rounding=found.rounding,
+        )
 
     @property
     def exact(self) -> bool:
-        """Whether `value` and `lower` agree to 1e-9 relative (or to 1e-11, near zero)."""
-        return self.value - self.lower <= max(1e-9 * self.value, 1e-11)
+        """Whether `value` and `lower` agree to 1e-9 relative (or to 1e-11, near zero).
+
+        A charge for rounding the answer to a float is left out of this, up to 1e-6 of the value:
+        whether rounding ever helps an adversary is not known, so it stays in `value`.
+        """
+        forgiven = min(self.rounding, _ROUNDED_AWAY * self.value)
+        return self.value - forgiven - self.lower <= max(1e-9 * self.value, 1e-11)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the bracket for JSON."""
