@@ -15,6 +15,7 @@ from pdp_calibrate.calibration.calibrate import (
     verify as verify,
 )
 from pdp_calibrate.calibration.result import Calibration as Calibration, Release as Release
+from pdp_calibrate.calibration.risk import Risk as Risk, epsilon_for as epsilon_for
 from pdp_calibrate.composition.black_box import (
     black_box_leakage as black_box_leakage,
     dp_budget as dp_budget,

@@ -34,6 +34,7 @@ from pdp_calibrate.calibration.release import (
     note_release,
     unlabelled,
 )
+from pdp_calibrate.calibration.risk import Risk, risk_of
 from pdp_calibrate.calibration.solve import certified_leakage
 from pdp_calibrate.core import noise
 from pdp_calibrate.core.adversary import Adversaries
@@ -188,6 +189,25 @@ class Calibration(Generic[Asked, Number]):
     def sensitivity(self) -> Number:
         """How far the answer moves when one tuple changes and all others stay: GS(f)."""
         return self._shaped([_sensitivity(part) for part in self.contributions])
+
+    def risk(self, *, prior: float) -> Risk:
+        """Return how far a belief about one entry can move, learning of the model included.
+
+        Parameters
+        ----------
+        prior
+            What somebody believes before the release: the probability of any one statement about
+            any one entry.
+
+        Examples
+        --------
+        >>> import pdp_calibrate as pdp
+        >>> pair = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
+        >>> print(pdp.calibrate(pair, pdp.Sum(), epsilon=1.0).risk(prior=0.01))
+        A belief of 1 % becomes at most 2.7 % and at least 0.37 %: odds shift by a factor of 2.72 at
+        most.
+        """
+        return risk_of(self.total_epsilon, prior=prior)
 
     def accuracy(self, *, alpha: float = 0.05) -> Number:
         """Return the half-width h that the noise passes with probability at most alpha, as drawn.
