@@ -60,7 +60,11 @@ def scales(problems: Sequence[Problem], epsilon: float) -> dict[str, float | Non
     distances = [_wasserstein(problem) for problem in problems]
     known = [distance for distance in distances if distance is not None]
     wasserstein = max(known) / epsilon if len(known) == len(distances) else None
-    return {"dp": plain / epsilon, "group": None if endless else group / epsilon, "wasserstein": wasserstein}
+    return {
+        "dp": plain / epsilon,
+        "group": None if endless else group / epsilon,
+        "wasserstein": wasserstein,
+    }
 
 
 def _wasserstein(problem: Problem) -> float | None:

@@ -22,6 +22,7 @@ from pdp_calibrate.calibration import baselines
 from pdp_calibrate.calibration.release import (
     Account,
     Layout,
+    Moment,
     add_noise,
     by_part,
     checked_answer,
@@ -31,6 +32,7 @@ from pdp_calibrate.calibration.release import (
     exact_row_answers,
     labelled,
     labelled_rows,
+    moment_in,
     note_release,
     unlabelled,
 )
@@ -48,6 +50,7 @@ from pdp_calibrate.core.model import (
     field_of,
     header,
     is_later,
+    refuse_endless,
 )
 from pdp_calibrate.core.problem import Leakage, split
 from pdp_calibrate.core.query import Histogram, Query, frozen, lower
@@ -239,6 +242,7 @@ class Calibration(Generic[Asked, Number]):
         time_format: str | None = None,
         ledger: Account | None = None,
         by: Hashable | None = None,
+        step: object = None,
     ) -> Release[Asked, Number]:
         """Answer with noise: one instance, all rows of a wide frame, or of a long one.
 
@@ -264,6 +268,9 @@ class Calibration(Generic[Asked, Number]):
             from this calibration gives a `SecondReleaseWarning`.
         by
             Another name for `groups`.
+        step
+            About a model without an end, which step the data are of, as in `Ledger.release`. Such
+            a release needs a ledger.
 
         Returns
         -------
@@ -280,14 +287,16 @@ class Calibration(Generic[Asked, Number]):
         layout = checked_layout(
             value=value, groups=groups, by=by, order_by=order_by, time_format=time_format
         )
-        draw, sizes = self.answered(data, layout)
+        moment = moment_in(ledger, self.model, step)
+        draw, sizes = self.answered(data, layout, moment=moment)
         if ledger is not None:
-            ledger.spend(self, layout=layout, sizes=sizes)
+            about: dict[str, Any] = {} if moment is None else {"step": step}
+            ledger.spend(self, layout=layout, sizes=sizes, **about)
         note_release(self, counted=ledger is not None)
         return draw()
 
     def answered(
-        self, data: Any, layout: Layout
+        self, data: Any, layout: Layout, *, moment: Moment | None = None
     ) -> tuple[Callable[[], Release[Asked, Number]], Sizes | None]:
         """Do all that can fail: check the data, and return what draws the noise, and their size.
 
@@ -296,7 +305,7 @@ class Calibration(Generic[Asked, Number]):
         """
         found = exact_answers(
             data,
-            self.queries,
+            [query.at_a_step for query in self.queries],
             self.contributions,
             self.model,
             rows=self.rows,
@@ -308,10 +317,13 @@ class Calibration(Generic[Asked, Number]):
             values, behind = [], []
             for place, part in enumerate(self.contributions):
                 (noisy,) = add_noise([found[place].answer], part, self.scales[place])
-                values.append(labelled(noisy, self.queries[place], self.model))
+                values.append(labelled(noisy, self.queries[place].at_a_step, self.model))
                 behind.append(tuple(noisy) if _is_mean_of_rows(self.queries[place]) else ())
             return Release(
-                value=_as_asked(values, self.query), calibration=self, noisy=tuple(behind)
+                value=_as_asked(values, self.query),
+                calibration=self,
+                noisy=tuple(behind),
+                moment=moment,
             )
 
         return draw, found[0].sizes
@@ -322,6 +334,7 @@ class Calibration(Generic[Asked, Number]):
         `value` is a Series on the index of the frame; for a histogram, a DataFrame with a column
         per category. Rows are independent, so a ledger counts one release about each of them.
         """
+        refuse_endless([self.model], "a release by rows")
         answers, sizes = exact_row_answers(
             frame, self.queries, self.contributions, self.model, rows=self.rows
         )
@@ -430,6 +443,8 @@ class Release(Generic[Asked, Number]):
     noisy: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
     """For each query the noisy numbers behind a mean of rows: sums, and counts where those are
     secret. Empty for any other query, whose answer is the noisy number itself."""
+    moment: Moment | None = None
+    """The step it is about, where the model has no end."""
 
     @property
     def values(self) -> tuple[Any, ...]:
@@ -528,6 +543,7 @@ class Release(Generic[Asked, Number]):
             **header("Release"),
             "value": _as_asked(values, self.calibration.query, many=list),
             **({"noisy": behind} if any(behind) else {}),
+            **({} if self.moment is None else dataclasses.asdict(self.moment)),
             "calibration": self.calibration.to_dict(),
         }
 
@@ -561,7 +577,7 @@ class Release(Generic[Asked, Number]):
         if not isinstance(behind, list) or len(behind) != len(stored):
             raise CalibrationError("a release has the noisy numbers behind each answer.")
         values = [
-            _restored(checked_answer(value), query, calibration.model)
+            _restored(checked_answer(value), query.at_a_step, calibration.model)
             if not _is_mean_of_rows(query)
             else labelled(_checked_behind(numbers, query), query, calibration.model)
             for value, numbers, query in zip(stored, behind, calibration.queries, strict=True)
@@ -570,6 +586,7 @@ class Release(Generic[Asked, Number]):
             value=_as_asked(values, calibration.query),
             calibration=calibration,
             noisy=tuple(map(tuple, behind)),
+            moment=_stored_moment(described, calibration.model),
         )
 
 
@@ -698,6 +715,16 @@ def _checked_header(described: Any, kind: str) -> dict[str, Any]:
     if described.get("type") != kind:
         raise CalibrationError(f"the JSON does not describe a {kind}.")
     return described
+
+
+def _stored_moment(described: Mapping[str, Any], model: Model) -> Moment | None:
+    """Read the step that a release is about."""
+    if not model.is_endless:
+        return None
+    step, every = field_of(described, "step"), field_of(described, "every")
+    if type(step) not in (int, str) or not isinstance(every, str | None):
+        raise CalibrationError("a step is a whole number, or text.")
+    return Moment(step, every)
 
 
 def _is_mean_of_rows(query: Query) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import re
 from typing import Any
 
@@ -11,6 +11,8 @@ import pandas as pd
 from pdp_calibrate.errors import LedgerError
 
 _WRITTEN = re.compile(r"\d{4}(-\d{2}(-\d{2})?|Q[1-4])?(/\d{4}-\d{2}-\d{2})?")  # by `step_name`
+
+_LENGTHS = re.compile(r"([1-9]\d{0,5})?([DdWwMQYhH]|min|s|W-[A-Z]{3}|[QY]-[A-Z]{3})")
 
 _MOST = 2**62  # so that differences of steps stay whole numbers everywhere
 
@@ -25,12 +27,10 @@ def checked_every(every: object) -> str | None:
     """
     if every is None:
         return None
-    if isinstance(every, str):
-        for text in (every, every.upper()):  # "d" is a day in most people's hands
-            try:
-                return str(pd.Period("2000-01-01", freq=text).freqstr)
-            except (ValueError, TypeError):
-                continue
+    found = _LENGTHS.fullmatch(every) if isinstance(every, str) else None
+    if found is not None:
+        number, unit = found[1] or "1", {"d": "D", "w": "W", "H": "h"}.get(found[2], found[2])
+        return str(pd.Period("2000-01-01", freq=f"{int(number)}{unit}").freqstr)
     raise LedgerError(
         f"every must be the length of a step, such as 'D', 'W', 'M' or '30D', got {every!r}."
     )
@@ -67,7 +67,11 @@ def step_name(step: object, every: str | None) -> int | str:
     >>> step_name("2026-11-17T08:30", "D"), step_name(7, None)
     ('2026-11-17', 7)
     """
-    number = step_number(step, every)
+    return name_of(step_number(step, every), every)
+
+
+def name_of(number: int, every: str | None) -> int | str:
+    """Return how a ledger writes down the step of a number."""
     return number if every is None else str(period_of(number, every))
 
 
@@ -86,7 +90,7 @@ def _period(step: object, every: str) -> pd.Period:
             raise LedgerError(f"a step of this ledger is {every}, and this period {step.freqstr}.")
     elif isinstance(step, str):
         try:
-            moment = datetime.datetime.fromisoformat(step)
+            moment = dt.datetime.fromisoformat(step)
         except ValueError as error:
             if not _WRITTEN.fullmatch(step):
                 raise LedgerError(
@@ -95,7 +99,7 @@ def _period(step: object, every: str) -> pd.Period:
             moment = _first_day(step, every)
     else:
         moment = step
-    if not isinstance(moment, datetime.date):
+    if not isinstance(moment, dt.date):
         raise LedgerError(
             f"a step must be a date, a Period or ISO 8601 text, got {type(step).__name__}."
         )
@@ -107,10 +111,10 @@ def _period(step: object, every: str) -> pd.Period:
         raise LedgerError(f"a step cannot lie at {step!r}.") from error
 
 
-def _first_day(step: str, every: str) -> datetime.datetime:
+def _first_day(step: str, every: str) -> dt.datetime:
     """Return when a period begins that a ledger wrote down."""
     try:
-        found: datetime.datetime = pd.Period(step, freq=every).start_time
+        found: dt.datetime = pd.Period(step, freq=every).start_time
     except (ValueError, TypeError) as error:
         raise LedgerError(f"a step cannot be named {step!r} where it is {every}.") from error
     return found

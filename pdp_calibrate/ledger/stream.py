@@ -9,6 +9,7 @@ from typing import Any
 
 from pdp_calibrate.arrays import checked_positive
 from pdp_calibrate.calibration.calibrate import calibrate
+from pdp_calibrate.calibration.release import Layout
 from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.calibration.solve import rounding_error
 from pdp_calibrate.core.adversary import Adversaries
@@ -22,9 +23,10 @@ from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError
 from pdp_calibrate.families.stream.course import Course
 from pdp_calibrate.families.stream.memory import Contracting
 from pdp_calibrate.families.stream.search import memory_of
-from pdp_calibrate.ledger.accounts import CLOSE, Step, largest_fitting
+from pdp_calibrate.frames.answers import Sizes
+from pdp_calibrate.ledger.accounts import CLOSE, Step, largest_fitting, release_line
 from pdp_calibrate.ledger.entries import Entry
-from pdp_calibrate.ledger.steps import checked_every, step_name, step_number
+from pdp_calibrate.ledger.steps import checked_every, name_of, step_name, step_number
 
 
 class StreamAccounts:
@@ -54,7 +56,9 @@ class StreamAccounts:
         time_limit: float | None = None,
     ) -> None:
         self.every = checked_every(every)
-        self.promise = 0.0 if promise is None else checked_positive(promise, "promise", error=PdpError)
+        self.promise = (
+            0.0 if promise is None else checked_positive(promise, "promise", error=PdpError)
+        )
         self._model, self._time_limit = model, time_limit
         self._start = Course(memory=memory_of(model), limit=budget, promise=self.promise)
         told = self._start.told()
@@ -118,9 +122,7 @@ class StreamAccounts:
     def after(self, before: Course, released: AnyCalibration, step: int) -> Course:
         """Return the course after one more release."""
         self._check_open(before, step)
-        return self._plus(
-            before, step, released.contributions, released.scales, rows=released.rows
-        )
+        return self._plus(before, step, released.contributions, released.scales, rows=released.rows)
 
     def after_mechanism(self, before: Course, dp_epsilon: float, step: int) -> Course:
         """Return the course after one more outside mechanism of this plain-DP budget."""
@@ -146,16 +148,22 @@ class StreamAccounts:
             rounding = (rounding + error) * ROUND_UP
         if isinstance(course.memory, Contracting):  # errors are part of what the step tells
             return course.plus(step, (amount + rounding) * ROUND_UP if rounding else amount)
-        return course.plus(step, amount).plus_everywhere(rounding) if rounding else course.plus(
-            step, amount
+        return (
+            course.plus(step, amount).plus_everywhere(rounding)
+            if rounding
+            else course.plus(step, amount)
         )
+
+    def still_gains(self, share: float) -> int:
+        """Return for how many steps what is told about one grows by more than a share of ε."""
+        return self._start.memory.fading(share)
 
     def _check_open(self, course: Course, step: int) -> None:
         first = course.open_from
         if first is not None and step < first:
-            name = step_name_of(first, self.every)
+            name = name_of(first, self.every)
             raise LedgerError(
-                f"step {step_name_of(step, self.every)} is folded: later steps were accounted for"
+                f"step {name_of(step, self.every)} is folded: later steps were accounted for"
                 f" as if nothing more were released about it. Open are the steps from {name} on."
             )
 
@@ -201,13 +209,6 @@ class StreamAccounts:
         return largest_fitting(alone, joint, budget, time_limit=self._time_limit)
 
 
-def step_name_of(number: int, every: str | None) -> int | str:
-    """Return how a ledger writes down the step of a number."""
-    from pdp_calibrate.ledger.steps import period_of
-
-    return number if every is None else str(period_of(number, every))
-
-
 def charge_at(accounts: StreamAccounts, dp_epsilon: float, note: str, step: object) -> Step:
     """Return the line of an outside mechanism about one step."""
     number = accounts.step_number(step)
@@ -219,6 +220,25 @@ def charge_at(accounts: StreamAccounts, dp_epsilon: float, note: str, step: obje
             "note": note,
             "step": step_name(step, accounts.every),
         },
+    )
+
+
+def release_at(
+    accounts: StreamAccounts,
+    calibration: AnyCalibration,
+    layout: Layout | None,
+    sizes: Sizes | None,
+    step: object,
+) -> Step:
+    """Return the line of a release about one step."""
+    number, name = accounts.step_number(step), step_name(step, accounts.every)
+    line = release_line(calibration, layout, sizes)
+    return Step(
+        add=lambda before: accounts.after(before, calibration, number),
+        described=line | {"step": name},
+        layout=layout,
+        sizes=sizes,
+        check=lambda entries: check_once(entries, calibration.queries, name),
     )
 
 

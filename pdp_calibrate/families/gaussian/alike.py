@@ -271,7 +271,11 @@ class GaussianSeries(_Homogeneous):
         return super().parameters() | ({"length": None} if self.is_endless else {})
 
     def __repr__(self) -> str:
-        return f"GaussianSeries(for ever, {self.provenance})" if self.is_endless else super().__repr__()
+        return (
+            f"GaussianSeries(for ever, {self.provenance})"
+            if self.is_endless
+            else super().__repr__()
+        )
 
     @property
     def least_correlation(self) -> float:

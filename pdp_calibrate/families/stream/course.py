@@ -5,11 +5,11 @@ of these: c^k(F) + c^{n−k}(B) is convex in k, for c is concave and never steep
 to come, each with the promised budget, at most as much as about the last one, or as the promise
 tells for ever. So the largest is found among the steps that have a budget, in one pass each way.
 
-**Folding.** Steps far in the past are written down as three numbers: where the open ones begin, what
-the folded ones pass on to them, and the most that was ever told about one of the folded. Nothing can
-be released any more about a step `LATE` steps before the last one; what all later steps, whatever
-they are, pass back to it is at most the budget ε, or the ledger would have refused them. A step is
-folded once even ε from there leaves it below the budget.
+**Folding.** Steps far in the past are written down as three numbers: where the open ones begin,
+what the folded ones pass on to them, and the most that was ever told about one of the folded.
+Nothing can be released any more about a step `LATE` steps before the last one; what later steps,
+whatever they are, pass back to it is at most the budget ε, or the ledger would have refused them. A
+step is folded once even ε from there leaves it below the budget.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Course:
         most = self.memory.for_ever(self.promise)
         if self.folded is not None:
             most = max(most, self.folded.largest)
-        most = max(most, *self._by_step().values(), 0.0)
+        most = max(most, *self.by_step().values(), 0.0)
         return (most + self.on_top) * ROUND_UP if self.on_top else most
 
     def about(self, step: int) -> float:
@@ -96,19 +96,17 @@ class Course:
         if self.folded is not None and step < self.folded.before:
             own = self.folded.largest
         elif step in self.amounts:
-            own = self._by_step()[step]
-        elif self.latest is None or step > self.latest:  # as if it had just got what is promised
-            own = self.plus(step, self.promise)._by_step()[step]
+            own = self.by_step()[step]
+        elif self.promise and (self.latest is None or step > self.latest):
+            own = max(self.memory.for_ever(self.promise), *self.by_step().values(), 0.0)
         else:
-            own = self.plus(step, 0.0)._by_step()[step]
+            own = self.plus(step, 0.0).by_step()[step]
         return (own + self.on_top) * ROUND_UP if self.on_top else own
 
-    def _by_step(self) -> dict[int, float]:
+    def by_step(self) -> dict[int, float]:
         """Return what is told about every open step that has an amount."""
         forwards, backwards = self._forwards(), self._backwards()
-        return {
-            step: _added(forwards[step], backwards[step]) for step in self.amounts
-        }
+        return {step: _added(forwards[step], backwards[step]) for step in self.amounts}
 
     def _forwards(self) -> dict[int, float]:
         """Return F_t of the open steps, their own amounts included."""
@@ -129,12 +127,11 @@ class Course:
         looked at; by default everything released, and after that what is promised.
         """
         found: dict[int, float] = {}
-        if start is not None:
-            last, carried = start
-        else:
-            last = (self.latest or 0) + 1
-            carried = self.memory.one_sided(self.promise) if self.promise else 0.0
-        for step in reversed(self.amounts):
+        if start is None:
+            promised = self.memory.one_sided(self.promise) if self.promise else 0.0
+            start = (self.latest or 0) + 1, promised
+        last, carried = start
+        for step in reversed(list(self.amounts)):
             if step >= last:
                 continue
             arriving = self.memory.carried(carried, last - step) if carried else 0.0
@@ -157,7 +154,7 @@ class Course:
         last = None
         for step in self.amounts:
             final = _added(forwards[step], backwards.get(step, self.limit))
-            if step >= oldest or final > self.limit:
+            if step >= oldest or _added(final, self.on_top) > self.limit:
                 break
             largest, forward, last = max(largest, final), forwards[step], step
             folded += 1

@@ -1,9 +1,9 @@
 """How a step passes on what was told about it: the arithmetic of streams.
 
-Give every step t an amount a_t of what its releases tell about its own record. What all steps up to
-t tell about step t from that side is F_t = a_t + c(F_{t−1}), from the other side B_t = a_t +
-c(B_{t+1}), and about record t altogether a_t + c(F_{t−1}) + c(B_{t+1}). Only c, what one step passes
-on to the next, depends on the model:
+Give every step t an amount a_t of what its releases tell about its own record. What all steps up
+to t tell about step t from that side is F_t = a_t + c(F_{t−1}), from the other side B_t = a_t +
+c(B_{t+1}), and about record t altogether a_t + c(F_{t−1}) + c(B_{t+1}). Only c, what one step
+passes on to the next, depends on the model:
 
 - **Chains of Hilbert diameter D.** Amounts are plain-DP budgets, and c(a) = a ⊗ D, Birkhoff's
   contraction: it holds for every start, every set of known records, noisy knowledge of single
@@ -78,7 +78,7 @@ class Contracting(Memory):
 
     @property
     def _log_factor(self) -> float:
-        """log tanh(D/4), below 0 and accurate for large D too."""
+        """Log tanh(D/4), below 0 and accurate for large D too."""
         if self.diameter < 1:
             return math.log(math.tanh(self.diameter / 4))
         return math.log1p(-2 / (math.exp(min(self.diameter / 2, 700.0)) + 1))

@@ -84,7 +84,11 @@ class StreamEngine(Engine):
         if len(added) < 2:
             return nobody(problem)
         told, (one, other) = _own_step(added / scale)
-        if contributions.every_step and contributions.coordinates == 1 and not contributions.rounding:
+        if (
+            contributions.every_step
+            and contributions.coordinates == 1
+            and not contributions.rounding
+        ):
             if isinstance(self.memory, Shifting):
                 told = told * (1 + self.memory.factor) / (1 - self.memory.factor)
             else:
@@ -155,13 +159,13 @@ def _kernel(model: Model, added: FloatArray) -> FloatArray:
     known = getattr(model, "kernel", None)
     if known is not None:
         return np.asarray(known, dtype=np.float64)
-    diameter = min(cast("Forgetting", model).diameter, 100.0)
-    weights = np.zeros((len(added), len(added)))
+    tilt = math.exp(min(cast("Forgetting", model).diameter, 100.0) / 2)
+    kernel = np.zeros((len(added), len(added)))
     top, bottom = int(added.argmax()), int(added.argmin())
-    for row, sign in ((top, 1.0), (bottom, -1.0)):
-        weights[row, top], weights[row, bottom] = sign * diameter / 4, -sign * diameter / 4
-    kernel = np.exp(weights)
-    return np.asarray(kernel / kernel.sum(axis=1, keepdims=True))
+    kernel[:, [top, bottom]] = 1 / 2
+    kernel[top, [top, bottom]] = tilt / (1 + tilt), 1 / (1 + tilt)
+    kernel[bottom, [bottom, top]] = tilt / (1 + tilt), 1 / (1 + tilt)
+    return kernel  # in the limit where the states between are as rare as can be
 
 
 def _told_by_extremes(kernel: FloatArray, gains: FloatArray) -> tuple[float, tuple[int, int]]:
