@@ -31,8 +31,8 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from pdp_calibrate.arrays import checked_epsilon
-from pdp_calibrate.calibration.release import Layout
-from pdp_calibrate.calibration.result import AnyCalibration
+from pdp_calibrate.calibration.release import Layout, sizes_from
+from pdp_calibrate.calibration.result import AnyCalibration, with_laplace_noise
 from pdp_calibrate.calibration.solve import certified_leakage
 from pdp_calibrate.composition.spending import Spending
 from pdp_calibrate.core.adversary import Adversaries
@@ -46,7 +46,7 @@ from pdp_calibrate.errors import BudgetExceededError, LedgerError, damage_refuse
 from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.frames.answers import Sizes
 from pdp_calibrate.ledger.accounts import CLOSE, Accounts, largest_fitting, write
-from pdp_calibrate.ledger.entries import Entry, sizes_from
+from pdp_calibrate.ledger.entries import Entry
 from pdp_calibrate.ledger.store import FileStore, MemoryStore, Pages, State, Store
 
 _DRAW = "first"
@@ -67,6 +67,7 @@ class Charge:
 
 def charge_of(calibration: AnyCalibration) -> Charge:
     """Return the column that a release is about, and its household price, rounded up."""
+    with_laplace_noise(calibration, "a ledger of people")
     model, queries = calibration.model, calibration.queries
     if not isinstance(model, Blocks) or not all(isinstance(one, RowQuery) for one in queries):
         raise LedgerError("a ledger about people counts questions about rows in groups.")

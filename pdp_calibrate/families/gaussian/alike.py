@@ -26,6 +26,8 @@ from pdp_calibrate.families.gaussian.model import Gaussian
 STEPS_COVERED = 2.0**20
 """Of a series without an end, the answers whose rounding a scale covers: two years of minutes."""
 
+_NOISE_FOR_EVER = {"gaussian_noise_engine": "pdp_calibrate.families.stream.noise:StreamNoiseEngine"}
+
 _CONCENTRATED = 2.0**-20  # standard deviation, in widths of the range, in place of the limit 0
 
 
@@ -162,6 +164,7 @@ class GaussianGroup(_Homogeneous):
     """
 
     engine = "pdp_calibrate.families.gaussian.alike_search:AlikeEngine"
+    gaussian_noise_engine = "pdp_calibrate.families.gaussian.alike_noise:AlikeNoiseEngine"
     composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
 
     correlation: tuple[float, float]
@@ -230,6 +233,7 @@ class GaussianSeries(_Homogeneous):
     """
 
     engine = "pdp_calibrate.families.gaussian.alike_search:AlikeEngine"
+    gaussian_noise_engine = "pdp_calibrate.families.gaussian.alike_noise:AlikeNoiseEngine"
     composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
     runs_along_time = True
 
@@ -254,7 +258,7 @@ class GaussianSeries(_Homogeneous):
         phi, _ = checked_range(correlation)
         if not -1 < phi < 1:
             raise ModelError(f"correlation must lie between -1 and 1, got {phi}.")
-        endless = {} if length is not None else FOR_EVER
+        endless = {} if length is not None else FOR_EVER | _NOISE_FOR_EVER
         self._settle_alike(phi, bounds, variance, names, points, provenance, **endless)
 
     @property

@@ -57,6 +57,15 @@ def memory_of(model: Model) -> Memory:
     return Shifting(abs(cast("Correlated", model).correlation))
 
 
+def is_attained(problem: Problem) -> bool:
+    """Whether the closed form of a series is what somebody is told.
+
+    Of clamped values with a stated variance it is a bound only: some do not move as far. Where the
+    variance may be anything, it may be next to nothing.
+    """
+    return not problem.contributions.clamped or getattr(problem.model, "variance", None) is None
+
+
 class StreamEngine(Engine):
     """Bounds what is told about the record of any step, by one step or by all of them."""
 
@@ -90,7 +99,8 @@ class StreamEngine(Engine):
             and not contributions.rounding
         ):
             if isinstance(self.memory, Shifting):
-                told = told * (1 + self.memory.factor) / (1 - self.memory.factor)
+                if is_attained(problem):
+                    told = told * (1 + self.memory.factor) / (1 - self.memory.factor)
             else:
                 kernel = _kernel(problem.model, added[:, 0])
                 stretched, pair = _told_by_extremes(kernel, added[:, 0] / scale)

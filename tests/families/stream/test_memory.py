@@ -122,6 +122,29 @@ def test_calibrated_series_need_what_the_closed_form_says():
     assert several.scale[1] == pytest.approx(36.0, rel=1e-6)
 
 
+@pytest.mark.parametrize("correlation", [0.8, -0.6])
+def test_gaussian_noise_at_every_step_is_exact_against_dense_covariances(correlation):
+    series = pdp.GaussianSeries(length=None, correlation=correlation, bounds=(0, 4), variance=1.5)
+    found = pdp.calibrate(
+        series, pdp.EachStep(pdp.Sum()), noise="gaussian", epsilon=1.0, delta=1e-6
+    )
+    gained = series_precision(correlation, 1.5, np.full(401, found.scale**-2), 200)
+    assert 4.0 * math.sqrt(gained) == pytest.approx(0.236704380663, rel=1e-6)
+    assert 4.0 * math.sqrt(gained) <= found.mu
+    assert found.leakage.exact
+    unstated = pdp.GaussianSeries(length=None, correlation=correlation, bounds=(0, 4))
+    square = correlation**2
+    for query in (pdp.Sum(), pdp.Sum(clamp=True)):
+        told = pdp.leakage(unstated, pdp.EachStep(query), scale=9.0, noise="gaussian")
+        shifts = 4 / 9 * math.sqrt((1 + square) / (1 - square))
+        assert shifts <= told.value <= shifts * (1 + 1e-12)
+    clamped = pdp.leakage(series, pdp.EachStep(pdp.Sum(clamp=True)), scale=9.0, noise="gaussian")
+    assert clamped.value == told.value
+    assert not clamped.exact
+    once = pdp.leakage(series, pdp.Sum(), scale=8.0, noise="gaussian")
+    assert once.value == pytest.approx(0.5, rel=1e-12)
+
+
 def test_several_states_and_uneven_chains_lie_between_their_ends():
     chain = pdp.MarkovChain(
         transition=[[0.7, 0.2, 0.1], [0.3, 0.4, 0.3], [0.1, 0.3, 0.6]],
