@@ -20,6 +20,7 @@ from pdp_calibrate.composition.black_box import (
     black_box_leakage as black_box_leakage,
     dp_budget as dp_budget,
 )
+from pdp_calibrate.composition.refresh import Refresh as Refresh, refresh as refresh
 from pdp_calibrate.core.adversary import Adversaries as Adversaries, Witness as Witness
 from pdp_calibrate.core.composite import Blocks as Blocks, ModelSet as ModelSet
 from pdp_calibrate.core.leakage import leakage as leakage

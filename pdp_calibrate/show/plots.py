@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from pdp_calibrate.calibration.result import AnyCalibration, Calibration
+from pdp_calibrate.composition.refresh import Refresh
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.posterior import Beliefs
 from pdp_calibrate.errors import MissingLibraryError, PdpError
@@ -35,6 +36,7 @@ _MODULES = {
     "leakage_by_scale": "curves",
     "leakage_by_knowledge": "curves",
     "what_if": "curves",
+    "refresh": "curves",
     "scales": "bars",
     "beliefs": "bars",
     "correlations": "maps",
@@ -106,6 +108,12 @@ def beliefs(
         return draw("beliefs", views.bars_of(subject), theme=theme)
     view = views.beliefs(subject) if isinstance(subject, Calibration) else subject
     return draw("beliefs", view, theme=theme)
+
+
+def refresh(subject: Refresh | views.RefreshCurve, *, theme: Theme = "light") -> Figure:
+    """Draw what a refreshed budget tells about any one record, against how long people stay."""
+    view = views.refresh_curve(subject) if isinstance(subject, Refresh) else subject
+    return draw("refresh", view, theme=theme)
 
 
 def what_if(curve: Any, *, theme: Theme = "light") -> Figure:

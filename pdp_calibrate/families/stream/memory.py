@@ -29,6 +29,8 @@ from dataclasses import dataclass
 from pdp_calibrate.core.contraction import contracted
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 
+_BELOW = 1 - 1e-12  # so that sums of exactly this budget, rounded up, still keep ε
+
 _SAFE = 1 + 64 * UNIT_ROUNDOFF
 
 
@@ -93,6 +95,19 @@ class Contracting(Memory):
             return simple
         image = math.exp(self.diameter / 2) * math.sinh(amount / 4)
         return max(amount, min(4 * math.asinh(image) * safe, simple))
+
+    def budget(self, epsilon: float) -> float:
+        """Return the amount at every step that tells at most ε for ever, rounded down; or 0."""
+        if self.diameter == 0:
+            return epsilon
+        # e^{−D/2}·sinh(ε/4), by logarithms where that overflows
+        quarter = epsilon / 4
+        log_sine = quarter + math.log(-math.expm1(-2 * quarter)) - math.log(2)
+        image = log_sine - self.diameter / 2
+        found = 4 * (math.asinh(math.exp(image)) if image < 600 else image + math.log(2)) * _BELOW
+        while self.for_ever(found) > epsilon:
+            found *= _BELOW
+        return found
 
     def fading(self, share: float) -> int:
         """Use that k steps away at most tanh(D/4)^k of an amount is left."""

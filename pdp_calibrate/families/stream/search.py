@@ -24,9 +24,6 @@ from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.stream.memory import Contracting, Memory, Shifting
 
-_BUDGET_BELOW = 1 - 1e-12  # so that sums of exactly this budget, rounded up, still keep ε
-
-
 _STRETCH = 400  # steps on either side for a lower end
 
 
@@ -96,10 +93,11 @@ class StreamEngine(Engine):
         if (
             contributions.every_step
             and contributions.coordinates == 1
-            and not contributions.rounding
+            and (isinstance(self.memory, Shifting) or not contributions.rounding)
         ):
             if isinstance(self.memory, Shifting):
                 if is_attained(problem):
+                    told = max(0.0, told - contributions.rounding / scale)
                     told = told * (1 + self.memory.factor) / (1 - self.memory.factor)
             else:
                 kernel = _kernel(problem.model, added[:, 0])
@@ -123,22 +121,12 @@ class StreamComposer(Composer):
         return _chain_memory(model).for_ever(dp_epsilon)
 
     def budget_for_ever(self, model: Model, epsilon: float) -> float | None:
-        """Invert the closed form, and round down until it holds."""
-        memory = _chain_memory(model)
-        budget = epsilon
-        if memory.diameter > 0:
-            # e^{−D/2}·sinh(ε/4), by logarithms where that overflows
-            quarter = epsilon / 4
-            log_sine = quarter + math.log(-math.expm1(-2 * quarter)) - math.log(2)
-            image = log_sine - memory.diameter / 2
-            budget = 4 * (math.asinh(math.exp(image)) if image < 600 else image + math.log(2))
-            budget *= _BUDGET_BELOW
+        """Invert the closed form."""
+        budget = _chain_memory(model).budget(epsilon)
         if budget <= 0:
             raise UnsupportedQueryError(
                 "the chain forgets so slowly that no budget above 0 keeps this epsilon for ever."
             )
-        while memory.for_ever(budget) > epsilon:
-            budget *= _BUDGET_BELOW
         return budget
 
 
