@@ -20,7 +20,6 @@ from pdp_calibrate.composition.black_box import (
     black_box_leakage as black_box_leakage,
     dp_budget as dp_budget,
 )
-from pdp_calibrate.composition.refresh import Refresh as Refresh, refresh as refresh
 from pdp_calibrate.core.adversary import Adversaries as Adversaries, Witness as Witness
 from pdp_calibrate.core.composite import Blocks as Blocks, ModelSet as ModelSet
 from pdp_calibrate.core.leakage import leakage as leakage
@@ -77,6 +76,7 @@ from pdp_calibrate.families.network.bif import read_bif as read_bif
 from pdp_calibrate.families.network.mixing_chain import MixingChain as MixingChain
 from pdp_calibrate.families.network.network import Network as Network
 from pdp_calibrate.families.network.tree import MarkovTree as MarkovTree
+from pdp_calibrate.families.stream.refresh import Refresh as Refresh, refresh as refresh
 from pdp_calibrate.families.table.estimator import TableEstimator as TableEstimator
 from pdp_calibrate.families.table.sets import (
     ConditionalBall as ConditionalBall,

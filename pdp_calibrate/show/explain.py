@@ -7,12 +7,12 @@ from typing import TypeAlias
 
 from pdp_calibrate.auditing.attack import Audit
 from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Calibration, Release
-from pdp_calibrate.composition.refresh import Refresh, period_words
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.cards import printable
 from pdp_calibrate.core.model import PRIVATE_MODEL, Model
 from pdp_calibrate.core.problem import Leakage
 from pdp_calibrate.errors import PdpError
+from pdp_calibrate.families.stream.refresh import Refresh, period_words
 from pdp_calibrate.ledger.entries import Entry
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.ledger.people import PeopleLedger, stated

@@ -18,10 +18,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from pdp_calibrate.calibration.result import AnyCalibration, Calibration
-from pdp_calibrate.composition.refresh import Refresh
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.posterior import Beliefs
 from pdp_calibrate.errors import MissingLibraryError, PdpError
+from pdp_calibrate.families.stream.refresh import Refresh
 from pdp_calibrate.learning.pearson import Correlations
 from pdp_calibrate.show import views
 from pdp_calibrate.show.correlations import CorrelationMap, correlations as correlations_of

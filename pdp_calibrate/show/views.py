@@ -16,7 +16,6 @@ from pdp_calibrate.calibration.result import (
     single,
     with_laplace_noise,
 )
-from pdp_calibrate.composition.refresh import Refresh
 from pdp_calibrate.core.adversary import Adversaries, Witness
 from pdp_calibrate.core.leakage import leakage
 from pdp_calibrate.core.model import Model
@@ -24,6 +23,7 @@ from pdp_calibrate.core.posterior import Beliefs, posterior
 from pdp_calibrate.core.problem import Leakage
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.errors import ModelError, PdpError
+from pdp_calibrate.families.stream.refresh import Refresh
 from pdp_calibrate.paper import graph
 from pdp_calibrate.paper.graph import WeightedHierarchicalGraph
 from pdp_calibrate.show.words import entry, knowledge, number

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from pdp_calibrate.composition.refresh import period_words
+from pdp_calibrate.families.stream.refresh import period_words
 from pdp_calibrate.show.drawing.canvas import Theme, canvas, theme_called
 from pdp_calibrate.show.views import KnowledgeCurve, RefreshCurve, ScaleCurve
 
