@@ -16,6 +16,7 @@ from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.composer import composer_of
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.problem import Bound
 from pdp_calibrate.core.query import EachStep, Query, lower
 from pdp_calibrate.core.rounding import ROUND_UP
@@ -25,6 +26,7 @@ from pdp_calibrate.families.stream.memory import Contracting
 from pdp_calibrate.families.stream.search import memory_of
 from pdp_calibrate.frames.answers import Sizes
 from pdp_calibrate.ledger.accounts import CLOSE, Step, largest_fitting, release_line
+from pdp_calibrate.ledger.allowance import Allowance
 from pdp_calibrate.ledger.entries import Entry
 from pdp_calibrate.ledger.steps import checked_every, name_of, step_name, step_number
 
@@ -36,7 +38,7 @@ class StreamAccounts:
     ----------
     model
         A model without an end.
-    budget
+    allowance
         What may be told about any step.
     every
         How long a step is; None where steps are numbers.
@@ -49,7 +51,7 @@ class StreamAccounts:
     def __init__(
         self,
         model: Model,
-        budget: float,
+        allowance: Allowance,
         *,
         every: object = None,
         promise: object = None,
@@ -59,7 +61,13 @@ class StreamAccounts:
         self.promise = (
             0.0 if promise is None else checked_positive(promise, "promise", error=PdpError)
         )
-        self._model, self._time_limit = model, time_limit
+        if allowance.takes_gaussian:
+            raise LedgerError(
+                "about a model without an end a ledger counts Laplace noise and pure epsilon: leave"
+                " delta=, mu= and rho= out."
+            )
+        budget = allowance.epsilon
+        self._model, self._budget, self._time_limit = model, budget, time_limit
         self._start = Course(memory=memory_of(model), limit=budget, promise=self.promise)
         told = self._start.told()
         if not told <= budget:
@@ -176,10 +184,22 @@ class StreamAccounts:
         only_learned = not course.amounts and course.folded is None and not course.promise
         return Bound(value=value, method="whole" if only_learned and value else "stream")
 
+    def joint_mu(self, course: Course) -> None:
+        """Say nothing of Gaussian noise, which is not drawn here."""
+        del course
+
     def calibrate(
-        self, query: Query | Sequence[Query], epsilon: float, *, rows: int
+        self,
+        query: Query | Sequence[Query],
+        epsilon: float,
+        *,
+        rows: int,
+        noise: Noise = "laplace",
+        delta: float | None = None,
     ) -> AnyCalibration:
         """Find the scale of a release that tells ε alone: once, or at each step for ever."""
+        if noise != "laplace" or delta is not None:
+            raise LedgerError("about a model without an end a ledger counts Laplace noise only.")
         options: dict[str, Any] = {
             "epsilon": epsilon,
             "adversaries": Adversaries.all(),
@@ -192,16 +212,18 @@ class StreamAccounts:
         self,
         before: Course,
         query: Query | Sequence[Query],
-        budget: float,
         *,
         rows: int,
         step: int,
+        noise: Noise = "laplace",
+        delta: float | None = None,
     ) -> AnyCalibration:
         """Find the smallest scale at which one more release about a step fits into the budget."""
+        budget = self._budget
         self._check_open(before, step)
         if budget - before.plus(step, 0.0).about(step) <= budget * CLOSE:
             raise BudgetExceededError(f"the budget {budget:.6g} of this step is spent.")
-        alone = self.calibrate(query, budget, rows=rows)
+        alone = self.calibrate(query, budget, rows=rows, noise=noise, delta=delta)
 
         def joint(louder: AnyCalibration) -> float:
             return self.after(before, louder, step).told()
