@@ -222,6 +222,23 @@ def worst_adversary(
     )
 
 
+def data_share(witness: Witness | None) -> str:
+    """Say how much of the noise that somebody faces is the data's own, where that is counted."""
+    if witness is None or not witness.data_share:
+        return ""
+    return (
+        f" Of all that blurs the answer for them, {witness.data_share:.2%} is the data's own: what"
+        " they do not know."
+    )
+
+
+def kind_of_noise(calibration: AnyCalibration) -> str:
+    """Name the noise."""
+    if calibration.noise == "gaussian":
+        return "Gaussian"
+    return "whole-number Laplace" if calibration.is_integer else "Laplace"
+
+
 def learns(leakage: float) -> str:
     """Say what a leakage does to somebody's odds."""
     after = 100 / (1 + math.exp(-leakage))
@@ -352,6 +369,8 @@ def leakage_of_plain_dp(calibration: AnyCalibration) -> Leakage | None:
         adversaries=calibration.adversaries,
         rows=calibration.rows,
         time_limit=_PATIENCE,
+        noise=calibration.noise,
+        delta=calibration.delta or None,
     )
 
 
