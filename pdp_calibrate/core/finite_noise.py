@@ -20,6 +20,7 @@ e^κ·δ(ε), and what lies further out is charged: κ costs 2κ of ε and 2κ·
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 import time
@@ -38,6 +39,8 @@ from pdp_calibrate.core.gaussian_mixtures import LARGEST_EPSILON, deltas, epsilo
 from pdp_calibrate.core.plain_dp import nobody
 from pdp_calibrate.core.problem import Bracket, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP, UNIT_ROUNDOFF
+
+IntArray = npt.NDArray[np.intp]
 
 _REACH = 39.0  # deviations within which moved atoms are followed
 _SMALLEST_DELTA = 1e-60  # below it, what lies beyond that could matter
@@ -127,6 +130,8 @@ class FiniteSearch:
         Says what those who know everyone else learn at a scale, in μ; None if there are none.
     rounding
         How far answers may be off for reasons of the family's own.
+    unlisted
+        How far the answers of adversaries can move whom the source does not list.
     """
 
     def __init__(
@@ -136,10 +141,12 @@ class FiniteSearch:
         *,
         strongest: Callable[[float], Bracket] | None,
         rounding: float = 0.0,
+        unlisted: float = 0.0,
     ) -> None:
         self.problem, self._source, self._strongest = problem, source, strongest
-        self._rounding = rounding
+        self._rounding, self._unlisted = rounding, unlisted
         self._cases: list[Case] | None = None
+        self._proved: dict[tuple[int, int, tuple[int, int]], _Proved] = {}
         self._coupled: tuple[float, int, tuple[int, ...]] | None = None
 
     @property
@@ -169,13 +176,18 @@ class FiniteSearch:
                 bound = dataclasses.replace(bound, target=target, unknown=unknown)
             return bound.with_lower(best)
         found = self._at_delta(scale, off, best, limits, everywhere)
+        found = dataclasses.replace(
+            found, upper=max(found.upper, (self._unlisted + off) / scale * ROUND_UP)
+            if self._unlisted else found.upper,
+        )  # fmt: skip
         return dataclasses.replace(found, mu=everywhere).at_most(everywhere)
 
     def _coupling(self, deadline: float) -> tuple[float, int, tuple[int, ...]]:
         """Return the largest move that a coupling needs, and who sees it."""
         if self._coupled is not None:
             return self._coupled
-        best: tuple[float, int, tuple[int, ...]] = 0.0, self.problem.knowledge.targets[0], ()
+        best: tuple[float, int, tuple[int, ...]]
+        best = self._unlisted, self.problem.knowledge.targets[0], ()
         for case in self.cases:
             if case.move <= best[0]:
                 break
@@ -220,28 +232,36 @@ class FiniteSearch:
             off=off,
             delta=measure.delta,
             law_delta=measure.law_delta,
-            most=gaussian_dp.epsilon_of(everywhere, measure.law_delta),
+            everywhere=everywhere,
         )
         upper: _Pair | None = None
         lower: _Pair | None = None
-        harmless = self._harmless(level, scale, off)
-        for case in self.cases:
+        several = len(self.cases) > 1
+        harmless = self._harmless(level, scale, off) if several else 0.0
+        for number, case in enumerate(self.cases):
             if case.move <= harmless:
                 break
-            for mixtures, pair in ((m, p) for m in case.mixtures() for p in _pairs(m)):
+            listed = ((place, m, p) for place, m in enumerate(case.mixtures()) for p in _pairs(m))
+            for place, mixtures, (secrets, events) in listed:
                 if time.monotonic() > limits.deadline or level > LARGEST_EPSILON:
                     return self._bound_only(self._combined(strongest, upper, lower), everywhere)
                 attains = mixtures.attained and not self.problem.hidden_noise
-                for over, attained in asked.exceeding(mixtures, pair, level):
+                before, begun = self._proved.get((number, place, secrets)), level
+                if before is not None and before.holds(level, scale, off):
+                    events = before.left
+                left: list[IntArray] = []
+                for over, attained in asked.exceeding(mixtures, (secrets, events), level, left):
                     level = max(level, over.value)
                     if upper is None or over.value > upper.value:
                         upper = over
                     if attains and (lower is None or attained > lower.value):
                         lower = over._replace(value=attained)
+                if left:
+                    self._proved[number, place, secrets] = _Proved(begun, scale, off, left[0])
                 if lower is not None and lower.value > enough:
                     found = self._combined(strongest, upper, lower)
                     return dataclasses.replace(found, upper=max(found.upper, everywhere))
-            if upper is not None and math.isfinite(level):
+            if several and upper is not None and math.isfinite(level):
                 harmless = self._harmless(level, scale, off)
         return self._combined(strongest, upper, lower)
 
@@ -276,7 +296,25 @@ class FiniteSearch:
         return dataclasses.replace(found, upper=everywhere, target=target, unknown=unknown)
 
 
-class _Asked(NamedTuple):
+class _Proved(NamedTuple):
+    """What is known of some pairs of laws: more noise never leaks more."""
+
+    level: float
+    """The ε at which they were tested."""
+    scale: float
+    """The scale of the noise."""
+    off: float
+    """How far answers may be off."""
+    left: IntArray
+    """The events that exceeded δ there; no other did."""
+
+    def holds(self, level: float, scale: float, off: float) -> bool:
+        """Whether it says something at other values."""
+        return level >= self.level and scale >= self.scale and off <= self.off
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
     """A question about pairs of laws."""
 
     scale: float
@@ -287,13 +325,21 @@ class _Asked(NamedTuple):
     """The δ that lower ends exceed."""
     law_delta: float
     """The δ that upper ends keep."""
-    most: float
-    """An ε that nobody exceeds, from a coupling."""
+    everywhere: float
+    """A μ that nobody exceeds, from a coupling."""
+
+    @functools.cached_property
+    def most(self) -> float:
+        """An ε that nobody exceeds, from the same."""
+        return gaussian_dp.epsilon_of(self.everywhere, self.law_delta)
 
     def exceeding(
-        self, mixtures: Mixtures, pair: _Rows, level: float
+        self, mixtures: Mixtures, pair: _Rows, level: float, left: list[IntArray]
     ) -> Iterator[tuple[_Pair, float]]:
-        """Yield pairs that exceed δ at the level, each worse than all before: both ends of ε."""
+        """Yield pairs that exceed δ at the level, each worse than all before: both ends of ε.
+
+        All events that do are put into `left`.
+        """
         (first, second), events = pair
         atoms, laws, moved = _joined_atoms(mixtures)
         atoms = (atoms - atoms[0]) / self.scale
@@ -309,17 +355,18 @@ class _Asked(NamedTuple):
             p, q = laws[events, first], laws[events, second]
             found = deltas(atoms, p, q, start, error=mixtures.error).upper
             over = np.flatnonzero((found > limits) | (extra > level))
+            left.append(events[over])
             if not len(over):
                 return
             worst = int(over[(found - limits)[over].argmax()])
             above, below = float(limits[worst]), self.delta * (1 + cost)
-            upper, lower = self.most, 0.0
+            upper, lower = math.inf, 0.0
             if above > 0:
                 upper, lower = epsilon_at(
                     atoms, p[worst], q[worst], above=above, below=below, start=start,
                     error=mixtures.error,
                 )  # fmt: skip
-            value = min(upper + extra, max(self.most, level))
+            value = upper + extra if upper + extra <= LARGEST_EPSILON else max(self.most, level)
             level = max(level, value)
             found_pair = _Pair(value, mixtures, int(events[worst]), (first, second))
             yield found_pair, max(0.0, lower - cost)
@@ -338,7 +385,7 @@ class _Asked(NamedTuple):
         return np.asarray((radii[:, first] + level * radii[:, second]) * ROUND_UP)
 
 
-_Rows = tuple[tuple[int, int], npt.NDArray[np.intp]]
+_Rows = tuple[tuple[int, int], IntArray]
 """Two secrets, and the events beside which both can occur."""
 
 
@@ -404,3 +451,12 @@ class VectorBound:
         )
         least = max(0.0, float(self._moves[target]) * ROUND_DOWN**2 - limits.rounding) / scale
         return dataclasses.replace(found, lower=min(least * ROUND_DOWN, upper), witness=witness)
+
+
+def output_side(found: Bracket, problem: Problem) -> Bracket:
+    """Say where the output lies in every coordinate: far out, where it speaks most."""
+    number, witness = problem.contributions.coordinates, found.witness
+    if witness is None or number == 1 or isinstance(witness.output, tuple):
+        return found
+    everywhere = dataclasses.replace(witness, output=(witness.output,) * number)
+    return dataclasses.replace(found, witness=everywhere)
