@@ -19,6 +19,7 @@ from pdp_calibrate.core import noise
 from pdp_calibrate.frames import rows
 from tests.benchmarks.households import CITIES as BENCHMARK_CITIES, opendp_scale
 from tests.oracles.people import farthest, leaked
+from tests.support.frames_of_any_kind import watching_collects
 from tests.support.marks import slow_after
 from tests.support.people_workers import SAID, race, small_table
 
@@ -192,6 +193,19 @@ def test_values_along_time_are_a_series():
     assert set(price.spent) == {"load"}
     members = pdp.People(frame, **said).calibrate.sum("load", epsilon=1.0, correlation=0.5)
     assert members.scale == pytest.approx(3 * (1 + 3 * 0.5), rel=1e-6)
+
+
+def test_a_release_reads_the_rows_in_one_pass():
+    found = people(duckdb.from_df(small_table()), epsilon=9.0)
+    for ask in (
+        lambda to: to.sum("pay", epsilon=0.3, correlation=0.5),
+        lambda to: to.mean("pay", epsilon=0.3),
+        lambda to: to.count({"sick": True}, by="city", epsilon=0.2),
+        lambda to: to.histogram("city", epsilon=0.2),
+    ):
+        with watching_collects() as seen:
+            ask(found)
+        assert len(seen) == 1
 
 
 def test_public_conditions_keep_one_model_of_a_column():

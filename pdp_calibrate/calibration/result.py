@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast
 import numpy as np
 import pandas as pd
 
-from pdp_calibrate.arrays import checked_epsilon, checked_positive, checked_share, deadline_after
+from pdp_calibrate.arrays import checked_epsilon, checked_share, deadline_after
 from pdp_calibrate.calibration import baselines
 from pdp_calibrate.calibration.release import (
     Account,
@@ -32,26 +32,36 @@ from pdp_calibrate.calibration.release import (
     exact_row_answers,
     labelled,
     labelled_rows,
+    layout_from,
     note_release,
+    sizes_from,
+    stored_layout,
     unlabelled,
 )
+from pdp_calibrate.calibration.risk import Risk, risk_of
 from pdp_calibrate.calibration.solve import certified_leakage, keeps, proved
+from pdp_calibrate.calibration.stored import (
+    checked_behind,
+    checked_header,
+    number_in,
+    parsed,
+    restored,
+    stored_measure,
+    stored_model,
+)
 from pdp_calibrate.core import gaussian_dp, noise
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import (
-    LATER,
     PRIVATE_MODEL,
-    SCHEMA,
     Model,
     field_of,
     header,
-    is_later,
 )
 from pdp_calibrate.core.noise import Noise
-from pdp_calibrate.core.problem import LAPLACE, Leakage, Measure, split
-from pdp_calibrate.core.query import Histogram, Query, frozen, lower
+from pdp_calibrate.core.problem import Leakage, Measure, split
+from pdp_calibrate.core.query import Query, frozen, lower
 from pdp_calibrate.core.rounding import sum_rounded_up
 from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import (
@@ -233,8 +243,27 @@ class Calibration(Generic[Asked, Number]):
         """How far the answer moves when one tuple changes and all others stay: GS(f)."""
         return self._shaped([_sensitivity(part) for part in self.contributions])
 
+    def risk(self, *, prior: float) -> Risk:
+        """Return how far a belief about one entry can move, learning of the model included.
+
+        Parameters
+        ----------
+        prior
+            What somebody believes before the release: the probability of any one statement about
+            any one entry.
+
+        Examples
+        --------
+        >>> import pdp_calibrate as pdp
+        >>> pair = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
+        >>> print(pdp.calibrate(pair, pdp.Sum(), epsilon=1.0).risk(prior=0.01))
+        A belief of 1 % becomes at most 2.7 % and at least 0.37 %: odds shift by a factor of 2.72 at
+        most.
+        """
+        return risk_of(self.total_epsilon, prior=prior, delta=self.total_delta)
+
     def accuracy(self, *, alpha: float = 0.05) -> Number:
-        """Return the half-width h with P(|noise| > h) ≤ alpha, of the law actually drawn.
+        """Return the half-width h that the noise passes with probability at most alpha, as drawn.
 
         Of a mean over rows whose number is secret, it is that of the noisy sum: how far the mean
         may be off depends on the noisy count, and `Release.interval` says it.
@@ -336,7 +365,11 @@ class Calibration(Generic[Asked, Number]):
                 values.append(labelled(noisy, self.queries[place], self.model))
                 behind.append(tuple(noisy) if _is_mean_of_rows(self.queries[place]) else ())
             return Release(
-                value=_as_asked(values, self.query), calibration=self, noisy=tuple(behind)
+                value=_as_asked(values, self.query),
+                calibration=self,
+                noisy=tuple(behind),
+                layout=layout,
+                sizes=found[0].sizes,
             )
 
         return draw, found[0].sizes
@@ -358,7 +391,9 @@ class Calibration(Generic[Asked, Number]):
         for place, part in enumerate(self.contributions):
             noisy = add_noise(answers[place], part, self.scales[place], self.noise)
             values.append(labelled_rows(noisy, self.queries[place], self.model, index))
-        return Release(value=_as_asked(values, self.query), calibration=self)
+        return Release(
+            value=_as_asked(values, self.query), calibration=self, layout="wide", sizes=sizes
+        )
 
     def _repr_html_(self) -> str:
         learned = self.estimation_epsilon is not None
@@ -445,7 +480,7 @@ class Calibration(Generic[Asked, Number]):
         time_limit
             Seconds after which a claim that is not proved again yet is refused; None for none.
         """
-        return _proved_calibration(_parsed(text, "Calibration"), model, time_limit)
+        return _proved_calibration(parsed(text, "Calibration"), model, time_limit)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -466,6 +501,10 @@ class Release(Generic[Asked, Number]):
     noisy: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
     """For each query the noisy numbers behind a mean of rows: sums, and counts where those are
     secret. Empty for any other query, whose answer is the noisy number itself."""
+    layout: Layout | None = field(default=None, repr=False, compare=False)
+    """Which columns of the table it is about; None in files of earlier versions."""
+    sizes: Sizes | None = field(default=None, repr=False, compare=False)
+    """How many rows, or groups of each size, the table has; None of one instance by itself."""
 
     @property
     def values(self) -> tuple[Any, ...]:
@@ -565,6 +604,8 @@ class Release(Generic[Asked, Number]):
             **header("Release"),
             "value": _as_asked(values, self.calibration.query, many=list),
             **({"noisy": behind} if any(behind) else {}),
+            **({} if self.layout is None else {"layout": stored_layout(self.layout)}),
+            **({} if self.sizes is None else {"sizes": [list(pair) for pair in self.sizes]}),
             "calibration": self.calibration.to_dict(),
         }
 
@@ -586,8 +627,8 @@ class Release(Generic[Asked, Number]):
         `text` is what `to_json` returned; `model` and `time_limit` as in `Calibration.from_json`.
         The index of a release by rows is not stored: its rows are numbered.
         """
-        described = _parsed(text, "Release")
-        inner = _checked_header(field_of(described, "calibration"), "Calibration")
+        described = parsed(text, "Release")
+        inner = checked_header(field_of(described, "calibration"), "Calibration")
         calibration = _proved_calibration(inner, model, time_limit)
         stored = field_of(described, "value")
         if isinstance(calibration.query, Query):
@@ -598,15 +639,17 @@ class Release(Generic[Asked, Number]):
         if not isinstance(behind, list) or len(behind) != len(stored):
             raise CalibrationError("a release has the noisy numbers behind each answer.")
         values = [
-            _restored(checked_answer(value), query, calibration.model)
+            restored(checked_answer(value), query, calibration.model)
             if not _is_mean_of_rows(query)
-            else labelled(_checked_behind(numbers, query), query, calibration.model)
+            else labelled(checked_behind(numbers, query), query, calibration.model)
             for value, numbers, query in zip(stored, behind, calibration.queries, strict=True)
         ]
         return Release(
             value=_as_asked(values, calibration.query),
             calibration=calibration,
             noisy=tuple(map(tuple, behind)),
+            layout=layout_from(described.get("layout"), error=CalibrationError),
+            sizes=sizes_from(described.get("sizes"), error=CalibrationError),
         )
 
 
@@ -646,21 +689,12 @@ def with_laplace_noise(calibration: AnyCalibration, what: str) -> None:
         )
 
 
-def stored_model(described: Mapping[str, Any], given: Model | None) -> Model:
-    """Return the stored model, or the given one where JSON withholds it; they must agree."""
-    inner = field_of(described, "model")
-    stored = Model.from_dict(inner)
-    if given is None:
-        if stored is None:
-            raise CalibrationError("the JSON withholds the model: pass it as model=.")
-        return stored
-    if inner.get("digest", given.digest) != given.digest or stored not in (None, given):
-        raise CalibrationError("the model given is not the one this calibration was made for.")
-    return given
-
-
 def _as_tuple(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, tuple | list) else (value,)
+
+
+def _is_mean_of_rows(query: Query) -> bool:
+    return isinstance(query, RowQuery) and query.kind == "mean"
 
 
 def _as_asked(values: Sequence[Any], asked: object, *, many: type = tuple) -> Any:
@@ -687,17 +721,17 @@ def _proved_calibration(
     if several and not stored:
         raise CalibrationError("a list of queries must hold at least one.")
     queries = tuple(frozen(Query.from_dict(one), used) for one in _as_tuple(stored))
-    scales = tuple(_number(one, "scale") for one in _as_tuple(scale))
+    scales = tuple(number_in(one, "scale") for one in _as_tuple(scale))
     adversaries = Adversaries.from_dict(field_of(described, "adversaries"))
-    epsilon = checked_epsilon(_number(field_of(described, "epsilon"), "epsilon"))
+    epsilon = checked_epsilon(number_in(field_of(described, "epsilon"), "epsilon"))
     rows = field_of(described, "rows")
-    if not isinstance(_number(rows, "rows"), int):
+    if not isinstance(number_in(rows, "rows"), int):
         raise CalibrationError("rows must be a whole number.")
     parts = tuple(lower(query, used, rows=rows) for query in queries)
     if several != isinstance(scale, list) or len(scales) != len(parts):
         raise CalibrationError("a calibration has one scale for each query.")
 
-    measure, mu = _stored_measure(described)
+    measure, mu = stored_measure(described)
     deadline = deadline_after(time_limit)
     found = certified_leakage(
         used, parts, scales, adversaries, rows=rows, deadline=deadline, measure=measure
@@ -721,72 +755,3 @@ def _proved_calibration(
         contributions=parts,
         certificate=described.get("certificate"),
     )
-
-
-def _stored_measure(described: Mapping[str, Any]) -> tuple[Measure, float | None]:
-    """Return the noise of a stored calibration and its δ, and the μ that it claims."""
-    laws = set(_as_tuple(described.get("noise", "Laplace")))
-    if "Gaussian" not in laws:
-        return LAPLACE, None
-    if laws != {"Gaussian"}:
-        raise CalibrationError("answers released together all have Gaussian noise, or none.")
-    delta = checked_share(_number(field_of(described, "delta"), "delta"), "delta", error=PdpError)
-    mu = checked_positive(_number(field_of(described, "mu"), "mu"), "mu", error=PdpError)
-    return Measure(noise="gaussian", delta=delta), mu
-
-
-def _parsed(text: str, kind: str) -> dict[str, Any]:
-    """Read a JSON object of this library and type."""
-    try:
-        described = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise CalibrationError("the text is not JSON.") from error
-    return _checked_header(described, kind)
-
-
-def _checked_header(described: Any, kind: str) -> dict[str, Any]:
-    """Return a JSON object of this library and type, with the names of today."""
-    if not isinstance(described, dict) or described.get("schema") != SCHEMA:
-        raise CalibrationError(f"the JSON must be an object with schema {SCHEMA}.")
-    if is_later(described):
-        raise CalibrationError(f"the JSON {LATER}")
-    if described.get("type") == f"Joint{kind}":  # what version 1 called that of a list
-        renamed = {"queries": "query", "scales": "scale", "values": "value"}
-        lists = {new: field_of(described, old) for old, new in renamed.items() if old in described}
-        if not all(isinstance(found, list) for found in lists.values()):
-            raise CalibrationError(f"a Joint{kind} holds lists.")
-        return {**described, **lists, "type": kind}
-    if described.get("type") != kind:
-        raise CalibrationError(f"the JSON does not describe a {kind}.")
-    return described
-
-
-def _is_mean_of_rows(query: Query) -> bool:
-    return isinstance(query, RowQuery) and query.kind == "mean"
-
-
-def _checked_behind(numbers: Any, query: Query) -> list[float]:
-    """Return the noisy numbers behind a mean of rows, as a file holds them."""
-    if isinstance(query, RowQuery):
-        wanted = query.parts * (2 if query.is_ratio else 1)
-        if not isinstance(numbers, list) or len(numbers) != wanted:
-            raise CalibrationError(f"behind this mean are {wanted} noisy numbers.")
-    return [float(number) for number in checked_answer(numbers)]
-
-
-def _restored(value: Any, query: Query, model: Model) -> Any:
-    """Undo `unlabelled`: a number, a Series by category or by row, or a frame of both."""
-    if isinstance(query, RowQuery):
-        return by_part(value if isinstance(value, list) else [value], query)
-    if not isinstance(query, Histogram):
-        return pd.Series(value) if isinstance(value, list) else value
-    if value and isinstance(value[0], list):
-        return labelled_rows(value, query, model, None)
-    return labelled(value, query, model)
-
-
-def _number(value: Any, what: str) -> float:
-    """Return a number of a JSON object."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise CalibrationError(f"{what} must be a number.")
-    return value

@@ -133,7 +133,7 @@ def release(
     households, whatever depends on what. What would pass the budget is refused (exit code 3).
     """
     if rest:
-        if len(query) != 1 or "epsilon" in options:
+        if len(query) != 1 or {"epsilon", "belief"} & set(options):
             raise pdp.PdpError("--rest takes one --query and no --epsilon.")
         options = {**options, "epsilon": None}
     check_outputs(

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, cast, get_args
 
+from pdp_calibrate.calibration.risk import epsilon_for
 from pdp_calibrate.errors import ModelError, QueryError, did_you_mean
 from pdp_calibrate.jobs import forms
 from pdp_calibrate.jobs.forms import Form, Range
@@ -300,12 +301,23 @@ class Options(TypedDict, total=False):
     epsilon: Annotated[
         float | None,
         Option(
-            words="Nobody's log-odds move by more than this. None (--rest on the command line)"
-            " releases as much as still fits the ledger.",
+            words="How much anyone may learn about anyone: odds shift by a factor of e^epsilon at"
+            " most (1: times 2.7, so that a belief of 1 % becomes at most 2.7 %). None (--rest on"
+            " the command line) releases as much as still fits the ledger.",
             group=QUERY,
             form=forms.POSITIVE,
             flags=("--epsilon", "-e"),
             default=1.0,
+        ),
+    ]
+    belief: Annotated[
+        Range | None,
+        Option(
+            words="Instead of epsilon: how far a belief about anyone may move, from a probability"
+            " before the release to one after it.",
+            group=QUERY,
+            form=forms.BELIEF,
+            written="Such as 1%:3%.",
         ),
     ]
     adversaries: Annotated[
@@ -478,6 +490,8 @@ class Job:
             if "domains" in said:
                 raise QueryError("domain= and domains= say the same: give one of them.")
             said["domains"] = said.pop("domain")
+        if "belief" in said:
+            said["epsilon"] = _epsilon_of(said.pop("belief"), said)
         for name, defaults in _DEFAULTS.items():
             if name in said and said[name] in defaults:
                 del said[name]  # as if nothing had been said
@@ -650,6 +664,17 @@ class Job:
         """Return the possible values of a column, or ``dtype``, as far as stated."""
         found = _of_column(self.options.get("domains"), column)
         return cast("Sequence[Hashable] | str | None", found)
+
+
+def _epsilon_of(belief: Any, said: Mapping[str, Any]) -> float:
+    """Return the ε at which a belief moves no further than allowed."""
+    if "epsilon" in said:
+        raise QueryError("belief= stands in the place of epsilon=: give one of them.")
+    if not isinstance(belief, tuple | list) or len(belief) != 2:
+        raise QueryError(
+            f"a belief is a pair (before, after), such as (0.01, 0.03), got {belief!r}."
+        )
+    return epsilon_for(prior=belief[0], posterior=belief[1])
 
 
 def _of_column(said: Any, column: Hashable) -> Any:

@@ -3,7 +3,8 @@
 What is said about the table is said once, and kept in the ledger; a question says the rest. It is
 lowered as every question about rows: for a stated correlation of its one secret column, or for
 whole households. Of the table only what public columns say is read before a release, once for each
-question; a release reads the rows once.
+question, and the numbers of rows and groups when the table is opened; a release reads the rows in
+one pass, which also tells whether these numbers still hold.
 """
 
 from __future__ import annotations
@@ -184,12 +185,15 @@ class PeopleTable:
             },
         )
 
+    @property
+    def _rows(self) -> int:
+        return sum(size * number for size, number in self._sizes.items())
+
     def _of_all_rows(self, query: RowQuery) -> PublicRows:
         counted = Counter(
             {(size, min(size, query.most or size)): n for size, n in self._sizes.items()}
         )
-        rows = sum(size * number for size, number in self._sizes.items())
-        return PublicRows(sizes=self._sizes, counted=counted, parts=(rows,))
+        return PublicRows(sizes=self._sizes, counted=counted, parts=(self._rows,))
 
     def _read_public(self, query: RowQuery) -> PublicRows:
         """Return what public columns say of a question, read where one is asked about."""
@@ -210,7 +214,8 @@ class PeopleTable:
         ready = []
         for job in jobs:
             calibration, columns = self.calibrated(job)
-            draw, sizes = calibration.answered(self._frame, checked_layout(**columns))
+            layout = checked_layout(**columns, rows=self._rows)
+            draw, sizes = calibration.answered(self._frame, layout)
             ready.append((calibration, sizes, draw))
         self.ledger.spend_together([(calibration, sizes) for calibration, sizes, _ in ready])
         for calibration, _, _ in ready:

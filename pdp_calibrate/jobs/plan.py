@@ -108,7 +108,7 @@ PLAN: Schema = _table(
         "queries": items(
             _table(
                 "One answer.",
-                ["query", "epsilon"],
+                ["query"],
                 {
                     "query": described("Such as mean(income).", TEXT),
                     "name": described("What to call it; the query by default.", TEXT),
@@ -116,6 +116,7 @@ PLAN: Schema = _table(
                 | _declared("queries")
                 | {name: _declared("model")[name] for name in _STATED},
             )
+            | {"anyOf": [{"required": ["epsilon"]}, {"required": ["belief"]}]}
         )
         | {"minItems": 1},
         "output": _table(

@@ -21,7 +21,7 @@ from pdp_calibrate.errors import ModelError, QueryError
 from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries, checked_range
 from pdp_calibrate.frames.columns import declared_values
-from pdp_calibrate.frames.counts import contingency
+from pdp_calibrate.frames.counts import values_held
 from pdp_calibrate.frames.open import check_roles, column_name
 from pdp_calibrate.frames.rows import PublicRows, public_rows
 from pdp_calibrate.jobs.forms import DRAW
@@ -48,6 +48,7 @@ def query_about_rows(job: Job, question: Question, frame: Any) -> RowQuery:
     else:
         value = named[0]
     stated = {} if question.values is None or len(named) != 1 else {named[0]: question.values}
+    missing = _missing(job, value, where, by)
     asked = RowQuery(
         kind="count" if question.kind == "histogram" else question.kind,
         value=value,
@@ -56,11 +57,13 @@ def query_about_rows(job: Job, question: Question, frame: Any) -> RowQuery:
         by=[
             Column(
                 name=name,
-                values=_labels(job, name, frame, stated if question.kind == "histogram" else {}),
+                values=_labels(
+                    job, name, frame, stated if question.kind == "histogram" else {}, missing
+                ),
             )
             for name in by
         ],
-        missing=_missing(job, value, where, by),
+        missing=missing,
         public=_public(job),
         most=job.options.get("max_group_size") if job.keeps else None,
         keep_by=_keep_by(job) if job.keeps else None,
@@ -118,14 +121,21 @@ def _bounds(job: Job, column: str) -> tuple[float, float]:
 
 
 def _labels(
-    job: Job, column: str, frame: Any, stated: Mapping[str, Iterable[Hashable]]
+    job: Job,
+    column: str,
+    frame: Any,
+    stated: Mapping[str, Iterable[Hashable]],
+    missing: Mapping[str, Hashable],
 ) -> tuple[Hashable, ...]:
     """Return the declared values of a column; those that occur are secret, unless it is public."""
     if column in stated:
         return tuple(stated[column])
     said = job.domain_of(column)
     if said is None and column in _public(job):
-        return tuple(sorted((value for (value,) in contingency(frame, [column])), key=_sorted))
+        held = values_held(frame, column, gaps=column in missing)
+        if not held:
+            raise QueryError(f"every entry of column {column} is missing: declare its domain.")
+        return tuple(sorted(held, key=_sorted))
     possible = declared_values(frame, column, said, option="domains")
     return checked_domain(possible, column)
 

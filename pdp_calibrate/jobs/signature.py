@@ -20,7 +20,7 @@ TABLE = (
 """What is said about people once, with their budget."""
 
 
-ASKED = ("epsilon", "correlation", "assume", "where", "by", "missing", "time_limit")
+ASKED = ("epsilon", "belief", "correlation", "assume", "where", "by", "missing", "time_limit")
 """What is said with each question about them."""
 
 

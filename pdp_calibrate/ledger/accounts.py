@@ -15,7 +15,7 @@ from typing import Any
 
 from pdp_calibrate.arrays import FloatArray, deadline_after
 from pdp_calibrate.calibration.calibrate import calibrate
-from pdp_calibrate.calibration.release import Layout
+from pdp_calibrate.calibration.release import Layout, stored_layout
 from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.calibration.solve import certified_leakage, rounding_error
 from pdp_calibrate.composition.joint import spent
@@ -32,7 +32,6 @@ from pdp_calibrate.ledger.entries import (
     check_same_sizes,
     check_same_tuples,
     last_spent,
-    stored_layout,
 )
 from pdp_calibrate.ledger.store import Pages, State
 

@@ -18,9 +18,9 @@ from pdp_calibrate.calibration.result import (
     Release,
     SeveralNumbers,
     SeveralQueries,
-    stored_model,
     with_laplace_noise,
 )
+from pdp_calibrate.calibration.stored import stored_model
 from pdp_calibrate.composition.black_box import substitution_budget
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.cards import card

@@ -31,7 +31,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from pdp_calibrate.arrays import checked_epsilon
-from pdp_calibrate.calibration.release import Layout
+from pdp_calibrate.calibration.release import Layout, sizes_from
 from pdp_calibrate.calibration.result import AnyCalibration, with_laplace_noise
 from pdp_calibrate.calibration.solve import certified_leakage
 from pdp_calibrate.composition.spending import Spending
@@ -46,7 +46,7 @@ from pdp_calibrate.errors import BudgetExceededError, LedgerError, damage_refuse
 from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.frames.answers import Sizes
 from pdp_calibrate.ledger.accounts import CLOSE, Accounts, largest_fitting, write
-from pdp_calibrate.ledger.entries import Entry, sizes_from
+from pdp_calibrate.ledger.entries import Entry
 from pdp_calibrate.ledger.store import FileStore, MemoryStore, Pages, State, Store
 
 _DRAW = "first"

@@ -61,6 +61,16 @@ FAMILIES: dict[str, tuple[str, dict[str, Schema]]] = {
         "Every table that a sample does not rule out.",
         {"domains": DOMAINS, "counts": _NESTED, "confidence": NUMBER, "noise_scale": NUMBER},
     ),
+    "GaussianNetwork": (
+        "A normal law on a graph, by its precision matrix; over 10⁴ numbers a digest only.",
+        {
+            "mean": VECTOR,
+            "precision": described(
+                "[row, column, entry] on and below the diagonal, counted from 0.", items(VECTOR)
+            ),
+            "bounds": items(RANGE),
+        },
+    ),
     "GaussianGroup": (
         "Members with one common correlation, or any in a range.",
         {"correlation": RANGE, "bounds": RANGE, "variance": nullable(POSITIVE)},
@@ -409,6 +419,7 @@ def json_schema() -> dict[str, Any]:
         "For each query the noisy numbers behind a mean of rows: sums, and secret counts.",
         items(items(NUMBER)),
     )
+    objects["Release"]["properties"] |= {"layout": _LAYOUT, "sizes": _SIZES}
     objects["Calibration"]["properties"]["certificate"] = described(
         "Reserved: what others can check the calibration by. Of any form, or null.", {}
     )

@@ -22,6 +22,7 @@ from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.families.chain.model import MarkovChain
 from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
 from pdp_calibrate.families.gaussian.model import Gaussian
+from pdp_calibrate.families.gaussian.network import GaussianNetwork
 from pdp_calibrate.families.gaussian.sets import LoewnerBall, SampledGaussian
 from pdp_calibrate.families.network.mixing_chain import MixingChain
 from pdp_calibrate.families.table.sets import SampledTable
@@ -271,6 +272,7 @@ _FAMILIES = {
     "Gaussian": "jointly Gaussian entries with the covariance given",
     "LoewnerBall": "jointly Gaussian entries, every variance within the stated factor",
     "SampledGaussian": "jointly Gaussian entries that the sample does not rule out",
+    "GaussianNetwork": "jointly Gaussian entries on a graph, each depending on its neighbours only",
     "GaussianGroup": "jointly Gaussian members, one common correlation for every pair",
     "GaussianSeries": "a Gaussian series in which each value depends on the one before",
     "BinaryGroup": "yes/no members of a group, nobody told apart from another",
@@ -286,7 +288,7 @@ _FAMILIES = {
 }
 
 
-_CLOSED = (Gaussian, LoewnerBall, GaussianGroup, GaussianSeries, Unknown)
+_CLOSED = (Gaussian, GaussianNetwork, LoewnerBall, GaussianGroup, GaussianSeries, Unknown)
 """Families in which knowing entries with Gaussian error tells no more than knowing them exactly."""
 
 
