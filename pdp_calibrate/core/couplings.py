@@ -21,7 +21,8 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 
-_EQUAL = 1e-12  # cumulative probabilities closer than this are taken the worse way
+_EQUAL = 1e-12  # levels closer than this, relatively, are one, and taken the worse way
+_HALF = 0.5 + 1e-9  # a little more, so that no level is left out
 _MANY_ANSWERS = 2048  # from here on, coordinate by coordinate
 
 
@@ -46,23 +47,39 @@ def furthest_quantiles(
     array([1.])
     """
     equal = max(_EQUAL, 4 * (error + len(atoms) * UNIT_ROUNDOFF))
-    before, after = np.cumsum(first, axis=1), np.cumsum(second, axis=1)
-    places = np.arange(len(atoms))
+    low = _lower_half(atoms, first, second, equal)
+    high = _lower_half(-atoms[::-1], first[:, ::-1], second[:, ::-1], equal)
+    return np.maximum(low, high) * (1 + 4 * UNIT_ROUNDOFF)
+
+
+def _lower_half(
+    atoms: FloatArray, first: FloatArray, second: FloatArray, equal: float
+) -> FloatArray:
+    """Compare the quantiles up to one half, for which sums from below are right relatively."""
+    ends, after = np.cumsum(first, axis=1), np.cumsum(second, axis=1)
+    starts = np.concatenate([np.zeros((len(first), 1)), ends[:, :-1]], axis=1)
+    counts = (first > 0) & (starts < _HALF)
     possible = second > 0
-    lowest = possible.argmax(axis=1)
-    highest = len(atoms) - 1 - possible[:, ::-1].argmax(axis=1)
-    widest = np.zeros(len(first))
-    start = np.zeros(len(first))
-    for place in places.tolist():
-        end = before[:, place]
-        # The quantiles of the second law between both levels, from the first to the last of them.
-        low = (after <= (start - equal)[:, np.newaxis]).sum(axis=1)
-        high = (after < (end + equal)[:, np.newaxis]).sum(axis=1)
-        low, high = np.clip(low, lowest, highest), np.clip(high, lowest, highest)
-        move = np.maximum(np.abs(atoms[low] - atoms[place]), np.abs(atoms[high] - atoms[place]))
-        widest = np.where(first[:, place] > 0, np.maximum(widest, move), widest)
-        start = end
-    return widest * (1 + 4 * UNIT_ROUNDOFF)
+    lowest = possible.argmax(axis=1)[:, np.newaxis]
+    highest = len(atoms) - 1 - possible[:, ::-1].argmax(axis=1)[:, np.newaxis]
+    # The quantiles of the second law between both levels of an atom, from the first to the last.
+    before, until = starts * (1 - equal), np.minimum(ends, _HALF) * (1 + equal)
+    low = np.clip(_number_below(after, before, equal_too=True), lowest, highest)
+    high = np.clip(_number_below(after, until, equal_too=False), lowest, highest)
+    moves = np.maximum(np.abs(atoms[low] - atoms), np.abs(atoms[high] - atoms))
+    return np.asarray(np.where(counts, moves, 0.0).max(axis=1))
+
+
+def _number_below(
+    values: FloatArray, levels: FloatArray, *, equal_too: bool
+) -> npt.NDArray[np.intp]:
+    """Count, row by row, the values below every level; both ascend."""
+    size = values.shape[1]
+    both = [values, levels] if equal_too else [levels, values]
+    order = np.argsort(np.concatenate(both, axis=1), axis=1, kind="stable")
+    is_value = order < size if equal_too else order >= size
+    counts = np.cumsum(is_value, axis=1)
+    return counts[~is_value].reshape(levels.shape)
 
 
 def one_number(contributions: Contributions) -> tuple[Contributions, float] | None:

@@ -132,6 +132,8 @@ class FiniteSearch:
         How far answers may be off for reasons of the family's own.
     unlisted
         How far the answers of adversaries can move whom the source does not list.
+    move
+        How far a coupling moves the answer at most, where the mixtures do not tell.
     """
 
     def __init__(
@@ -142,12 +144,15 @@ class FiniteSearch:
         strongest: Callable[[float], Bracket] | None,
         rounding: float = 0.0,
         unlisted: float = 0.0,
+        move: float | None = None,
     ) -> None:
         self.problem, self._source, self._strongest = problem, source, strongest
         self._rounding, self._unlisted = rounding, unlisted
         self._cases: list[Case] | None = None
         self._proved: dict[tuple[int, int, tuple[int, int]], _Proved] = {}
         self._coupled: tuple[float, int, tuple[int, ...]] | None = None
+        if move is not None:
+            self._coupled = move, problem.knowledge.targets[0], ()
 
     @property
     def cases(self) -> list[Case]:
@@ -226,7 +231,6 @@ class FiniteSearch:
         if measure.law_delta < _SMALLEST_DELTA:
             return self._bound_only(strongest, everywhere)
         level = measure.epsilon_below(max(limits.incumbent, strongest.lower))
-        enough = measure.epsilon_below(limits.enough) if math.isfinite(limits.enough) else math.inf
         asked = _Asked(
             scale=scale,
             off=off,
@@ -258,9 +262,6 @@ class FiniteSearch:
                         lower = over._replace(value=attained)
                 if left:
                     self._proved[number, place, secrets] = _Proved(begun, scale, off, left[0])
-                if lower is not None and lower.value > enough:
-                    found = self._combined(strongest, upper, lower)
-                    return dataclasses.replace(found, upper=max(found.upper, everywhere))
             if several and upper is not None and math.isfinite(level):
                 harmless = self._harmless(level, scale, off)
         return self._combined(strongest, upper, lower)
@@ -344,7 +345,8 @@ class _Asked:
         atoms, laws, moved = _joined_atoms(mixtures)
         atoms = (atoms - atoms[0]) / self.scale
         moved = (moved + self.off) / self.scale + 4 * UNIT_ROUNDOFF * float(atoms[-1])
-        cost = 2 * (moved * _REACH + moved * moved / 2) * ROUND_UP
+        # The last term is for probabilities of less than 1e-80 that may be missing.
+        cost = 2 * (moved * _REACH + moved * moved / 2) * ROUND_UP + 4 * UNIT_ROUNDOFF
         if cost > _LARGEST_COST:
             yield _Pair(self.most, mixtures, int(events[0]), (first, second)), 0.0
             return

@@ -198,16 +198,16 @@ def _sign_changes(
 ) -> tuple[FloatArray, npt.NDArray[np.intp]]:
     """Return where between atoms the coefficients change their sign, and how often."""
     number = len(coefficients)
-    cuts = np.full((number, _MOST_CHANGES + 1), np.nan)
-    changes = np.zeros(number, dtype=np.intp)
-    last_sign, last_atom = np.zeros(number), np.zeros(number)
-    for atom, sign in zip(atoms.tolist(), np.sign(coefficients).T, strict=True):
-        rows = np.flatnonzero(last_sign * sign < 0)
-        kept = rows[changes[rows] <= _MOST_CHANGES]
-        cuts[kept, changes[kept]] = (last_atom[kept] + atom) / 2
-        changes[rows] += 1
-        nonzero = sign != 0
-        last_sign, last_atom = np.where(nonzero, sign, last_sign), np.where(nonzero, atom, last_atom)
+    cuts = np.full((number, _MOST_CHANGES), np.nan)
+    signs = np.sign(coefficients)
+    # For every atom the last one up to it whose coefficient is not zero.
+    places = np.where(signs != 0, np.arange(len(atoms)), 0)
+    last = np.maximum.accumulate(places, axis=1)[:, :-1]
+    changed = np.take_along_axis(signs, last, axis=1) * signs[:, 1:] < 0
+    order = np.cumsum(changed, axis=1)
+    rows, after = np.nonzero(changed & (order <= _MOST_CHANGES))
+    cuts[rows, order[rows, after] - 1] = (atoms[last[rows, after]] + atoms[after + 1]) / 2
+    changes = order[:, -1] if len(atoms) > 1 else np.zeros(number, dtype=np.intp)
     return cuts, changes
 
 

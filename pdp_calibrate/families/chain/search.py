@@ -121,8 +121,8 @@ class ChainEngine(Engine):
         chain = self.chain
         if self.problem.contributions.table is not None:
             return True
-        if self._several or (_separated(self.problem) and chain.length <= SHORT_TABLE.tuples):
-            if _fits_a_table(chain):
+        if self._several or (separates(self.problem) and chain.length <= SHORT_TABLE.tuples):
+            if fits_a_table(chain):
                 return True
             if self._several:
                 return False
@@ -163,7 +163,7 @@ class ChainEngine(Engine):
         return dataclasses.replace(nobody(problem), upper=value, target=target, unknown=unknown)
 
 
-def _separated(problem: Problem) -> bool:
+def separates(problem: Problem) -> bool:
     """Whether unknown tuples beyond a known one may blur the answer."""
     knowledge, length = problem.knowledge, problem.knowledge.total
     if knowledge.known is None:
@@ -173,14 +173,16 @@ def _separated(problem: Problem) -> bool:
     return length - 1 - len(knowledge.known) > place.inside
 
 
-def _fits_a_table(chain: MarkovChain) -> bool:
-    return ANY_TABLE.admits([len(chain.states)] * chain.length, chain.log_rarest())
+def fits_a_table(chain: MarkovChain, *, short: bool = False) -> bool:
+    """Whether the chain can be written out as a joint table, or as a short one."""
+    limits = SHORT_TABLE if short else ANY_TABLE
+    return limits.admits([len(chain.states)] * chain.length, chain.log_rarest())
 
 
 def _is_small(chain: MarkovChain) -> bool:
     """Whether all conditional laws of the joint table are quickly listed."""
     laws = chain.length * (2 * len(chain.states)) ** min(chain.length, 64)
-    return laws <= QUICK_LAWS and _fits_a_table(chain)
+    return laws <= QUICK_LAWS and fits_a_table(chain)
 
 
 def _search_all(
@@ -370,6 +372,22 @@ def walk_around(walk: Walk, rules: Rules, threshold: float, deadline: float) -> 
     return outcome
 
 
+def all_left_parts(
+    walk: Walk, rules: Rules
+) -> Iterator[tuple[int, list[tuple[Side, FloatArray, FloatArray]]]]:
+    """Yield the left sides of all windows with densities and masses, distance by distance."""
+    if rules.none_left(0):
+        yield 0, [(_NOWHERE, *walk.at_start())]
+    for distance, here, masses in walk.lefts(rules.most_left):
+        sides = [
+            (Side("known", distance, state), here[state], masses[state])
+            for state in rules.possible(distance)
+        ]
+        if rules.none_left(distance):
+            sides.append((Side("none", distance), *walk.from_start(distance, here, masses)))
+        yield distance, sides
+
+
 def _begun(walk: Walk, rules: Rules) -> Iterator[_Begun]:
     """Yield the left parts of all windows, distance by distance."""
     diameters = walk.setup.diameters
@@ -391,15 +409,7 @@ def _begun(walk: Walk, rules: Rules) -> Iterator[_Begun]:
             begun.lefts.append(walk.begun(rows, masses, left.inside, ends, costs))
         return begun
 
-    if rules.none_left(0):
-        yield begin(0, [(_NOWHERE, *walk.at_start())])
-    for distance, here, masses in walk.lefts(rules.most_left):
-        sides = [
-            (Side("known", distance, state), here[state], masses[state])
-            for state in rules.possible(distance)
-        ]
-        if rules.none_left(distance):
-            sides.append((Side("none", distance), *walk.from_start(distance, here, masses)))
+    for distance, sides in all_left_parts(walk, rules):
         yield begin(distance, sides)
 
 
@@ -468,6 +478,20 @@ def search_one(problem: Problem, setup: Setup, scale: float) -> Bracket:
 def one_window(walk: Walk, place: Place, left: Side, right: Side, code: int) -> Outcome:
     """Compare the secrets in one window, for all values of its ends."""
     setup, outcome = walk.setup, Outcome()
+    ends = ends_of_one(setup, left, right, code)
+    sides = left_parts(walk, place, left)
+    never = np.full(len(ends.known_up), np.inf)
+    lefts = [walk.begun(rows, masses, side.inside, ends, never) for side, rows, masses in sides]
+    for (side, *_), found in zip(sides, walk.right_ends(lefts, np.inf), strict=True):
+        outcome.upper = max(outcome.upper, found.upper)
+        if found.lower > outcome.lower:
+            outcome.lower = found.lower
+            outcome.lower_sides = side, right._replace(value=found.lower_end)
+    return outcome
+
+
+def ends_of_one(setup: Setup, left: Side, right: Side, code: int) -> Ends:
+    """Return what right ends count for where one window is asked about."""
     cost = sum(setup.diameters[side.distance] for side in (left, right) if side.kind == "far")
     steps = right.distance + 1 + (right.kind == "none")
     up, low = np.full(steps, -np.inf), np.full(steps, NOT)
@@ -475,7 +499,7 @@ def one_window(walk: Walk, place: Place, left: Side, right: Side, code: int) -> 
     up[right.distance], low[right.distance] = cost, code
     none = right.kind == "none"
     blank_up, blank_low = np.full(steps, -np.inf), np.full(steps, NOT)
-    ends = Ends(
+    return Ends(
         known_up=blank_up if none else up,
         known_low=blank_low if none else low,
         none_up=up if none else blank_up,
@@ -485,25 +509,19 @@ def one_window(walk: Walk, place: Place, left: Side, right: Side, code: int) -> 
         right_far=nothing,
     )
 
+
+def left_parts(walk: Walk, place: Place, left: Side) -> list[tuple[Side, FloatArray, FloatArray]]:
+    """Return one left side for each value of its end, with densities and masses."""
     if left == _NOWHERE:
-        sides = [(left, *walk.at_start())]
-    else:
-        for distance, here, masses in walk.lefts(left.distance):
-            if distance < left.distance:
-                continue
-            if left.kind == "none":
-                sides = [(left, *walk.from_start(distance, here, masses))]
-            else:
-                states = np.flatnonzero(setup.support[place.target - distance]).tolist()
-                sides = [(left._replace(value=w), here[w], masses[w]) for w in states]
-    never = np.full(steps, np.inf)
-    lefts = [walk.begun(rows, masses, side.inside, ends, never) for side, rows, masses in sides]
-    for (side, *_), found in zip(sides, walk.right_ends(lefts, np.inf), strict=True):
-        outcome.upper = max(outcome.upper, found.upper)
-        if found.lower > outcome.lower:
-            outcome.lower = found.lower
-            outcome.lower_sides = side, right._replace(value=found.lower_end)
-    return outcome
+        return [(left, *walk.at_start())]
+    for distance, here, masses in walk.lefts(left.distance):
+        if distance < left.distance:
+            continue
+        if left.kind == "none":
+            return [(left, *walk.from_start(distance, here, masses))]
+        states = np.flatnonzero(walk.setup.support[place.target - distance]).tolist()
+        return [(left._replace(value=w), here[w], masses[w]) for w in states]
+    return []
 
 
 def with_tail(

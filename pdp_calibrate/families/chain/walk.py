@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
@@ -94,9 +95,12 @@ class Walk:
         self.left_costs = moved[place] + np.concatenate([[0.0], np.cumsum(before[::-1])])
         self.right_costs = np.concatenate([[0.0], np.cumsum(after)])
         self.together = max(1, TOGETHER_NUMBERS // (setup.states**2 * (total + 1)))
-        self.evaluation = Evaluation(advance, compare)
-        if laws or compiled:
-            self.evaluation = self._compiled()
+        self._is_compiled = laws or compiled
+
+    @functools.cached_property
+    def evaluation(self) -> Evaluation:
+        """How densities are computed, loaded when the first window is walked to its right end."""
+        return self._compiled() if self._is_compiled else Evaluation(advance, compare)
 
     def _compiled(self) -> Evaluation:
         """Return compiled steps; both take one array of walks side by side."""
