@@ -130,9 +130,7 @@ def joint_range(contributions: Contributions) -> float:
     if size <= _MANY_ANSWERS:
         return _diameter(contributions.in_every_cell().reshape(-1, contributions.coordinates))
     spread = np.sum([np.ptp(array, axis=0) for array in contributions.values], axis=0)
-    by_tuple = math.fsum(
-        _diameter(array) for array in contributions.values
-    )
+    by_tuple = math.fsum(_diameter(array) for array in contributions.values)
     return min(by_tuple, float(np.linalg.norm(spread))) * (
         1 + 4 * (len(contributions.values) + len(spread)) * UNIT_ROUNDOFF
     )
@@ -171,8 +169,7 @@ def _diameter(points: FloatArray) -> float:
     rounding = 1 + 4 * (points.shape[1] + 4) * UNIT_ROUNDOFF
     if len(distinct) > _MANY_ANSWERS:
         return float(np.linalg.norm(np.ptp(distinct, axis=0))) * rounding
-    return max(
-        float(np.sqrt(((distinct - point) ** 2).sum(axis=1)).max()) for point in distinct
-    ) * rounding
-
-
+    return (
+        max(float(np.sqrt(((distinct - point) ** 2).sum(axis=1)).max()) for point in distinct)
+        * rounding
+    )

@@ -278,9 +278,7 @@ class FiniteSearch:
             who = upper.named
             mu = measure.mu_above(upper.value) if math.isfinite(upper.value) else math.inf
             found = found.or_worse(
-                Bracket(
-                    upper=mu, lower=0.0, witness=None, target=who.target, unknown=who.unknown
-                )
+                Bracket(upper=mu, lower=0.0, witness=None, target=who.target, unknown=who.unknown)
             )
         if lower is not None:
             who = lower.named
@@ -434,9 +432,7 @@ class VectorBound:
         upper = (max(self._move, float(self._moves[target])) + limits.rounding) / scale * ROUND_UP
         known = knowledge.known or frozenset()
         others = (place for place in range(knowledge.total) if place not in (target, *known))
-        found = Bracket(
-            upper=upper, lower=0.0, witness=None, target=target, unknown=tuple(others)
-        )
+        found = Bracket(upper=upper, lower=0.0, witness=None, target=target, unknown=tuple(others))
         alone = knowledge.admits_strongest and not problem.hidden_noise
         if not alone or not self._moves[target] or problem.contributions.table is not None:
             return found

@@ -267,9 +267,7 @@ def _roots(
         at_start = _read(atoms, here.of(rows), starts.ravel())
         at_end = _read(atoms, here.of(rows), ends.ravel())
         failed |= ~(at_start.certain & at_end.certain).reshape(number, gaps).all(axis=1)
-        first, last = (
-            np.sign(found.ratio).reshape(number, gaps) for found in (at_start, at_end)
-        )
+        first, last = (np.sign(found.ratio).reshape(number, gaps) for found in (at_start, at_end))
         if gaps > 1:
             # No root hides in a bracket of the level above if L cannot reach 0 across it.
             ratio = np.abs(at_end.ratio).reshape(number, gaps)[:, :-1]

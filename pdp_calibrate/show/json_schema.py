@@ -106,6 +106,15 @@ FAMILIES: dict[str, tuple[str, dict[str, Schema]]] = {
         "Discrete tuples along a tree, each depending on its parent.",
         {"domains": DOMAINS, "parents": {"type": "array"}, "tables": {"type": "array"}},
     ),
+    "Network": (
+        "Discrete tuples on any graph: a product of factors, or all laws with bounded couplings.",
+        {
+            "domains": DOMAINS,
+            "scopes": described("The positions each factor is about.", items(items(COUNT))),
+            "factors": {"type": "array"},
+            "influences": nullable(described("Pairs of positions, and D.", items(VECTOR))),
+        },
+    ),
     "Unknown": (
         "Tuples that may depend on each other in any way.",
         {"size": COUNT},
@@ -241,6 +250,14 @@ _SIZES = described(
 )
 
 
+_BUDGET = {
+    "epsilon": POSITIVE,
+    "spent": NUMBER,
+    "remaining": NUMBER,
+    "entries": {"type": "integer", "minimum": 0},
+}
+
+
 _BY_COLUMN = described(
     "What is spent on records of each secret column.",
     {"type": "object", "additionalProperties": NUMBER},
@@ -254,6 +271,25 @@ _OF_PEOPLE = {
     ),
     "price": described("What it costs records of all other columns.", NUMBER),
     "spent_by_column": _BY_COLUMN,
+}
+
+
+_NOISY = {
+    "noise": described("What was drawn, if it is not Laplace noise.", one_of("gaussian")),
+    "delta": described("The δ beside ε, of Gaussian noise.", NUMBER),
+    "mu": described("The μ that it keeps alone, of Gaussian noise.", NUMBER),
+    "joint_mu": described("How much of the filter for Gaussian noise was used then.", NUMBER),
+}
+
+
+_DIVIDED = {
+    "delta": described("The δ beside ε, where Gaussian noise is drawn.", POSITIVE),
+    "default_noise": described(
+        "What releases draw where they do not say.", one_of("laplace", "gaussian")
+    ),
+    "pure": described("The part of ε for Laplace noise and other mechanisms.", NUMBER),
+    "mu": described("The μ that was asked for in place of ε.", POSITIVE),
+    "rho": described("The ρ of zCDP that was asked for in place of ε.", POSITIVE),
 }
 
 
@@ -273,9 +309,9 @@ _ENTRY = described(
             record(
                 queries=items(ref("Query")), scales=items(POSITIVE), rows=COUNT, epsilon=POSITIVE
             ),
-            {"properties": {"layout": _LAYOUT, "sizes": _SIZES, **_OF_PEOPLE}},
+            {"properties": {"layout": _LAYOUT, "sizes": _SIZES, **_OF_PEOPLE, **_NOISY}},
         ]},
-        "else": record(dp_epsilon=NUMBER),
+        "else": anything_of(record(dp_epsilon=NUMBER), record(mu=NUMBER), record(rho=NUMBER)),
     },
 )  # fmt: skip
 
@@ -343,11 +379,8 @@ def json_schema() -> dict[str, Any]:
         "PeopleStatus": _object(
             "PeopleStatus",
             "What is spent and left of the budget for people.",
-            epsilon=POSITIVE,
-            spent=NUMBER,
-            remaining=NUMBER,
+            **_BUDGET,
             spent_by_column=_BY_COLUMN,
-            entries={"type": "integer", "minimum": 0},
         ),
         "Price": _object(
             "Price",
@@ -379,11 +412,8 @@ def json_schema() -> dict[str, Any]:
         "LedgerStatus": _object(
             "LedgerStatus",
             "What is spent and left of a ledger's budget.",
-            epsilon=POSITIVE,
-            spent=NUMBER,
-            remaining=NUMBER,
+            **_BUDGET,
             draw=TEXT,
-            entries={"type": "integer", "minimum": 0},
         ),
         "LedgerHistory": _object(
             "LedgerHistory", "Everything that a ledger holds.", entries=items(ref("Entry"))
@@ -415,6 +445,8 @@ def json_schema() -> dict[str, Any]:
     for name in ("Calibration", "Leakage", "Audit"):
         objects[name]["properties"] |= _LAW
     objects["Calibration"]["properties"] |= _GAUSSIAN_CLAIMS
+    objects["Ledger"]["properties"] |= _DIVIDED
+    objects["LedgerStatus"]["properties"] |= {"delta": POSITIVE, "mu": POSITIVE}
     objects["Release"]["properties"]["noisy"] = described(
         "For each query the noisy numbers behind a mean of rows: sums, and secret counts.",
         items(items(NUMBER)),

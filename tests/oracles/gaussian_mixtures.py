@@ -29,7 +29,7 @@ def delta_by_roots(
         lowest, highest = min(shares), max(shares)
         # Σ c_s e^{−s²/2σ²} y^s with y = e^{r/σ²}
         powers = [
-            shares.get(s, mp.mpf(0)) * mp.e ** (-mp.mpf(s) ** 2 / (2 * deviation**2))
+            shares.get(s, mp.mpf(0)) * mp.e ** (-(mp.mpf(s) ** 2) / (2 * deviation**2))
             for s in range(highest, lowest - 1, -1)
         ]
         while powers and powers[0] == 0:
@@ -78,7 +78,9 @@ def delta_by_quadrature(
         edges, values = [low], [h(x) for x in grid]
         for k in range(pieces):
             if values[k] * values[k + 1] < 0:
-                edges.append(mp.findroot(h, (grid[k], grid[k + 1]), solver="anderson", verify=False))
+                edges.append(
+                    mp.findroot(h, (grid[k], grid[k + 1]), solver="anderson", verify=False)
+                )
         edges.append(high)
         total = mp.mpf(0)
         for start, end in itertools.pairwise(edges):
@@ -130,7 +132,11 @@ def adversaries(
                             law = laws.setdefault(cell[target], {})
                             law[answer] = law.get(answer, 0.0) + float(table[cell])
                     if len(laws) > 1:
-                        yield target, fixed, {
-                            secret: {s: p / sum(law.values()) for s, p in law.items()}
-                            for secret, law in laws.items()
-                        }
+                        yield (
+                            target,
+                            fixed,
+                            {
+                                secret: {s: p / sum(law.values()) for s, p in law.items()}
+                                for secret, law in laws.items()
+                            },
+                        )

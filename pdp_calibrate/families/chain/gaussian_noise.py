@@ -40,9 +40,7 @@ from pdp_calibrate.core.tuning import FINITE_NUMBERS, SHORTEST_REACH
 from pdp_calibrate.families.chain.model import MarkovChain
 from pdp_calibrate.families.chain.search import (
     all_left_parts,
-    ends_of_one,
     fits_a_table,
-    left_parts,
     separates,
 )
 from pdp_calibrate.families.chain.walk import Place, Walk, likely_course
@@ -92,7 +90,9 @@ class ChainNoiseEngine(Engine):
             self._fixed = WrittenOut.of(problem, chain.to_table())
         elif once is None:
             small = fits_a_table(chain, short=True)
-            self._fixed = WrittenOut.of(problem, chain.to_table()) if small else VectorBound(problem)
+            self._fixed = (
+                WrittenOut.of(problem, chain.to_table()) if small else VectorBound(problem)
+            )
         else:
             self._one = dataclasses.replace(problem, contributions=once[0]), once[1]
             self._setup = Setup(chain, once[0])
@@ -179,7 +179,9 @@ class _Windows:
         setup = self._setup
         scale = float(setup.ranges.sum()) + float(setup.lattice(self._reach).step)
         lattice = setup.lattice(self._reach)
-        return Walk(setup, lattice, scale, target=target, left=left, right=right, laws=True)
+        return Walk(
+            setup, lattice, scale, target=target, left=left, right=right, laws=True, plain=True
+        )
 
     def cases(self) -> Iterator[Case]:
         """List windows around one target after the other, or around all of them at once."""
@@ -234,14 +236,18 @@ class _Windows:
         left, right = place.sides(setup.length, self._reach)
         walk = self._walk(place.target, left.distance, right.distance)
         hidden = self._problem.hidden_noise or len(unknown) > place.inside
-        far = "far" in (left.kind, right.kind)
-        code = TAILS if hidden or far else WHOLE
-        ends = ends_of_one(setup, left, right, code)
-        begun = [
-            _Begun(side, rows, masses, ends)
-            for side, rows, masses in left_parts(walk, place, left)
-        ]
-        yield from self._to_the_right(walk, place.target, begun)
+        cost = sum(setup.diameters[side.distance] for side in (left, right) if side.kind == "far")
+        rows, masses = walk.left_part(left)
+        sides = [left]
+        if left.kind == "none":
+            rows, masses = rows[np.newaxis], masses[np.newaxis]
+        else:
+            states = np.flatnonzero(setup.support[place.target - left.distance]).tolist()
+            sides = [left._replace(value=state) for state in states]
+            rows, masses = rows[states], masses[states]
+        here = walk.whole_windows(rows.swapaxes(0, 1), masses.T, right)
+        counts = [(float(cost), WHOLE if cost == 0 and not hidden else TAILS)] * len(sides)
+        yield from self._ending(walk, place.target, sides, counts, *here, right)
 
     def _to_the_right(
         self, walk: Walk, target: int | None, begun: list[_Begun]
@@ -262,11 +268,12 @@ class _Windows:
         for b in range(1, int(steps.max())):
             own = [begun[place] for place in which]
             known = [(one.ends.known_up[b], one.ends.known_low[b]) for one in own]
-            yield from self._ending(walk, target, own, known, here, ends, Side("known", b))
+            sides = [one.side for one in own]
+            yield from self._ending(walk, target, sides, known, here, ends, Side("known", b))
             none = [(one.ends.none_up[b - 1], one.ends.none_low[b - 1]) for one in own]
             if any(up > -np.inf or low != NOT for up, low in none):
                 summed = mixed(here, flat, form), mixed(ends, flat, form)
-                yield from self._ending(walk, target, own, none, *summed, Side("none", b - 1))
+                yield from self._ending(walk, target, sides, none, *summed, Side("none", b - 1))
             left_over = steps[which] > b + 1
             if not left_over.any():
                 return
@@ -277,7 +284,7 @@ class _Windows:
         self,
         walk: Walk,
         target: int | None,
-        begun: list[_Begun],
+        lefts: list[Side],
         counts: list[tuple[float, int]],
         here: FloatArray,
         masses: FloatArray,
@@ -299,7 +306,7 @@ class _Windows:
             mass = totals.transpose(0, 2, 1).reshape(-1, rows.shape[1])
             possible = mass > 0
             laws = laws / np.where(possible, mass, 1.0)[..., np.newaxis]
-            inside = max(begun[place].side.inside for place in places) + right.distance + 1
+            inside = max(lefts[place].inside for place in places) + right.distance + 1
             moved = float(np.sort(errors)[::-1][:inside].sum())
             span = stop * step
             yield Mixtures(
@@ -307,7 +314,7 @@ class _Windows:
                 laws=laws,
                 possible=possible,
                 adversary=functools.partial(
-                    self._named, target, [begun[place].side for place in places], right
+                    self._named, target, [lefts[place] for place in places], right
                 ),
                 error=walk.unit,
                 moved=moved * (1 + 1e-9) + 4 * UNIT_ROUNDOFF * span,

@@ -180,9 +180,7 @@ class _BinaryMixtures(_GroupMixtures):
             atoms=np.arange(size + 1) * step,
             laws=shifted,
             possible=possible,
-            adversary=functools.partial(
-                self._named, case, np.stack([known - ones, ones], axis=1)
-            ),
+            adversary=functools.partial(self._named, case, np.stack([known - ones, ones], axis=1)),
             error=self._binary.law_error(case),
             moved=2 * (size + 2) * UNIT_ROUNDOFF * step * size,
         )

@@ -166,15 +166,11 @@ class TableMixtures:
                 moved=float(levels.moved[0]) + self._rounding,
             )
 
-    def _of_event(
-        self, start: int, event: int, secrets: tuple[int, int], output: float
-    ) -> Named:
+    def _of_event(self, start: int, event: int, secrets: tuple[int, int], output: float) -> Named:
         """Name the adversary of an event in the matrix of all events."""
         admitted, sizes = self._prepared.admitted, self._prepared.sizes
         target = int(admitted.targets[start + event])
-        values = np.unravel_index(
-            int(admitted.places[start + event]), [size + 1 for size in sizes]
-        )
+        values = np.unravel_index(int(admitted.places[start + event]), [size + 1 for size in sizes])
         known = {p: int(v) for p, v in enumerate(values) if p != target and v < sizes[p]}
         return self._named(target, known, secrets, output)
 
