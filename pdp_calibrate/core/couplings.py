@@ -79,7 +79,7 @@ def _number_below(
     order = np.argsort(np.concatenate(both, axis=1), axis=1, kind="stable")
     is_value = order < size if equal_too else order >= size
     counts = np.cumsum(is_value, axis=1)
-    return counts[~is_value].reshape(levels.shape)
+    return np.asarray(counts[~is_value].reshape(levels.shape), dtype=np.intp)
 
 
 def one_number(contributions: Contributions) -> tuple[Contributions, float] | None:
@@ -94,7 +94,7 @@ def one_number(contributions: Contributions) -> tuple[Contributions, float] | No
     table = contributions.table
     arrays = contributions.values if table is None else (table.reshape(-1, table.shape[-1]),)
     shifted = [array - array[:1] for array in arrays]
-    joined = np.concatenate([array for array in {id(a): a for a in shifted}.values()])
+    joined = np.concatenate(list({id(a): a for a in shifted}.values()))
     row = joined[np.abs(joined).max(axis=1).argmax()]
     base = int(np.abs(row).argmax())
     if row[base] == 0:
@@ -166,10 +166,10 @@ def _furthest(lines: FloatArray) -> tuple[float, tuple[int, int]]:
 def _diameter(points: FloatArray) -> float:
     """Return the largest L2 distance of two points, rounded up."""
     distinct = np.unique(points, axis=0)
-    rounding = 1 + 4 * (points.shape[1] + 4) * UNIT_ROUNDOFF
     if len(distinct) > _MANY_ANSWERS:
-        return float(np.linalg.norm(np.ptp(distinct, axis=0))) * rounding
-    return (
-        max(float(np.sqrt(((distinct - point) ** 2).sum(axis=1)).max()) for point in distinct)
-        * rounding
-    )
+        widest = float(np.linalg.norm(np.ptp(distinct, axis=0)))
+    else:
+        widest = max(
+            float(np.sqrt(((distinct - point) ** 2).sum(axis=1)).max()) for point in distinct
+        )
+    return float(widest * (1 + 4 * (points.shape[1] + 4) * UNIT_ROUNDOFF))

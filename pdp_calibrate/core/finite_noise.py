@@ -3,8 +3,9 @@
 A family lists the mixtures its adversaries compare, in `Mixtures`: laws of the answer given what is
 known, one per secret. Everything else happens here.
 
-**At one δ** (`measure.unit` is ε) every pair of laws is compared exactly (`core.gaussian_mixtures`).
-Pairs are tested at the ε reached so far; whoever exceeds δ there is solved for, and raises it.
+**At one δ** (`measure.unit` is ε) every pair of laws is compared exactly, as
+`core.gaussian_mixtures` says. Pairs are tested at the ε reached so far; whoever exceeds δ there is
+solved for, and raises it.
 Brackets are on the scale of μ, as `core.problem` says: an ε stands for the μ of normal laws with
 that ε at this δ.
 

@@ -207,8 +207,8 @@ def _sign_changes(
     order = np.cumsum(changed, axis=1)
     rows, after = np.nonzero(changed & (order <= _MOST_CHANGES))
     cuts[rows, order[rows, after] - 1] = (atoms[last[rows, after]] + atoms[after + 1]) / 2
-    changes = order[:, -1] if len(atoms) > 1 else np.zeros(number, dtype=np.intp)
-    return cuts, changes
+    changes = changed.sum(axis=1, dtype=np.intp)
+    return cuts, np.asarray(changes)
 
 
 def _read(atoms: FloatArray, functions: _Functions, points: FloatArray) -> _Signs:

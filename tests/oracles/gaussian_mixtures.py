@@ -39,9 +39,13 @@ def delta_by_roots(
         roots = []
         if len(powers) > 1:
             scale = max(map(abs, powers))
-            for root in mp.polyroots([c / scale for c in powers], maxsteps=500, extraprec=400):
-                if mp.re(root) > 0 and abs(mp.im(root)) < mp.mpf(10) ** -20 * abs(root):
-                    roots.append(mp.log(mp.re(root)) * deviation**2)
+            rising = [c / scale for c in reversed(powers)]
+            found = mp.polyroots(rising, maxsteps=500, extraprec=400, asc=True)
+            roots = [
+                mp.log(mp.re(root)) * deviation**2
+                for root in found
+                if mp.re(root) > 0 and abs(mp.im(root)) < mp.mpf(10) ** -20 * abs(root)
+            ]
         edges = [-mp.inf, *sorted(roots), mp.inf]
         total = mp.mpf(0)
         for start, end in itertools.pairwise(edges):
@@ -76,11 +80,11 @@ def delta_by_quadrature(
         low, high = min(s for s, _ in atoms) - 14, max(s for s, _ in atoms) + 14
         grid = [low + (high - low) * k / pieces for k in range(pieces + 1)]
         edges, values = [low], [h(x) for x in grid]
-        for k in range(pieces):
-            if values[k] * values[k + 1] < 0:
-                edges.append(
-                    mp.findroot(h, (grid[k], grid[k + 1]), solver="anderson", verify=False)
-                )
+        edges += [
+            mp.findroot(h, (grid[k], grid[k + 1]), solver="anderson", verify=False)
+            for k in range(pieces)
+            if values[k] * values[k + 1] < 0
+        ]
         edges.append(high)
         total = mp.mpf(0)
         for start, end in itertools.pairwise(edges):
@@ -96,7 +100,11 @@ def furthest_quantiles(
     shares = [[Fraction(p) for p in law] for law in (first, second)]
     totals = [sum(law) for law in shares]
     steps = [
-        [(Fraction(place), share / total) for place, share in sorted(zip(places, law)) if share > 0]
+        [
+            (Fraction(place), share / total)
+            for place, share in sorted(zip(places, law, strict=True))
+            if share > 0
+        ]
         for law, total in zip(shares, totals, strict=True)
     ]
     widest, (i, j) = Fraction(0), (0, 0)

@@ -9,8 +9,8 @@ average those of the smaller one with weights P(q|x_i) ≤ e^I·P(q|x_i'), so fo
 
     P(E) − e^{ε+I}·Q(E) ≤ Σ_q P(q|x_i)·(P_q(E) − e^ε·Q_q(E)):
 
-at the same δ, the larger window needs at most I more of ε. What stands for larger windows is charged
-so, as in the Laplace search.
+at the same δ, the larger window needs at most I more of ε. What stands for larger windows is
+charged so, as in the Laplace search.
 """
 
 from __future__ import annotations
@@ -200,13 +200,13 @@ class _Windows:
             return
         targets: list[int | None] = [None] if setup.homogeneous else list(range(setup.length))
         seen = set[object]()
-        for target in targets:
-            view = None if target is None else setup.view(target, self._reach)
+        for around in targets:
+            view = None if around is None else setup.view(around, self._reach)
             if view not in seen:
                 seen.add(view)
-                place = setup.length // 2 if target is None else target
-                others = tuple(p for p in range(setup.length) if p != place)
-                yield Case(self._most(), place, others, functools.partial(self._around, target))
+                named = setup.length // 2 if around is None else around
+                others = tuple(p for p in range(setup.length) if p != named)
+                yield Case(self._most(), named, others, functools.partial(self._around, around))
 
     def _most(self) -> float:
         return float(self._setup.ranges.sum()) * (1 + 4 * self._setup.length * UNIT_ROUNDOFF)
@@ -310,7 +310,7 @@ class _Windows:
             moved = float(np.sort(errors)[::-1][:inside].sum())
             span = stop * step
             yield Mixtures(
-                atoms=np.arange(stop) * step,
+                atoms=np.arange(stop, dtype=np.float64) * step,
                 laws=laws,
                 possible=possible,
                 adversary=functools.partial(

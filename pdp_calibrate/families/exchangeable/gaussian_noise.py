@@ -20,8 +20,14 @@ import numpy as np
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.couplings import furthest_quantiles, joint_range, one_number
-from pdp_calibrate.core.finite_noise import Case as Listed
-from pdp_calibrate.core.finite_noise import FiniteSearch, Mixtures, Named, VectorBound, output_side
+from pdp_calibrate.core.finite_noise import (
+    Case as Listed,
+    FiniteSearch,
+    Mixtures,
+    Named,
+    VectorBound,
+    output_side,
+)
 from pdp_calibrate.core.plain_dp import WrittenOut, nobody, plain_dp, witness_at
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
@@ -177,7 +183,7 @@ class _BinaryMixtures(_GroupMixtures):
             shifted = shifted[:, :, ::-1]
         ones = np.arange(known + 1.0)
         yield Mixtures(
-            atoms=np.arange(size + 1) * step,
+            atoms=np.arange(size + 1, dtype=np.float64) * step,
             laws=shifted,
             possible=possible,
             adversary=functools.partial(self._named, case, np.stack([known - ones, ones], axis=1)),
@@ -207,7 +213,7 @@ class _CategoryMixtures(_GroupMixtures):
                 atoms=atoms,
                 laws=joined,
                 possible=possible,
-                adversary=functools.partial(self._named, case, events),
+                adversary=functools.partial(self._named, case, events.astype(np.float64)),
                 error=4 * UNIT_ROUNDOFF * (search.additions(case) + 8),
                 moved=4 * (search.size + 2) * UNIT_ROUNDOFF * float(atoms[-1] - atoms[0]),
             )
