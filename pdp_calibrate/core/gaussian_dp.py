@@ -173,7 +173,7 @@ def epsilon_of_drawn(mu: float, delta: float, scales: Sequence[float]) -> float:
 
 
 def check_drawn(epsilon: float, delta: float, scales: Sequence[float]) -> None:
-    """Raise if noise as it is drawn differs from Gaussian noise by more than δ has room for."""
+    """Raise if noise as it is drawn differs from Gaussian noise by more than δ allows."""
     excess = math.fsum(drawn_excess(scale, epsilon) for scale in scales)
     if delta > 0 and not excess <= delta * (1 - _FOR_THE_LAW) / 2:
         raise PdpError(

@@ -15,10 +15,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pdp_calibrate.arrays import FloatArray, deadline_after
-from pdp_calibrate.calibration.calibrate import calibrate
+from pdp_calibrate.calibration.calibrate import calibrate, leakage_of
 from pdp_calibrate.calibration.release import Layout, stored_layout
 from pdp_calibrate.calibration.result import AnyCalibration
-from pdp_calibrate.calibration.solve import certified_leakage, rounding_error
+from pdp_calibrate.calibration.solve import rounding_error
 from pdp_calibrate.composition.joint import joint_mu, spent
 from pdp_calibrate.composition.spending import Spending
 from pdp_calibrate.core.adversary import Adversaries
@@ -265,15 +265,7 @@ def largest_fitting(
     """
     factor = _nearly_smallest(lambda factor: joint(alone.with_noise(factor)), budget)
     fitting = alone.with_noise(factor)
-    leakage = certified_leakage(
-        fitting.model,
-        fitting.contributions,
-        fitting.scales,
-        fitting.adversaries,
-        rows=fitting.rows,
-        deadline=deadline_after(time_limit),
-        measure=fitting.measure,
-    )
+    leakage = leakage_of(fitting, deadline=deadline_after(time_limit))
     epsilon = max(leakage.value, math.ulp(0.0))
     return dataclasses.replace(fitting, epsilon=epsilon, leakage=leakage, mu=leakage.mu)
 
