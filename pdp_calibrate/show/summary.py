@@ -27,6 +27,7 @@ from pdp_calibrate.show.explain import (
     people_assumptions,
     table_of,
 )
+from pdp_calibrate.show.networks import network
 from pdp_calibrate.show.views import (
     adversary_graph,
     beliefs,
@@ -335,5 +336,6 @@ def _views(calibration: AnyCalibration, plain: Leakage | None) -> dict[str, Any]
             "beliefs": beliefs(calibration),
             **found,
             "adversary_graph": adversary_graph(calibration),
+            "network": network(calibration),
         }
     return {name: view for name, view in found.items() if view is not None}

@@ -25,6 +25,7 @@ from pdp_calibrate.families.gaussian.model import Gaussian
 from pdp_calibrate.families.gaussian.network import GaussianNetwork
 from pdp_calibrate.families.gaussian.sets import LoewnerBall, SampledGaussian
 from pdp_calibrate.families.network.mixing_chain import MixingChain
+from pdp_calibrate.families.network.network import Network
 from pdp_calibrate.families.table.sets import SampledTable
 
 _MOST_LISTED = 6
@@ -310,6 +311,8 @@ def family(model: Model) -> str:
     kind = _FAMILIES.get(name, name)
     if isinstance(model, GaussianGroup | GaussianSeries) and model.variance is None:
         return f"{kind}; any means, one unknown variance common to all"
+    if isinstance(model, Network) and type(model) is Network and model.only_additive:
+        return "any law whose couplings between entries are at most as strong as stated"
     if isinstance(model, Blocks):
         return f"{kind} of {'; or '.join(dict.fromkeys(map(family, model.models)))}"
     return kind
@@ -348,7 +351,12 @@ def _of_adversaries(
 ) -> list[str]:
     found = []
     closed = all(isinstance(part, _CLOSED) for part in parts)
-    if not closed or clamped:
+    if all(isinstance(part, Network) and part.only_additive for part in parts):
+        found.append(
+            "Adversaries hold exact values of other entries, or hints about single entries that are"
+            " independent of each other."
+        )
+    elif not closed or clamped:
         found.append(
             "Adversaries hold exact values of other entries; noisy knowledge can tell more."
         )
