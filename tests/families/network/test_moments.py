@@ -138,7 +138,7 @@ def test_a_large_grid_has_a_lower_end_within_a_region(monkeypatch):
     assert nobody.lower == 0.0
     leak = pdp.leakage(grid, pdp.Sum(), scale=2.0)
     assert 0.85 * leak.value < leak.lower < leak.value
-    assert len(leak.witness.known) == 64 - 24
+    assert len(leak.witness.known) == 64 - 40
 
 
 def test_audits_draw_from_networks_too_large_for_tables():
