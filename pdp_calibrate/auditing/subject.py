@@ -17,7 +17,7 @@ from pdp_calibrate.auditing.events import Score, column
 from pdp_calibrate.auditing.observing import Mechanism, Observation, observed
 from pdp_calibrate.auditing.worlds import World, answers_in, as_mappings
 from pdp_calibrate.calibration.release import add_noise
-from pdp_calibrate.calibration.result import AnyCalibration
+from pdp_calibrate.calibration.result import AnyCalibration, with_laplace_noise
 from pdp_calibrate.core.adversary import Adversaries, Witness
 from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.contributions import Contributions
@@ -48,6 +48,7 @@ class Subject:
     @classmethod
     def calibrated(cls, release: AnyCalibration, witness: Witness | None) -> Subject:
         """Attack a calibrated release as its own witness would."""
+        with_laplace_noise(release, "an audit")
         parts, scales = _attacked(release.queries, release.contributions), release.scales
         found = release.leakage.witness if witness is None else witness
         if found is None:
@@ -112,7 +113,8 @@ class Subject:
         columns = []
         for part, scale in zip(self.parts, self.scales, strict=True):
             answers: Any = answers_in(databases, part, self.model).tolist()
-            columns.append(np.array(add_noise(answers, part, scale), dtype=np.float64))
+            noisy = add_noise(answers, part, scale, "laplace")
+            columns.append(np.array(noisy, dtype=np.float64))
         return np.concatenate(columns, axis=1)
 
     def observations(

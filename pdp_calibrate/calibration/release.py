@@ -308,13 +308,15 @@ def note_release(calibration: Any, *, counted: bool) -> None:
 
 
 def add_noise(
-    answers: Sequence[Answer], contributions: Contributions, scale: float
+    answers: Sequence[Answer], contributions: Contributions, scale: float, kind: noise.Noise
 ) -> list[list[Any]]:
-    """Add independent noise to every number of every answer, in one call."""
+    """Add independent noise of a kind to every number of every answer, in one call."""
     width = len(answers[0])
     numbers = [number for answer in answers for number in answer]
     noisy: list[Any]
-    if contributions.is_integer:
+    if kind == "gaussian":
+        noisy = list(noise.add_gaussian_to_floats([float(number) for number in numbers], scale))
+    elif contributions.is_integer:
         noisy = list(noise.add_laplace_to_integers([int(number) for number in numbers], scale))
     else:
         noisy = list(noise.add_laplace_to_floats([float(number) for number in numbers], scale))

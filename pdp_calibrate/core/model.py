@@ -75,6 +75,8 @@ class Model(abc.ABC):
     """The field, if any, in whose place JSON holds a digest if it has more than 10⁴ numbers."""
     engine: ClassVar[str | type[Engine] | None] = None
     """The engine that searches models of this family: ``"module:Class"``, or the class itself."""
+    gaussian_noise_engine: ClassVar[str | type[Engine] | None] = None
+    """The same for Gaussian noise, with brackets of μ; None if only Laplace noise is answered."""
     composer: ClassVar[str | type[Composer] | None] = None
     """What this family says of several releases, named as engines are; None for nothing special."""
 

@@ -136,6 +136,10 @@ SIGNED_ANSWERS = 12
 """Answers released together: each pattern of their signs is one search."""
 WRITTEN_TUPLES = 400
 """Tuples of a set whose worst member is written out as a matrix."""
+SPARSE_STEPS = 1e11
+"""Elementary steps of the elimination of a Gaussian network: some minutes."""
+CAPPED_TARGETS = 200
+"""Targets of a Gaussian network whose clamped bound is worked out entry by entry."""
 
 # Other families
 

@@ -11,6 +11,7 @@ MODELS = {
     "Gaussian": "pdp_calibrate.families.gaussian.model",
     "LoewnerBall": "pdp_calibrate.families.gaussian.sets",
     "SampledGaussian": "pdp_calibrate.families.gaussian.sets",
+    "GaussianNetwork": "pdp_calibrate.families.gaussian.network",
     "GaussianGroup": "pdp_calibrate.families.gaussian.alike",
     "GaussianSeries": "pdp_calibrate.families.gaussian.alike",
     "MarkovChain": "pdp_calibrate.families.chain.model",

@@ -18,8 +18,9 @@ from pdp_calibrate.calibration.result import (
     Release,
     SeveralNumbers,
     SeveralQueries,
-    stored_model,
+    with_laplace_noise,
 )
+from pdp_calibrate.calibration.stored import stored_model
 from pdp_calibrate.composition.black_box import substitution_budget
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.cards import card
@@ -400,6 +401,7 @@ class Ledger:
     ) -> None:
         """Write down several releases that are about to be made: all of them, or none."""
         for calibration, layout, _ in releases:
+            with_laplace_noise(calibration, "a ledger")
             self.check_model(calibration.model)
             self._check_adversaries(calibration.adversaries, layout)
         self._record([release_step(self._accounts, *one) for one in releases])

@@ -32,7 +32,7 @@ from typing import Any, cast
 
 from pdp_calibrate.arrays import checked_epsilon
 from pdp_calibrate.calibration.release import Layout, sizes_from
-from pdp_calibrate.calibration.result import AnyCalibration
+from pdp_calibrate.calibration.result import AnyCalibration, with_laplace_noise
 from pdp_calibrate.calibration.solve import certified_leakage
 from pdp_calibrate.composition.spending import Spending
 from pdp_calibrate.core.adversary import Adversaries
@@ -67,6 +67,7 @@ class Charge:
 
 def charge_of(calibration: AnyCalibration) -> Charge:
     """Return the column that a release is about, and its household price, rounded up."""
+    with_laplace_noise(calibration, "a ledger of people")
     model, queries = calibration.model, calibration.queries
     if not isinstance(model, Blocks) or not all(isinstance(one, RowQuery) for one in queries):
         raise LedgerError("a ledger about people counts questions about rows in groups.")

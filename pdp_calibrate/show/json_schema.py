@@ -61,6 +61,16 @@ FAMILIES: dict[str, tuple[str, dict[str, Schema]]] = {
         "Every table that a sample does not rule out.",
         {"domains": DOMAINS, "counts": _NESTED, "confidence": NUMBER, "noise_scale": NUMBER},
     ),
+    "GaussianNetwork": (
+        "A normal law on a graph, by its precision matrix; over 10⁴ numbers a digest only.",
+        {
+            "mean": VECTOR,
+            "precision": described(
+                "[row, column, entry] on and below the diagonal, counted from 0.", items(VECTOR)
+            ),
+            "bounds": items(RANGE),
+        },
+    ),
     "GaussianGroup": (
         "Members with one common correlation, or any in a range.",
         {"correlation": RANGE, "bounds": RANGE, "variance": nullable(POSITIVE)},
@@ -178,6 +188,9 @@ _BRACKET = described(
         "value": {"type": "number", "minimum": 0},
         "lower": NUMBER,
         "witness": nullable(ref("Witness")),
+        "unit": described("What both ends are: Gaussian noise.", one_of("epsilon", "mu", "rho")),
+        "delta": described("The δ beside epsilon, for Gaussian noise.", POSITIVE),
+        "mu": described("For Gaussian noise, the μ that nobody exceeds.", NUMBER),
     }},
 )  # fmt: skip
 
@@ -191,6 +204,14 @@ _CALIBRATED: dict[str, Schema] = {
     "adversaries": ref("Adversaries"),
     "model": ref("Model"),
     "leakage": ref("Bracket"),
+}
+
+
+_GAUSSIAN_CLAIMS: dict[str, Schema] = {
+    "delta": described("For Gaussian noise, the δ beside epsilon.", POSITIVE),
+    "total_delta": described("The δ beside total_epsilon.", POSITIVE),
+    "mu": described("For Gaussian noise, the μ that nobody exceeds.", POSITIVE),
+    "rho": described("The same as the ρ of zCDP.", POSITIVE),
 }
 
 
@@ -271,9 +292,9 @@ def json_schema() -> dict[str, Any]:
     objects = {
         "Calibration": _object(
             "Calibration",
-            "A proved Laplace scale for one release; lists for several answers made together.",
-            scale=described("The Laplace scale λ.", _one_or_many(POSITIVE)),
-            noise=_one_or_many(one_of("Laplace", "discrete Laplace")),
+            "A proved scale of noise for one release; lists for several answers made together.",
+            scale=described("The Laplace scale λ, or σ of Gaussian noise.", _one_or_many(POSITIVE)),
+            noise=_one_or_many(one_of("Laplace", "discrete Laplace", "Gaussian")),
             query=_one_or_many(ref("Query")),
             **_CALIBRATED,
         ),
@@ -393,6 +414,7 @@ def json_schema() -> dict[str, Any]:
     }
     for name in ("Calibration", "Leakage", "Audit"):
         objects[name]["properties"] |= _LAW
+    objects["Calibration"]["properties"] |= _GAUSSIAN_CLAIMS
     objects["Release"]["properties"]["noisy"] = described(
         "For each query the noisy numbers behind a mean of rows: sums, and secret counts.",
         items(items(NUMBER)),

@@ -241,3 +241,23 @@ def release_density(
     places = mean + spread * grid
     kernel = np.exp(-np.abs(outputs[:, np.newaxis] - places) / scale) / (2 * scale)
     return np.asarray(kernel @ mass)
+
+
+def leakages_by_precision(
+    precision: Matrix, weights: Matrix, widths: Matrix
+) -> dict[tuple[int, tuple[int, ...]], float]:
+    """The leakage of every adversary from the precision: |a_i − Ω_iU·Ω_UU⁻¹·a_U| added up.
+
+    `weights` has one row per answer, over its scale. Given x_i and x_K, the mean of x_U moves with
+    x_i by −Ω_UU⁻¹Ω_Ui.
+    """
+    size = len(precision)
+    found = {}
+    for target, known in adversaries(size, everyone):
+        unknown = [k for k in range(size) if k != target and k not in known]
+        slopes = weights[:, target].copy()
+        if unknown:
+            moved = np.linalg.solve(precision[np.ix_(unknown, unknown)], precision[unknown, target])
+            slopes -= weights[:, unknown] @ moved
+        found[target, known] = float(np.abs(slopes).sum() * widths[target])
+    return found

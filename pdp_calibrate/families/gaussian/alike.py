@@ -155,6 +155,7 @@ class GaussianGroup(_Homogeneous):
     """
 
     engine = "pdp_calibrate.families.gaussian.alike_search:AlikeEngine"
+    gaussian_noise_engine = "pdp_calibrate.families.gaussian.alike_noise:AlikeNoiseEngine"
     composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
 
     correlation: tuple[float, float]
@@ -222,6 +223,7 @@ class GaussianSeries(_Homogeneous):
     """
 
     engine = "pdp_calibrate.families.gaussian.alike_search:AlikeEngine"
+    gaussian_noise_engine = "pdp_calibrate.families.gaussian.alike_noise:AlikeNoiseEngine"
     composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
     runs_along_time = True
 

@@ -70,9 +70,8 @@ def branch_and_bound(
     end is the largest bound among all nodes closed or still open.
     """
     nodes = LinearNodes(instance, precision, tau=tau)
-    search = _Search(nodes, instance, incumbent)
-    search.best, search.owner, search.state = _climbed(nodes, incumbent, deadline)
-    return search.finished(deadline)
+    start = _climbed(nodes, incumbent, deadline)
+    return explored(nodes, instance, incumbent=incumbent, deadline=deadline, start=start)
 
 
 def branch_and_bound_clamped(
@@ -80,7 +79,22 @@ def branch_and_bound_clamped(
 ) -> BlockSearch:
     """Search all targets of one block of a clamped answer; see `branch_and_bound`."""
     nodes = ClampedNodes(instance, precision, tau=tau)
-    return _Search(nodes, instance, incumbent).finished(deadline)
+    return explored(nodes, instance, incumbent=incumbent, deadline=deadline)
+
+
+def explored(
+    nodes: Nodes,
+    instance: Instance,
+    *,
+    incumbent: float,
+    deadline: float,
+    start: tuple[float, int, States] | None = None,
+) -> BlockSearch:
+    """Search nodes of any kind, from the value, the attack and the state of a known set."""
+    search = _Search(nodes, instance, incumbent)
+    if start is not None:
+        search.best, search.owner, search.state = start
+    return search.finished(deadline)
 
 
 class _Open:
