@@ -123,8 +123,9 @@ def _strength(total: float, calibration: AnyCalibration | None) -> Hazard:
     return Hazard(
         name="Strength: the choice of ε",
         status="stated",
-        answer=f"ε = {ordinary(total)} in total{beside}. What that does to somebody's belief stands"
-        " in the first paragraph; whether it is acceptable for these people is a decision.",
+        answer=f"ε = {ordinary(total)} in total{beside}: the logarithm of the factor by which odds"
+        " may shift. What that does to a belief stands in the first paragraph; whether it is"
+        " acceptable for these people is a decision.",
     )
 
 
@@ -156,7 +157,9 @@ def _learning(model: Model | None) -> Hazard:
             " amount of noise tells something about them. That is not counted in ε.",
         )
     learned = model.estimation_epsilon
-    spent = "" if learned is None else f" That cost ε = {ordinary(learned)}, which the total counts."
+    spent = (
+        "" if learned is None else f" That cost ε = {ordinary(learned)}, which the total counts."
+    )
     return Hazard(
         name=name,
         status="settled" if model.provenance == "dp" else "stated",

@@ -18,7 +18,7 @@ def ordinary(value: float | None, *, digits: int = 4) -> str:
     >>> ordinary(None), ordinary(float("inf"))
     ('–', '∞')
     """
-    if value is None or value != value:  # noqa: PLR0124 - NaN alone differs from itself
+    if value is None or math.isnan(value):
         return "–"
     if isinstance(value, int):
         return f"{value:,}"

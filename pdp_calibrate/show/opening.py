@@ -6,31 +6,39 @@ import math
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from pdp_calibrate.calibration.release import EVERY_COLUMN, Layout, LongFrame
+from pdp_calibrate.calibration.release import Layout, LongFrame
 from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Release
 from pdp_calibrate.calibration.risk import percent, risk_of
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.row_query import RowQuery
+from pdp_calibrate.core.row_query import ANY_RECORD, RowQuery
 from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.frames.answers import Sizes
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.ledger.people import PeopleLedger
-from pdp_calibrate.show.explain import table_of
+from pdp_calibrate.show.explain import column_of, table_of
 from pdp_calibrate.show.numbers import at_most, ordinary
 from pdp_calibrate.show.words import (
+    CLAMPED,
     anyone,
     asked,
+    entry,
     family,
     is_clamped,
+    knowledge,
     listed,
     members,
+    number,
+    place_of,
     source,
 )
 
 _BELIEFS = (0.01, 0.5)
 """The beliefs that a promise is shown with."""
+
+
+EPSILON = "the logarithm of the factor by which odds may shift"
 
 
 def opening(
@@ -53,7 +61,7 @@ def opening(
     calibration = subject.calibration if isinstance(subject, Release) else subject
     sizes = subject.sizes if isinstance(subject, Release) else None
     column = column_of(layout)
-    questions = [asked(query, column=column) for query in calibration.queries]
+    questions = [asked(query, column=column).removesuffix(CLAMPED) for query in calibration.queries]
     what = listed(questions, most=3)
     verb = "was published" if released else "is to be published"
     verb = verb if len(questions) == 1 else verb.replace("was", "were").replace("is", "are")
@@ -63,7 +71,7 @@ def opening(
     return [
         f"{what[0].upper()}{what[1:]} {verb}{table}, with noise added. It is about {about}.",
         f"Assumed: {assumed(calibration.model, layout, clamped=is_clamped(calibration))}.",
-        promised(total, calibration.adversaries, secret=secret, delta=_delta(calibration)),
+        promised(total, calibration.adversaries, what=secret, delta=calibration.total_delta),
     ]
 
 
@@ -73,24 +81,29 @@ def ledger_opening(ledger: Ledger | PeopleLedger, *, data: str | None) -> list[s
     budget, spent = ordinary(ledger.epsilon), ordinary(ledger.spent)
     if isinstance(ledger, PeopleLedger):
         number = len(ledger.history)
-        return [
+        released = (
             f"{number} {'answer was' if number == 1 else 'answers were'} published so far{table}:"
-            f" {table_of(ledger)}. Every column has a budget of ε = {budget}, and at most {spent}"
-            " of it is spent on any column.",
-            promised(ledger.spent, Adversaries.all(), secret="record"),
+            f" {table_of(ledger)}. Every column has a budget of ε = {budget} ({EPSILON}), and at"
+            f" most {spent} of it is spent on any column."
+        )
+        return [
+            released,
+            promised(ledger.spent, Adversaries.all(), what="record"),
         ]
     own = [one for one in ledger.history if one.draw == ledger.draw]
+    released = (
+        f"{len(own)} {'line is' if len(own) == 1 else 'lines are'} in this ledger{table} for the"
+        f" draw “{ledger.draw}” of the data. Of its budget of ε = {budget} ({EPSILON}), {spent} is"
+        " spent."
+    )
     return [
-        f"{len(own)} {'entry is' if len(own) == 1 else 'entries are'} in this ledger{table} for the"
-        f" draw “{ledger.draw}” of the data. Of its budget of ε = {budget}, {spent} is spent.",
+        released,
         f"Assumed: {assumed(ledger.model, None, clamped=False)}.",
-        promised(ledger.spent, ledger.adversaries, secret="entry"),
+        promised(ledger.spent, ledger.adversaries, what="entry"),
     ]
 
 
-def promised(
-    epsilon: float, adversaries: Adversaries, *, secret: str, delta: float = 0.0
-) -> str:
+def promised(epsilon: float, adversaries: Adversaries, *, what: str, delta: float = 0.0) -> str:
     """Say what is promised, in odds and beliefs."""
     if not epsilon > 0:
         return "Promised: nothing was released, so nobody has learned anything."
@@ -100,18 +113,11 @@ def promised(
         for one in risks
     )
     failing = "" if not delta else f"but with probability {at_most(risks[0].failure)}, "
-    factor = at_most(risks[0].factor) if epsilon < 20 else f"e^{at_most(epsilon)}"
+    factor = _odds(math.log(risks[0].factor)) if epsilon < 700 else f"e^{at_most(epsilon)}"
     return (
-        f"Promised: {failing}whatever was published, nobody's odds about anyone's {secret} can"
+        f"Promised: {failing}whatever was published, nobody's odds about anyone's {what} can"
         f" shift by more than ×{factor}: {moved}. This holds against {anyone(adversaries)}."
     )
-
-
-def column_of(layout: Layout | None) -> str | None:
-    """Return the column that a layout is about, where it is one."""
-    if isinstance(layout, LongFrame) and layout.value != EVERY_COLUMN:
-        return str(layout.value)
-    return None
 
 
 def table_words(calibration: AnyCalibration, layout: Layout | None, sizes: Sizes | None) -> str:
@@ -163,13 +169,16 @@ def assumed(model: Model, layout: Layout | None, *, clamped: bool) -> str:
     """Say what is assumed of the values: law, correlation, range; and where that is from."""
     parts = members(model)
     column = column_of(layout)
+    groups = "groups are independent of each other"
     if all(isinstance(one, Unknown) for one in parts):
-        about = "nothing about how members of a group depend on each other"
-        return f"{about}; groups are independent{_range(parts, column, clamped=clamped)}"
+        about = f"{groups}; nothing about how members of one group depend on each other"
+        return f"{about}{_range(parts, column, clamped=clamped)}"
     private = model.provenance == "private"
+    inside = "; or ".join(dict.fromkeys(map(family, parts)))
+    law = f"{groups}, and within a group {inside}" if isinstance(model, Blocks) else family(model)
     numbers = "" if private else "".join(f", {one}" for one in _numbers(parts))
     within = "" if private else _range(parts, column, clamped=clamped)
-    return f"{family(model)}{numbers}{within} ({source(model)})"
+    return f"{law}{numbers}{within} ({source(model)})"
 
 
 def _numbers(parts: Iterable[Model]) -> list[str]:
@@ -214,10 +223,13 @@ def unprotected(
     model = None if isinstance(calibration, PeopleLedger) else calibration.model
     groups = layout.groups if isinstance(layout, LongFrame) else None
     told = "" if groups is None else f" (column {groups})"
-    found = [
+    public = (
         "What is treated as public: that the table exists, its columns, how many rows it has, who"
-        f" belongs to which group{told}, the possible values and ranges, the question, the amount of"
-        " noise, and that this was published.",
+        f" belongs to which group{told}, the possible values and ranges, the question, how much"
+        " noise there is, and that this was published."
+    )
+    found = [
+        public,
         "What the answer says about people in general. It is published to be learned from.",
     ]
     whole = model is not None and all(isinstance(one, Unknown) for one in members(model))
@@ -231,9 +243,7 @@ def unprotected(
             f"Other columns of the same people, and adversaries who know those: what is assumed is"
             f" about {column} alone."
         )
-    if isinstance(calibration, Ledger | PeopleLedger) or not is_clamped(calibration):
-        pass
-    else:
+    if not isinstance(calibration, Ledger | PeopleLedger) and is_clamped(calibration):
         found.append("Values outside their public range, beyond the fact that they are outside.")
     found.append(
         "Whoever sees the computer at work (its time, memory, error messages), the raw table, or"
@@ -242,22 +252,46 @@ def unprotected(
     return found
 
 
-def keeps_promise(
-    scale: float, own: float, leaked: float | None, epsilon: float
-) -> tuple[bool | None, str]:
+def learns_most(calibration: AnyCalibration, column: str | None) -> str:
+    """Say who could learn most, and what; no more than is proved."""
+    leak, model = calibration.leakage, calibration.model
+    witness = leak.witness
+    if witness is None:
+        return "Nobody has anything to tell apart."
+    who = f"somebody who {knowledge(witness.known, model)}"
+    target = entry(witness.target, model)
+    first, second = map(number, witness.secrets)
+    apart = f"{column or 'the values'} {first} and {second}"
+    if model.covers_any_dependence and set(model.domains) == {ANY_RECORD}:
+        apart = "two of their possible records"
+    if leak.mu is not None:
+        return (
+            f"{who[0].upper()}{who[1:]} can learn most about {target}: telling {apart} apart is for"
+            " them no easier than telling two bell curves apart whose centres are"
+            f" {at_most(leak.mu)} standard deviations from each other."
+        )
+    said = f"about {target}: an answer {place_of(witness.output)} shifts their odds between {apart}"
+    if leak.exact:
+        return f"Most could be learned by {who}, {said} by a factor of {_odds(leak.value)}."
+    found = (
+        f"The best attack that was found is by {who}, {said} by a factor of at least"
+        f" {_odds(leak.lower)}. Nobody's odds shift by more than a factor of {_odds(leak.value)}."
+    )
+    if leak.lower < leak.value / 2:
+        found += " No attack was found that comes near that bound."
+    return found
+
+
+def keeps_promise(scale: float, own: float, leaked: float | None, epsilon: float) -> str:
     """Say whether noise of another method keeps the same promise, and what it leaks if not.
 
-    More noise never leaks more. None where nothing is proved either way.
+    More noise never leaks more. Where neither is proved, it says so. Equal to six digits is equal:
+    the scale here also holds the rounding of the answer.
     """
-    if scale >= own:
-        return True, "yes"
-    if leaked is None:
-        return None, "not proved"
-    if leaked <= epsilon * (1 + 1e-9):
-        return True, "yes"
-    odds = f"×{at_most(math.exp(leaked))}" if leaked < 20 else f"×e^{at_most(leaked)}"
-    return False, f"no: odds shift up to {odds}"
+    if scale >= own * (1 - 1e-6) or (leaked is not None and leaked <= epsilon * (1 + 1e-9)):
+        return "yes"
+    return "not proved" if leaked is None else f"no: odds shift up to ×{_odds(leaked)}"
 
 
-def _delta(calibration: AnyCalibration) -> float:
-    return float(getattr(calibration, "total_delta", 0.0))
+def _odds(leakage: float) -> str:
+    return at_most(math.exp(leakage)) if leakage < 10 else f"e^{at_most(leakage)}"
