@@ -49,7 +49,8 @@ class Subject:
     def calibrated(cls, release: AnyCalibration, witness: Witness | None) -> Subject:
         """Attack a calibrated release as its own witness would."""
         with_laplace_noise(release, "an audit")
-        parts, scales = _attacked(release.queries, release.contributions), release.scales
+        parts = _attacked(release.queries, release.contributions, release.model)
+        scales = release.scales
         found = release.leakage.witness if witness is None else witness
         if found is None:
             raise PdpError("the calibration names no adversary to attack with: pass witness=.")
@@ -188,13 +189,22 @@ class Subject:
 
 
 def _attacked(
-    queries: Sequence[Query], parts: Sequence[Contributions]
+    queries: Sequence[Query], parts: Sequence[Contributions], model: Model
 ) -> tuple[Contributions, ...]:
     """Return the noisy numbers that are really released.
 
     Of rows of any dependence the contributions say how far a record moves all numbers together. The
-    attack is on two records that move them as far, which several answers must allow at once.
+    attack is on two records that move them as far, which several answers must allow at once. Of
+    rows that hold states it is on what every state adds.
     """
+    if model.covers_any_answer:
+        return tuple(
+            dataclasses.replace(part, values=(query.records_of(states),) * len(part.values))
+            if isinstance(query, RowQuery)
+            else part
+            for states in model.domains[:1]
+            for query, part in zip(queries, parts, strict=True)
+        )
     by_record = [
         query if isinstance(query, RowQuery) and part.weights is None else None
         for query, part in zip(queries, parts, strict=True)

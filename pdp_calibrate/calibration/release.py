@@ -198,16 +198,17 @@ def _answer_about_rows(
             f"to {adversaries!r} other groups are noise, and how much is for rows that count to"
             " say: ask questions about rows for Adversaries.all() or strongest()."
         )
-    if any(model.gaussian_tuples) and query.value != column_name(layout.value):
-        raise QueryError(
-            f"the model is about the values of one column, value={layout.value}, and says nothing"
-            f" of {query.value}: ask about both without a correlation."
-        )
-    if not query.needs_household:
+    if not model.covers_any_dependence:
+        (secret,) = query.secret  # else it would not have been lowered for this model
+        if secret != column_name(layout.value):
+            raise QueryError(
+                f"the model is about the values of one column, value={layout.value}, and says"
+                f" nothing of {secret}: ask about both without a correlation."
+            )
         check_columns(
             model,
             data,
-            query.value,
+            secret,
             by=layout.groups,
             order_by=layout.order_by,
             time_format=layout.time_format,

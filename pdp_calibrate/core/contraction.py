@@ -31,8 +31,8 @@ _NEGLIGIBLE = 1e-12  # diameters below this are mostly rounding
 
 _SMALLEST = 1e-280  # probabilities below this may have lost digits to underflow
 
-_CONTRACTED = 1 + 64 * UNIT_ROUNDOFF  # covers the few units of every function called
-_TINY = 1e-300  # and what products of tiny numbers lose to underflow
+CONTRACTED = 1 + 64 * UNIT_ROUNDOFF  # covers the few units of every function called
+TINY = 1e-300  # and what products of tiny numbers lose to underflow
 
 
 def diameters(kernel: FloatArray, most: int) -> tuple[FloatArray, FloatArray]:
@@ -90,7 +90,7 @@ def contracted(one: float, other: float) -> float:
         if math.isfinite(high):
             image += 2 * math.log1p(math.exp(-(high + low) / 2))
             image -= 2 * math.log1p(math.exp((low - high) / 2))
-    return min(low, image * _CONTRACTED + _TINY) if low > 0 else 0.0
+    return min(low, image * CONTRACTED + TINY) if low > 0 else 0.0
 
 
 def contractions(ones: FloatArray, others: FloatArray) -> FloatArray:
@@ -107,7 +107,7 @@ def contractions(ones: FloatArray, others: FloatArray) -> FloatArray:
         carried[ends] += 2 * np.log1p(np.exp(-apart / 2 - small))
         carried[ends] -= 2 * np.log1p(np.exp(-apart / 2))
         image[large] = carried
-    return np.asarray(np.minimum(low, np.where(low > 0, image * _CONTRACTED + _TINY, 0.0)))
+    return np.asarray(np.minimum(low, np.where(low > 0, image * CONTRACTED + TINY, 0.0)))
 
 
 def birkhoff_bounds(budgets: FloatArray, diameter: float) -> FloatArray:

@@ -175,6 +175,12 @@ class Model(abc.ABC):
         return bool(inner) and all(model.covers_parts for model in inner)
 
     @property
+    def covers_any_answer(self) -> bool:
+        """Whether a proof needs of an answer no more than how far one tuple alone can move it."""
+        inner = self.inner_models
+        return bool(inner) and all(model.covers_any_answer for model in inner)
+
+    @property
     def certainty(self) -> str | None:
         """How sure it is that the truth is in the set, as a sentence; None if nothing is said."""
         said = {inner.digest: inner.certainty for inner in self.inner_models if inner.certainty}

@@ -17,6 +17,7 @@ MODELS = {
     "MarkovChain": "pdp_calibrate.families.chain.model",
     "MarkovTree": "pdp_calibrate.families.network.tree",
     "MixingChain": "pdp_calibrate.families.network.mixing_chain",
+    "Network": "pdp_calibrate.families.network.network",
     "Unknown": "pdp_calibrate.families.any_dependence",
 }
 """Where each model lives; loaded when a file names it."""

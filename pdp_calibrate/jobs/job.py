@@ -238,6 +238,18 @@ class Options(TypedDict, total=False):
             written="Such as 0.3 or 0:0.4.",
         ),
     ]
+    persistence: Annotated[
+        float | None,
+        Option(
+            words="Assume that the states of a column along time, in the order of order_by, are a"
+            " Markov chain that forgets at least as fast as one that stays in its state with this"
+            " probability at every step and otherwise moves to any other state alike. For counts"
+            " and histograms of that one column, whose states are declared (domains).",
+            group=MODEL,
+            form=forms.POSITIVE,
+            written="Such as 0.9.",
+        ),
+    ]
     assume: Annotated[
         Literal["gaussian"] | None,
         Option(
@@ -513,7 +525,12 @@ class Job:
         said = self.options
         if said.get("assume") not in (None, "gaussian"):
             raise QueryError(f"assume can only be 'gaussian', got {said.get('assume')!r}.")
-        if "assume" in said and not self.assumes:
+        if "persistence" in said and ("correlation" in said or "order_by" not in said):
+            raise QueryError(
+                "persistence is about states along time: give order_by too, and no correlation,"
+                " which is about numbers."
+            )
+        if "assume" in said and "correlation" not in said:
             raise QueryError("assume says which law a correlation is about: give both.")
         if "time_format" in said and "order_by" not in said:
             raise QueryError("time_format says how the column of order_by is read: name it.")
@@ -542,7 +559,7 @@ class Job:
         if "every" in said and not ("order_by" in said and self.assumes):
             raise QueryError(
                 "every says how long the steps of a series are, whose correlation is stated: give"
-                " order_by and correlation too. Without them gaps do not matter."
+                " order_by and correlation (or persistence) too. Without them gaps do not matter."
             )
         if not isinstance(said.get("where", {}), Mapping):
             raise QueryError("where says which values of columns count, such as {'sick': True}.")
@@ -562,7 +579,7 @@ class Job:
     def _check_model(self) -> None:
         made = [
             *self.learning,
-            *(n for n in ("bounds", "correlation", "domains") if n in self.options),
+            *(n for n in ("bounds", "correlation", "persistence", "domains") if n in self.options),
         ]
         if "model" in self.options and made:
             raise ModelError(
@@ -593,6 +610,8 @@ class Job:
             raise ModelError("a table has several columns: state the domain of each by its name.")
         if not self.assumes:
             return
+        if kind is not None and "persistence" in self.options:
+            raise ModelError("persistence is assumed, and no model learned: leave the kind out.")
         if kind in ("table", "gaussian", "chain"):
             raise ModelError(f"a correlation is assumed for groups or series, not a {kind}.")
         if kind == "series" and "order_by" not in self.options:
@@ -619,7 +638,8 @@ class Job:
         nothing is assumed.
         """
         said = set(self.options)
-        if said & {"where", "by", "missing", "independent", "every", "protect"} or self.keeps:
+        rows = {"where", "by", "missing", "independent", "every", "protect", "persistence"}
+        if said & rows or self.keeps:
             return True
         if not self.is_long or self.learns or said & {"model", "correlation"}:
             return False
@@ -632,8 +652,8 @@ class Job:
 
     @property
     def assumes(self) -> bool:
-        """Whether a correlation is assumed, and so nothing learned."""
-        return "correlation" in self.options
+        """Whether a correlation or persistence is assumed, and so nothing learned."""
+        return bool({"correlation", "persistence"} & set(self.options))
 
     @property
     def learns(self) -> bool:

@@ -150,7 +150,7 @@ class PeopleTable:
         """Return a question with what was said about the table, or refuse what it cannot say."""
         refuse_unknown(options, ASKED, where="a question about people")
         said = dict(self._said)
-        if options.get("correlation") is None:
+        if options.get("correlation") is None and options.get("persistence") is None:
             said.pop("every", None)  # gaps matter to a series alone
         return Job(questions=(question,), options=cast("Options", said | dict(options)), name=name)
 
@@ -178,7 +178,7 @@ class PeopleTable:
             queries=(query,),
             rows=1,
             columns={
-                "value": query.value if job.assumes else EVERY_COLUMN,
+                "value": query.secret[0] if job.assumes else EVERY_COLUMN,
                 "groups": self._said.get("groups"),
                 "order_by": self._said.get("order_by"),
                 "time_format": self._said.get("time_format"),

@@ -71,7 +71,7 @@ def _declared(section: str) -> dict[str, Schema]:
     }
 
 
-_STATED = ("correlation", "assume")
+_STATED = ("correlation", "assume", "persistence")
 """What a query about people states by itself, not for all."""
 
 
@@ -227,7 +227,7 @@ def _of_people(
         for one, own in zip(jobs, stated, strict=True)
     ]
     for one in asked:
-        if "correlation" not in one:
+        if not {"correlation", "persistence"} & set(one):
             one.pop("every", None)  # gaps matter to a series alone
     return table, asked
 

@@ -106,6 +106,15 @@ FAMILIES: dict[str, tuple[str, dict[str, Schema]]] = {
         "Discrete tuples along a tree, each depending on its parent.",
         {"domains": DOMAINS, "parents": {"type": "array"}, "tables": {"type": "array"}},
     ),
+    "Network": (
+        "Discrete tuples on any graph: a product of factors, or all laws with bounded couplings.",
+        {
+            "domains": DOMAINS,
+            "scopes": described("The positions each factor is about.", items(items(COUNT))),
+            "factors": {"type": "array"},
+            "influences": nullable(described("Pairs of positions, and D.", items(VECTOR))),
+        },
+    ),
     "Unknown": (
         "Tuples that may depend on each other in any way.",
         {"size": COUNT},
@@ -241,6 +250,14 @@ _SIZES = described(
 )
 
 
+_BUDGET = {
+    "epsilon": POSITIVE,
+    "spent": NUMBER,
+    "remaining": NUMBER,
+    "entries": {"type": "integer", "minimum": 0},
+}
+
+
 _BY_COLUMN = described(
     "What is spent on records of each secret column.",
     {"type": "object", "additionalProperties": NUMBER},
@@ -343,11 +360,8 @@ def json_schema() -> dict[str, Any]:
         "PeopleStatus": _object(
             "PeopleStatus",
             "What is spent and left of the budget for people.",
-            epsilon=POSITIVE,
-            spent=NUMBER,
-            remaining=NUMBER,
+            **_BUDGET,
             spent_by_column=_BY_COLUMN,
-            entries={"type": "integer", "minimum": 0},
         ),
         "Price": _object(
             "Price",
@@ -379,11 +393,8 @@ def json_schema() -> dict[str, Any]:
         "LedgerStatus": _object(
             "LedgerStatus",
             "What is spent and left of a ledger's budget.",
-            epsilon=POSITIVE,
-            spent=NUMBER,
-            remaining=NUMBER,
+            **_BUDGET,
             draw=TEXT,
-            entries={"type": "integer", "minimum": 0},
         ),
         "LedgerHistory": _object(
             "LedgerHistory", "Everything that a ledger holds.", entries=items(ref("Entry"))

@@ -287,6 +287,7 @@ _FAMILIES = {
     "CategoryGroup": "members of a group with categories, nobody told apart from another",
     "MarkovChain": "a Markov chain: the next state depends on the present one only",
     "MarkovTree": "states on a tree: an entry depends on its neighbours only",
+    "Network": "a network: an entry depends on those it shares a factor with only",
     "MixingChain": "any Markov chain that forgets at least as fast as stated",
     "ConditionalBall": "any joint table whose conditional laws are within the stated distance",
     "SampledTable": "any joint table that the sample does not rule out",

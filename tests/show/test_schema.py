@@ -49,6 +49,7 @@ FURTHER = {  # families that a version of the package may or may not have
     "MarkovTree": {
         "domains": [[0, 1]] * 2, "parents": [None, 0], "tables": [[0.5, 0.5], ALIKE],
     },
+    "Network": {"factors": [("ab", ALIKE)], "domains": {"a": [0, 1], "b": [0, 1]}},
 }  # fmt: skip
 MODELS += [
     getattr(pdp, name)(**options) for name, options in FURTHER.items() if name in pdp.__all__

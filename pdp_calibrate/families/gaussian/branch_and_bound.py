@@ -8,7 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.workers import load_kernels, progress as showing
+from pdp_calibrate.core.workers import (
+    interpreted,
+    is_worth_loading,
+    load_kernels,
+    progress as showing,
+)
 from pdp_calibrate.families.gaussian.instance import Instance
 from pdp_calibrate.families.gaussian.nodes import (
     ASIDE,
@@ -188,7 +193,8 @@ class _Search:
             ):
                 compiled = self.nodes.compiled(self.visited)
                 if compiled is None:
-                    self._expand_batch()
+                    with interpreted(KERNELS):
+                        self._expand_batch()
                 else:
                     self._expand_compiled(compiled)
                 show(self.visited)
@@ -361,7 +367,7 @@ def climb(nodes: LinearNodes, attack: int, *, everyone: bool) -> tuple[float, St
         tableau[:size, :size] = instance.covariance
         tableau[size, :size] = tableau[:size, size] = nodes.products[which]
         tableau[size, size] = nodes.totals[which]
-    if size > LARGEST_UNCOMPILED:
+    if size > LARGEST_UNCOMPILED or is_worth_loading(KERNELS):
         state = np.full(size, KNOWN if everyone else UNKNOWN, dtype=np.uint8)
         state[target] = UNKNOWN
         value = load_kernels(KERNELS).climb(

@@ -65,6 +65,7 @@ class GaussianNetwork(Model):
     cells = "precision"
     is_continuous = is_gaussian = True
     engine = "pdp_calibrate.families.gaussian.network_search:NetworkEngine"
+    gaussian_noise_engine = "pdp_calibrate.families.gaussian.network_noise:NetworkNoiseEngine"
     composer = "pdp_calibrate.families.gaussian.network_search:NetworkComposer"
 
     mean: FloatArray

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
-from pdp_calibrate.core.workers import load_kernels
+from pdp_calibrate.core.workers import is_worth_loading, load_kernels
 from pdp_calibrate.families.gaussian.instance import Instance
 from pdp_calibrate.families.gaussian.sphere import (
     KNOWN,
@@ -209,7 +209,8 @@ class SizedNodes:
     def compiled(self, visited: int) -> CompiledSearch | None:
         """See `Nodes`."""
         size = self.instance.size
-        if size <= LARGEST_UNCOMPILED and visited * size**3 <= UNCOMPILED_WORK:
+        small = size <= LARGEST_UNCOMPILED and visited * size**3 <= UNCOMPILED_WORK
+        if small and not is_worth_loading(KERNELS):
             return None
         return self._search
 

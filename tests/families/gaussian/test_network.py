@@ -332,6 +332,34 @@ def test_many_answers_need_no_search_of_signs():
     assert leak.value == pytest.approx(sum(one), rel=1e-9)
 
 
+@pytest.mark.parametrize("clamp", [False, True])
+def test_gaussian_noise_counts_every_shift(clamp):
+    model = feeder()
+    query = pdp.Sum(clamp=clamp)
+    shift = pdp.leakage(model, query, scale=10.0).value
+    found = pdp.leakage(model, query, scale=10.0, noise="gaussian", delta=1e-6)
+    assert found.mu == pytest.approx(shift, rel=1e-9)
+    exact = pdp.leakage(model.to_gaussian(), query, scale=10.0, noise="gaussian", delta=1e-6)
+    assert found.mu >= exact.mu * (1 - 1e-9)
+    both = [query, pdp.Linear(weights={"a": 1, "b": -1}, clamp=clamp)]
+    joint = pdp.leakage(model, both, scale=[10.0, 5.0], noise="gaussian", delta=1e-6)
+    own = [
+        pdp.leakage(model, one, scale=scale).value
+        for one, scale in zip(both, (10.0, 5.0), strict=True)
+    ]
+    assert joint.mu == pytest.approx(math.hypot(*own), rel=1e-6)
+    dense = pdp.leakage(model.to_gaussian(), both, scale=[10.0, 5.0], noise="gaussian", delta=1e-6)
+    assert joint.mu >= dense.mu * (1 - 1e-9)
+    cal = pdp.calibrate(model, query, epsilon=1.0, delta=1e-6, noise="gaussian")
+    assert cal.leakage.value <= 1.0
+    strongest = pdp.leakage(
+        model, query, scale=10.0, noise="gaussian", delta=1e-6,
+        adversaries=pdp.Adversaries.strongest(),
+    )  # fmt: skip
+    assert strongest.exact
+    assert strongest.mu == pytest.approx(0.6)
+
+
 def test_an_audit_stays_below_what_is_promised():
     cal = pdp.calibrate(feeder(), pdp.Sum(), epsilon=1.0)
     found = pdp.audit(cal, draws=4000, confidence=0.99, seed=1)
