@@ -143,7 +143,7 @@ class Options(TypedDict, total=False):
     large: Annotated[
         Literal["refuse", "keep"],
         Option(
-            words="What happens to larger groups: 'refuse' them, or 'keep' only so many of their"
+            words="What happens to larger groups: 'refuse' them, or 'keep' only that many of their"
             " rows. The others count as nothing, and stay protected.",
             group=ROWS,
             form=forms.word("refuse", "keep"),

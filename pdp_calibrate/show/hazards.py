@@ -58,7 +58,7 @@ def checklist(
     calibration = None if isinstance(found, Ledger | PeopleLedger) else found
     model = None if isinstance(found, PeopleLedger) else found.model
     return [
-        _strength(total, calibration),
+        _strength(total, _delta_of(found)),
         _unit(layout),
         Hazard(
             name="Neighbouring data sets",
@@ -117,8 +117,13 @@ def checklist(
     ]
 
 
-def _strength(total: float, calibration: AnyCalibration | None) -> Hazard:
-    delta = 0.0 if calibration is None else calibration.total_delta
+def _delta_of(found: AnyCalibration | Ledger | PeopleLedger) -> float:
+    if isinstance(found, PeopleLedger):
+        return 0.0
+    return found.delta if isinstance(found, Ledger) else found.total_delta
+
+
+def _strength(total: float, delta: float) -> Hazard:
     beside = f" and δ = {ordinary(delta)}" if delta else ", pure (δ = 0)"
     return Hazard(
         name="Strength: the choice of ε",

@@ -99,8 +99,14 @@ def ledger_opening(ledger: Ledger | PeopleLedger, *, data: str | None) -> list[s
     return [
         released,
         f"Assumed: {assumed(ledger.model, None, clamped=False)}.",
-        promised(ledger.spent, ledger.adversaries, what="entry"),
+        _promise_of(ledger),
     ]
+
+
+def _promise_of(ledger: Ledger) -> str:
+    """Say what is promised: what is spent, or beside a δ, the whole budget that was set before."""
+    total = ledger.epsilon if ledger.delta and ledger.spent else ledger.spent
+    return promised(total, ledger.adversaries, what="entry", delta=ledger.delta)
 
 
 def promised(epsilon: float, adversaries: Adversaries, *, what: str, delta: float = 0.0) -> str:

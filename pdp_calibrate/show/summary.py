@@ -154,7 +154,7 @@ def summarise(
         facts["total_epsilon"] = max(_spent_with(subject, ledger), subject.calibration.epsilon)
         facts["total_of"] = "everything in the ledger below about the same draw"
     if isinstance(subject, Ledger):
-        total = subject.spent
+        total = subject.epsilon if subject.delta else subject.spent
         facts["opening"] = ledger_opening(subject, data=data)
     else:
         total = facts["total_epsilon"]
@@ -357,6 +357,7 @@ def _plain(value: Any) -> int | float:
 def _of_ledger(ledger: Ledger) -> dict[str, Any]:
     return {
         "epsilon": ledger.epsilon,
+        **({"delta": ledger.delta, "mu": ledger.mu} if ledger.delta else {}),
         "draw": ledger.draw,
         "spent": ledger.spent,
         "remaining": ledger.remaining,

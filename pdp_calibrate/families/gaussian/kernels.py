@@ -209,6 +209,22 @@ def _decided(state, target, decision, chosen, count):
 
 
 @_inner
+def cholesky_row(matrix, work, step, place):
+    """Write what earlier rows of the Cholesky factor leave of one of the matrix.
+
+    Returns what the row is to be multiplied by: one over the root of its pivot.
+    """
+    size = len(matrix)
+    for k in range(size):
+        work[step, k] = matrix[place, k]
+    for earlier in range(step):
+        factor = work[earlier, place]
+        for k in range(size):
+            work[step, k] -= factor * work[earlier, k]
+    return 1.0 / np.sqrt(work[step, place])
+
+
+@_inner
 def _schur_rows(matrix, right, row, chosen, count, work, line, diagonal, column):
     """Eliminate the chosen tuples from a positive definite matrix and a right-hand side.
 
@@ -224,14 +240,8 @@ def _schur_rows(matrix, right, row, chosen, count, work, line, diagonal, column)
         column[k] = right[k]
     for step in range(count):
         place = chosen[step]
-        # One row of the Cholesky factor: what earlier rows leave of this one, over its root.
-        for k in range(size):
-            work[step, k] = matrix[place, k]
-        for earlier in range(step):
-            factor = work[earlier, place]
-            for k in range(size):
-                work[step, k] -= factor * work[earlier, k]
-        scale = 1.0 / np.sqrt(work[step, place])
+        # The next row of the Cholesky factor.
+        scale = cholesky_row(matrix, work, step, place)
         answer = column[place] * scale
         lost += answer * answer
         factor = work[step, row] * scale

@@ -475,7 +475,7 @@ class Elimination:
         return around, fronts.last()
 
     def _neighbourhood(self, center: int, order: Sequence[int]) -> _Neighbourhood | None:
-        """Sum out whoever is farther from the center than so many others."""
+        """Sum out whoever is farther from the center than this many others."""
         distances = self.couplings.distances(center)
         last = sorted(distances.values())[NEIGHBOURHOOD - 1]
         fronts = _Fronts(self.couplings, order)

@@ -15,7 +15,7 @@ from pdp_calibrate.core.workers import run
 from pdp_calibrate.families.table.hidden_set_kernels import (
     explore_hidden,
     first_intervals,
-    room_to_explore,
+    space_to_explore,
 )
 from pdp_calibrate.families.table.setting import NOTHING, Attack, Outcome, Setting, bracket
 from pdp_calibrate.families.table.tree_search import BranchSearch, climb, target_bound
@@ -143,7 +143,7 @@ def _run(search: BranchSearch, steps: Steps, shared: FloatArray) -> list[_Part |
             per_thread.intervals = [array.copy() for array in first]
             per_thread.nodes = np.empty(_numbers_needed(steps))
             per_thread.scaled = np.zeros(len(per_thread.nodes) // 2 + 64, dtype=np.float32)
-            per_thread.room = room_to_explore(number)
+            per_thread.space = space_to_explore(number)
         found = np.zeros(5, dtype=np.int64)
         ratio, complete = explore_hidden(
             steps.cells,
@@ -160,7 +160,7 @@ def _run(search: BranchSearch, steps: Steps, shared: FloatArray) -> list[_Part |
             *per_thread.intervals,
             per_thread.nodes,
             per_thread.scaled,
-            *per_thread.room,
+            *per_thread.space,
             found,
         )
         return _Part(ratio, found, complete)

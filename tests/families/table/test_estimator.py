@@ -34,7 +34,7 @@ def information(law):
 
 
 def trees(size):
-    """Yield the edges of every tree on so many nodes."""
+    """Yield the edges of every tree on this many nodes."""
     pairs = list(itertools.combinations(range(size), 2))
     for edges in itertools.combinations(pairs, size - 1):
         reached = {0}
