@@ -419,7 +419,17 @@ class Learning(TypedDict, total=False):
         ),
     ]
     structure: Annotated[
-        str, Option(words="For table: joint, or another structure.", group=LEARNING)
+        str,
+        Option(words="For table: joint, chow-liu, blocks or network.", group=LEARNING),
+    ]
+    edges: Annotated[
+        tuple[tuple[str, str], ...],
+        Option(
+            words="For structure network: pairs of columns that depend on each other.",
+            group=LEARNING,
+            form=forms.EDGES,
+            written="Such as a:b,b:c.",
+        ),
     ]
     options: Annotated[
         Mapping[str, Any],

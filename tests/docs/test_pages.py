@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+import pdp_calibrate as pdp
 from tests.support.pages import NOISE, ROOT, blocks, pages, problems_of
 
 WITH_PYTHON = [page for page in pages() if blocks(page)]
@@ -31,6 +32,11 @@ def test_every_block_of_python_shows_a_result():
         for block in blocks(page):
             shown = [line for line in block.splitlines() if line and line[:3] not in (">>>", "...")]
             assert shown, f"{page}: nothing is shown\n{block}"
+
+
+def test_the_reference_lists_every_public_name_once():
+    listed = re.findall(r"^   (\w+)$", (ROOT / "docs/api/index.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(pdp.__all__)
 
 
 @pytest.mark.parametrize("page", [*pages(), "SECURITY.md", "CONTRIBUTING.md", "examples/README.md"])

@@ -155,7 +155,7 @@ def clamped_tail(
     """
     rest = [k for k in range(len(mean)) if k != target and k not in known]
     given = [target, *known]
-    number, close = {0: (1, 1e-7), 1: (20001, 1e-6), 2: (301, 1e-3), 3: (49, 3e-2)}[len(rest)]
+    number, close = {0: (1, 1e-7), 1: (20001, 1e-6), 2: (301, 1e-3), 3: (49, 0.1)}[len(rest)]
     axes = np.meshgrid(*[np.linspace(-8, 8, number)] * len(rest), indexing="ij")
     points = np.stack([axis.ravel() for axis in axes], axis=1) if rest else np.zeros((1, 0))
     masses = -(points**2).sum(axis=1) / 2

@@ -28,7 +28,7 @@ from pdp_calibrate.families.gaussian.nodes import (
 OPEN, KNOWN, UNKNOWN = np.int64(sphere.OPEN), np.int64(sphere.KNOWN), np.int64(sphere.UNKNOWN)
 
 # Inner functions need no entry from Python, and numpy's rules for 0/0 need no error branches.
-_inner = njit(cache=True, error_model="numpy", no_cpython_wrapper=True)
+_inner = njit(cache=True, no_cfunc_wrapper=True, error_model="numpy", no_cpython_wrapper=True)
 _sphere_bound = _inner(sphere.sphere_bound)
 _widened = _inner(sphere.widened)
 _leaf_value = _inner(sphere.leaf_value)
@@ -299,7 +299,7 @@ def _linear_bound(variance, cross, spread, floor, slope, rest, total, tau, multi
     return _widened(bound, variance, cross, spread, floor, total, tau, multiplier)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, no_cfunc_wrapper=True, error_model="numpy")
 def linear_search(block, answers, space, frontier, incumbent, tolerance, budget):
     """Expand up to `budget` nodes of an answer that is not clamped, while any matters."""
     covariance, precision, factors, multipliers, widest, fewest, most, tau = block
@@ -381,7 +381,7 @@ def linear_search(block, answers, space, frontier, incumbent, tolerance, budget)
         )  # fmt: skip
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, no_cfunc_wrapper=True, error_model="numpy")
 def clamped_search(block, answers, space, frontier, incumbent, tolerance, budget):
     """Expand up to `budget` nodes of a clamped answer, while any matters."""
     covariance, precision, factors, multipliers, widest, fewest, most, tau = block
@@ -481,7 +481,7 @@ def _value_of(variance, cross, spread, multiplier):
     return abs(cross) / variance + multiplier * np.sqrt(left / variance)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, no_cfunc_wrapper=True, error_model="numpy")
 def climb(target, everyone, fewest, most, multipliers, gain, tableau, row, state):
     """Flip one known tuple at a time while the leakage grows; see `branch_and_bound.climb`.
 
@@ -518,5 +518,5 @@ def climb(target, everyone, fewest, most, multipliers, gain, tableau, row, state
             break
         known += 1 if state[move] != KNOWN else -1
         state[move] = KNOWN if state[move] != KNOWN else UNKNOWN
-        _sweep(tableau, move, row)
+        _sweep(tableau, np.int64(move), row)  # no literal, for which it is compiled again
     return value

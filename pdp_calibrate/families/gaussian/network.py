@@ -152,8 +152,9 @@ class GaussianNetwork(Model):
         if len(np.unique(low * len(found) + high)) < len(low):
             raise ModelError("every edge must be listed once, in one direction.")
         own = 1.0 / checked_positive(variance, "variance")
-        pulls = strengths * own
-        diagonal = own + np.bincount(low, pulls, len(found)) + np.bincount(high, pulls, len(found))
+        pulls, size = strengths * own, len(found)
+        with np.errstate(over="ignore"):  # refused as not finite
+            diagonal = own + np.bincount(low, pulls, size) + np.bincount(high, pulls, size)
         if isinstance(bounds, Mapping):
             missing = [name for name in found if name not in bounds]
             if missing:

@@ -7,7 +7,7 @@ from numba import njit
 from pdp_calibrate.families.gaussian.kernels import cholesky_row
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, no_cfunc_wrapper=True, error_model="numpy")
 def eliminate(matrix, right, corner, chosen, targets, line, diagonal, columns, left, work, heads):
     """Eliminate the chosen tuples of each node from a positive definite matrix and right sides.
 

@@ -56,41 +56,40 @@ _WIDER, _NARROWER = 1 + 1e-12, 1 - 1e-12
 _LARGEST_ODDS = 1e6  # beyond, the bound says nothing worth its time
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def first_intervals(cells, weights, step, odds, pairs, ratios):
+def first_intervals(
+    cells: FloatArray,
+    weights: npt.NDArray[np.int64],
+    step: float,
+    odds: FloatArray,
+    pairs: FloatArray,
+    ratios: FloatArray,
+) -> bool:
     """Fill level 0, nothing hidden; say whether the bound is worth using for this table.
 
     odds[level, end, a], pairs[level, end, a, b] and ratios[level, end, a, p] hold the lower (end 0)
-    and upper (end 1) ends. Tuple j is bit j of the index of a cell.
+    and upper (end 1) ends. Tuple j is bit j of the index of a cell. Done once: not compiled.
     """
-    number = weights.size
-    for a in range(number):
-        low, high = np.inf, 0.0
-        for x in range(cells.size):
-            if x >> a & 1 == 0:
-                if cells[x] <= 0.0 or cells[x | 1 << a] <= 0.0:
-                    return False
-                odd = cells[x | 1 << a] / cells[x]
-                low, high = min(low, odd), max(high, odd)
+    if cells.min() <= 0.0:
+        return False
+    for a in range(weights.size):
+        split = cells.reshape(-1, 2, 1 << a)
+        odd = split[:, 1] / split[:, 0]
+        low, high = odd.min(), odd.max()
         odds[0, 0, a], odds[0, 1, a] = low * _NARROWER, high * _WIDER
         if not 1 / _LARGEST_ODDS < low <= high < _LARGEST_ODDS:
             return False
         for b in range(a):
-            low, high = np.inf, 0.0
-            both = 1 << a | 1 << b
-            for x in range(cells.size):
-                if x & both == 0:
-                    odd = cells[x | both] / cells[x | 1 << a] * (cells[x] / cells[x | 1 << b])
-                    low, high = min(low, odd), max(high, odd)
-            pairs[0, 0, a, b] = pairs[0, 0, b, a] = low * _NARROWER
-            pairs[0, 1, a, b] = pairs[0, 1, b, a] = high * _WIDER
-        for p in range(weights[a] + 1):
-            ratio = math.exp(step * (2 * p - weights[a]))
+            four = cells.reshape(-1, 2, 1 << (a - b - 1), 2, 1 << b)
+            odd = four[:, 1, :, 1] / four[:, 1, :, 0] * (four[:, 0, :, 0] / four[:, 0, :, 1])
+            pairs[0, 0, a, b] = pairs[0, 0, b, a] = odd.min() * _NARROWER
+            pairs[0, 1, a, b] = pairs[0, 1, b, a] = odd.max() * _WIDER
+        for p in range(int(weights[a]) + 1):
+            ratio = math.exp(step * (2 * p - int(weights[a])))
             ratios[0, 0, a, p], ratios[0, 1, a, p] = ratio * _NARROWER, ratio * _WIDER
     return True
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, no_cfunc_wrapper=True, nogil=True, error_model="numpy")
 def hide_in_intervals(level, hidden, v, before, weights, step, odds, pairs, ratios, most):
     """Fill level + 1: the tuples of `hidden` (bits), which add up to `before` steps, and v.
 
@@ -238,10 +237,10 @@ def space_to_explore(
     )
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, no_cfunc_wrapper=True, nogil=True, error_model="numpy")
 def explore_hidden(
     cells, weights, step, prefix, chosen, targets, fewest, most, shared, stop,
-    bounded, odds, pairs, ratios, space, scaled, inverses, masks, ceilings, places, shares, found,
+    intervals, space, scaled, inverses, masks, ceilings, places, shares, found,
 ):  # fmt: skip
     """Visit all sets that hide just `chosen` (bits) of the first `prefix` tuples.
 
@@ -261,10 +260,9 @@ def explore_hidden(
         [largest ratio so far, ratio that is enough]; the first is raised.
     stop
         stop[0] becomes true when time is up.
-    bounded
-        Whether the intervals of `hiding_bound` are filled at level 0.
-    odds, pairs, ratios
-        These intervals.
+    intervals
+        Those of odds, pairs and ratios, filled at level 0; None to compare all, which spares
+        compiling what bounds.
     space, scaled
         Space for all nodes of a path, and for one node in single precision and 64 numbers more.
     inverses, masks, ceilings, places, shares
@@ -283,7 +281,7 @@ def explore_hidden(
     # whether there are bounds. Per number of known tuples: bounds tried, comparisons they spared.
     begins, added, last, has_bound = places[0], places[1], places[2], places[3]
     tried, spared = shares[0], shares[1]
-    begins[0], begins[1], added[0], has_bound[0] = 0, 2 * cells.size, 0, bounded
+    begins[0], begins[1], added[0], has_bound[0] = 0, 2 * cells.size, 0, 1
     for bits in range(number + 1):
         tried[bits] = spared[bits] = 0.0
     for x in range(cells.size):  # assigning slices would compile their error messages too
@@ -308,23 +306,24 @@ def explore_hidden(
         if start < 0 and chosen >> place & 1 == 0:
             place += 1
         elif start < 0 or (place < number and level < most):
+            for a in range(number):
+                ceilings[level + 1, a] = np.inf
             # Bounds on all supersets, while they spare enough comparisons where they were tried.
-            bits = number - level - 1
-            useful = spared[bits] >= _WORTH * tried[bits] or tried[bits] < _TRIALS
-            bounds = has_bound[level] > 0 and bits >= _BOUNDED_BITS and useful
-            has_bound[level + 1] = bounds
-            if bounds:
-                hide_in_intervals(
-                    level, hidden, place, added[level], weights, step,
-                    odds, pairs, ratios, ceilings[level + 1],
-                )  # fmt: skip
-                for a in range(number):
-                    if a != place and hidden >> a & 1 == 0:
-                        tried[bits] += 1.0 / bits
-                        spared[bits] += int(ceilings[level + 1, a] <= shared[0]) / bits
-            else:
-                for a in range(number):
-                    ceilings[level + 1, a] = np.inf
+            if intervals is not None:
+                bits = number - level - 1
+                useful = spared[bits] >= _WORTH * tried[bits] or tried[bits] < _TRIALS
+                bounds = has_bound[level] > 0 and bits >= _BOUNDED_BITS and useful
+                has_bound[level + 1] = bounds
+                if bounds:
+                    odds, pairs, ratios = intervals
+                    hide_in_intervals(
+                        level, hidden, place, added[level], weights, step,
+                        odds, pairs, ratios, ceilings[level + 1],
+                    )  # fmt: skip
+                    for a in range(number):
+                        if a != place and hidden >> a & 1 == 0:
+                            tried[bits] += 1.0 / bits
+                            spared[bits] += int(ceilings[level + 1, a] <= shared[0]) / bits
             _hide(space, begins, level, number, place, hidden, weights[place], added, step)
             level += 1
             last[level] = place
@@ -429,7 +428,13 @@ def _fill_scaled(space, at, size, added, scaled, inverses):
             density[x] = row[x] * inverse[x]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "nsz", "contract"})
+@numba.njit(
+    cache=True,
+    no_cfunc_wrapper=True,
+    nogil=True,
+    error_model="numpy",
+    fastmath={"reassoc", "nsz", "contract"},
+)
 def _any_beyond(scaled, zeros, ones, size, run, above, below, masks):
     """Whether the ratio ones/zeros of some neighbours is larger than `above` or less than `below`.
 

@@ -18,7 +18,7 @@ LOST = 1e-300
 """More than what underflow can take from a sum of masses."""
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, no_cfunc_wrapper=True, nogil=True, error_model="numpy")
 def moved_in(law, radius, order, moved):
     """Write the law whose density is largest at the output; order[0] is the nearest value."""
     last = order.size - 1
@@ -35,7 +35,7 @@ def moved_in(law, radius, order, moved):
     moved[0] = law[order[0]] + taken
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, no_cfunc_wrapper=True, nogil=True, error_model="numpy")
 def moved_out(law, radius, order, moved):
     """Write the law whose density is smallest at the output."""
     last = order.size - 1
@@ -51,7 +51,7 @@ def moved_out(law, radius, order, moved):
     moved[last] = law[order[last]] + taken
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, no_cfunc_wrapper=True, nogil=True, error_model="numpy")
 def _log_density(moved, distances, decay, change, near, lost):
     """Return the log of Σ p·e^{−distance}; values come nearest first."""
     # Below one scale, the difference from 1 is summed: a tiny leakage keeps its digits.
@@ -73,7 +73,7 @@ def _log_density(moved, distances, decay, change, near, lost):
     return math.log(total + lost) - distances[first]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, no_cfunc_wrapper=True, nogil=True, error_model="numpy")
 def worst_pair(laws, radii, order, distances, near, above, below):
     """Return the largest log-ratio of two laws in their balls, and where it is.
 

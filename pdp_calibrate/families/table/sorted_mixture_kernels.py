@@ -149,7 +149,7 @@ def space_to_compare(
     )
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, no_cfunc_wrapper=True, nogil=True, error_model="numpy")
 def compare_mixtures(
     cells, own, hidden, known, group, order, decay, loss, one, tails_only, shared,
     masses, left, rows, lines,

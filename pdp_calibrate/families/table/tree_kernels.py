@@ -26,7 +26,7 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.families.table.two_cell_bound import branch_bound, inlined, inner
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, no_cfunc_wrapper=True, nogil=True, error_model="numpy")
 def fill_node(cells, answers, kernel, opened, hidden, own, data):
     """Write the filtered masses of a node's cells to the front of `data`.
 
@@ -50,7 +50,7 @@ def fill_node(cells, answers, kernel, opened, hidden, own, data):
             at += outputs + 1
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, no_cfunc_wrapper=True, nogil=True, error_model="numpy")
 def add_slices(data, start, length, size, where):
     """Write the sum of `size` neighbouring slices to `where`."""
     total, first = data[where : where + length], data[start : start + length]
@@ -128,7 +128,7 @@ def leaf_exceeds(data, at, secrets, width, limit, one):
     return hits > 0
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, no_cfunc_wrapper=True, nogil=True, error_model="numpy")
 def leaf_ratio(data, at, secrets, width, one):
     """Return the largest ratio − 1 of a leaf, the output and the two secrets."""
     outputs = width - 1
@@ -227,7 +227,7 @@ def space_to_explore(
     return places, numbers, np.empty((depth + 3, outputs), dtype=np.int64)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, no_cfunc_wrapper=True, nogil=True, error_model="numpy")
 def explore(
     data,
     sizes,

@@ -69,7 +69,7 @@ def workspace(outputs: int) -> tuple[FloatArray, FloatArray, FloatArray, npt.NDA
     )
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, no_cfunc_wrapper=True, nogil=True, error_model="numpy")
 def branch_bound(data, start, bucket_of, secrets, width, begin, end, one, limit, work, result):
     """Write to result[r] an upper bound on ratio − 1 over all soft knowledge of the open tuples.
 
