@@ -74,17 +74,19 @@ def branch_and_bound(
     of `time.monotonic()`), or when memory or patience end, the bracket stays certified: its upper
     end is the largest bound among all nodes closed or still open.
     """
-    nodes = LinearNodes(instance, precision, tau=tau)
-    start = _climbed(nodes, incumbent, deadline)
-    return explored(nodes, instance, incumbent=incumbent, deadline=deadline, start=start)
+    with interpreted(KERNELS):
+        nodes = LinearNodes(instance, precision, tau=tau)
+        start = _climbed(nodes, incumbent, deadline)
+        return explored(nodes, instance, incumbent=incumbent, deadline=deadline, start=start)
 
 
 def branch_and_bound_clamped(
     instance: Instance, precision: FloatArray, *, tau: float, incumbent: float, deadline: float
 ) -> BlockSearch:
     """Search all targets of one block of a clamped answer; see `branch_and_bound`."""
-    nodes = ClampedNodes(instance, precision, tau=tau)
-    return explored(nodes, instance, incumbent=incumbent, deadline=deadline)
+    with interpreted(KERNELS):
+        nodes = ClampedNodes(instance, precision, tau=tau)
+        return explored(nodes, instance, incumbent=incumbent, deadline=deadline)
 
 
 def explored(
@@ -193,8 +195,7 @@ class _Search:
             ):
                 compiled = self.nodes.compiled(self.visited)
                 if compiled is None:
-                    with interpreted(KERNELS):
-                        self._expand_batch()
+                    self._expand_batch()
                 else:
                     self._expand_compiled(compiled)
                 show(self.visited)
