@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pdp_calibrate.arrays import checked_epsilon
 from pdp_calibrate.core.adversary import Adversaries
-from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.model import Model, refuse_endless
 from pdp_calibrate.errors import LedgerError
 from pdp_calibrate.ledger.allowance import Allowance
 from pdp_calibrate.ledger.entries import estimation_entries
@@ -70,6 +70,7 @@ def learned_ledger(
         pages.start(heading, draw, first)
     model = _checked(learn(), learning)
     adversaries.resolve(model)
+    refuse_endless([model], "a model that is learned into its ledger")
     with pages.changing() as state:
         if state["model"] is not None:
             raise LedgerError("another run learned the model of this ledger meanwhile.")

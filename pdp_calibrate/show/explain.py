@@ -12,6 +12,7 @@ from pdp_calibrate.core.cards import printable
 from pdp_calibrate.core.model import PRIVATE_MODEL, Model
 from pdp_calibrate.core.problem import Leakage
 from pdp_calibrate.errors import PdpError
+from pdp_calibrate.families.stream.refresh import Refresh, period_words
 from pdp_calibrate.ledger.entries import Entry
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.ledger.people import PeopleLedger, stated
@@ -37,6 +38,7 @@ _METHODS = {
     "whole": "as a release about whole draws",
     "filter": "by the joint precision of all Gaussian noise",
     "household": "as all members and columns of a household at once",
+    "stream": "step by step, the most about any one",
     "nothing": "nothing was released",
 }
 
@@ -56,7 +58,15 @@ ONE_GAUSSIAN_RELEASE = (
 )
 
 
-Explainable: TypeAlias = AnyCalibration | AnyRelease | Ledger | PeopleLedger | Leakage | Audit
+Explainable: TypeAlias = (
+    AnyCalibration | AnyRelease | Ledger | PeopleLedger | Leakage | Audit | Refresh
+)
+
+
+EVERY_STEP = (
+    "Every release about these people, at any step, is in one ledger: answers about one step tell"
+    " about the steps around it too."
+)
 
 
 def explain(subject: Explainable) -> str:
@@ -105,6 +115,8 @@ def paragraphs(subject: Explainable, *, plain: Leakage | None = None) -> dict[st
         return _of_leakage(subject)
     if isinstance(subject, Audit):
         return _of_audit(subject)
+    if isinstance(subject, Refresh):
+        return _of_refresh(subject)
     raise PdpError(f"there are no words for a {type(subject).__name__}; give a calibration.")
 
 
@@ -209,11 +221,72 @@ def _of_ledger(ledger: Ledger) -> dict[str, str]:
         spent += f" {_divided(ledger)}"
     private = ledger.model.provenance == "private"
     return {
-        "spent": spent,
+        "spent": _of_stream(ledger) if ledger.model.is_endless else spent,
         "history": "\n".join(f"- {describe(entry)}" for entry in own),
         "worst": f"Careful: {PRIVATE_MODEL}" if private else "",
         "assumptions": _listed_assumptions(assumptions(ledger.model, ledger.adversaries)),
     }
+
+
+def _of_stream(ledger: Ledger) -> str:
+    """Say what a ledger that grows step by step has spent, and for how long steps still gain."""
+    each = "" if ledger.every is None else f" ({ledger.every})"
+    promised = (
+        f" Every step to come may still spend a plain-DP budget of {ledger.promise:.4g}."
+        if ledger.promise
+        else " Nothing is promised to steps to come."
+    )
+    return (
+        f"Of the budget ε = {ledger.epsilon:.4g} about the record of any one step{each},"
+        f" {ledger.spent:.4g} is spent and {ledger.remaining:.4g} is left, by"
+        f" {len(ledger.history)} entries. That is the most that everything released together tells"
+        " about a step, past or to come, to anyone, whichever other records they know and whatever"
+        f" hints they have.{promised} What is told about a step goes on growing after it has"
+        f" passed: by at most a hundredth of the budget from all that comes {ledger.still_gains()}"
+        " steps later. A new period brings no new budget for those before."
+    )
+
+
+def _of_refresh(found: Refresh) -> dict[str, str]:
+    every = period_words(found.every)
+    period = every if every.isalpha() else f"period of {every}"
+    verdict = (
+        f"ε = {found.epsilon:.4g} every {every} is ε ≤ {rounded_up_to(found.told, 3)} about the"
+        f" record of any one {period}, for ever: {learns(found.told)}."
+    )
+    why = (
+        f"A record stays as it was from one {period} to the next with probability"
+        f" {found.persistence:.4g}, among {found.states} values, so that answers about one {period}"
+        f" also tell about those before and after it, by less and less: after {found.still_gains}"
+        " of them a release adds at most a hundredth. It holds against anyone, whichever other"
+        " records they know, and whatever mechanisms the budget was spent on."
+    )
+    if found.states == 2:
+        why += " Somebody with noisy hints about every record is told just that much."
+    beside = (
+        f"To somebody without known records or hints it tells {found.temporal:.4g} (temporal"
+        f" privacy leakage, Cao et al.). Counting every {period} as one group (group privacy, plain"
+        f" composition) says {found.counted_for_a_year:.4g} after a year, and more every year; it"
+        " protects the whole course of a person's records, which the budget of one record does not."
+    )
+    keep = (
+        f"To keep ε = {found.epsilon:.4g} about any one record, spend {found.budget:.4g} every"
+        f" {every}."
+    )
+    return {"verdict": verdict, "why": why, "beside": beside, "keep": keep}
+
+
+def rounded_up_to(value: float, digits: int) -> str:
+    """Write an upper bound with a few digits, never below it.
+
+    Examples
+    --------
+    >>> rounded_up_to(4.8561, 3), rounded_up_to(2.0, 3)
+    ('4.86', '2')
+    """
+    step = 10.0 ** (math.floor(math.log10(value)) - digits + 1) if value > 0 else 1.0
+    shown = float(f"{value:.{digits}g}")
+    return f"{shown if shown >= value else shown + step:.{digits}g}"
 
 
 def _divided(ledger: Ledger) -> str:
@@ -292,6 +365,8 @@ def describe(entry: Entry) -> str:
     """Say in one line what was released or charged."""
     method = _METHODS.get(entry.method, entry.method)
     so_far = f"{entry.spent:.4g} spent so far ({method})"
+    if entry.step is not None:
+        so_far = f"about step {entry.step}; {so_far}"
     note = f" “{entry.note}”" if entry.note else ""
     if entry.dp_epsilon is not None:
         what = "learning of the model" if entry.kind == "estimation" else "an outside mechanism"
@@ -364,6 +439,8 @@ def _assumptions(calibration: AnyCalibration) -> str:
 
 def of_the_release(calibration: AnyCalibration) -> list[str]:
     """List what the guarantee assumes of this release beside the model."""
+    if calibration.model.is_endless:
+        return [EVERY_STEP]
     if calibration.noise == "laplace":
         return [ONE_RELEASE]
     counted = not is_clamped(calibration)

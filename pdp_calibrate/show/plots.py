@@ -21,6 +21,7 @@ from pdp_calibrate.calibration.result import AnyCalibration, Calibration
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.posterior import Beliefs
 from pdp_calibrate.errors import MissingLibraryError, PdpError
+from pdp_calibrate.families.stream.refresh import Refresh
 from pdp_calibrate.learning.pearson import Correlations
 from pdp_calibrate.show import views
 from pdp_calibrate.show.correlations import CorrelationMap, correlations as correlations_of
@@ -36,6 +37,7 @@ _MODULES = {
     "leakage_by_scale": "curves",
     "leakage_by_knowledge": "curves",
     "what_if": "curves",
+    "refresh": "curves",
     "scales": "bars",
     "beliefs": "bars",
     "correlations": "maps",
@@ -111,6 +113,12 @@ def beliefs(
     if isinstance(subject, Beliefs):
         return draw("beliefs", views.bars_of(subject), theme=theme)
     return _seen("beliefs", views.beliefs, subject, theme)
+
+
+def refresh(subject: Refresh | views.RefreshCurve, *, theme: Theme = "light") -> Figure:
+    """Draw what a refreshed budget tells about any one record, against how long people stay."""
+    view = views.refresh_curve(subject) if isinstance(subject, Refresh) else subject
+    return draw("refresh", view, theme=theme)
 
 
 def what_if(curve: Any, *, theme: Theme = "light") -> Figure:

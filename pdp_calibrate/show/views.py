@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from pdp_calibrate.core.posterior import Beliefs, posterior
 from pdp_calibrate.core.problem import Leakage
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.errors import ModelError, PdpError
+from pdp_calibrate.families.stream.refresh import Refresh
 from pdp_calibrate.paper import graph
 from pdp_calibrate.paper.graph import WeightedHierarchicalGraph
 from pdp_calibrate.show.words import entry, knowledge, number
@@ -337,4 +339,31 @@ def adversary_graph(calibration: AnyCalibration) -> AdversaryGraph | None:
             leakages[target, known] = _leak(calibration, calibration.scale, _PATIENCE, one)[0]
     return AdversaryGraph(
         graph=found, leakages=leakages, worst=max(leakages, key=leakages.__getitem__)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RefreshCurve:
+    """What a refreshed budget tells about any one record, by how likely records stay."""
+
+    persistence: tuple[float, ...]
+    """The probabilities of staying, from pure chance upwards."""
+    told: tuple[float, ...]
+    """The certified bound, for ever."""
+    temporal: tuple[float, ...]
+    """Temporal privacy leakage: somebody without hints."""
+    chosen: Refresh
+    """The one asked about."""
+
+
+def refresh_curve(chosen: Refresh) -> RefreshCurve:
+    """Vary how likely records stay, everything else as asked."""
+    lowest = 1 / max(2, chosen.states)
+    grid = np.append(np.linspace(lowest, 0.98, 60), chosen.persistence)
+    cases = [dataclasses.replace(chosen, persistence=float(value)) for value in np.unique(grid)]
+    return RefreshCurve(
+        persistence=tuple(case.persistence for case in cases),
+        told=tuple(case.told for case in cases),
+        temporal=tuple(case.temporal for case in cases),
+        chosen=chosen,
     )

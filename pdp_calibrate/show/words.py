@@ -16,7 +16,7 @@ from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.leakage import leakage
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Leakage
-from pdp_calibrate.core.query import Count, Custom, Histogram, Linear, Mean, Query, Sum
+from pdp_calibrate.core.query import Count, Custom, EachStep, Histogram, Linear, Mean, Query, Sum
 from pdp_calibrate.core.row_query import ANY_RECORD, RowQuery
 from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.families.chain.model import MarkovChain
@@ -103,6 +103,8 @@ def number(value: object) -> str:
 
 def asked(query: Query) -> str:
     """Say what a query asks for."""
+    if isinstance(query, EachStep):
+        return f"at each step, once, {asked(query.query)}"
     over = getattr(query, "over", None)
     whose = "all entries" if over is None else listed(map(entry, over))
     if isinstance(query, Sum):
@@ -308,6 +310,8 @@ def family(model: Model) -> str:
     """Say what kind of dependence a model allows."""
     name = type(model).__name__
     kind = _FAMILIES.get(name, name)
+    if model.is_endless:
+        kind += ", step after step without an end"
     if isinstance(model, GaussianGroup | GaussianSeries) and model.variance is None:
         return f"{kind}; any means, one unknown variance common to all"
     if isinstance(model, Blocks):
@@ -347,7 +351,7 @@ def _of_adversaries(
     adversaries: Adversaries, parts: tuple[Model, ...], *, clamped: bool
 ) -> list[str]:
     found = []
-    closed = all(isinstance(part, _CLOSED) for part in parts)
+    closed = all(isinstance(part, _CLOSED) or part.is_endless for part in parts)
     if not closed or clamped:
         found.append(
             "Adversaries hold exact values of other entries; noisy knowledge can tell more."

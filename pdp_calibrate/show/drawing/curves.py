@@ -8,8 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from pdp_calibrate.families.stream.refresh import period_words
 from pdp_calibrate.show.drawing.canvas import Theme, canvas, theme_called
-from pdp_calibrate.show.views import KnowledgeCurve, ScaleCurve
+from pdp_calibrate.show.views import KnowledgeCurve, RefreshCurve, ScaleCurve
 
 _PLAIN = FuncFormatter(lambda value, _: f"{value:.4g}")
 
@@ -118,6 +119,51 @@ def what_if(curve: Any, theme: str) -> Figure:
     axes.set_xlabel(f"{curve.parameter}, if it were so")
     axes.set_ylabel("Laplace scale λ needed\n(units of the answer)")
     axes.set_ylim(0, max(curve.scales) * 1.1)
+    return figure
+
+
+def refresh(curve: RefreshCurve, theme: str) -> Figure:
+    """Draw what a refreshed budget tells, beside what is claimed and what counting says."""
+    colours = theme_called(theme)
+    figure, axes = canvas(colours)
+    chosen, period = curve.chosen, period_words(curve.chosen.every)
+    period = f"a {period}" if period.isalpha() else period
+    axes.plot(
+        curve.persistence,
+        curve.told,
+        color=colours.blue,
+        linewidth=2.2,
+        label="nobody is told more, for ever",
+    )
+    axes.plot(
+        curve.persistence,
+        curve.temporal,
+        color=colours.orange,
+        linewidth=1.6,
+        linestyle=(0, (4, 2)),
+        label="temporal privacy leakage",
+    )
+    axes.axhline(
+        chosen.counted_for_a_year,
+        color=colours.muted,
+        linewidth=1.2,
+        linestyle=(0, (1, 2)),
+        label="every period counted, one year",
+    )
+    axes.axhline(
+        chosen.epsilon,
+        color=colours.muted,
+        linewidth=1.2,
+        linestyle=(0, (5, 3)),
+        label=f"claimed: ε = {chosen.epsilon:.3g}",
+    )
+    _point(axes, chosen.persistence, chosen.told, colours.green, "o", colours)
+    _call(axes, f"here: {chosen.told:.3g}", chosen.persistence, chosen.told, colours.green, "left")
+    highest = max(chosen.counted_for_a_year, chosen.told, min(curve.told[-1], 8 * chosen.epsilon))
+    axes.set_ylim(0, highest * 1.08)
+    axes.set_xlabel(f"probability that a record stays as it was over {period}")
+    axes.set_ylabel("ε about any one record")
+    _legend(figure, axes, colours)
     return figure
 
 
