@@ -141,6 +141,10 @@ def described_leakage(leakage: pdp.Leakage, model: Model) -> dict[str, Any]:
 def in_words(leakage: pdp.Leakage, model: Model) -> str:
     """Say how much leaks, and to whom unless the model is private."""
     amount = f"{leakage.value:.4g}" if leakage.exact else f"at most {leakage.value:.4g}"
+    if leakage.unit != "epsilon":
+        amount += f" ({leakage.unit})"
+    elif leakage.measure.delta:
+        amount += f" (at δ = {leakage.measure.delta:g})"
     witness = leakage.witness
     if witness is None or model.provenance == "private":
         return amount

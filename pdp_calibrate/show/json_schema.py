@@ -487,6 +487,7 @@ def json_schema() -> dict[str, Any]:
         objects[name]["properties"] |= _LAW
     objects["Calibration"]["properties"] |= _GAUSSIAN_CLAIMS
     objects["Ledger"]["properties"] |= _DIVIDED
+    objects["Audit"]["properties"]["delta"] = described("The δ beside ε.", POSITIVE)
     objects["LedgerStatus"]["properties"] |= {"delta": POSITIVE, "mu": POSITIVE}
     objects["Release"]["properties"]["noisy"] = described(
         "For each query the noisy numbers behind a mean of rows: sums, and secret counts.",

@@ -327,13 +327,17 @@ def _views(calibration: AnyCalibration, plain: Leakage | None) -> dict[str, Any]
     if calibration.model.provenance == "private":
         return {}
     found: Mapping[str, Any] = {"correlations": correlations(calibration.model)}
-    if len(calibration.queries) == 1 and calibration.noise == "laplace":
+    if len(calibration.queries) == 1:
         found = {
             "leakage_by_scale": leakage_by_scale(calibration, plain=plain),
             "leakage_by_knowledge": leakage_by_knowledge(calibration),
             "scales": scales_of_methods(calibration),
-            "beliefs": beliefs(calibration),
             **found,
+        }
+    if len(calibration.queries) == 1 and calibration.noise == "laplace":  # as the paper draws them
+        found = {
+            **found,
+            "beliefs": beliefs(calibration),
             "adversary_graph": adversary_graph(calibration),
         }
     return {name: view for name, view in found.items() if view is not None}

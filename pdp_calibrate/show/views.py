@@ -19,6 +19,7 @@ from pdp_calibrate.calibration.result import (
 from pdp_calibrate.core.adversary import Adversaries, Witness
 from pdp_calibrate.core.leakage import leakage
 from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.posterior import Beliefs, posterior
 from pdp_calibrate.core.problem import Leakage
 from pdp_calibrate.core.table import JointTable
@@ -67,6 +68,10 @@ class ScaleCurve:
     """What that leaks at most."""
     plain_exact: bool
     """Whether it leaks exactly so much."""
+    noise: Noise = "laplace"
+    """What is drawn."""
+    delta: float = 0.0
+    """The δ beside ε, for Gaussian noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,13 +125,13 @@ class AdversaryGraph:
 def drawable(calibration: AnyCalibration) -> Calibration:
     """Return a calibration of one answer that may be drawn, or raise."""
     refuse_private(calibration.model)
-    return one_with_laplace_noise(calibration)
-
-
-def one_with_laplace_noise(calibration: AnyCalibration) -> Calibration:
-    """Return a calibration of one answer with Laplace noise, or raise."""
-    with_laplace_noise(calibration, "a picture")
     return single(calibration, "a picture")
+
+
+def drawable_with_laplace_noise(calibration: AnyCalibration) -> Calibration:
+    """Return a calibration of one answer with Laplace noise that may be drawn, or raise."""
+    with_laplace_noise(calibration, "this picture")
+    return drawable(calibration)
 
 
 def refuse_private(model: Model) -> None:
@@ -181,6 +186,8 @@ def leakage_by_scale(
         plain_scale=plain_scale,
         plain_leakage=None if mark is None else float(values[mark]),
         plain_exact=mark is not None and bool(values[mark] - lowers[mark] <= 1e-6 * values[mark]),
+        noise=calibration.noise,
+        delta=calibration.delta,
     )
 
 
@@ -194,6 +201,8 @@ def _leak(
         adversaries=calibration.adversaries if adversaries is None else adversaries,
         rows=calibration.rows,
         time_limit=seconds,
+        noise=calibration.noise,
+        delta=calibration.delta or None,
     )
     return found.value, found.lower, found.witness
 
@@ -262,7 +271,7 @@ def beliefs(calibration: AnyCalibration) -> BeliefBars | None:
 
     Of a joint table by its own prior; elsewhere from even odds between the two secrets.
     """
-    calibration = drawable(calibration)
+    calibration = drawable_with_laplace_noise(calibration)
     witness = calibration.leakage.witness
     if witness is None or isinstance(witness.output, tuple):
         return None
@@ -322,7 +331,7 @@ def adversary_graph(calibration: AnyCalibration) -> AdversaryGraph | None:
 
     None for other models, and where not all adversaries are allowed.
     """
-    calibration = drawable(calibration)
+    calibration = drawable_with_laplace_noise(calibration)
     model = calibration.model
     if not isinstance(model, JointTable) or not 2 <= len(model.names) <= 4:
         return None

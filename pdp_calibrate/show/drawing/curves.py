@@ -18,6 +18,9 @@ _PLAIN = FuncFormatter(lambda value, _: f"{value:.4g}")
 SCALE_AXIS = "Laplace scale λ (units of the answer)"
 
 
+NOISE_AXIS = "standard deviation σ (units of the answer)"
+
+
 LEAKAGE_AXIS = "leakage (nats of log-odds)"
 
 
@@ -39,12 +42,13 @@ def leakage_by_scale(curve: ScaleCurve, theme: str) -> Figure:
     _scale_axis(axes, curve.scales)
     axes.axhline(curve.epsilon, color=colours.muted, linewidth=1.2, linestyle=(0, (5, 3)))
     _note(axes, f"budget ε = {curve.epsilon:.3g}", curve.epsilon, colours.muted)
-    label = f"this release: λ = {curve.scale:.3g}"
+    symbol = "λ" if curve.noise == "laplace" else "σ"
+    label = f"this release: {symbol} = {curve.scale:.3g}"
     if curve.plain_scale is not None and curve.plain_leakage is not None:
         leaks = "really leaks" if curve.plain_exact else "leaks up to"
-        plain = f"plain DP: λ = {curve.plain_scale:.3g}\n{leaks} {curve.plain_leakage:.3g}"
+        plain = f"plain DP: {symbol} = {curve.plain_scale:.3g}\n{leaks} {curve.plain_leakage:.3g}"
         if abs(curve.plain_scale / curve.scale - 1) < _SAME:
-            label = f"this release, as plain DP: λ = {curve.scale:.3g}"
+            label = f"this release, as plain DP: {symbol} = {curve.scale:.3g}"
         else:
             _point(axes, curve.plain_scale, curve.plain_leakage, colours.orange, "s", colours)
             _call(axes, plain, curve.plain_scale, curve.plain_leakage, colours.orange)
@@ -54,8 +58,9 @@ def leakage_by_scale(curve: ScaleCurve, theme: str) -> Figure:
         corner = "below" if curve.leakage > 0.14 * max(curve.values) else "left"
     _call(axes, label, curve.scale, curve.leakage, colours.green, corner)
     axes.set_ylim(0, max(curve.values) * 1.08)
-    axes.set_xlabel(SCALE_AXIS)
-    axes.set_ylabel(LEAKAGE_AXIS)
+    axes.set_xlabel(SCALE_AXIS if curve.noise == "laplace" else NOISE_AXIS)
+    beside = f"ε at δ = {curve.delta:g}" if curve.delta else "nats of log-odds"
+    axes.set_ylabel(f"leakage ({beside})")
     return figure
 
 
