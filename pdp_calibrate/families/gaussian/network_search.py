@@ -1,5 +1,7 @@
 """The worst adversary of a Gaussian network: one sparse elimination for all of them.
 
+Theorem 22 (docs/theory).
+
 A(i,K) learns M_i·|β|/λ with β = a_i − Ω_iU·Ω_UU⁻¹·a_U, U the tuples unknown: the coefficient of x_i
 in the regression of the answer on x_i and x_K. With the comparison matrix Ω̃ (the diagonal of Ω, and
 −|Ω_kl| beside it), where that is positive definite, |Ω_UU⁻¹| ≤ Ω̃_UU⁻¹ entry by entry, which grows
@@ -256,7 +258,9 @@ class NetworkEngine(Engine):
 
     @staticmethod
     def _lowered(slope: float, factor: float) -> float:
-        """Round a lower end down; the factor itself was rounded up."""
+        """Round a lower end down; the factor itself was rounded up, below normal numbers by far."""
+        if factor <= np.finfo(np.float64).tiny:
+            return 0.0
         return float(slope) * factor * (1 - 64 * UNIT_ROUNDOFF)
 
     def _farthest(self, target: int, number: int) -> tuple[int, ...]:
