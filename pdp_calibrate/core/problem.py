@@ -106,9 +106,8 @@ class Bracket:
         return dataclasses.replace(self.plus(cost), lower=lower)
 
     def at_most(self, bound: float) -> Bracket:
-        """Lower the upper end to another certified bound."""
-        mu = None if self.mu is None else min(self.mu, bound)
-        return dataclasses.replace(self, upper=min(self.upper, bound), mu=mu)
+        """Lower the upper end to another certified bound, which may be about one δ only."""
+        return self if self.upper <= bound else dataclasses.replace(self, upper=bound)
 
     def or_worse(self, other: Bracket) -> Bracket:
         """Return the larger upper end together with the larger lower end."""

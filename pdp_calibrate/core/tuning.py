@@ -115,6 +115,11 @@ SET_CASES = 2**19
 SET_STEPS_BETWEEN_CHECKS = 2**27
 """Elementary steps between checks of the clock."""
 
+# Gaussian noise on finite laws
+
+FINITE_NUMBERS = 3e8
+"""Probabilities in the laws that one search compares: some tens of seconds."""
+
 # Tables
 
 FEW_DENSITIES = 2e7

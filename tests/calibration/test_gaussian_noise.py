@@ -135,17 +135,6 @@ def test_no_noise_needed_is_refused():
         gaussian(wide, mu=2.0, adversaries=pdp.Adversaries.weakest())
 
 
-def test_other_models_name_the_alternative():
-    table = pdp.JointTable(probabilities=[[0.3, 0.2], [0.2, 0.3]], domains=[[0, 1]] * 2)
-    with pytest.raises(UnsupportedQueryError, match="JointTable: use noise='laplace'"):
-        gaussian(table, epsilon=1.0, delta=1e-6)
-    with pytest.raises(UnsupportedQueryError, match="noise='laplace'"):
-        pdp.leakage(table, pdp.Sum(), noise="gaussian")
-    mixed = pdp.Blocks(models=[household(), table], counts=[1, 1])
-    with pytest.raises(UnsupportedQueryError, match="JointTable"):
-        gaussian(mixed, mu=1.0)
-
-
 @pytest.mark.parametrize(
     ("promise", "message"),
     [

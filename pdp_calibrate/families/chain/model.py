@@ -69,6 +69,7 @@ class MarkovChain(Model):
 
     defined_by = ("states", "length", "transition", "initial")
     engine = "pdp_calibrate.families.chain.search:ChainEngine"
+    gaussian_noise_engine = "pdp_calibrate.families.chain.gaussian_noise:ChainNoiseEngine"
     composer = "pdp_calibrate.families.chain.search:ChainComposer"
     runs_along_time = True
 
