@@ -86,7 +86,7 @@ def brute_force() -> list[str]:
     seconds = time.process_time() - started
     return [
         (
-            f"{_CASES} random covariances of 1 to 6 tuples, 1 to 3 answers together, every adversary"
+            f"{_CASES} random covariances of 1 to 6 tuples, 1 to 3 answers, every adversary"
             f" (the worst one again in 50 digits, {checked} cases):"
         ),
         (
