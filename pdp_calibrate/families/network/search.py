@@ -294,8 +294,9 @@ def budget_bounds(
         Bounds below this need not be lowered.
     """
     knowledge = problem.knowledge
+    budgets = np.asarray(budgets * ROUND_UP)  # they are quotients of differences
     if knowledge.fewest == knowledge.total - 1:
-        return np.asarray(budgets * ROUND_UP)
+        return budgets
     elimination = prepared.elimination(knowledge.known or frozenset())
     bounds = elimination.bounds(budgets, knowledge.targets, enough=enough)
     if knowledge.known is None and knowledge.fewest > 0:
