@@ -13,7 +13,7 @@ from pdp_calibrate.families.network import elimination
 from pdp_calibrate.families.network.couplings import Couplings, EvenPath, pair_strength
 from pdp_calibrate.families.network.elimination import Elimination, _Fronts, least_fill
 from tests.oracles.networks import joint_law, laplace_likelihoods, leakages, random_mechanism
-from tests.support.marks import slow_after
+from tests.support.marks import bounds_checked, slow_after
 from tests.support.networks import grid_edges, random_factors
 
 
@@ -90,7 +90,7 @@ def plain_elimination(couplings, order, budgets):
     return budgets[order[-1]]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", bounds_checked(range(20), 4))
 def test_fronts_do_what_dense_arrays_do(seed):
     rng = np.random.default_rng(seed)
     couplings = random_couplings(rng, 8, 0.4)
