@@ -176,6 +176,8 @@ MEMBER_TUPLES = 24
 """Tuples of a set of laws of which a member is searched for the lower end."""
 COMPOSED_MEMBERS = 200
 """Members of a group beyond which its mixtures are too many for several releases."""
+COUPLED_MEMBERS = 400
+"""Members of a group beyond which couplings of its counts are too many."""
 
 # Lattices and transport
 
