@@ -515,7 +515,7 @@ class Release(Generic[Asked, Number]):
     noisy: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
     """For each query the noisy numbers behind a mean of rows: sums, and counts where those are
     secret. Empty for any other query, whose answer is the noisy number itself."""
-    moment: Moment | None = None
+    moment: Moment | None = field(default=None, repr=False)
     """The step it is about, where the model has no end."""
     layout: Layout | None = field(default=None, repr=False, compare=False)
     """Which columns of the table it is about; None in files of earlier versions."""

@@ -15,6 +15,7 @@ from pdp_calibrate.cli.options import (
     Report,
     Rows,
     TableOptions,
+    document_of,
     job_for,
     task_for,
 )
@@ -56,15 +57,18 @@ def calibrate(
 
     FILE holds the rows an answer will be about, or a model. Nothing is released.
     """
+    from pdp_calibrate.calibration.release import checked_layout
     from pdp_calibrate.jobs.run import calibrate_task
 
     kept = [table.get("file"), table.get("database"), options.get("model")]
     check_outputs(output, force=force, reports=[report], kept=kept)
     job = job_for(query, options, learning)
-    found = calibrate_task(job, task_for(job, table, rows))
+    task = task_for(job, table, rows)
+    found = calibrate_task(job, task)
     show_result(found, facts(found, query), output=output, force=force, json=json)
     if report is not None:
-        write_report(found, report, quiet=json)
+        about = checked_layout(**task.columns)
+        write_report(found, report, quiet=json, document=document_of(table), layout=about)
 
 
 def facts(found: AnyCalibration, texts: list[str]) -> list[tuple[str, str]]:

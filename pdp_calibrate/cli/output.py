@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,11 +90,21 @@ def show_result(
         say(f"Written to {output}.", quiet=json)
 
 
-def write_report(obj: Any, path: Path, *, ledger: Any = None, quiet: bool) -> None:
+def write_report(
+    obj: Any,
+    path: Path,
+    *,
+    ledger: Any = None,
+    quiet: bool,
+    document: Mapping[str, Any] | None = None,
+    layout: Any = None,
+) -> None:
     """Write an HTML report, and say so."""
-    from pdp_calibrate.show.page import report
+    from pdp_calibrate.show.page import written_to
+    from pdp_calibrate.show.summary import Document, summarise
 
-    report(obj, path, ledger=ledger)
+    said = Document(**(document or {}))
+    written_to(path, summarise(obj, ledger=ledger, document=said, layout=layout))
     say(f"Report written to {path}.", quiet=quiet)
 
 

@@ -18,6 +18,7 @@ from pdp_calibrate.cli.options import (
     ReleaseOptions,
     Report,
     TableOptions,
+    document_of,
     is_model,
     job_for,
     source_of,
@@ -120,7 +121,8 @@ def release(
     facts = _facts(found, query or ["answer"])
     show_result(found, facts, output=output, force=force, json=json, note=note)
     if report is not None:
-        write_report(found, report, ledger=ledger, quiet=json)
+        said = document_of(table)
+        write_report(found, report, ledger=ledger, quiet=json, document=said)
 
 
 def _stored(path: Path, time_limit: float | None) -> AnyCalibration:

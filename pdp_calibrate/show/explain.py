@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pdp_calibrate.auditing.attack import Audit
+from pdp_calibrate.calibration.release import EVERY_COLUMN, Layout, LongFrame
 from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Calibration, Release
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.cards import printable
@@ -17,6 +18,7 @@ from pdp_calibrate.ledger.entries import Entry
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.ledger.people import PeopleLedger, stated
 from pdp_calibrate.show import words as costs
+from pdp_calibrate.show.numbers import beside_noise, width
 from pdp_calibrate.show.words import (
     anyone,
     asked,
@@ -106,7 +108,8 @@ def paragraphs(subject: Explainable, *, plain: Leakage | None = None) -> dict[st
     if isinstance(subject, Calibration):
         return _of_calibration(subject, plain)
     if isinstance(subject, Release):
-        return {"answer": _answer(subject)} | _of_calibration(subject.calibration, plain)
+        column = column_of(subject.layout)
+        return {"answer": _answer(subject)} | _of_calibration(subject.calibration, plain, column)
     if isinstance(subject, Ledger):
         return _of_ledger(subject)
     if isinstance(subject, PeopleLedger):
@@ -120,18 +123,25 @@ def paragraphs(subject: Explainable, *, plain: Leakage | None = None) -> dict[st
     raise PdpError(f"there are no words for a {type(subject).__name__}; give a calibration.")
 
 
-def promise(calibration: AnyCalibration) -> str:
+def column_of(layout: Layout | None) -> str | None:
+    """Return the column that a layout is about, where it is one."""
+    if isinstance(layout, LongFrame) and layout.value != EVERY_COLUMN:
+        return str(layout.value)
+    return None
+
+
+def promise(calibration: AnyCalibration, column: str | None = None) -> str:
     """Say what is guaranteed, and how."""
     noise = costs.kind_of_noise(calibration)
     each = [
-        f"{asked(query)} with scale {scale:.4g}"
+        f"{asked(query, column=column)} with scale {costs.number(float(scale))}"
         for query, scale in zip(calibration.queries, calibration.scales, strict=True)
     ]
     how = f"Release together, with {noise} noise: {'; '.join(each)}."
     if len(each) == 1:
         how = (
-            f"Release {asked(calibration.queries[0])} with {noise} noise of scale"
-            f" {calibration.scales[0]:.4g}."
+            f"Release {asked(calibration.queries[0], column=column)} with {noise} noise of scale"
+            f" {costs.number(float(calibration.scales[0]))}."
         )
     certainty = "exactly" if calibration.leakage.exact else "at most"
     law = calibration.model.assuming
@@ -159,7 +169,9 @@ def promise(calibration: AnyCalibration) -> str:
     )
 
 
-def _of_calibration(calibration: AnyCalibration, plain: Leakage | None) -> dict[str, str]:
+def _of_calibration(
+    calibration: AnyCalibration, plain: Leakage | None, column: str | None = None
+) -> dict[str, str]:
     if calibration.model.provenance == "private":
         about = {"worst": f"Careful: {PRIVATE_MODEL}"}
     else:
@@ -170,7 +182,7 @@ def _of_calibration(calibration: AnyCalibration, plain: Leakage | None) -> dict[
             "group": costs.group_privacy(calibration),
         }
     return {
-        "promise": promise(calibration),
+        "promise": promise(calibration, column),
         **about,
         "learning": costs.learning(calibration),
         "interval": _joined(costs.interval_to_expect(calibration), costs.clamping(calibration)),
@@ -194,20 +206,25 @@ def adversary(leakage: Leakage, model: Model) -> str:
 
 
 def _answer(release: AnyRelease) -> str:
+    widths = release.half_widths(alpha=0.05)
     if len(release.values) > 1:
         shown = [
-            f"{value:.6g}" if isinstance(value, int | float) else f"{len(value)} noisy answers"
-            for value in release.values
+            beside_noise(value, half) if isinstance(value, int | float) else _many(value)
+            for value, half in zip(release.values, widths, strict=True)
         ]
         return f"Released together: {listed(shown)}."
-    (value,), ((low, high),) = release.values, release.intervals(alpha=0.05)
+    (value,), ((low, high),), (half,) = release.values, release.intervals(alpha=0.05), widths
     if not isinstance(value, int | float):
-        (width,) = release.half_widths(alpha=0.05)
-        return f"Released: {len(value)} noisy answers, each within ±{width:.4g} at 95 %."
+        return f"Released: {_many(value)}, each within ±{width(half)} at 95 %."
     return (
-        f"Released: {value:.6g}. With probability 95 % the answer without noise lies"
-        f" between {low:.6g} and {high:.6g}."
+        f"Released: {beside_noise(value, half)}. With probability 95 % the answer without noise"
+        f" lies between {beside_noise(low, half, side='low')} and"
+        f" {beside_noise(high, half, side='high')}."
     )
+
+
+def _many(value: Any) -> str:
+    return f"{len(value)} noisy answers"
 
 
 def _of_ledger(ledger: Ledger) -> dict[str, str]:
@@ -378,7 +395,7 @@ def describe(entry: Entry) -> str:
     what = "; ".join(asked(query) for query in entry.queries) + of_column(entry)
     if entry.column is not None:
         so_far = f"{entry.price:.4g} to other columns; {so_far}"
-    scales = listed(f"{scale:.4g}" for scale in entry.scales)
+    scales = listed(costs.number(float(scale)) for scale in entry.scales)
     alone = f"ε = {entry.epsilon:.4g}"
     if entry.noise == "gaussian":
         what, alone = f"{what}, Gaussian noise", f"{alone}, δ = {entry.delta:g}"
@@ -396,7 +413,7 @@ def _of_leakage(leakage: Leakage) -> dict[str, str]:
     how_much = (
         f"{leakage.value:.4g}" if leakage.exact else f"{leakage.lower:.4g} to {leakage.value:.4g}"
     )
-    at = listed(f"{scale:.4g}" for scale in scales)
+    at = listed(costs.number(float(scale)) for scale in scales)
     witness = leakage.witness
     law = None if witness is None else witness.model.assuming
     given = "" if law is None else f", assuming {law}"

@@ -291,7 +291,9 @@ def beliefs(calibration: AnyCalibration) -> BeliefBars | None:
         after=tuple(after.values()),
         target=entry(witness.target, calibration.model),
         knows=knowledge(witness.known, calibration.model),
-        output=limit if math.isinf(witness.output) else f"an answer of {witness.output:.4g}",
+        output=limit
+        if math.isinf(witness.output)
+        else f"an answer of {number(float(witness.output))}",
     )
 
 
