@@ -34,7 +34,7 @@ _METHODS = {
     "exact": "worked out exactly",
     "windows": "window by window around each tuple",
     "dual": "by a certified linear program",
-    "birkhoff": "by contraction along the chain or tree",
+    "birkhoff": "by contraction: what passes from entry to entry shrinks",
     "shift": "by moving one database onto another",
     "group": "as for group privacy",
     "whole": "as a release about whole draws",

@@ -27,6 +27,7 @@ _TITLES = {
     "beliefs": "Belief before and after",
     "correlations": "Correlations in the model",
     "adversary_graph": "Every adversary",
+    "network": "About whom most could be learned",
 }
 
 
@@ -47,6 +48,8 @@ _CAPTIONS = {
     "correlations": "Pairs of entries: together (+) or against each other (−).",
     "adversary_graph": "Each box is an adversary: the entries known, and the exact leakage. Edge"
     " weights are those of the paper; no guarantee rests on them.",
+    "network": "Lines join entries that depend on each other given all others; the deeper its"
+    " colour, the more somebody could learn about an entry.",
 }
 
 

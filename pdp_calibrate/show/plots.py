@@ -25,6 +25,7 @@ from pdp_calibrate.families.stream.refresh import Refresh
 from pdp_calibrate.learning.pearson import Correlations
 from pdp_calibrate.show import views
 from pdp_calibrate.show.correlations import CorrelationMap, correlations as correlations_of
+from pdp_calibrate.show.networks import NetworkMap, network as network_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,6 +43,7 @@ _MODULES = {
     "beliefs": "bars",
     "correlations": "maps",
     "adversary_graph": "graphs",
+    "network": "networks",
 }
 
 
@@ -104,6 +106,11 @@ def adversary_graph(
 ) -> Figure:
     """Draw the paper's weighted hierarchical graph of up to four tuples (Figure 3)."""
     return _seen("adversary_graph", views.adversary_graph, subject, theme)
+
+
+def network(subject: AnyCalibration | NetworkMap, *, theme: Theme = "light") -> Figure:
+    """Draw the graph of a network, with how much could be learned about each entry."""
+    return _seen("network", network_of, subject, theme)
 
 
 def beliefs(

@@ -30,6 +30,7 @@ from pdp_calibrate.show.explain import (
     table_of,
 )
 from pdp_calibrate.show.hazards import checklist
+from pdp_calibrate.show.networks import network
 from pdp_calibrate.show.opening import (
     assumed,
     keeps_promise,
@@ -423,5 +424,6 @@ def _views(calibration: AnyCalibration, plain: Leakage | None) -> dict[str, Any]
             **found,
             "beliefs": beliefs(calibration),
             "adversary_graph": adversary_graph(calibration),
+            "network": network(calibration),
         }
     return {name: view for name, view in found.items() if view is not None}

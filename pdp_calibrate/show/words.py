@@ -25,6 +25,7 @@ from pdp_calibrate.families.gaussian.model import Gaussian
 from pdp_calibrate.families.gaussian.network import GaussianNetwork
 from pdp_calibrate.families.gaussian.sets import LoewnerBall, SampledGaussian
 from pdp_calibrate.families.network.mixing_chain import MixingChain
+from pdp_calibrate.families.network.network import Network
 from pdp_calibrate.families.table.sets import SampledTable
 from pdp_calibrate.show.numbers import ordinary, width
 
@@ -322,6 +323,8 @@ def family(model: Model) -> str:
         kind += ", step after step without an end"
     if isinstance(model, GaussianGroup | GaussianSeries) and model.variance is None:
         return f"{kind}; any means, one unknown variance common to all"
+    if isinstance(model, Network) and type(model) is Network and model.only_additive:
+        return "any law whose couplings between entries are at most as strong as stated"
     if isinstance(model, Blocks):
         return f"{kind} of {'; or '.join(dict.fromkeys(map(family, model.models)))}"
     return kind
@@ -360,7 +363,13 @@ def _of_adversaries(
 ) -> list[str]:
     found = []
     closed = all(isinstance(part, _CLOSED) or part.is_endless for part in parts)
-    if not closed or clamped:
+    hinted = (isinstance(part, Network) and part.only_additive for part in parts)
+    if not closed and all(hinted):
+        found.append(
+            "Adversaries hold exact values of other entries, or hints about single entries that are"
+            " independent of each other."
+        )
+    elif not closed or clamped:
         found.append(
             "Adversaries hold exact values of other entries; noisy knowledge can tell more."
         )
