@@ -117,6 +117,10 @@ SET_STEPS_BETWEEN_CHECKS = 2**27
 
 # Gaussian noise on finite laws
 
+EVENT_NUMBERS = 2**24
+"""Numbers in the laws of all events of a table that stand in one matrix."""
+LISTED_SETS = 2**12
+"""Sets of unknown tuples of a table whose laws are listed one after the other."""
 FINITE_NUMBERS = 3e8
 """Probabilities in the laws that one search compares: some tens of seconds."""
 
