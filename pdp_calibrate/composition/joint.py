@@ -1,5 +1,7 @@
 """What several releases leak together: the smallest of all bounds that are sound.
 
+Theorem 12 (docs/theory).
+
 Leakages of correlated data do not add up, so every release so far counts at once. Sound are
 
 - the exact search of the joint answer, for tables whose grid of outputs is not too large, and for

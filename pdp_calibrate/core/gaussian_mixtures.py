@@ -1,5 +1,7 @@
 """The δ of Gaussian noise on answers that take finitely many values, certified.
 
+Theorem 21 (docs/theory).
+
 Given what an adversary knows, the answer has a law P under one secret and Q under another. With
 Gaussian noise, in units of which everything here is measured, the densities of the release are
 mixtures Σ p_s·φ(r − s), and

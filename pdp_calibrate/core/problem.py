@@ -1,5 +1,7 @@
 """From a model with structure to problems an engine can search one by one.
 
+Theorem 4 (docs/theory).
+
 A family is a folder in `families/`: a model (a subclass of `Model`), an engine that searches it,
 perhaps an estimator, and a composer if it has bounds of its own for several releases (see
 `core.composer`). The model names its engine in the class attribute `engine`, as

@@ -1,5 +1,7 @@
 """The worst adversary of a network: one engine for networks, trees and chains that forget.
 
+Theorem 18 (docs/theory).
+
 Whatever is small enough is searched as a joint table. Of others there is a bracket. Above:
 elimination (`elimination`), which needs no more than how strongly tuples are coupled; on trees also
 the regions around a target (`regions`), which see signs. Below: plain DP; the limits r → ±∞ where
