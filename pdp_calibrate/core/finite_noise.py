@@ -1,6 +1,8 @@
 """Gaussian noise on answers of finitely many values: the search every such family shares.
 
-Theorem 21 (docs/theory). A family lists the mixtures its adversaries compare, in `Mixtures`: laws of the answer given what is
+Theorem 21 (docs/theory).
+
+A family lists the mixtures its adversaries compare, in `Mixtures`: laws of the answer given what is
 known, one per secret. Everything else happens here.
 
 **At one δ** (`measure.unit` is ε) every pair of laws is compared exactly, as
