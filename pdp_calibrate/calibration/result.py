@@ -11,7 +11,7 @@ import functools
 import json
 import math
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast
 
@@ -609,6 +609,25 @@ class Release(Generic[Asked, Number]):
             for value, is_counted in zip(self.values, counts, strict=True)
         ]
         return _as_asked(found, self.calibration.query)
+
+    def estimate(
+        self,
+        others: Iterable[AnyRelease] = (),
+        *,
+        alpha: float = 0.05,
+        variance: float | None = None,
+    ) -> pd.DataFrame:
+        """Smooth noisy answers about the steps of one stream with its public model.
+
+        It looks at noisy answers only, so it costs no privacy. `others` are releases of the same
+        query about other steps. Returns, by step, the estimate
+        ``value`` and the ends ``low`` and ``high`` of an interval that misses the answer without
+        noise with probability `alpha`, if the model holds. A Gaussian series needs the `variance`
+        of a record, that of the model by default.
+        """
+        from pdp_calibrate.calibration.estimate import estimated
+
+        return estimated(self, others, alpha=alpha, variance=variance)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the release for JSON; the counts of a histogram are a list."""

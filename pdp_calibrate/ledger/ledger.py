@@ -562,8 +562,10 @@ class Ledger(Budget):
     def moment(self, step: object) -> Moment | None:
         """Return the step as releases carry it; None where the model has an end."""
         self._check_step(step)
+        if self._stream is None:
+            return None
         every = self.every
-        return None if self._stream is None else Moment(step_name(step, every), every)
+        return Moment(step_name(step, every), every, self._stream.step_number(step))
 
     def _instances(self, data: Any, layout: Layout) -> int:
         if isinstance(layout, LongFrame) and self._stream is None:

@@ -239,10 +239,17 @@ def _of_ledger(ledger: Ledger) -> dict[str, str]:
     private = ledger.model.provenance == "private"
     return {
         "spent": _of_stream(ledger) if ledger.model.is_endless else spent,
-        "history": "\n".join(f"- {describe(entry)}" for entry in own),
+        "history": _listed_entries(own, most=12 if ledger.model.is_endless else len(own)),
         "worst": f"Careful: {PRIVATE_MODEL}" if private else "",
         "assumptions": _listed_assumptions(assumptions(ledger.model, ledger.adversaries)),
     }
+
+
+def _listed_entries(entries: list[Entry], *, most: int) -> str:
+    """List the last entries, one line each, and how many there are before them."""
+    before = len(entries) - most
+    first = [f"- {before} earlier entries"] if before > 0 else []
+    return "\n".join([*first, *(f"- {describe(entry)}" for entry in entries[max(0, before) :])])
 
 
 def _of_stream(ledger: Ledger) -> str:

@@ -495,6 +495,9 @@ def json_schema() -> dict[str, Any]:
     )
     objects["Release"]["properties"] |= {"layout": _LAYOUT, "sizes": _SIZES}
     objects["Release"]["properties"] |= {"step": _STEP, "every": nullable(TEXT)}
+    objects["Release"]["properties"]["number"] = described(
+        "The number of the step, counted from 1970 where steps have a length.", {"type": "integer"}
+    )
     objects["Calibration"]["properties"]["certificate"] = described(
         "Reserved: what others can check the calibration by. Of any form, or null.", {}
     )
