@@ -140,6 +140,7 @@ def test_no_work_left_is_still_a_bound(monkeypatch):
     coarse = Elimination(couplings).bounds(ones, range(36))
     assert np.all(best <= coarse * (1 + 1e-12))
     monkeypatch.setattr(elimination, "ELIMINATION_WORK", 0.0)
+    monkeypatch.setattr(elimination, "ELIMINATION_EACH", 0.0)
     merged = Elimination(couplings)
     assert merged.bounds(ones, range(36)) == pytest.approx(couplings.merged_bounds(ones))
     assert merged.bounds(ones, [7])[7] == pytest.approx(couplings.merged_bounds(ones)[7])
