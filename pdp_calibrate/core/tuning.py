@@ -75,6 +75,8 @@ NEIGHBOURHOOD = 80
 """Tuples around a target that get an order of their own where a network is large."""
 ELIMINATION_WORK = 5e7
 """Pairs of couplings that one order of elimination may go through."""
+ELIMINATION_EACH = 2e8
+"""The same for the two passes that leave every target alone."""
 ELIMINATION_REFINED = 2e8
 """The same for all targets together that get an order of their own."""
 FRONT_PAIRS = 3000
@@ -117,6 +119,10 @@ SET_STEPS_BETWEEN_CHECKS = 2**27
 
 # Gaussian noise on finite laws
 
+EVENT_NUMBERS = 2**24
+"""Numbers in the laws of all events of a table that stand in one matrix."""
+LISTED_SETS = 2**12
+"""Sets of unknown tuples of a table whose laws are listed one after the other."""
 FINITE_NUMBERS = 3e8
 """Probabilities in the laws that one search compares: some tens of seconds."""
 
@@ -176,6 +182,8 @@ MEMBER_TUPLES = 24
 """Tuples of a set of laws of which a member is searched for the lower end."""
 COMPOSED_MEMBERS = 200
 """Members of a group beyond which its mixtures are too many for several releases."""
+COUPLED_MEMBERS = 400
+"""Members of a group beyond which couplings of its counts are too many."""
 
 # Lattices and transport
 
