@@ -12,6 +12,7 @@ from typing import Any, Generic, Literal, TypeVar, Unpack, cast
 from pdp_calibrate.calibration.result import Calibration, Release
 from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.model import header
+from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import QueryError
 from pdp_calibrate.jobs.forms import Range
@@ -224,6 +225,12 @@ class People(Verbs[Release]):
         How many rows a group has at most.
     epsilon
         The budget of each column: nobody's log-odds about any record move by more.
+    delta
+        The δ beside it, for Gaussian noise.
+    noise
+        What answers draw where they do not say: ``"laplace"`` or ``"gaussian"``.
+    pure
+        With a δ, the part of ε for Laplace noise, fixed beforehand; 0 by default.
     ledger
         The file of the budget; None keeps it in memory. One that is there is opened, and must be
         about a table of the same columns, rows, groups and bounds.
@@ -272,6 +279,9 @@ class People(Verbs[Release]):
         public: Sequence[Hashable] = (),
         max_group_size: int | None = None,
         epsilon: float = 2.0,
+        delta: float | None = None,
+        noise: Noise = "laplace",
+        pure: float | None = None,
         ledger: str | os.PathLike[str] | None = None,
         protect: Literal["column", "household"] = "column",
         independent: bool = False,
@@ -288,7 +298,8 @@ class People(Verbs[Release]):
             "independent": independent, "time_format": time_format, "every": every, "large": large,
             "keep_by": keep_by, "keep_seed": keep_seed,
         }  # fmt: skip
-        self._settle(PeopleTable(frame, said, epsilon=epsilon, ledger=ledger, anchor=anchor))
+        budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise": noise, "pure": pure}
+        self._settle(PeopleTable(frame, said, ledger=ledger, anchor=anchor, **budget))
 
     @classmethod
     def open(
