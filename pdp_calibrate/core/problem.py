@@ -266,7 +266,9 @@ class Leakage:
     measure: Measure = LAPLACE
     """What noise it is about, and what `value` and `lower` are measured in."""
     mu: float | None = None
-    """For Gaussian noise, the μ that nobody exceeds, whatever the unit; None for Laplace noise."""
+    """For Gaussian noise, a μ that nobody exceeds at any δ, whatever the unit; None for Laplace
+    noise. Exact for Gaussian values; an upper bound from a coupling for tables, groups, chains and
+    networks, where `value` at one δ can be far better."""
 
     @property
     def unit(self) -> Unit:
@@ -506,8 +508,7 @@ def engine_of(problem: Problem) -> Engine:
     found = problem.model.gaussian_noise_engine if gaussian else problem.model.engine
     if found is None and gaussian:
         raise UnsupportedQueryError(
-            f"Gaussian noise is calibrated for Gaussian models, not for {family.__name__}: use"
-            " noise='laplace'."
+            f"Gaussian noise is not calibrated for {family.__name__}: use noise='laplace'."
         )
     if isinstance(found, str):
         module, _, name = found.partition(":")

@@ -155,7 +155,8 @@ def promise(calibration: AnyCalibration, column: str | None = None) -> str:
             f" (ε = {total:.4g}{costs.parts_of_total(calibration)}, δ = {delta:.3g}). Telling two"
             " values apart is never easier than telling two bell curves apart whose centres are"
             f" {calibration.mu:.4g} standard deviations apart (μ-GDP, and zCDP with"
-            f" ρ = {calibration.rho:.4g}). This holds against {anyone(calibration.adversaries)};"
+            f" ρ = {calibration.rho:.4g}{_coupled(calibration.model)}). This holds against"
+            f" {anyone(calibration.adversaries)};"
             f" the worst of them gets {certainty} ε = {calibration.leakage.value:.4g}"
             f"{costs.from_the_answer(calibration)}."
         )
@@ -434,15 +435,23 @@ def _of_leakage(leakage: Leakage) -> dict[str, str]:
     if leakage.mu is not None:
         delta = f" at δ = {leakage.measure.delta:g}" if leakage.unit == "epsilon" else ""
         how_much = f"{_SYMBOLS[leakage.unit]} = {how_much}{delta}"
+        discrete = witness is not None and not witness.model.is_continuous
+        at_most = " (at most: from a coupling)" if discrete else ""
         worst = (
             "Telling two values apart is never easier than telling two bell curves apart whose"
-            f" centres are {leakage.mu:.4g} standard deviations apart."
+            f" centres are {leakage.mu:.4g} standard deviations apart"
+            f"{at_most}."
         )
     text = f"At scale {at} the release leaks {how_much}{given}. {worst}"
     if witness is not None and witness.model.provenance == "private":
         return {"leakage": f"{text} The model is private, so the worst adversary is not named."}
     who = worst_adversary(witness, certain=leakage.exact)
     return {"leakage": f"{text} {who}{costs.data_share(witness)}"}
+
+
+def _coupled(model: Model) -> str:
+    """Say where the μ of answers that take finitely many values comes from."""
+    return "" if model.is_continuous else "; both at most, from a coupling"
 
 
 def _of_audit(audit: Audit) -> dict[str, str]:
@@ -474,7 +483,7 @@ def of_the_release(calibration: AnyCalibration) -> list[str]:
         return [EVERY_STEP]
     if calibration.noise == "laplace":
         return [ONE_RELEASE]
-    counted = not is_clamped(calibration)
+    counted = calibration.model.is_continuous and not is_clamped(calibration)
     variance = (
         "No variance is smaller than the model states: what adversaries do not know counts as noise"
         " that far."

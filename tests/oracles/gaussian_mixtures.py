@@ -77,7 +77,8 @@ def delta_by_quadrature(
         def h(x: mp.mpf) -> mp.mpf:
             return mp.fsum(c * mp.npdf(x - s) for s, c in atoms)
 
-        low, high = min(s for s, _ in atoms) - 14, max(s for s, _ in atoms) + 14
+        # Off by pi / 1000, so that no root of symmetric laws falls on the grid.
+        low, high = min(s for s, _ in atoms) - 14 - mp.pi / 1000, max(s for s, _ in atoms) + 14
         grid = [low + (high - low) * k / pieces for k in range(pieces + 1)]
         edges, values = [low], [h(x) for x in grid]
         edges += [
