@@ -151,12 +151,13 @@ class Price:
 
     def facts(self) -> list[tuple[str, str]]:
         """Say in words what it asks, how exact it is, and what it costs whom."""
+        symbol = "μ = " if self.calibration.mu is not None else ""
         column, query = self.charge.column, cast("RowQuery", self.calibration.query)
         if column is None:
-            costs = f"every column {self.others:.4g}, whatever an adversary knows of others"
+            costs = f"every column {symbol}{self.others:.4g}, whatever an adversary knows of others"
         else:
             costs = (
-                f"{column} {self.own:.4g}, every other column {self.others:.4g} (a whole household"
+                f"{column} {self.own:.4g}, every other column {symbol}{self.others:.4g} (a whole household"
                 f" moves it further). Who knows other columns than {column} as well is not"
                 " covered: that takes protect='household', or no correlation"
             )

@@ -341,8 +341,8 @@ def _of_people(ledger: PeopleLedger) -> dict[str, str]:
     if ledger.delta:
         spent += (
             f" The promise is the budget, beside δ = {ledger.delta:g}: Gaussian noise stays within"
-            f" μ = {ledger.allowance.limit(0.0):.6g}, and ε = {ledger.allowance.pure or 0:.4g} of it"
-            " is for Laplace noise, fixed beforehand."
+            f" μ = {ledger.allowance.limit(0.0):.6g}, and ε = {ledger.allowance.pure or 0:.4g}"
+            " of it is for Laplace noise, fixed beforehand."
         )
     return {
         "spent": spent,
