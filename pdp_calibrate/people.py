@@ -106,7 +106,7 @@ class Price:
 
     @property
     def scale(self) -> float:
-        """The Laplace scale."""
+        """The scale of the noise."""
         return self.calibration.scale
 
     @property
@@ -157,15 +157,15 @@ class Price:
             costs = f"every column {symbol}{self.others:.4g}, whatever an adversary knows of others"
         else:
             costs = (
-                f"{column} {self.own:.4g}, every other column {symbol}{self.others:.4g} (a whole household"
-                f" moves it further). Who knows other columns than {column} as well is not"
+                f"{column} {self.own:.4g}, every other column {symbol}{self.others:.4g} (a whole"
+                f" household moves it further). Who knows other columns than {column} as well is not"
                 " covered: that takes protect='household', or no correlation"
             )
         most = max(self.spent.values())
         fits = "" if self.fits else ", which is refused"
         return [
             ("answer", asked(query)),
-            ("noise", f"Laplace, 95 % within ±{self.accuracy():,.6g}"),
+            ("noise", f"{self.calibration.noise.title()}, 95 % within ±{self.accuracy():,.6g}"),
             ("costs", costs),
             ("spent then", f"{most:.4g} of {self.budget:.4g}{fits}"),
         ]
