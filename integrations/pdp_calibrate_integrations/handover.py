@@ -25,7 +25,7 @@ from pdp_calibrate import (
 )
 from pdp_calibrate.calibration.result import single, with_laplace_noise
 from pdp_calibrate.core import gaussian_dp
-from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.model import Model, refuse_endless
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 
 Neighbours = Literal["substitution", "add-remove", "unknown"]
@@ -81,6 +81,7 @@ def laplace_parameters(
         Where the release is written down before anything is handed over.
     """
     with_laplace_noise(calibration, "the library")
+    refuse_endless([calibration.model], "the library")
     scale = with_slack(single(calibration, "the library"), slack).scale
     own = calibration.sensitivity
     numerator = own if sensitivity_used is None else float(sensitivity_used)
@@ -108,6 +109,7 @@ def gaussian_scale(
     ledger
         Where the release is written down before anything is handed over.
     """
+    refuse_endless([calibration.model], "the library")
     one = with_gaussian_noise(calibration, "the library")
     leak = one.leakage
     if slack and (leak.mu is None or leak.mu > float(one.mu or 0.0)):

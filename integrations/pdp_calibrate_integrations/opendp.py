@@ -37,6 +37,7 @@ from pdp_calibrate import (
 )
 from pdp_calibrate.calibration.result import with_laplace_noise
 from pdp_calibrate.core import gaussian_dp
+from pdp_calibrate.core.model import refuse_endless
 from pdp_calibrate_integrations.handover import check_clamped, with_gaussian_noise
 from pdp_calibrate_integrations.requiring import require
 
@@ -87,6 +88,7 @@ def make_pdp_laplace(
     """
     dp = _opendp()
     with_laplace_noise(calibration, "Laplace noise")
+    refuse_endless([calibration.model], "Laplace noise")
     leaks = _leakage_map(calibration)
     measure = dp.user_divergence("PDP")
     return _measurement(dp, input_domain, input_metric, measure, leaks, calibration, ledger)
@@ -110,6 +112,7 @@ def make_pdp_and_dp_laplace(
     """
     dp = _opendp()
     with_laplace_noise(calibration, "Laplace noise")
+    refuse_endless([calibration.model], "Laplace noise")
     leaks = _leakage_map(calibration)
 
     def map_both(distance: Any) -> float:
@@ -230,6 +233,7 @@ def make_pdp_lazyframe(
     scale = float(summary["scale"][0])
     spent = float(measurement.map(_substitution_distance(input_metric)))
     with_laplace_noise(calibration, "the expression")
+    refuse_endless([calibration.model], "the expression")
     check_clamped(calibration)
     moves = calibration.sensitivity
     if scale < calibration.scale or spent * scale > moves * (1 + _LOOSE):

@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator
 import pdp_calibrate as pdp
 from pdp_calibrate.families.stream.course import LATE
 from tests.oracles.streams import series_precision
+from tests.support.cli_runs import fine, refused
 
 CHAIN = pdp.MarkovChain(transition=[[0.8, 0.2], [0.2, 0.8]], length=None)
 SERIES = pdp.GaussianSeries(length=None, correlation=0.5, bounds=(0, 10))
@@ -270,6 +271,26 @@ def test_private_models_stay_private(path):
     with pytest.raises(pdp.LedgerError):
         pdp.Ledger.open(path, model=one_step)
     assert pdp.Ledger.open(path, model=secret).spent == pytest.approx(0.25)
+
+
+def test_the_command_line_keeps_steps(tmp_path, path):
+    (tmp_path / "model.json").write_text(json.dumps(CHAIN.to_dict()))
+    calibration = pdp.calibrate(CHAIN, pdp.EachStep(pdp.Sum()), epsilon=0.5)
+    (tmp_path / "calibration.json").write_text(calibration.to_json())
+    pd.DataFrame({"sick": [0, 1, 1]}).to_csv(tmp_path / "people.csv", index=False)
+    fine(f"ledger create {path} --model {tmp_path}/model.json -e 1 --every D --promise 0.05")
+    fine(f"ledger charge {path} 0.1 --step 2026-11-16")
+    release = (
+        f"release {tmp_path}/people.csv --calibration {tmp_path}/calibration.json --value sick"
+        f" --ledger {path} --step 2026-11-17"
+    )
+    assert fine(f"{release} --json").json["step"] == "2026-11-17"
+    assert "once at each step" in refused(release)
+    assert "step=" in refused(f"ledger charge {path} 0.1")
+    refused(f"ledger charge {path} 0.9 --step 2026-11-17", code=3)
+    shown = fine(f"ledger show {path} --json").json
+    assert (shown["entries"], shown["every"], shown["promise"]) == (2, "D", 0.05)
+    assert "2026-11-16" in fine(f"ledger history {path}").out
 
 
 def _charge(path, steps):
