@@ -158,8 +158,8 @@ class Price:
         else:
             costs = (
                 f"{column} {self.own:.4g}, every other column {symbol}{self.others:.4g} (a whole"
-                f" household moves it further). Who knows other columns than {column} as well is not"
-                " covered: that takes protect='household', or no correlation"
+                f" household moves it further). Who knows other columns than {column} as well is"
+                " not covered: that takes protect='household', or no correlation"
             )
         most = max(self.spent.values())
         fits = "" if self.fits else ", which is refused"
