@@ -169,8 +169,12 @@ def _deltas(
     error: float,
     enough: FloatArray,
 ) -> Deltas:
-    grown, level = error + 8 * UNIT_ROUNDOFF, math.exp(epsilon)
-    coefficients = first * (1 + grown) - second * (level * (1 - grown))
+    # One product is rounded on the left, two and an exponential on the right; 1 ± the error is
+    # rounded too, unless there is none.
+    further, level = 2 if error else 0, math.exp(epsilon)
+    grown = error + (2 + further) * UNIT_ROUNDOFF
+    shrunk = error + (6 + further) * UNIT_ROUNDOFF
+    coefficients = first * (1 + grown) - second * (level * (1 - shrunk))
     cuts, changes = _sign_changes(atoms, coefficients)
     with np.errstate(divide="ignore"):
         functions = _Functions(np.log(np.abs(coefficients)), coefficients > 0)
@@ -199,7 +203,7 @@ def _deltas(
     upper += (sizes * blur).sum(axis=1) + noise * (sizes * masses).sum(axis=1)
     for_first, for_second = (first * masses).sum(axis=1), level * (second * masses).sum(axis=1)
     lower = for_first - for_second - ((first + level * second) * blur).sum(axis=1)
-    lower -= (noise + 2 * grown) * (for_first + for_second)
+    lower -= (noise + 2 * shrunk) * (for_first + for_second)
     upper = np.where(np.isnan(coarse), upper, coarse)
     if not np.all(np.isfinite(upper)):
         raise PdpError("delta is not a number: nothing can be certified.")

@@ -49,12 +49,19 @@ def delta_by_roots(
         edges = [-mp.inf, *sorted(roots), mp.inf]
         total = mp.mpf(0)
         for start, end in itertools.pairwise(edges):
-            area = sum(
-                c * (mp.ncdf((end - s) / deviation) - mp.ncdf((start - s) / deviation))
+            area = mp.fsum(
+                c * _between((start - s) / deviation, (end - s) / deviation)
                 for s, c in shares.items()
             )
             total += max(area, mp.mpf(0))
         return float(total)
+
+
+def _between(start: mp.mpf, end: mp.mpf) -> mp.mpf:
+    """Return the normal probability between two points, with all digits in both tails."""
+    if start > 0:
+        start, end = -end, -start
+    return mp.ncdf(end) - mp.ncdf(start)
 
 
 def delta_by_quadrature(
