@@ -90,7 +90,7 @@ def explain(subject: Explainable) -> str:
     At scale 1 the release leaks 1.185. At worst, odds grow by a factor of up to 3.27, from even
     odds to 76.6 %, say. The worst adversary attacks x1 and knows nobody's entry, only how
     the entries are correlated. They learn most when the released answer is near 0 or beyond, which
-    speaks for x1 = 0 and against 1.
+    speaks for x1 = 0, and against 1.
     """
     return printable("\n\n".join(text for text in paragraphs(subject).values() if text), lines=True)
 
@@ -338,6 +338,12 @@ def _of_people(ledger: PeopleLedger) -> dict[str, str]:
         f" {table_of(ledger)}. By column: {columns}. That is what everything released together"
         " tells anyone about a record of it, whichever other entries of that column they know."
     )
+    if ledger.delta:
+        spent += (
+            f" The promise is the budget, beside δ = {ledger.delta:g}: Gaussian noise stays within"
+            f" μ = {ledger.allowance.limit(0.0):.6g}, and ε = {ledger.allowance.pure or 0:.4g}"
+            " of it is for Laplace noise, fixed beforehand."
+        )
     return {
         "spent": spent,
         "history": "\n".join(f"- {describe(entry)}" for entry in ledger.history),
@@ -401,7 +407,8 @@ def describe(entry: Entry) -> str:
         return f"{entry.at[:10]}: an outside mechanism of {size}{note}; {so_far}."
     what = "; ".join(asked(query) for query in entry.queries) + of_column(entry)
     if entry.column is not None:
-        so_far = f"{entry.price:.4g} to other columns; {so_far}"
+        symbol = "μ = " if entry.noise == "gaussian" else ""
+        so_far = f"{symbol}{entry.price:.4g} to other columns; {so_far}"
     scales = listed(costs.number(float(scale)) for scale in entry.scales)
     alone = f"ε = {entry.epsilon:.4g}"
     if entry.noise == "gaussian":
