@@ -1,4 +1,4 @@
-"""The code on pages, run as a reader would: block by block, each output compared.
+"""The code on pages, run as a reader would: from top to bottom, each output compared.
 
 A line that ends with ``# noise`` gives another number every time. Its output is compared by its
 form: every number stands for any other, and how many columns it takes does not matter.
@@ -65,8 +65,13 @@ class _Runner(doctest.DocTestRunner):
         return problems
 
 
-def problems_of(block: str, page: str) -> str:
-    """Run one block, and say what came out otherwise than the page shows; empty if nothing."""
-    test = doctest.DocTestParser().get_doctest(block, {"__name__": "page"}, page, page, 0)
+def problems_of(block: str, page: str, names: dict[str, Any] | None = None) -> str:
+    """Run one block, and say what came out otherwise than the page shows; empty if nothing.
+
+    `names` holds what earlier blocks of the page defined, and afterwards this one's too.
+    """
+    known = {} if names is None else names
+    test = doctest.DocTestParser().get_doctest(block, known, page, page, 0)
+    test.globs = known  # the parser copies them
     runner = _Runner(checker=_Form(), verbose=False, optionflags=FLAGS)
     return "".join(runner.run_page(test))
