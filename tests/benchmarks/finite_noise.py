@@ -102,11 +102,8 @@ def compared(case: Case) -> tuple[str, float | None]:
         return f"{name} what is unknown hides everyone: no noise is needed", None
     coupled = (ours.leakage.mu or 0.0) * ours.scale / mu
     ratio, group = coupled / ours.scale, ours.baselines["group"]
-    return (
-        f"{name} exact {ours.scale:9.5f}   W {coupled:9.5f}   ratio {ratio:6.3f}"
-        f"   group {group:8.4g}",
-        ratio,
-    )
+    needs = f"exact {ours.scale:9.5f}   W {coupled:9.5f}   ratio {ratio:6.3f}"
+    return f"{name} {needs}   group {group:8.4g}", ratio
 
 
 def noise() -> list[str]:
