@@ -155,6 +155,8 @@ class FiniteSearch:
         self._cases: list[Case] | None = None
         self._proved: dict[tuple[int, int, tuple[int, int]], _Proved] = {}
         self._coupled: tuple[float, int, tuple[int, ...]] | None = None
+        if not problem.measure.data_counts:  # a coupling of the law before anything else was told
+            move = joint_range(problem.contributions)
         if move is not None:
             self._coupled = move, problem.knowledge.targets[0], ()
 

@@ -156,7 +156,8 @@ class Measure:
     data_counts: bool = True
     """Whether what an adversary does not know counts as Gaussian noise as well.
 
-    Not where something else may be released about the same data that tells of it.
+    Not where something else may be released about the same data that tells of it: it changes what
+    is likely of the unknown tuples, and no coupling of them beforehand holds any more.
     """
 
     @classmethod

@@ -84,7 +84,7 @@ def _search_of(
             return FiniteSearch(inner, source, strongest=strongest, rounding=rounding, move=whole)
         if ANY_TABLE.admits(list(map(len, group.domains))):
             return WrittenOut.of(problem, group.to_table())
-    if isinstance(group, BinaryGroup):
+    if isinstance(group, BinaryGroup) and problem.measure.data_counts:
         return VectorBound(problem, binary_move(problem, group))
     return VectorBound(problem)
 
