@@ -74,7 +74,7 @@ PROVED, BROKEN, UNDECIDED = 0, 1, 2
 DIGITS = Context(prec=50, Emax=MAX_EMAX, Emin=MIN_EMIN)
 SLACK = Decimal("1e-30")
 MOST_CELLS = 2**12  # of a table that is checked in full
-MOST_WORK = 4 * 10**7  # steps of the innermost loops: about a minute
+MOST_WORK = 15 * 10**6  # steps of the innermost loops: about a minute
 MOST_GAUSSIAN = 13  # tuples of a covariance whose 2^n sets of unknowns are all checked
 MOST_INVERTED = 40  # tuples of a covariance that is inverted in fractions
 
@@ -197,10 +197,11 @@ class Claim:
         if quotient > limit * (1 - SLACK):
             raise Undecided(f"somebody comes too close to ε about {target} to be told apart.")
 
-    def judge_exactly(self, leakage: Fraction, target: Any) -> None:
-        """Compare a leakage with ε, both exact."""
+    def judge_exactly(self, leakage: Fraction, target: Any, *, attained: bool = True) -> None:
+        """Compare a leakage, or a bound on it that nobody need attain, with ε; both exact."""
         if leakage > self.epsilon:
-            raise Broken(f"somebody learns {float(leakage):.9g} about {target}, more than ε.")
+            who = "somebody learns" if attained else "it does not follow: the bound is"
+            raise Broken(f"{who} {float(leakage):.9g} about {target}, more than ε.")
 
 
 @dataclass(frozen=True)
@@ -224,7 +225,10 @@ class Attack:
             return cls(len(known), len(known), target, known)
         least, most = stored["at_least"], stored["at_most"]
         fewest = total - 1 if least is None else whole_number(least, "at_least")
-        return cls(fewest, total - 1 if most is None else whole_number(most, "at_most"))
+        largest = total - 1 if most is None else min(total - 1, whole_number(most, "at_most"))
+        if fewest > largest:
+            raise Undecided("nobody is admitted, so nothing is promised.")
+        return cls(fewest, largest)
 
     def everyone(self, tuples: int) -> bool:
         """Whether every adversary is admitted."""
@@ -366,6 +370,30 @@ def additions(
     return [[tuple(parts) for parts in column] for column in columns]
 
 
+def row_reach(query: dict[str, Any]) -> Fraction:
+    """Return how far one record can move all numbers of a question about rows, in L1."""
+    kind, value, public = query.get("kind"), query.get("value"), set(query["public"])
+    missing, by = query["missing"], query["by"]
+    conditions = {one["column"] for one in (*query["where"], *by)} - public
+    labels = [
+        len(one["values"]) + (missing.get(one["column"]) == "category")
+        for one in by
+        if one["column"] not in public
+    ]
+    moves = math.prod(labels) > 1  # from one part into another
+    leaves = bool(conditions) or (value is not None and value in missing)
+    if kind == "count":
+        return Fraction(2 if moves else 1)
+    if kind not in ("sum", "mean"):
+        raise Undecided(f"a {kind} of rows is not decided here.")
+    low, high = numbers(query["bounds"], "bounds")
+    if kind == "mean" and (moves or leaves):  # a sum in half ranges around the middle, and a count
+        return Fraction(4 if moves else 2)
+    if moves:
+        return 2 * max(abs(low), abs(high))
+    return max(high, Fraction(0)) - min(low, Fraction(0)) if leaves else high - low
+
+
 def distance(one: Vector, other: Vector) -> Fraction:
     """Return how far two answers are apart, in units of the noise."""
     return sum((abs(a - b) for a, b in zip(one, other, strict=True)), Fraction(0))
@@ -411,27 +439,17 @@ def cells_within(sizes: Sequence[int]) -> int:
 
 
 def check_table(claim: Claim, part: Part, cells: Sequence[Fraction]) -> None:
-    """Check every adversary of a table whose answers add up."""
-    cells_within([len(values) for values in part.domains])
-    part.judge_strongest(claim)
-    answers = [
-        tuple(map(sum, zip(*parts, strict=True))) for parts in itertools.product(*part.added)
-    ]
-    check_cells(claim, part, cells, answers)
-
-
-def check_function(claim: Claim, part: Part, cells: Sequence[Fraction]) -> None:
-    """Check every adversary of a table for any function, given as a table of its values."""
-    (query,), (scale,) = claim.queries, claim.scales
+    """Check every adversary of a table, for answers that add up and for any function."""
     sizes = [len(values) for values in part.domains]
-    cells_within(sizes)
-    over = query.get("over")
-    chosen = part.names if over is None else [hashable(name) for name in over]
-    places = [list(part.names).index(name) for name in chosen]
-    stored = {hashable(cell): number(value, "an answer") for cell, value in query["table"]}
-    values = itertools.product(*part.domains)
-    answers = [(stored[hashable([cell[p] for p in places])] / scale,) for cell in values]
-    if part.attack.most >= part.size - 1:
+    if len(cells) != cells_within(sizes):
+        raise Undecided("the table does not fit its domains.")
+    if part.added:
+        answers = [
+            tuple(map(sum, zip(*one, strict=True))) for one in itertools.product(*part.added)
+        ]
+    else:
+        answers = function_values(claim, part)
+    if part.attack.most >= part.size - 1:  # who knows everyone else: all cells, possible or not
         for target in part.targets:
             inner = math.prod(sizes[target + 1 :])
             step = inner * sizes[target]
@@ -440,6 +458,17 @@ def check_function(claim: Claim, part: Part, cells: Sequence[Fraction]) -> None:
                     changed = answers[place : start + step : inner]
                     claim.judge_exactly(spread(changed), part.names[target])
     check_cells(claim, part, cells, answers)
+
+
+def function_values(claim: Claim, part: Part) -> list[Vector]:
+    """Return the answers of a function that is stored as a table of its values."""
+    (query,), (scale,) = claim.queries, claim.scales
+    over = query.get("over")
+    chosen = part.names if over is None else [hashable(name) for name in over]
+    places = [list(part.names).index(name) for name in chosen]
+    stored = {hashable(cell): number(value, "an answer") for cell, value in query["table"]}
+    every = itertools.product(*part.domains)
+    return [(stored[hashable([cell[p] for p in places])] / scale,) for cell in every]
 
 
 def check_cells(
@@ -451,8 +480,6 @@ def check_cells(
     unknown, the sum over that tuple. It counts if it is possible and its adversary is admitted.
     """
     sizes = [len(values) for values in part.domains]
-    if len(cells) != math.prod(sizes):
-        raise Undecided("the table does not fit its domains.")
     there = [answer for answer, cell in zip(answers, cells, strict=True) if cell]
     outputs = outputs_of(there, math.prod(size + 1 for size in sizes))
     weights = [decimal(cell) for cell in cells]
@@ -554,9 +581,8 @@ def check_group(claim: Claim, part: Part) -> None:
     with a probability proportional to w(v+t+s)·C(u, s), w(c) = P(c ones) / C(m, c).
     """
     size = part.size
-    alike = part.model["type"] == "BinaryGroup" and len(set(map(tuple, part.added))) == 1
-    if not alike or not (part.attack.target is None):
-        cells_within([len(values) for values in part.domains])
+    if len(set(map(tuple, part.added))) > 1 or part.attack.target is not None:
+        cells_within([2] * size)
         check_table(claim, part, group_cells(part))
         return
     part.judge_strongest(claim)
@@ -609,13 +635,13 @@ def stationary(steps: Matrix) -> list[Fraction]:
     rows = [[scaled[k][j] - (j == k) for k in range(size)] + [Fraction(0)] for j in range(size)]
     rows[-1] = [Fraction(1)] * (size + 1)
     solved = solve(rows)
-    if solved is None or min(solved) < 0:
+    if solved is None or min(solved) < [0]:
         raise Undecided("the chain has no single stationary law.")
-    return solved
+    return [value for (value,) in solved]
 
 
-def solve(rows: Matrix) -> list[Fraction] | None:
-    """Solve linear equations, the right-hand side last in each row; None if singular."""
+def solve(rows: Matrix) -> Matrix | None:
+    """Solve linear equations, the right-hand sides behind each row; None if singular."""
     rows, size = [list(row) for row in rows], len(rows)
     for column in range(size):
         pivot = next((r for r in range(column, size) if rows[r][column]), None)
@@ -623,13 +649,12 @@ def solve(rows: Matrix) -> list[Fraction] | None:
             return None
         rows[column], rows[pivot] = rows[pivot], rows[column]
         scale = rows[column][column]
-        rows[column] = [value / scale for value in rows[column]]
+        lead = rows[column] = [value / scale for value in rows[column]]
         for r in range(size):
             factor = rows[r][column]
             if r != column and factor:
-                lead = rows[column]
                 rows[r] = [a - factor * b for a, b in zip(rows[r], lead, strict=True)]
-    return [row[-1] for row in rows]
+    return [row[size:] for row in rows]
 
 
 def check_chain(claim: Claim, part: Part) -> None:
@@ -774,35 +799,69 @@ def update(worst: list[list[Decimal]], means: Sequence[Decimal]) -> None:
 # --- Gaussian values (D, E, F) --------------------------------------------------------------------
 
 
+def check_gaussian(claim: Claim, part: Part, covariance: Matrix, radius: Fraction) -> None:
+    """Check jointly Gaussian values, over all sets of known tuples, in fractions.
+
+    With a radius, all covariances between (1 - radius) and (1 + radius) times this one.
+    """
+    size = part.size
+    if len(covariance) != size or any(len(row) != size for row in covariance):
+        raise Undecided("the covariance must be square.")
+    if any(covariance[j][k] != covariance[k][j] for j in range(size) for k in range(j)):
+        raise Undecided("the covariance must be symmetric.")
+    weights = coefficients(part)
+    sets = conditionals(with_answers(covariance, weights), size, frozenset(), 0)
+    if (
+        part.attack.everyone(size)
+        and not part.clamped
+        and not radius
+        and signs(covariance, weights)
+    ):
+        sets = itertools.islice(sets, 1)  # only who knows nobody counts (E)
+    elif size > MOST_GAUSSIAN:
+        raise Undecided(f"without matching signs, at most {MOST_GAUSSIAN} tuples are checked.")
+    for known, inner in sets:
+        for target in set(part.targets) - known:
+            if part.attack.admits(target, known):
+                check_moves(claim, part, inner, target, radius)
+
+
 def coefficients(part: Part) -> list[Vector]:
     """Return the weight of every tuple in every answer, in units of the noise."""
-    found = []
-    for values, added in zip(part.domains, part.added, strict=True):
-        low, high = numbers(list(values), "bounds")
-        if high <= low:
-            raise Undecided("bounds must be a range.")
-        found.append(tuple((b - a) / (high - low) for a, b in zip(*added, strict=True)))
-    return found
+    ends = [numbers(list(values), "bounds") for values in part.domains]
+    if any(high <= low for low, high in ends):
+        raise Undecided("bounds must be a range.")
+    return [
+        tuple((b - a) / (high - low) for a, b in zip(*added, strict=True))
+        for (low, high), added in zip(ends, part.added, strict=True)
+    ]
 
 
-def widths(part: Part) -> list[Fraction]:
-    """Return the width of every tuple's range."""
-    return [number(high, "bounds") - number(low, "bounds") for low, high in part.domains]
+def with_answers(covariance: Matrix, weights: Sequence[Vector]) -> Matrix:
+    """Return the covariance of the tuples and, behind them, of the exact answers."""
+    answers = list(zip(*weights, strict=True))
+    mixed = [[sum(map(mul, answer, row), Fraction(0)) for answer in answers] for row in covariance]
+    among = [
+        [sum(map(mul, answer, column), Fraction(0)) for answer in answers]
+        for column in zip(*mixed, strict=True)
+    ]
+    rows = [[*row, *more] for row, more in zip(covariance, mixed, strict=True)]
+    return rows + [
+        [*column, *more] for column, more in zip(zip(*mixed, strict=True), among, strict=True)
+    ]
 
 
-def covariance_of(part: Part) -> Matrix:
-    """Return a covariance, symmetric; whether it is positive definite shows in its pivots."""
-    rows = [numbers(row, "covariance") for row in listed(part.model.get("covariance"), "rows")]
-    size = part.size
-    if len(rows) != size or any(len(row) != size for row in rows):
-        raise Undecided("the covariance must be square.")
-    if any(rows[j][k] != rows[k][j] for j in range(size) for k in range(j)):
-        raise Undecided("the covariance must be symmetric.")
-    return rows
+def conditionals(
+    covariance: Matrix, size: int, known: frozenset[int], start: int
+) -> Iterator[tuple[frozenset[int], Matrix]]:
+    """Yield every set of known tuples with the covariance given it."""
+    yield known, covariance
+    for place in range(start, size):
+        yield from conditionals(given(covariance, place), size, known | {place}, place + 1)
 
 
 def given(covariance: Matrix, known: int) -> Matrix:
-    """Return the covariance given one more tuple."""
+    """Return the covariance given one more variable."""
     pivot, column = covariance[known][known], [row[known] for row in covariance]
     if pivot <= 0:
         raise Undecided("the covariance must be positive definite.")
@@ -812,113 +871,82 @@ def given(covariance: Matrix, known: int) -> Matrix:
     ]
 
 
-def check_gaussian(claim: Claim, part: Part, covariance: Matrix) -> None:
-    """Check jointly Gaussian values, over all sets of known tuples, in fractions."""
-    weights, size = coefficients(part), part.size
-    cost = moved_clamped if part.clamped else moved
-    if not part.clamped and part.attack.everyone(size) and knowing_never_helps(covariance, weights):
-        sets: Iterator[tuple[frozenset[int], Matrix]] = iter([(frozenset(), covariance)])
-    elif size > MOST_GAUSSIAN:
-        raise Undecided(
-            f"all adversaries of a covariance are checked up to {MOST_GAUSSIAN} tuples."
-        )
-    else:
-        sets = conditionals(covariance, frozenset(), 0)
-    ranges = widths(part)
-    for known, inner in sets:
-        for target in set(part.targets) - known:
-            if part.attack.admits(target, known):
-                if inner[target][target] <= 0:
-                    raise Undecided("the covariance must be positive definite.")
-                claim.judge_exactly(cost(inner, weights, ranges, target), part.names[target])
+def check_moves(claim: Claim, part: Part, inner: Matrix, target: int, radius: Fraction) -> None:
+    """Compare how far the answers move, where x_i moves over its range, with ε."""
+    size, row = part.size, inner[target]
+    width, name = spread_of(part.domains[target]), part.names[target]
+    if row[target] <= 0:
+        raise Undecided("the covariance must be positive definite.")
+    if part.clamped:  # every value moves with x_i or against it, and not beyond its range
+        moves = []
+        for u, (values, (low, high)) in enumerate(zip(part.domains, part.added, strict=True)):
+            share = min(Fraction(1), abs(row[u]) / row[target] * width / spread_of(values))
+            one = len(low) == 1 and (high < low) != (row[u] < 0)  # against, in one answer
+            moves.append(distance(low, high) * (-share if one else share))
+        own = abs(moves.pop(target))
+        along, against = (sum((m for m in moves if m * s > 0), Fraction(0)) for s in (1, -1))
+        if part.added[target][1] < part.added[target][0] and len(part.added[0][0]) == 1:
+            along, against = -against, -along
+        claim.judge_exactly(max(own + along, -against - own), name, attained=False)
+        return
+    cost = sum(map(abs, row[size:]), Fraction(0)) / row[target] * width
+    claim.judge_exactly(cost, name)
+    if radius:  # the coefficient may be larger by τ/√(1-τ²)·√(Var(f | x_i, x_K) / Var(x_i | x_K))
+        left = given(inner, target)[size][size] / row[target] * width**2
+        if len(row) > size + 1 or (claim.epsilon - cost) ** 2 < radius**2 / (1 - radius**2) * left:
+            raise Undecided(f"the radius leaves room for more than ε about {name}.")
 
 
-def conditionals(
-    covariance: Matrix, known: frozenset[int], start: int
-) -> Iterator[tuple[frozenset[int], Matrix]]:
-    """Yield every set of known tuples with the covariance given it."""
-    yield known, covariance
-    for place in range(start, len(covariance)):
-        yield from conditionals(given(covariance, place), known | {place}, place + 1)
+def spread_of(values: Sequence[Any]) -> Fraction:
+    """Return the width of a range."""
+    return number(values[1], "bounds") - number(values[0], "bounds")
 
 
-def moved(inner: Matrix, weights: list[Vector], ranges: list[Fraction], target: int) -> Fraction:
-    """Return how far the answers move, all together, where x_i moves over its range."""
-    row = inner[target]
-    shifts = (sum(map(mul, column, row), Fraction(0)) for column in zip(*weights, strict=True))
-    return sum(map(abs, shifts), Fraction(0)) / row[target] * ranges[target]
+def signs(covariance: Matrix, weights: Sequence[Vector]) -> bool:
+    """Whether covariance, inverse and weights agree in their signs (E).
 
-
-def moved_clamped(
-    inner: Matrix, weights: list[Vector], ranges: list[Fraction], target: int
-) -> Fraction:
-    """Return the same for values clamped into their ranges: each moves alone, and not beyond."""
-    row, width = inner[target], ranges[target]
-    return sum(
-        (
-            sum(map(abs, weight)) * min(ranges[u], abs(row[u]) / row[target] * width)
-            for u, weight in enumerate(weights)
-        ),
-        Fraction(0),
-    )
-
-
-def knowing_never_helps(covariance: Matrix, weights: list[Vector]) -> bool:
-    """Whether the signs of the inverse agree with those of the weights (E)."""
+    An inverse with no positive entry off its diagonal and a covariance with no negative one make
+    both positive definite.
+    """
     size = len(covariance)
-    signs = [weight[0] for weight in weights]
-    if size > MOST_INVERTED or any(len(weight) > 1 for weight in weights) or 0 in signs:
+    if size > MOST_INVERTED or any(len(weight) > 1 or not weight[0] for weight in weights):
         return False
-    for k in range(size):  # one column of the inverse at a time
-        unit = [row + [Fraction(int(j == k))] for j, row in enumerate(covariance)]
-        column = solve(unit)
-        if column is None:
-            raise Undecided("the covariance must be positive definite.")
-        if any(column[j] * signs[j] * signs[k] > 0 for j in range(size) if j != k):
-            return False
-    return positive_definite(covariance)
-
-
-def positive_definite(covariance: Matrix) -> bool:
-    """Whether all pivots are positive."""
-    inner = covariance
-    for place in range(len(inner)):
-        if inner[place][place] <= 0:
-            return False
-        inner = given(inner, place)
-    return True
+    side = [1 if weight[0] > 0 else -1 for weight in weights]
+    unit = [
+        [*row, *(Fraction(int(j == k)) for k in range(size))] for j, row in enumerate(covariance)
+    ]
+    inverse = solve(unit)
+    return inverse is not None and all(
+        (j == k or side[j] * side[k] * inverse[j][k] <= 0) and side[j] * side[k] * value >= 0
+        for j, row in enumerate(covariance)
+        for k, value in enumerate(row)
+    )
 
 
 def check_alike(claim: Claim, part: Part) -> None:
     """Check members who are alike (groups), or steps alike (series), of equal weights."""
-    stored = part.model.get("correlation")
+    model, size = part.model, part.size
+    stored, variance = model.get("correlation"), model.get("variance")
     low, high = numbers(stored if isinstance(stored, list) else [stored, stored], "correlation")
-    variance, size = part.model.get("variance"), part.size
-    series = part.model["type"] == "GaussianSeries"
+    series = model["type"] == "GaussianSeries"
     if not -1 < low <= high < 1 or (not series and 1 + (size - 1) * low <= 0):
         raise Undecided("the correlation is not that of any law.")
-    weights, ranges = coefficients(part), widths(part)
-    alike = len(set(weights)) == 1 and len(set(ranges)) == 1
-    if not alike or not part.attack.everyone(size) or (series and variance is not None):
-        if low != high or (part.clamped and variance is None):
-            raise Undecided("unequal weights under a range of correlations are not decided here.")
-        shares = [
-            [low ** abs(j - k) if series else (low if j != k else Fraction(1)) for k in range(size)]
-            for j in range(size)
-        ]
-        check_gaussian(claim, part, shares)
-        return
-    if series and low < 0:
-        raise Undecided("a series that moves against itself is not decided here.")
-    own = sum(map(abs, weights[0])) * ranges[0]
-    if series:  # any means, one unknown variance: the middle of the series (F)
+    alike = len(set(map(tuple, part.added))) == 1 and part.attack.everyone(size)
+    if (
+        alike
+        and not (series and (low < 0 or variance is not None))
+        and (low >= 0 or variance is None)
+    ):
+        # Who knows nobody else learns most; of a series, about its middle (F).
         middle = (size - 1) // 2
-        total = own * sum((high ** abs(t - middle) for t in range(size)), Fraction(0))
-    elif part.clamped and variance is not None and low < 0:
-        total = own * (1 + (size - 1) * min(Fraction(1), max(high, -low)))
-    else:
-        total = own * max(Fraction(1), 1 + (size - 1) * high)
-    claim.judge_exactly(total, part.names[0])
+        shares = (high ** abs(t - middle) if series else high for t in range(size) if t != middle)
+        cost = spread(part.added[0]) * max(Fraction(1), 1 + sum(shares, Fraction(0)))
+        claim.judge_exactly(cost, part.names[middle])
+        return
+    if low != high or (part.clamped and variance is None):
+        raise Undecided("unequal weights under a stated correlation are not decided here.")
+    distances = [[abs(j - k) if series else int(j != k) for k in range(size)] for j in range(size)]
+    check_gaussian(claim, part, [[low**d for d in row] for row in distances], Fraction(0))
 
 
 # --- Elimination (H) ------------------------------------------------------------------------------
@@ -974,7 +1002,7 @@ def check_mixing(claim: Claim, part: Part) -> None:
     for place in range(part.size - 1):
         network.couple(place, place + 1, factor)
     part.judge_strongest(claim)
-    for target in part.targets:
+    for target in part.targets if part.attack.fewest < part.size - 1 else ():
         found = network.bound(target, farthest_first(network.couplings, target))
         if found * found > decimal(claim.epsilon).exp() * (1 - SLACK):
             raise Undecided(
@@ -990,33 +1018,39 @@ def check_part(claim: Claim, part: Part) -> None:
     model, kind = part.model, part.model.get("type")
     if model.get("provenance") == "private" or "digest" in model:
         raise Undecided("the numbers of the model are withheld.")
-    function = [query.get("type") for query in claim.queries] == ["Custom"]
-    tables: dict[str, Callable[[], list[Fraction]]] = {
+    tables: dict[Any, Callable[[], list[Fraction]]] = {
         "JointTable": lambda: law(flat(model["probabilities"]), "probabilities"),
         "MarkovChain": lambda: chain_cells(*chain_laws(part), part.size),
         "BinaryGroup": lambda: group_cells(part),
         "CategoryGroup": lambda: group_cells(part),
     }
-    if function:
-        if kind not in tables:
-            raise Undecided(f"a function of a {kind} is not decided here.")
+    checks: dict[Any, Callable[[Claim, Part], None]] = {
+        "BinaryGroup": check_group,
+        "MarkovChain": check_chain,
+        "MixingChain": check_mixing,
+        "GaussianGroup": check_alike,
+        "GaussianSeries": check_alike,
+    }
+    if kind in tables and (not part.added or kind not in checks):
         cells_within([len(values) for values in part.domains])
-        check_function(claim, part, tables[kind]())
-    elif kind == "JointTable":
         check_table(claim, part, tables[kind]())
-    elif kind in ("BinaryGroup", "CategoryGroup"):
-        check_group(claim, part)
-    elif kind == "MarkovChain":
-        check_chain(claim, part)
-    elif kind == "MixingChain":
-        check_mixing(claim, part)
-    elif kind == "Unknown":
-        moved_together = sum((spread(values) for values in part.added), Fraction(0))
-        claim.judge_exactly(moved_together, part.names[0])
-    elif kind == "Gaussian":
-        check_gaussian(claim, part, covariance_of(part))
-    elif kind in ("GaussianGroup", "GaussianSeries"):
-        check_alike(claim, part)
+    elif not part.added:
+        raise Undecided(f"a function of a {kind} is not decided here.")
+    elif kind in checks:
+        checks[kind](claim, part)
+    elif kind == "Unknown":  # who is not known moves with the target (G)
+        reach = [spread(values) for values in part.added]
+        for target in part.targets:
+            others = [reach[u] for u in set(range(part.size)) - {target} - part.attack.known]
+            others = sorted(others)[::-1][: part.size - 1 - part.attack.fewest]
+            claim.judge_exactly(sum(others, reach[target]), part.names[target])
+    elif kind in ("Gaussian", "LoewnerBall"):
+        center = model if kind == "Gaussian" else model["center"]
+        rows = [numbers(row, "covariance") for row in center["covariance"]]
+        radius = number(model.get("radius", 0), "radius")
+        if not 0 <= radius < 1:
+            raise Undecided("the radius must be below 1.")
+        check_gaussian(claim, part, rows, radius)
     else:
         raise Undecided(f"a model of the kind {kind} is not decided here.")
 
