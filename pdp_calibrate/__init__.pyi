@@ -15,6 +15,7 @@ from pdp_calibrate.calibration.calibrate import (
     verify as verify,
 )
 from pdp_calibrate.calibration.result import Calibration as Calibration, Release as Release
+from pdp_calibrate.calibration.risk import Risk as Risk, epsilon_for as epsilon_for
 from pdp_calibrate.composition.black_box import (
     black_box_leakage as black_box_leakage,
     dp_budget as dp_budget,
@@ -61,6 +62,7 @@ from pdp_calibrate.families.gaussian.alike import (
 )
 from pdp_calibrate.families.gaussian.estimator import GaussianEstimator as GaussianEstimator
 from pdp_calibrate.families.gaussian.model import Gaussian as Gaussian
+from pdp_calibrate.families.gaussian.network import GaussianNetwork as GaussianNetwork
 from pdp_calibrate.families.gaussian.series_estimator import (
     GaussianSeriesEstimator as GaussianSeriesEstimator,
 )
@@ -69,7 +71,9 @@ from pdp_calibrate.families.gaussian.sets import (
     SampledGaussian as SampledGaussian,
 )
 from pdp_calibrate.families.group_estimator import GroupEstimator as GroupEstimator
+from pdp_calibrate.families.network.bif import read_bif as read_bif
 from pdp_calibrate.families.network.mixing_chain import MixingChain as MixingChain
+from pdp_calibrate.families.network.network import Network as Network
 from pdp_calibrate.families.network.tree import MarkovTree as MarkovTree
 from pdp_calibrate.families.table.estimator import TableEstimator as TableEstimator
 from pdp_calibrate.families.table.sets import (

@@ -19,6 +19,7 @@ from pdp_calibrate.core import noise
 from pdp_calibrate.frames import rows
 from tests.benchmarks.households import CITIES as BENCHMARK_CITIES, opendp_scale
 from tests.oracles.people import farthest, leaked
+from tests.support.frames_of_any_kind import watching_collects
 from tests.support.marks import slow_after
 from tests.support.people_workers import SAID, race, small_table
 
@@ -192,6 +193,138 @@ def test_values_along_time_are_a_series():
     assert set(price.spent) == {"load"}
     members = pdp.People(frame, **said).calibrate.sum("load", epsilon=1.0, correlation=0.5)
     assert members.scale == pytest.approx(3 * (1 + 3 * 0.5), rel=1e-6)
+
+
+STATES = ["well", "ill", "gone"]
+
+
+def readings(length, states, people=3):
+    """Readings of the states of some people along time, with a public half of them."""
+    frame = pd.DataFrame(
+        {"who": np.repeat(np.arange(people), length), "t": np.tile(np.arange(length), people)}
+    )
+    frame["half"] = frame["t"] % 2
+    frame["state"] = [states[k % len(states)] for k in range(len(frame))]
+    return frame.assign(load=0.5)
+
+
+def chain_of(rng, length, states, diameter):
+    """A random chain of which no step has a larger diameter: its start and its laws."""
+    laws = []
+    for _ in range(length - 1):
+        logs = rng.normal(size=(states, states)) * 3 + 4 * rng.random() * np.eye(states)
+        cross = logs[:, None, :, None] + logs[None, :, None, :]
+        cross = cross - logs[:, None, None, :] - logs[None, :, :, None]
+        logs *= min(1.0, diameter / cross.max()) * rng.choice([1.0, rng.random()])
+        laws.append(np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True))
+    return rng.dirichlet(np.full(states, 0.5)) + 1e-9, laws
+
+
+STATES_ASKED = [
+    lambda to, **said: to.count({"state": "ill"}, **said),
+    lambda to, **said: to.histogram("state", **said),
+    lambda to, **said: to.count({"state": "ill"}, by="half", **said),
+    lambda to, **said: to.count({"state": "well", "half": 1}, **said),
+]
+
+
+@pytest.mark.parametrize("seed", slow_after(60, range(300)))
+def test_states_along_time_never_leak_more_than_is_spent(seed):
+    rng = np.random.default_rng(seed)
+    length, states = int(rng.integers(1, 5)), STATES[: int(rng.integers(2, 4))]
+    persistence = float(rng.uniform(1 / len(states), 0.97))
+    frame = readings(length, states)
+    found = pdp.People(
+        frame, groups="who", order_by="t", domains={"state": states}, public=["half"], epsilon=99.0
+    )
+    for place in rng.choice(3 if length == 1 else 4, rng.integers(1, 3), replace=False):
+        stated = {"persistence": persistence} if rng.random() < 0.8 else {}
+        STATES_ASKED[place](found, epsilon=float(rng.uniform(0.2, 2)), **stated)
+    entries = found.history
+    queries, scales = [one.queries[0] for one in entries], [one.scales[0] for one in entries]
+    spent = found.spent_by_column["state"]
+    diameter = 2 * np.log(persistence * (len(states) - 1) / (1 - persistence))
+    for _ in range(4):
+        start, laws = chain_of(rng, length, len(states), diameter)
+        target = int(rng.integers(length))
+        known = [k for k in range(length) if k != target and rng.random() < 0.3]
+        held = rng.integers(len(states), size=length)
+        worlds = {}
+        for course in itertools.product(range(len(states)), repeat=length):
+            if all(course[k] == held[k] for k in known):
+                share = start[course[0]] * np.prod(
+                    [law[one, two] for law, one, two in zip(laws, course, course[1:], strict=False)]
+                )
+                rows = [{"state": states[s], "half": t % 2} for t, s in enumerate(course)]
+                worlds.setdefault(course[target], []).append((share, rows))
+        shares = {s: sum(p for p, _ in some) for s, some in worlds.items()}
+        given = {s: [(p / shares[s], rows) for p, rows in some] for s, some in worlds.items()}
+        for one, other in itertools.combinations(given, 2):
+            assert leaked(queries, scales, given[one], given[other]) <= spent * (1 + 1e-9)
+
+
+def test_states_along_time_need_less_noise_than_whole_households_and_attain_their_lower_end():
+    said = {"groups": "who", "order_by": "t", "domains": {"state": STATES}, "epsilon": 9.0}
+    found = pdp.People(readings(6, STATES), bounds={"load": (0, 1)}, **said)
+    nothing = found.calibrate.count({"state": "ill"}, epsilon=0.5, persistence=1 / 3)
+    assert nothing.scale == pytest.approx(2.0)
+    for ask in STATES_ASKED[:2]:
+        stated = ask(found.calibrate, epsilon=0.5, persistence=0.7)
+        household = ask(found.calibrate, epsilon=0.5)
+        assert stated.scale < 0.7 * household.scale
+        assert stated.others == pytest.approx(0.5 * household.scale / stated.scale)
+        leak = stated.calibration.leakage
+        assert 0.7 * 0.5 < leak.lower <= leak.value <= 0.5
+        audit = pdp.audit(stated.calibration, draws=20_000, seed=3)
+        assert 0.1 < audit.lower_bound <= 0.5
+    ask(found, epsilon=0.5, persistence=0.7)
+    with pytest.raises(pdp.LedgerError, match=r"persistence 0\.7 of 3 states"):
+        ask(found, epsilon=0.5, persistence=0.6)
+    assert "persistence 0.7 of 3 states" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda to: to.sum("load", persistence=0.7), "none of them missing, which are counted"),
+        (lambda to: to.count({"state": "ill"}, persistence=1.0), "to below 1"),
+        (lambda to: to.count({"state": "ill"}, persistence=0.1), "nothing is remembered"),
+        (lambda to: to.count({"state": "dead"}, persistence=0.7), "all that are named"),
+        (lambda to: to.count({"state": "ill", "load": 0.5}, persistence=0.7), "one secret column"),
+        (lambda to: to.histogram("state", missing="category", persistence=0.7), "missing"),
+        (lambda to: to.count({"state": "ill"}, persistence=0.7, correlation=0.2), "no correlation"),
+    ],
+)
+def test_persistence_is_for_states_that_are_counted(ask, words):
+    said = {"groups": "who", "order_by": "t", "domains": {"state": STATES}}
+    found = pdp.People(readings(4, STATES), bounds={"load": (0, 1)}, **said)
+    with pytest.raises(pdp.PdpError, match=words):
+        ask(found)
+    assert not found.history
+
+
+def test_persistence_needs_an_order():
+    found = pdp.People(readings(4, STATES), groups="who", domains={"state": STATES})
+    with pytest.raises(pdp.QueryError, match="give order_by too"):
+        found.count({"state": "ill"}, persistence=0.7)
+    gaps = readings(8, STATES).query("t != 2")
+    said = {"groups": "who", "order_by": "t", "domains": {"state": STATES}}
+    with pytest.raises(pdp.ModelError, match=r"gaps|steps"):
+        pdp.People(gaps, **said).count({"state": "ill"}, persistence=0.7)
+    pdp.People(gaps, every=1, **said).count({"state": "ill"}, persistence=0.7)
+
+
+def test_a_release_reads_the_rows_in_one_pass():
+    found = people(duckdb.from_df(small_table()), epsilon=9.0)
+    for ask in (
+        lambda to: to.sum("pay", epsilon=0.3, correlation=0.5),
+        lambda to: to.mean("pay", epsilon=0.3),
+        lambda to: to.count({"sick": True}, by="city", epsilon=0.2),
+        lambda to: to.histogram("city", epsilon=0.2),
+    ):
+        with watching_collects() as seen:
+            ask(found)
+        assert len(seen) == 1
 
 
 def test_public_conditions_keep_one_model_of_a_column():

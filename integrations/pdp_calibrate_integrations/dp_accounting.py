@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from pdp_calibrate import UnsupportedQueryError
-from pdp_calibrate.calibration.result import AnyCalibration
+from pdp_calibrate.calibration.result import AnyCalibration, with_laplace_noise
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate_integrations.handover import Neighbours, counted_as
 from pdp_calibrate_integrations.requiring import require
@@ -49,6 +49,7 @@ def laplace_event(calibration: AnyCalibration, *, neighbours: Neighbours = "unkn
     0.6299
     """
     events = require("dp_accounting.dp_event", extra="dp-accounting")
+    with_laplace_noise(calibration, "a Laplace event")
     parts = zip(calibration.contributions, calibration.scales, strict=True)
     found = [_event(events, *part, neighbours) for part in parts]
     return found[0] if len(found) == 1 else events.ComposedDpEvent(found)

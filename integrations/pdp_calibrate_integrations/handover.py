@@ -23,7 +23,7 @@ from pdp_calibrate import (
     dp_budget,
     verify,
 )
-from pdp_calibrate.calibration.result import single
+from pdp_calibrate.calibration.result import single, with_laplace_noise
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 
@@ -79,6 +79,7 @@ def laplace_parameters(
     ledger
         Where the release is written down before anything is handed over.
     """
+    with_laplace_noise(calibration, "the library")
     scale = with_slack(single(calibration, "the library"), slack).scale
     own = calibration.sensitivity
     numerator = own if sensitivity_used is None else float(sensitivity_used)
@@ -140,6 +141,7 @@ def check_clamped(calibration: Calibration) -> None:
 
     Clamping is another function of the data, and for Gaussian models it can leak more.
     """
+    with_laplace_noise(calibration, "the library")
     (added,) = single(calibration, "the library").contributions
     if added.real and not added.clamped:
         raise UnsupportedQueryError(

@@ -17,7 +17,7 @@ from pdp_calibrate.auditing.events import Score, column
 from pdp_calibrate.auditing.observing import Mechanism, Observation, observed
 from pdp_calibrate.auditing.worlds import World, answers_in, as_mappings
 from pdp_calibrate.calibration.release import add_noise
-from pdp_calibrate.calibration.result import AnyCalibration
+from pdp_calibrate.calibration.result import AnyCalibration, with_laplace_noise
 from pdp_calibrate.core.adversary import Adversaries, Witness
 from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.contributions import Contributions
@@ -48,7 +48,9 @@ class Subject:
     @classmethod
     def calibrated(cls, release: AnyCalibration, witness: Witness | None) -> Subject:
         """Attack a calibrated release as its own witness would."""
-        parts, scales = _attacked(release.queries, release.contributions), release.scales
+        with_laplace_noise(release, "an audit")
+        parts = _attacked(release.queries, release.contributions, release.model)
+        scales = release.scales
         found = release.leakage.witness if witness is None else witness
         if found is None:
             raise PdpError("the calibration names no adversary to attack with: pass witness=.")
@@ -112,7 +114,8 @@ class Subject:
         columns = []
         for part, scale in zip(self.parts, self.scales, strict=True):
             answers: Any = answers_in(databases, part, self.model).tolist()
-            columns.append(np.array(add_noise(answers, part, scale), dtype=np.float64))
+            noisy = add_noise(answers, part, scale, "laplace")
+            columns.append(np.array(noisy, dtype=np.float64))
         return np.concatenate(columns, axis=1)
 
     def observations(
@@ -186,13 +189,22 @@ class Subject:
 
 
 def _attacked(
-    queries: Sequence[Query], parts: Sequence[Contributions]
+    queries: Sequence[Query], parts: Sequence[Contributions], model: Model
 ) -> tuple[Contributions, ...]:
     """Return the noisy numbers that are really released.
 
     Of rows of any dependence the contributions say how far a record moves all numbers together. The
-    attack is on two records that move them as far, which several answers must allow at once.
+    attack is on two records that move them as far, which several answers must allow at once. Of
+    rows that hold states it is on what every state adds.
     """
+    if model.covers_any_answer:
+        return tuple(
+            dataclasses.replace(part, values=(query.records_of(states),) * len(part.values))
+            if isinstance(query, RowQuery)
+            else part
+            for states in model.domains[:1]
+            for query, part in zip(queries, parts, strict=True)
+        )
     by_record = [
         query if isinstance(query, RowQuery) and part.weights is None else None
         for query, part in zip(queries, parts, strict=True)

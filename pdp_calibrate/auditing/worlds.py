@@ -22,6 +22,7 @@ from pdp_calibrate.families.chain.model import MarkovChain
 from pdp_calibrate.families.exchangeable.model import BinaryGroup, CategoryGroup
 from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
 from pdp_calibrate.families.gaussian.model import Gaussian
+from pdp_calibrate.families.gaussian.network import GaussianNetwork
 from pdp_calibrate.families.network.tree import MarkovTree
 
 _LARGEST_DRAW = 3e8  # numbers
@@ -114,6 +115,8 @@ def _drawable(model: Model) -> Model:
         return model.to_table()
     if isinstance(model, GaussianGroup | GaussianSeries):
         return _member_of(model)
+    if isinstance(model, GaussianNetwork):
+        return model.to_gaussian()
     return model
 
 

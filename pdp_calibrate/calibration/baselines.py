@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.query import Query, lower
@@ -59,6 +60,27 @@ def scales(problems: Sequence[Problem], epsilon: float) -> dict[str, float | Non
     known = [distance for distance in distances if distance is not None]
     wasserstein = max(known) / epsilon if len(known) == len(distances) else None
     return {"dp": plain / epsilon, "group": group / epsilon, "wasserstein": wasserstein}
+
+
+def gaussian_scales(problems: Sequence[Problem], mu: float) -> dict[str, float | None]:
+    """Return the standard deviation of Gaussian noise that each method needs for the same μ.
+
+    What counts is how far the answers move in L2, when one tuple changes or all of them together.
+    The Wasserstein mechanism is one of Laplace noise.
+    """
+    moves = [shifts(problem.contributions) for problem in problems]
+    group = max(float(np.linalg.norm(one.sum(axis=0))) for one in moves)
+    return {"dp": max(map(l2_sensitivity, moves)) / mu, "group": group / mu, "wasserstein": None}
+
+
+def shifts(contributions: Contributions) -> FloatArray:
+    """Return how far each tuple moves each answer: a row per tuple."""
+    return np.array([np.ptp(array, axis=0) for array in contributions.values])
+
+
+def l2_sensitivity(moves: FloatArray) -> float:
+    """Return how far all answers together move in L2 when one tuple changes."""
+    return float(np.linalg.norm(moves, axis=1).max())
 
 
 def _wasserstein(problem: Problem) -> float | None:

@@ -22,23 +22,28 @@ from pdp_calibrate.calibration.result import (
     Calibration,
     SeveralNumbers,
     SeveralQueries,
-    proved,
 )
 from pdp_calibrate.calibration.solve import (
     certified_leakage,
     certified_scale,
+    keeps,
+    proved,
     rounding_error,
     scaled_rounding,
 )
-from pdp_calibrate.core import noise
+from pdp_calibrate.core import gaussian_dp
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model, warn_if_private
-from pdp_calibrate.core.problem import Leakage, split
+from pdp_calibrate.core.noise import Noise, checked_noise, scale_for_half_width
+from pdp_calibrate.core.problem import LAPLACE, Leakage, Measure, split
 from pdp_calibrate.core.query import Query, checked_queries, frozen, lower
-from pdp_calibrate.errors import CalibrationError, PdpError, QueryError
+from pdp_calibrate.core.row_query import RowQuery
+from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, UnsupportedQueryError
 
 _MAXIMAL_STEPS = 60
+
+_DEFAULT_EPSILON = float("1")  # an object of its own: mu= beside epsilon=1.0 is refused
 
 
 @overload
@@ -46,11 +51,15 @@ def calibrate(
     model: Model,
     query: Query,
     *,
-    epsilon: float = 1.0,
+    epsilon: float = _DEFAULT_EPSILON,
     adversaries: Adversaries | None = None,
     shares: None = None,
     rows: int = 1,
     time_limit: float | None = None,
+    noise: Noise = "laplace",
+    delta: float | None = None,
+    mu: float | None = None,
+    rho: float | None = None,
 ) -> Calibration: ...
 
 
@@ -59,11 +68,15 @@ def calibrate(
     model: Model,
     query: Sequence[Query],
     *,
-    epsilon: float = 1.0,
+    epsilon: float = _DEFAULT_EPSILON,
     adversaries: Adversaries | None = None,
     shares: Sequence[float] | None = None,
     rows: int = 1,
     time_limit: float | None = None,
+    noise: Noise = "laplace",
+    delta: float | None = None,
+    mu: float | None = None,
+    rho: float | None = None,
 ) -> Calibration[SeveralQueries, SeveralNumbers]: ...
 
 
@@ -71,13 +84,17 @@ def calibrate(
     model: Model,
     query: Query | Sequence[Query],
     *,
-    epsilon: float = 1.0,
+    epsilon: float = _DEFAULT_EPSILON,
     adversaries: Adversaries | None = None,
     shares: Sequence[float] | None = None,
     rows: int = 1,
     time_limit: float | None = None,
+    noise: Noise = "laplace",
+    delta: float | None = None,
+    mu: float | None = None,
+    rho: float | None = None,
 ) -> AnyCalibration:
-    """Find the smallest Laplace scale at which no allowed adversary learns more than ε.
+    """Find the smallest scale of noise at which no allowed adversary learns more than ε.
 
     Parameters
     ----------
@@ -87,7 +104,8 @@ def calibrate(
         What will be released, once; a list is released together, under one ε. A second release
         of the same data leaks more.
     epsilon
-        Nobody's log-odds about any two values of anyone's tuple may move by more than this.
+        Nobody's log-odds about any two values of anyone's tuple may move by more than this; 1 by
+        default.
     adversaries
         Who may attack; everyone by default, which implies plain ε-DP too.
     shares
@@ -97,6 +115,13 @@ def calibrate(
         Number of independent rows that one answer is about; a mean divides by it.
     time_limit
         Seconds after which a larger, still proved scale is returned.
+    noise
+        ``"laplace"``, or ``"gaussian"`` for models of Gaussian values.
+    delta
+        For Gaussian noise: (ε, δ) is kept. It never gives δ = 0, so δ has no default.
+    mu, rho
+        For Gaussian noise, in place of ε: the μ of Gaussian differential privacy, or the ρ of zCDP.
+        The calibration then says which ε holds at `delta`, 1e-6 by default.
 
     Returns
     -------
@@ -116,8 +141,13 @@ def calibrate(
     >>> cal = pdp.calibrate(table, pdp.Sum(), epsilon=1.0)
     >>> round(cal.scale, 4), cal.baselines["dp"], cal.baselines["group"]
     (1.1894, 1.0, 2.0)
+    >>> home = pdp.GaussianGroup(size=4, correlation=0.4, bounds=(0, 4), variance=1.0)
+    >>> cal = pdp.calibrate(home, pdp.Sum(), noise="gaussian", epsilon=1.0, delta=1e-6)
+    >>> round(cal.scale, 4), round(cal.mu, 6)
+    (37.1239, 0.236704)
     """
-    target = checked_epsilon(epsilon)
+    target = _Target.of(noise, epsilon=epsilon, delta=delta, mu=mu, rho=rho)
+    _check_answered(query, target.measure)
     warn_if_private(model, "scale")
     everyone = Adversaries.all() if adversaries is None else adversaries
     deadline = deadline_after(time_limit)
@@ -136,27 +166,118 @@ def calibrate(
         model=model,
         query=fixed,
         adversaries=everyone,
-        epsilon=target,
+        epsilon=target.epsilon,
         scale=scale,
         leakage=leakage,
+        noise=target.measure.noise,
+        delta=target.measure.delta,
+        mu=target.claimed_mu(leakage),
         rows=int(rows),
         contributions=parts,
     )
+
+
+def _check_answered(query: object, measure: Measure) -> None:
+    """Refuse Gaussian noise on questions about rows of several columns."""
+    asked = query if isinstance(query, Sequence) else [query]
+    if measure.noise == "gaussian" and any(isinstance(one, RowQuery) for one in asked):
+        raise UnsupportedQueryError(
+            "questions about rows are answered with Laplace noise: use noise='laplace'."
+        )
+
+
+_REPORTED_DELTA = 1e-6  # beside which ε is told where μ or ρ was asked for
+_BELOW = 1 - 1e-12  # of μ: what is left for the rounding of its ε
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Target:
+    """What a calibration has to keep."""
+
+    measure: Measure
+    """What the calibration says: ε, at a δ for Gaussian noise."""
+    epsilon: float
+    """The ε that nobody may exceed."""
+    level: float
+    """What searches are held against: ε, or for Gaussian noise the μ that stands for it."""
+    mu: float | None = None
+    """The μ that nobody may exceed at any δ, where that was asked for."""
+
+    @property
+    def searched(self) -> Measure:
+        """What engines are asked about."""
+        return self.measure if self.mu is None else self.measure.everywhere
+
+    def claimed_mu(self, leakage: Leakage) -> float | None:
+        """Return the μ that a calibration of this leakage claims, with a trace for rounding."""
+        if leakage.mu is None or self.mu is not None:
+            return self.mu
+        return max(self.level / _BELOW, leakage.mu * (1 + 1e-9))
+
+    @classmethod
+    def of(
+        cls,
+        noise: Noise,
+        *,
+        epsilon: float,
+        delta: float | None,
+        mu: float | None,
+        rho: float | None,
+    ) -> _Target:
+        """Check what was asked for."""
+        if noise == "laplace":
+            if not delta is mu is rho is None:
+                raise PdpError("delta=, mu= and rho= are about noise='gaussian'.")
+            wanted = checked_epsilon(epsilon)
+            return cls(measure=LAPLACE, epsilon=wanted, level=wanted)
+        checked_noise(noise)
+        if (epsilon is not _DEFAULT_EPSILON) + (mu is not None) + (rho is not None) > 1:
+            raise PdpError("give one of epsilon=, mu= and rho=.")
+        if mu is None and rho is None:
+            if delta is None:
+                raise PdpError(
+                    "Gaussian noise never keeps epsilon with certainty: give delta= as well, well"
+                    " below one over the number of people; or mu= or rho= in place of epsilon."
+                )
+            measure = Measure.of(noise, delta=delta)
+            wanted = checked_epsilon(epsilon)
+            level = gaussian_dp.mu_for_drawn(wanted, measure.delta)
+        else:
+            measure = Measure.of(noise, delta=_REPORTED_DELTA if delta is None else delta)
+            level = (
+                gaussian_dp.mu_of_rho(checked_positive(rho, "rho", error=PdpError))
+                if mu is None
+                else checked_positive(mu, "mu", error=PdpError)
+            )
+            wanted = gaussian_dp.epsilon_of(level, measure.delta * (1 - 1e-9))
+            if wanted == 0:
+                raise PdpError(
+                    f"mu = {level:.6g} keeps epsilon = 0 at delta = {measure.delta:g}: choose a"
+                    " smaller delta."
+                )
+            if math.isinf(wanted):
+                raise PdpError(f"mu = {level:.6g} keeps no epsilon that a float can hold.")
+        if level <= 0:
+            raise CalibrationError(f"no mu above 0 keeps epsilon = {wanted}, delta = {delta}.")
+        asked = None if mu is None and rho is None else level
+        return cls(measure=measure, epsilon=wanted, level=level * _BELOW, mu=asked)
 
 
 def _single_scale(
     model: Model,
     part: Contributions,
     adversaries: Adversaries,
-    epsilon: float,
+    target: _Target,
     rows: int,
     deadline: float,
 ) -> tuple[Any, Leakage]:
-    """Return the smallest scale of one answer that keeps ε."""
-    problems = split(model, part, adversaries)
+    """Return the smallest scale of one answer that keeps the target."""
+    problems = split(model, part, adversaries, measure=target.searched)
     rounding = rounding_error(part, rows, model)
-    scale, found = certified_scale(problems, epsilon, rounding=rounding, deadline=deadline)
-    return scale, Leakage.at(scale, found)
+    scale, found = certified_scale(problems, target.level, rounding=rounding, deadline=deadline)
+    return scale, proved(
+        target.measure.leakage(found, scale, found.witness), target.epsilon, target.mu
+    )
 
 
 def _joint_scales(
@@ -164,22 +285,25 @@ def _joint_scales(
     parts: Sequence[Contributions],
     units: Sequence[float],
     adversaries: Adversaries,
-    epsilon: float,
+    target: _Target,
     rows: int,
     deadline: float,
 ) -> tuple[Any, Leakage]:
-    """Return the scales t·unit with the smallest common factor t that keeps ε."""
-    joined = split(model, Contributions.joined(parts, units), adversaries)
+    """Return the scales t·unit with the smallest common factor t that keeps the target."""
+    measure = target.measure
+    joined = split(model, Contributions.joined(parts, units), adversaries, measure=target.searched)
     rounding = scaled_rounding(model, parts, units, rows)
-    factor, _ = certified_scale(joined, epsilon, rounding=rounding, deadline=deadline)
+    factor, _ = certified_scale(joined, target.level, rounding=rounding, deadline=deadline)
     step = 1e-13
     for _ in range(_MAXIMAL_STEPS):
         scales = tuple(factor * unit for unit in units)  # rounded, so proved again as they are
-        leakage = certified_leakage(model, parts, scales, adversaries, rows=rows, deadline=deadline)
-        if leakage.value <= epsilon:
+        leakage = certified_leakage(
+            model, parts, scales, adversaries, rows=rows, deadline=deadline, measure=measure
+        )
+        if keeps(leakage, target.epsilon, target.mu):
             return scales, leakage
         factor, step = factor * (1 + step), 2 * step
-    raise CalibrationError(f"no scales could be certified for epsilon = {epsilon}.")
+    raise CalibrationError(f"no scales could be certified for epsilon = {target.epsilon}.")
 
 
 def _units(parts: Sequence[Contributions], shares: Sequence[float] | None) -> list[float]:
@@ -206,6 +330,8 @@ def calibrate_to_accuracy(
     adversaries: Adversaries | None = None,
     rows: int = 1,
     time_limit: float | None = None,
+    noise: Noise = "laplace",
+    delta: float | None = None,
 ) -> Calibration:
     """Take the scale from a wanted accuracy, and say what ε it costs.
 
@@ -217,6 +343,8 @@ def calibrate_to_accuracy(
         The noise may exceed this only with probability alpha.
     alpha
         That probability.
+    noise, delta
+        As in `calibrate`: for Gaussian noise, ε is told at this δ.
 
     Returns
     -------
@@ -233,13 +361,23 @@ def calibrate_to_accuracy(
     """
     checked_positive(half_width, "half_width", error=PdpError)
     checked_share(alpha, "alpha", error=PdpError)
+    measure = Measure.of(noise, unit="epsilon", delta=delta)
+    _check_answered(query, measure)
     warn_if_private(model, "scale")
     everyone = Adversaries.all() if adversaries is None else adversaries
     fixed = frozen(_checked_single(query), model)
     contributions = lower(fixed, model, rows=rows)
-    scale = noise.scale_for_half_width(half_width, alpha, integer=contributions.is_integer)
+    scale = scale_for_half_width(
+        half_width, alpha, integer=contributions.is_integer, noise=measure.noise
+    )
     leakage = certified_leakage(
-        model, [contributions], [scale], everyone, rows=rows, deadline=deadline_after(time_limit)
+        model,
+        [contributions],
+        [scale],
+        everyone,
+        rows=rows,
+        deadline=deadline_after(time_limit),
+        measure=measure,
     )
     if leakage.value <= 0:
         raise CalibrationError("the answer tells these adversaries nothing: it costs no epsilon.")
@@ -250,6 +388,9 @@ def calibrate_to_accuracy(
         epsilon=leakage.value,
         scale=scale,
         leakage=leakage,
+        noise=measure.noise,
+        delta=measure.delta,
+        mu=leakage.mu,
         rows=int(rows),
         contributions=(contributions,),
     )
@@ -266,8 +407,9 @@ def verify(calibration: AnyCalibration) -> Leakage:
         calibration.scales,
         calibration.adversaries,
         rows=calibration.rows,
+        measure=calibration.measure,
     )
-    return proved(leakage, checked_epsilon(calibration.epsilon))
+    return proved(leakage, checked_epsilon(calibration.epsilon), calibration.mu)
 
 
 def _checked_single(query: object) -> Query:

@@ -12,19 +12,23 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import pandas as pd
 
+from pdp_calibrate.arrays import plain
 from pdp_calibrate.calibration.solve import covered_rows
 from pdp_calibrate.core import noise
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.model import Model, field_of, from_json_value, json_value
 from pdp_calibrate.core.query import Custom, Histogram, Mean, Query
 from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import (
     CalibrationError,
+    LedgerError,
     ModelError,
+    PdpError,
     QueryError,
     SecondReleaseWarning,
     UnsupportedQueryError,
+    damage_refused,
 )
 from pdp_calibrate.frames.answers import (
     Answer,
@@ -58,6 +62,8 @@ class LongFrame:
     """The column that orders a group."""
     time_format: str | None = None
     """How text in that column is written; ISO 8601 if None."""
+    rows: int | None = None
+    """How many rows there are, which is public, where it was read before: else it is read first."""
 
 
 EVERY_COLUMN: Hashable = ()
@@ -66,6 +72,38 @@ EVERY_COLUMN: Hashable = ()
 
 Layout = LongFrame | Literal["wide"]
 """Which values of a frame are the tuples: those of one column, or of the columns of their names."""
+
+
+_COLUMNS = {"value": "value", "by": "groups", "order_by": "order_by"}
+"""What JSON calls the columns of a layout; how times are written changes nothing."""
+
+
+def stored_layout(layout: Layout) -> Any:
+    """Describe a layout for JSON: names of columns, or that the frame is wide."""
+    if not isinstance(layout, LongFrame):
+        return layout
+    return {key: json_value(plain(getattr(layout, name))) for key, name in _COLUMNS.items()}
+
+
+def layout_from(described: Any, *, error: type[PdpError] = LedgerError) -> Layout | None:
+    """Undo `stored_layout`; None where nothing was written, by an earlier version for instance."""
+    if described is None or described == "wide":
+        return described  # type: ignore[no-any-return]  # one of the two
+    if not isinstance(described, Mapping):
+        raise error("a layout is a table of columns, or wide.")
+    value, groups, order_by = (from_json_value(field_of(described, key)) for key in _COLUMNS)
+    return LongFrame(value=value, groups=groups, order_by=order_by)
+
+
+def sizes_from(described: Any, *, error: type[PdpError] = LedgerError) -> Sizes | None:
+    """Read sizes from JSON; None where nothing was written, by an earlier version for instance."""
+    if described is None:
+        return None
+    with damage_refused("the size of a frame", kind=error):
+        sizes = tuple((size, number) for size, number in described)
+    if not all(type(number) is int and number > 0 for pair in sizes for number in pair):
+        raise error("sizes of groups, and how many there are, are positive whole numbers.")
+    return sizes
 
 
 class Account(Protocol):
@@ -84,6 +122,7 @@ def checked_layout(
     by: Hashable | None = None,
     order_by: Hashable | None = None,
     time_format: str | None = None,
+    rows: int | None = None,
 ) -> Layout:
     """Return how to read a frame: as a long one where its column of values is named."""
     unit = named_groups(groups, by)
@@ -91,7 +130,9 @@ def checked_layout(
         raise QueryError("time_format= says how the column of order_by= is read: name it.")
     if value is not None:
         check_roles(value, groups=unit, order_by=order_by)
-        return LongFrame(value=value, groups=unit, order_by=order_by, time_format=time_format)
+        return LongFrame(
+            value=value, groups=unit, order_by=order_by, time_format=time_format, rows=rows
+        )
     if unit is not None or order_by is not None:
         raise QueryError("groups= and order_by= describe a long frame, which needs value= too.")
     return "wide"
@@ -157,22 +198,24 @@ def _answer_about_rows(
             f"to {adversaries!r} other groups are noise, and how much is for rows that count to"
             " say: ask questions about rows for Adversaries.all() or strongest()."
         )
-    if any(model.gaussian_tuples) and query.value != column_name(layout.value):
-        raise QueryError(
-            f"the model is about the values of one column, value={layout.value}, and says nothing"
-            f" of {query.value}: ask about both without a correlation."
-        )
-    if not query.needs_household:
+    if not model.covers_any_dependence:
+        (secret,) = query.secret  # else it would not have been lowered for this model
+        if secret != column_name(layout.value):
+            raise QueryError(
+                f"the model is about the values of one column, value={layout.value}, and says"
+                f" nothing of {secret}: ask about both without a correlation."
+            )
         check_columns(
             model,
             data,
-            query.value,
+            secret,
             by=layout.groups,
             order_by=layout.order_by,
             time_format=layout.time_format,
             every=query.every,
         )
-    found = read_rows(data, query, groups=None if query.independent else layout.groups)
+    groups = None if query.independent else layout.groups
+    found = read_rows(data, query, groups=groups, rows=layout.rows)
     if query.sizes is not None:
         refuse_changed(query.sizes, found.public.parts)
     most, allowed = found.public.most, largest_group(model)
@@ -266,13 +309,15 @@ def note_release(calibration: Any, *, counted: bool) -> None:
 
 
 def add_noise(
-    answers: Sequence[Answer], contributions: Contributions, scale: float
+    answers: Sequence[Answer], contributions: Contributions, scale: float, kind: noise.Noise
 ) -> list[list[Any]]:
-    """Add independent noise to every number of every answer, in one call."""
+    """Add independent noise of a kind to every number of every answer, in one call."""
     width = len(answers[0])
     numbers = [number for answer in answers for number in answer]
     noisy: list[Any]
-    if contributions.is_integer:
+    if kind == "gaussian":
+        noisy = list(noise.add_gaussian_to_floats([float(number) for number in numbers], scale))
+    elif contributions.is_integer:
         noisy = list(noise.add_laplace_to_integers([int(number) for number in numbers], scale))
     else:
         noisy = list(noise.add_laplace_to_floats([float(number) for number in numbers], scale))

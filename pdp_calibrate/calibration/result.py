@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import math
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,25 +32,36 @@ from pdp_calibrate.calibration.release import (
     exact_row_answers,
     labelled,
     labelled_rows,
+    layout_from,
     note_release,
+    sizes_from,
+    stored_layout,
     unlabelled,
 )
-from pdp_calibrate.calibration.solve import certified_leakage
-from pdp_calibrate.core import noise
+from pdp_calibrate.calibration.risk import Risk, risk_of
+from pdp_calibrate.calibration.solve import certified_leakage, keeps, proved
+from pdp_calibrate.calibration.stored import (
+    checked_behind,
+    checked_header,
+    number_in,
+    parsed,
+    restored,
+    stored_measure,
+    stored_model,
+)
+from pdp_calibrate.core import gaussian_dp, noise
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import (
-    LATER,
     PRIVATE_MODEL,
-    SCHEMA,
     Model,
     field_of,
     header,
-    is_later,
 )
-from pdp_calibrate.core.problem import Leakage, split
-from pdp_calibrate.core.query import Histogram, Query, frozen, lower
+from pdp_calibrate.core.noise import Noise
+from pdp_calibrate.core.problem import Leakage, Measure, split
+from pdp_calibrate.core.query import Query, frozen, lower
 from pdp_calibrate.core.rounding import sum_rounded_up
 from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import (
@@ -94,11 +106,17 @@ class Calibration(Generic[Asked, Number]):
     adversaries: Adversaries
     """Against whom."""
     epsilon: float
-    """The leakage that nobody exceeds."""
+    """The leakage that nobody exceeds; beside `delta` for Gaussian noise."""
     scale: Number
-    """The Laplace scale λ; for a list of queries, a tuple with that of each."""
+    """The Laplace scale λ, or σ of Gaussian noise; for a list, a tuple with that of each query."""
     leakage: Leakage = field(repr=False)
     """The leakage at that scale, rounding of the answer included; `value` ≤ `epsilon`."""
+    noise: Noise = "laplace"
+    """What is added: ``laplace`` or ``gaussian``."""
+    delta: float = 0.0
+    """The δ beside ε; 0 for Laplace noise."""
+    mu: float | None = None
+    """For Gaussian noise, the μ of Gaussian differential privacy that nobody exceeds."""
     rows: int = 1
     """Number of independent instances that one answer is about."""
     contributions: tuple[Contributions, ...] = field(default=(), repr=False, compare=False)
@@ -135,7 +153,7 @@ class Calibration(Generic[Asked, Number]):
 
     @property
     def scales(self) -> tuple[float, ...]:
-        """The Laplace scale of each answer; a single one too is a tuple."""
+        """The scale of each answer; a single one too is a tuple."""
         return _as_tuple(self.scale)
 
     def _shaped(self, numbers: Sequence[float]) -> Number:
@@ -157,6 +175,28 @@ class Calibration(Generic[Asked, Number]):
         return self.epsilon if learning is None else sum_rounded_up(self.epsilon, learning)
 
     @property
+    def total_delta(self) -> float:
+        """The δ beside `total_epsilon`: δ, times e^(estimation ε) where the model was learned.
+
+        Whatever was learned, its probability given any two whole draws differs by at most that
+        factor, and so does how often the δ is met.
+        """
+        learning = self.estimation_epsilon
+        if learning is None or self.delta == 0:
+            return self.delta
+        return min(1.0, self.delta * math.exp(min(learning, 700.0)) * (1 + 1e-12))
+
+    @property
+    def rho(self) -> float | None:
+        """For Gaussian noise, the ρ of zCDP that nobody exceeds: μ²/2."""
+        return None if self.mu is None else gaussian_dp.rho_of(self.mu)
+
+    @property
+    def measure(self) -> Measure:
+        """What the leakage is about, and measured in."""
+        return Measure(noise=self.noise, delta=self.delta)
+
+    @property
     def is_integer(self) -> bool:
         """Whether all answers are whole numbers with discrete noise."""
         return all(part.is_integer for part in self.contributions)
@@ -172,14 +212,28 @@ class Calibration(Generic[Asked, Number]):
         else:
             joined, units = Contributions.joined(self.contributions, self.scales), [*self.scales]
         problems = split(self.model, joined, self.adversaries)
+        found = (
+            baselines.scales(problems, self.epsilon)
+            if self.mu is None
+            else baselines.gaussian_scales(
+                problems, gaussian_dp.mu_for_drawn(self.epsilon, self.delta)
+            )
+        )
         return {
             name: None if factor is None else self._shaped([factor * unit for unit in units])
-            for name, factor in baselines.scales(problems, self.epsilon).items()
+            for name, factor in found.items()
         }
 
     @property
     def dp_epsilon(self) -> float:
-        """The plain-DP budget that has these scales: GS(f)/λ, of all answers together."""
+        """The plain-DP budget that has these scales: GS(f)/λ, of all answers together.
+
+        For Gaussian noise the ε of plain (ε, δ)-DP, for the same δ.
+        """
+        if self.mu is not None:
+            joined = Contributions.joined(self.contributions, self.scales)
+            plain = baselines.l2_sensitivity(baselines.shifts(joined))
+            return gaussian_dp.epsilon_of_drawn(plain, self.delta, self.scales)
         if isinstance(self.query, Query):
             return _sensitivity(self.contributions[0]) / self.scales[0]
         return _sensitivity(Contributions.joined(self.contributions, self.scales))
@@ -189,8 +243,27 @@ class Calibration(Generic[Asked, Number]):
         """How far the answer moves when one tuple changes and all others stay: GS(f)."""
         return self._shaped([_sensitivity(part) for part in self.contributions])
 
+    def risk(self, *, prior: float) -> Risk:
+        """Return how far a belief about one entry can move, learning of the model included.
+
+        Parameters
+        ----------
+        prior
+            What somebody believes before the release: the probability of any one statement about
+            any one entry.
+
+        Examples
+        --------
+        >>> import pdp_calibrate as pdp
+        >>> pair = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
+        >>> print(pdp.calibrate(pair, pdp.Sum(), epsilon=1.0).risk(prior=0.01))
+        A belief of 1 % becomes at most 2.7 % and at least 0.37 %: odds shift by a factor of 2.72 at
+        most.
+        """
+        return risk_of(self.total_epsilon, prior=prior, delta=self.total_delta)
+
     def accuracy(self, *, alpha: float = 0.05) -> Number:
-        """Return the half-width h with P(|noise| > h) ≤ alpha, of the law actually drawn.
+        """Return the half-width h that the noise passes with probability at most alpha, as drawn.
 
         Of a mean over rows whose number is secret, it is that of the noisy sum: how far the mean
         may be off depends on the noisy count, and `Release.interval` says it.
@@ -201,7 +274,7 @@ class Calibration(Generic[Asked, Number]):
         """Return for each answer what `accuracy` says of it, that of a single one in a tuple."""
         checked_share(alpha, "alpha", error=PdpError)
         widths = [
-            noise.half_width(scale, alpha, integer=part.is_integer)
+            noise.half_width(scale, alpha, integer=part.is_integer, noise=self.noise)
             for scale, part in zip(self.scales, self.contributions, strict=True)
         ]
         return tuple(
@@ -287,11 +360,16 @@ class Calibration(Generic[Asked, Number]):
         def draw() -> Release[Asked, Number]:
             values, behind = [], []
             for place, part in enumerate(self.contributions):
-                (noisy,) = add_noise([found[place].answer], part, self.scales[place])
+                scale = self.scales[place]
+                (noisy,) = add_noise([found[place].answer], part, scale, self.noise)
                 values.append(labelled(noisy, self.queries[place], self.model))
                 behind.append(tuple(noisy) if _is_mean_of_rows(self.queries[place]) else ())
             return Release(
-                value=_as_asked(values, self.query), calibration=self, noisy=tuple(behind)
+                value=_as_asked(values, self.query),
+                calibration=self,
+                noisy=tuple(behind),
+                layout=layout,
+                sizes=found[0].sizes,
             )
 
         return draw, found[0].sizes
@@ -311,28 +389,32 @@ class Calibration(Generic[Asked, Number]):
         index = frame.index if isinstance(frame, pd.DataFrame) else None
         values = []
         for place, part in enumerate(self.contributions):
-            noisy = add_noise(answers[place], part, self.scales[place])
+            noisy = add_noise(answers[place], part, self.scales[place], self.noise)
             values.append(labelled_rows(noisy, self.queries[place], self.model, index))
-        return Release(value=_as_asked(values, self.query), calibration=self)
+        return Release(
+            value=_as_asked(values, self.query), calibration=self, layout="wide", sizes=sizes
+        )
 
     def _repr_html_(self) -> str:
         learned = self.estimation_epsilon is not None
         widths = self.half_widths()
+        symbol = "λ" if self.mu is None else "σ"
         if isinstance(self.query, Query):
             noises: list[tuple[object, object]] = [
-                ("scale λ", f"{self.scales[0]:.6g}"),
+                (f"scale {symbol}", f"{self.scales[0]:.6g}"),
                 ("95 % of the noise within", f"±{widths[0]:.4g}"),
                 ("query", self.query),
             ]
         else:
             noises = [
-                (query, f"scale λ {scale:.6g}, 95 % of the noise within ±{width:.4g}")
+                (query, f"scale {symbol} {scale:.6g}, 95 % of the noise within ±{width:.4g}")
                 for query, scale, width in zip(self.queries, self.scales, widths, strict=True)
             ]
         return card(
             "Calibration",
             [
                 ("ε", f"{self.epsilon:.6g}"),
+                *([] if self.mu is None else [("δ", f"{self.delta:g}"), ("μ", f"{self.mu:.6g}")]),
                 *([("ε, learning included", f"{self.total_epsilon:.6g}")] if learned else []),
                 *noises,
                 ("adversaries", self.adversaries),
@@ -344,13 +426,14 @@ class Calibration(Generic[Asked, Number]):
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the calibration for JSON; nothing of a private model but its names."""
-        laws = ["discrete Laplace" if part.is_integer else "Laplace" for part in self.contributions]
+        laws = [law_of(self.noise, part) for part in self.contributions]
         private = self.model.provenance == "private"
         leakage = self.leakage.to_dict()
         described = {
             **header("Calibration"),
             "epsilon": self.epsilon,
             "total_epsilon": self.total_epsilon,
+            **({} if self.mu is None else self._gaussian_claims()),
             "scale": _as_asked(self.scales, self.query, many=list),
             "noise": _as_asked(laws, self.query, many=list),
             "rows": self.rows,
@@ -364,6 +447,14 @@ class Calibration(Generic[Asked, Number]):
         if private:
             return described | {"warning": PRIVATE_MODEL}
         return described | ({} if self.certificate is None else {"certificate": self.certificate})
+
+    def _gaussian_claims(self) -> dict[str, Any]:
+        return {
+            "delta": self.delta,
+            "total_delta": self.total_delta,
+            "mu": self.mu,
+            "rho": self.rho,
+        }
 
     def to_json(self) -> str:
         """Return the calibration as JSON text; `from_json` reads it back."""
@@ -389,7 +480,7 @@ class Calibration(Generic[Asked, Number]):
         time_limit
             Seconds after which a claim that is not proved again yet is refused; None for none.
         """
-        return _proved_calibration(_parsed(text, "Calibration"), model, time_limit)
+        return _proved_calibration(parsed(text, "Calibration"), model, time_limit)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -410,6 +501,10 @@ class Release(Generic[Asked, Number]):
     noisy: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
     """For each query the noisy numbers behind a mean of rows: sums, and counts where those are
     secret. Empty for any other query, whose answer is the noisy number itself."""
+    layout: Layout | None = field(default=None, repr=False, compare=False)
+    """Which columns of the table it is about; None in files of earlier versions."""
+    sizes: Sizes | None = field(default=None, repr=False, compare=False)
+    """How many rows, or groups of each size, the table has; None of one instance by itself."""
 
     @property
     def values(self) -> tuple[Any, ...]:
@@ -478,6 +573,7 @@ class Release(Generic[Asked, Number]):
                 rows.append((query if several else "releases, one per row", len(value)))
         widths = ", ".join(f"±{width:.4g}" for width in self.half_widths())
         rows += [("noise", f"95 % within {widths}"), ("ε", f"{cal.total_epsilon:.6g}")]
+        rows += [] if cal.mu is None else [("δ", f"{cal.total_delta:g}")]
         return card("Release", [*rows, *_stated_law(cal.model).items()])
 
     def cleaned(self, *, total: int | None = None) -> Any:
@@ -508,6 +604,8 @@ class Release(Generic[Asked, Number]):
             **header("Release"),
             "value": _as_asked(values, self.calibration.query, many=list),
             **({"noisy": behind} if any(behind) else {}),
+            **({} if self.layout is None else {"layout": stored_layout(self.layout)}),
+            **({} if self.sizes is None else {"sizes": [list(pair) for pair in self.sizes]}),
             "calibration": self.calibration.to_dict(),
         }
 
@@ -529,8 +627,8 @@ class Release(Generic[Asked, Number]):
         `text` is what `to_json` returned; `model` and `time_limit` as in `Calibration.from_json`.
         The index of a release by rows is not stored: its rows are numbered.
         """
-        described = _parsed(text, "Release")
-        inner = _checked_header(field_of(described, "calibration"), "Calibration")
+        described = parsed(text, "Release")
+        inner = checked_header(field_of(described, "calibration"), "Calibration")
         calibration = _proved_calibration(inner, model, time_limit)
         stored = field_of(described, "value")
         if isinstance(calibration.query, Query):
@@ -541,15 +639,17 @@ class Release(Generic[Asked, Number]):
         if not isinstance(behind, list) or len(behind) != len(stored):
             raise CalibrationError("a release has the noisy numbers behind each answer.")
         values = [
-            _restored(checked_answer(value), query, calibration.model)
+            restored(checked_answer(value), query, calibration.model)
             if not _is_mean_of_rows(query)
-            else labelled(_checked_behind(numbers, query), query, calibration.model)
+            else labelled(checked_behind(numbers, query), query, calibration.model)
             for value, numbers, query in zip(stored, behind, calibration.queries, strict=True)
         ]
         return Release(
             value=_as_asked(values, calibration.query),
             calibration=calibration,
             noisy=tuple(map(tuple, behind)),
+            layout=layout_from(described.get("layout"), error=CalibrationError),
+            sizes=sizes_from(described.get("sizes"), error=CalibrationError),
         )
 
 
@@ -573,31 +673,28 @@ def single(calibration: AnyCalibration, what: str) -> Calibration:
     )
 
 
-def proved(leakage: Leakage, epsilon: float) -> Leakage:
-    """Return the leakage if it keeps ε; raise otherwise."""
-    if not leakage.value <= epsilon:
-        raise CalibrationError(
-            f"scale {leakage.scale} leaks up to {leakage.value}, above the epsilon = {epsilon}"
-            " it claims."
+def law_of(noise: Noise, part: Contributions) -> str:
+    """Name the law of the noise that is drawn, as JSON has it."""
+    if noise == "gaussian":
+        return "Gaussian"
+    return "discrete Laplace" if part.is_integer else "Laplace"
+
+
+def with_laplace_noise(calibration: AnyCalibration, what: str) -> None:
+    """Refuse a calibration of Gaussian noise for what is proved for Laplace noise only."""
+    if calibration.noise != "laplace":
+        raise UnsupportedQueryError(
+            f"{what} takes Laplace noise, and this calibration is of Gaussian noise: calibrate"
+            " with noise='laplace'."
         )
-    return leakage
-
-
-def stored_model(described: Mapping[str, Any], given: Model | None) -> Model:
-    """Return the stored model, or the given one where JSON withholds it; they must agree."""
-    inner = field_of(described, "model")
-    stored = Model.from_dict(inner)
-    if given is None:
-        if stored is None:
-            raise CalibrationError("the JSON withholds the model: pass it as model=.")
-        return stored
-    if inner.get("digest", given.digest) != given.digest or stored not in (None, given):
-        raise CalibrationError("the model given is not the one this calibration was made for.")
-    return given
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, tuple | list) else (value,)
+
+
+def _is_mean_of_rows(query: Query) -> bool:
+    return isinstance(query, RowQuery) and query.kind == "mean"
 
 
 def _as_asked(values: Sequence[Any], asked: object, *, many: type = tuple) -> Any:
@@ -624,19 +721,22 @@ def _proved_calibration(
     if several and not stored:
         raise CalibrationError("a list of queries must hold at least one.")
     queries = tuple(frozen(Query.from_dict(one), used) for one in _as_tuple(stored))
-    scales = tuple(_number(one, "scale") for one in _as_tuple(scale))
+    scales = tuple(number_in(one, "scale") for one in _as_tuple(scale))
     adversaries = Adversaries.from_dict(field_of(described, "adversaries"))
-    epsilon = checked_epsilon(_number(field_of(described, "epsilon"), "epsilon"))
+    epsilon = checked_epsilon(number_in(field_of(described, "epsilon"), "epsilon"))
     rows = field_of(described, "rows")
-    if not isinstance(_number(rows, "rows"), int):
+    if not isinstance(number_in(rows, "rows"), int):
         raise CalibrationError("rows must be a whole number.")
     parts = tuple(lower(query, used, rows=rows) for query in queries)
     if several != isinstance(scale, list) or len(scales) != len(parts):
         raise CalibrationError("a calibration has one scale for each query.")
 
+    measure, mu = stored_measure(described)
     deadline = deadline_after(time_limit)
-    found = certified_leakage(used, parts, scales, adversaries, rows=rows, deadline=deadline)
-    if found.lower <= epsilon < found.value and time.monotonic() > deadline:
+    found = certified_leakage(
+        used, parts, scales, adversaries, rows=rows, deadline=deadline, measure=measure
+    )
+    if found.lower <= epsilon and not keeps(found, epsilon, mu) and time.monotonic() > deadline:
         raise CalibrationError(
             f"epsilon = {epsilon} could not be proved again within {time_limit} seconds. Nothing"
             " speaks against it: allow a larger time_limit, or None for as long as it takes."
@@ -647,65 +747,11 @@ def _proved_calibration(
         adversaries=adversaries,
         epsilon=epsilon,
         scale=scales if several else scales[0],
-        leakage=proved(found, epsilon),
+        leakage=proved(found, epsilon, mu),
+        noise=measure.noise,
+        delta=measure.delta,
+        mu=mu,
         rows=rows,
         contributions=parts,
         certificate=described.get("certificate"),
     )
-
-
-def _parsed(text: str, kind: str) -> dict[str, Any]:
-    """Read a JSON object of this library and type."""
-    try:
-        described = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise CalibrationError("the text is not JSON.") from error
-    return _checked_header(described, kind)
-
-
-def _checked_header(described: Any, kind: str) -> dict[str, Any]:
-    """Return a JSON object of this library and type, with the names of today."""
-    if not isinstance(described, dict) or described.get("schema") != SCHEMA:
-        raise CalibrationError(f"the JSON must be an object with schema {SCHEMA}.")
-    if is_later(described):
-        raise CalibrationError(f"the JSON {LATER}")
-    if described.get("type") == f"Joint{kind}":  # what version 1 called that of a list
-        renamed = {"queries": "query", "scales": "scale", "values": "value"}
-        lists = {new: field_of(described, old) for old, new in renamed.items() if old in described}
-        if not all(isinstance(found, list) for found in lists.values()):
-            raise CalibrationError(f"a Joint{kind} holds lists.")
-        return {**described, **lists, "type": kind}
-    if described.get("type") != kind:
-        raise CalibrationError(f"the JSON does not describe a {kind}.")
-    return described
-
-
-def _is_mean_of_rows(query: Query) -> bool:
-    return isinstance(query, RowQuery) and query.kind == "mean"
-
-
-def _checked_behind(numbers: Any, query: Query) -> list[float]:
-    """Return the noisy numbers behind a mean of rows, as a file holds them."""
-    if isinstance(query, RowQuery):
-        wanted = query.parts * (2 if query.is_ratio else 1)
-        if not isinstance(numbers, list) or len(numbers) != wanted:
-            raise CalibrationError(f"behind this mean are {wanted} noisy numbers.")
-    return [float(number) for number in checked_answer(numbers)]
-
-
-def _restored(value: Any, query: Query, model: Model) -> Any:
-    """Undo `unlabelled`: a number, a Series by category or by row, or a frame of both."""
-    if isinstance(query, RowQuery):
-        return by_part(value if isinstance(value, list) else [value], query)
-    if not isinstance(query, Histogram):
-        return pd.Series(value) if isinstance(value, list) else value
-    if value and isinstance(value[0], list):
-        return labelled_rows(value, query, model, None)
-    return labelled(value, query, model)
-
-
-def _number(value: Any, what: str) -> float:
-    """Return a number of a JSON object."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise CalibrationError(f"{what} must be a number.")
-    return value

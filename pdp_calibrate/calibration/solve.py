@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 from scipy.optimize import brentq
 
 from pdp_calibrate.arrays import checked_scale
@@ -25,7 +26,16 @@ from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.leakage import as_joint_leakage
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.problem import Bracket, Climbing, Leakage, Problem, split, worst
+from pdp_calibrate.core.problem import (
+    LAPLACE,
+    Bracket,
+    Climbing,
+    Leakage,
+    Measure,
+    Problem,
+    split,
+    worst,
+)
 from pdp_calibrate.core.tuning import COARSEST_SLACK, FAR_ABOVE, HASTY_SLACK
 from pdp_calibrate.core.workers import one_bar
 from pdp_calibrate.errors import CalibrationError
@@ -129,6 +139,12 @@ def certified_scale(
             " another unit, or choose another epsilon."
         )
     if low <= high * _NEGLIGIBLE and worst(problems, low, deadline=deadline)[0].upper <= epsilon:
+        if problems[0].measure.noise == "gaussian":
+            raise CalibrationError(
+                "against these adversaries no noise is needed: what they do not know hides everyone"
+                f" well enough for mu = {epsilon:.6g}. A scale of 0 is never returned: admit"
+                " adversaries who know more, such as Adversaries.all()."
+            )
         raise CalibrationError(
             f"against these adversaries the leakage stays at or below {epsilon} however small the"
             " scale, because every secret leaves the same answers possible. Admit adversaries who"
@@ -232,7 +248,7 @@ class _Ascent:
         self, parts: Sequence[_Part], scale: float, *, enough: float = math.inf
     ) -> tuple[Bracket, _Part]:
         """Search everyone who may leak more than ε, and say in which part the worst is."""
-        found, problem = leakage_with_rounding(
+        found, problem = worst(
             [part.problem for part in parts],
             scale,
             rounding=self._rounding,
@@ -305,31 +321,10 @@ class _Ascent:
         return self._problems[adversary]
 
     def _leakage(self, problem: Problem, scale: float) -> Bracket:
-        return leakage_with_rounding([problem], scale, rounding=self._rounding)[0]
+        return worst([problem], scale, rounding=self._rounding, deadline=math.inf)[0]
 
     def _upper_end(self, problem: Problem, scale: float) -> float:
         return self._leakage(problem, scale).upper
-
-
-def leakage_with_rounding(
-    problems: Sequence[Problem],
-    scale: float,
-    *,
-    rounding: float,
-    incumbent: float = 0.0,
-    enough: float = math.inf,
-    deadline: float = math.inf,
-) -> tuple[Bracket, Problem]:
-    """Search, and charge the rounding of the answer to the upper end."""
-    spent = 2 * rounding / scale
-    found, problem = worst(
-        problems,
-        scale,
-        incumbent=max(0.0, incumbent - spent),
-        enough=enough,
-        deadline=deadline,
-    )
-    return found.plus(spent), problem
 
 
 def _bracket(problems: Sequence[Problem], epsilon: float) -> tuple[float, float]:
@@ -343,13 +338,24 @@ def _bracket(problems: Sequence[Problem], epsilon: float) -> tuple[float, float]
         raise CalibrationError("the answer is the same whatever the data are: nothing to protect.")
     plain = max(
         (
-            float(problem.contributions.tuple_ranges()[list(problem.knowledge.targets)].max())
+            _own_range(problem)
             for problem in problems
             if problem.knowledge.admits_strongest and not problem.hidden_noise
         ),
         default=0.0,
     )
     return max(plain, group * _NEGLIGIBLE) / epsilon, group / epsilon
+
+
+def _own_range(problem: Problem) -> float:
+    """Return by how much a target alone can move the answer, at least.
+
+    Several answers with Gaussian noise count in L2, where the one that moves most is a lower bound.
+    """
+    contributions, targets = problem.contributions, list(problem.knowledge.targets)
+    if problem.measure.noise == "laplace" or contributions.coordinates == 1:
+        return float(contributions.tuple_ranges()[targets].max())
+    return max(float(np.ptp(contributions.values[target], axis=0).max()) for target in targets)
 
 
 def certified_leakage(
@@ -360,26 +366,45 @@ def certified_leakage(
     *,
     rows: int,
     deadline: float = math.inf,
+    measure: Measure = LAPLACE,
 ) -> Leakage:
     """Return the leakage of releasing the answers together, rounding of them included."""
     for scale in scales:
         checked_scale(scale)
     if len(parts) == 1:
         (part,), (scale,) = parts, scales
-        found, _ = leakage_with_rounding(
-            split(model, part, adversaries),
+        found, _ = worst(
+            split(model, part, adversaries, measure=measure),
             scale,
             rounding=rounding_error(part, rows, model),
             deadline=deadline,
         )
-        return Leakage.at(scale, found)
-    found, _ = leakage_with_rounding(
-        split(model, Contributions.joined(parts, scales), adversaries),
+        return measure.leakage(found, scale, found.witness)
+    found, _ = worst(
+        split(model, Contributions.joined(parts, scales), adversaries, measure=measure),
         1.0,
         rounding=scaled_rounding(model, parts, scales, rows),
         deadline=deadline,
     )
-    return as_joint_leakage(found, parts, scales)
+    return as_joint_leakage(found, parts, scales, measure)
+
+
+def keeps(leakage: Leakage, epsilon: float, mu: float | None) -> bool:
+    """Whether a leakage keeps ε and, for Gaussian noise, μ."""
+    return leakage.value <= epsilon and (
+        mu is None or (leakage.mu is not None and leakage.mu <= mu)
+    )
+
+
+def proved(leakage: Leakage, epsilon: float, mu: float | None = None) -> Leakage:
+    """Return the leakage if it keeps ε and μ; raise otherwise."""
+    if not keeps(leakage, epsilon, mu):
+        claim = "" if mu is None else f" or the mu = {mu}"
+        raise CalibrationError(
+            f"scale {leakage.scale} leaks up to {leakage.value}, above the epsilon = {epsilon}"
+            f"{claim} it claims."
+        )
+    return leakage
 
 
 def scaled_rounding(

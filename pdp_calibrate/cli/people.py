@@ -133,7 +133,7 @@ def release(
     households, whatever depends on what. What would pass the budget is refused (exit code 3).
     """
     if rest:
-        if len(query) != 1 or "epsilon" in options:
+        if len(query) != 1 or {"epsilon", "belief"} & set(options):
             raise pdp.PdpError("--rest takes one --query and no --epsilon.")
         options = {**options, "epsilon": None}
     check_outputs(
@@ -207,21 +207,21 @@ def _opened_with(table: Said, ledger: Path, anchor: Path | None) -> PeopleTable:
 
 
 def _jobs(people: PeopleTable, queries: list[str], options: Said) -> list[Job]:
-    """Return the questions; of several, a correlation is for the sums and means."""
+    """Return the questions; of several, a correlation is for sums, persistence for counts."""
     from pdp_calibrate.jobs.grammar import parse_query
 
     questions = [parse_query(text) for text in queries]
     if not questions:
         raise pdp.PdpError('name at least one --query, such as -q "mean(income)".')
-    stated = {"correlation", "assume"}
     values = [one.kind in ("sum", "mean") for one in questions]
+    about = {"correlation": True, "assume": True, "persistence": False}
     return [
         people.job(
             question,
             {
                 name: value
                 for name, value in options.items()
-                if name not in stated or of_values or not any(values)
+                if about.get(name, of_values) == of_values or about[name] not in values
             },
         )
         for question, of_values in zip(questions, values, strict=True)

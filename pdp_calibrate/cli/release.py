@@ -83,7 +83,7 @@ def release(
     if bool(query) == (calibration is not None):
         raise pdp.PdpError("a release needs either a --query or a --calibration.")
     if rest:
-        if "ledger" not in options or len(query) != 1 or "epsilon" in options:
+        if "ledger" not in options or len(query) != 1 or {"epsilon", "belief"} & set(options):
             raise pdp.PdpError("--rest takes a --ledger, one --query and no --epsilon.")
         options = {**options, "epsilon": None}
     check_outputs(

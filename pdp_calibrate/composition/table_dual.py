@@ -11,6 +11,7 @@ line, such as one sum released again and again, need no program at all.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Iterator
@@ -23,10 +24,12 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.composition.recursive_bound import Case, peeled_bounds
 from pdp_calibrate.core.line_program import line_bounds
 from pdp_calibrate.core.lipschitz import lipschitz_bound, spread_bounds
-from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.plain_dp import nobody
+from pdp_calibrate.core.problem import Bracket, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF, rounded_up
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.core.tuning import DUAL_LAWS, DUAL_PROGRAM, DUAL_PROGRAMS
+from pdp_calibrate.core.workers import best_first
 from pdp_calibrate.families.table.setting import Varying, conditional_laws
 
 _Pair = tuple[int, int, int]
@@ -107,18 +110,28 @@ def dual_bound(
         return 0.0
     problem = varying.problem
     views = _Views(problem, dp_epsilon)
-    cases = sorted((float(views.closed(case).max(initial=0.0)), *case) for case in views.cases)
-    best = _strongest(problem, dp_epsilon)
-    work = DUAL_PROGRAMS
-    while cases:
-        closed, target, unknown = cases.pop()
-        if closed <= max(best, incumbent) or work <= 0 or time.monotonic() > deadline:
-            return max(best, closed)  # bounds fall from case to case, so this one covers the rest
-        found, used = _worst_pair(views, (target, unknown), max(best, incumbent), enough, deadline)
-        best, work = max(best, found), work - used
-        if best > enough:
-            return max(best, closed)
-    return best
+    cases = [(float(views.closed(case).max(initial=0.0)), case) for case in views.cases]
+    best, used = _strongest(problem, dp_epsilon), 0
+
+    def judge(_bound: float, case: Case) -> Bracket:
+        nonlocal best, used
+        found, more = _worst_pair(views, case, max(best, incumbent), enough, deadline)
+        best, used = max(best, found), used + more
+        return _above(problem, found)
+
+    return best_first(
+        cases,
+        judge,
+        start=_above(problem, best),
+        unjudged=lambda bound, _: _above(problem, bound),
+        cutoff=lambda found: max(found.upper, incumbent),
+        is_over=lambda: best > enough or used >= DUAL_PROGRAMS or time.monotonic() > deadline,
+    ).upper
+
+
+def _above(problem: Problem, bound: float) -> Bracket:
+    """Say that nobody leaks more, and nothing else."""
+    return dataclasses.replace(nobody(problem), upper=bound)
 
 
 class _Views:
@@ -176,17 +189,24 @@ def _worst_pair(
     pairs = list(view.pairs())
     if views.on_line:
         return float(_along_line(view, pairs).max(initial=0.0)), 0
-    closed = views.closed(case)
     best, used = 0.0, 0
-    for place in np.argsort(-closed):
-        if closed[place] <= max(best, threshold) or time.monotonic() > deadline:
-            return max(best, float(closed[place])), used
-        costs = view.costs(pairs[place])
+
+    def judge(bound: float, pair: _Pair) -> Bracket:
+        nonlocal best, used
+        costs = view.costs(pair)
         used += costs.size
-        best = max(best, _solved(view, pairs[place], costs, float(closed[place])))
-        if best > enough or used > DUAL_PROGRAMS:
-            return max(best, float(closed[place])), used
-    return best, used
+        best = max(best, _solved(view, pair, costs, bound))
+        return _above(views.problem, best)
+
+    found = best_first(
+        zip(views.closed(case).tolist(), pairs, strict=True),
+        judge,
+        start=_above(views.problem, 0.0),
+        unjudged=lambda bound, _: _above(views.problem, bound),
+        cutoff=lambda found: max(found.upper, threshold),
+        is_over=lambda: best > enough or used > DUAL_PROGRAMS or time.monotonic() > deadline,
+    )
+    return found.upper, used
 
 
 def _solved(view: _View, pair: _Pair, costs: FloatArray, closed: float) -> float:

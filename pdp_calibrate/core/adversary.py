@@ -198,6 +198,8 @@ class Witness:
     """The θ under which it happens."""
     index: int | None = None
     """Its position in the ModelSet, if there is one."""
+    data_share: float | None = None
+    """How much of the variance of Gaussian noise is the data's own; None for Laplace noise."""
 
     @property
     def adversary(self) -> Adversaries:

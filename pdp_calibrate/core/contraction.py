@@ -31,6 +31,9 @@ _NEGLIGIBLE = 1e-12  # diameters below this are mostly rounding
 
 _SMALLEST = 1e-280  # probabilities below this may have lost digits to underflow
 
+CONTRACTED = 1 + 64 * UNIT_ROUNDOFF  # covers the few units of every function called
+TINY = 1e-300  # and what products of tiny numbers lose to underflow
+
 
 def diameters(kernel: FloatArray, most: int) -> tuple[FloatArray, FloatArray]:
     """Bound D_0 = ∞, D_1, …, D_most from above and the logs of what is possible from below.
@@ -63,18 +66,48 @@ def diameter_of(kernel: FloatArray) -> float:
     return hilbert_diameter(kernel) + 8 * (len(kernel) + 2) * UNIT_ROUNDOFF
 
 
-def contracted(diameter: float, distance: float) -> float:
-    """Return L(a) = 4·artanh(tanh(D/4)·tanh(a/4)), rounded up; a itself where D is infinite."""
-    if math.isinf(diameter):
-        return distance
-    product = math.tanh(diameter / 4) * math.tanh(distance / 4)
+def contracted(one: float, other: float) -> float:
+    """Return a ⊗ b = 4·artanh(tanh(a/4)·tanh(b/4)), rounded up and at most min(a, b).
+
+    Both are distances on a logarithmic scale, zero or more; ∞ ⊗ b = b. A coupling of strength a
+    between two tuples passes on, of a budget b spent on one of them, a ⊗ b to the other; of two
+    couplings a and b of one tuple with its neighbours, a ⊗ b is left between these once the tuple
+    between them is summed out.
+
+    Examples
+    --------
+    >>> round(contracted(2.0, 1.0), 6), contracted(float("inf"), 1.0)
+    (0.454149, 1.0)
+    """
+    low, high = (one, other) if one <= other else (other, one)
+    product = math.tanh(low / 4) * math.tanh(high / 4)
     if product < 0.5:
         image = 4 * math.atanh(product)
     else:
-        # The same as 2·log((pq + 1)/(p + q)) with p = e^{D/2}, q = e^{a/2}: safe near 1.
-        high, low = max(diameter, distance) / 2, min(diameter, distance) / 2
-        image = 2 * (low + math.log1p(math.exp(-high - low)) - math.log1p(math.exp(low - high)))
-    return min(distance, image * (1 + 64 * UNIT_ROUNDOFF))
+        # The same as 2·log((pq + 1)/(p + q)) with p = e^{a/2}, q = e^{b/2}: safe near 1. From here
+        # on the smaller of a and b is at least 2.1, so that nothing cancels.
+        image = low
+        if math.isfinite(high):
+            image += 2 * math.log1p(math.exp(-(high + low) / 2))
+            image -= 2 * math.log1p(math.exp((low - high) / 2))
+    return min(low, image * CONTRACTED + TINY) if low > 0 else 0.0
+
+
+def contractions(ones: FloatArray, others: FloatArray) -> FloatArray:
+    """Return `contracted` of arrays that broadcast, entry by entry."""
+    low, high = np.minimum(ones, others), np.maximum(ones, others)
+    product = np.tanh(low / 4) * np.tanh(high / 4)
+    image = 4 * np.arctanh(np.minimum(product, 0.5))
+    large = product >= 0.5
+    if large.any():
+        small, great = low[large], high[large]
+        ends = np.isfinite(great)
+        small, apart = small[ends], great[ends] - small[ends]
+        carried = low[large]
+        carried[ends] += 2 * np.log1p(np.exp(-apart / 2 - small))
+        carried[ends] -= 2 * np.log1p(np.exp(-apart / 2))
+        image[large] = carried
+    return np.asarray(np.minimum(low, np.where(low > 0, image * CONTRACTED + TINY, 0.0)))
 
 
 def birkhoff_bounds(budgets: FloatArray, diameter: float) -> FloatArray:

@@ -9,7 +9,8 @@ from pdp_calibrate.arrays import checked_scale, checked_scales, deadline_after
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model, warn_if_private
-from pdp_calibrate.core.problem import Bracket, Leakage, split, worst
+from pdp_calibrate.core.noise import Noise
+from pdp_calibrate.core.problem import Bracket, Leakage, Measure, Unit, split, worst
 from pdp_calibrate.core.query import Query, checked_queries, lower
 
 
@@ -21,8 +22,11 @@ def leakage(
     adversaries: Adversaries | None = None,
     rows: int = 1,
     time_limit: float | None = None,
+    noise: Noise = "laplace",
+    delta: float | None = None,
+    unit: Unit | None = None,
 ) -> Leakage:
-    """Return the leakage of one release of the query with Laplace noise of this scale.
+    """Return the leakage of one release of the query with noise of this scale.
 
     Parameters
     ----------
@@ -31,13 +35,20 @@ def leakage(
     query
         What is released; a list is released together.
     scale
-        The Laplace scale λ, for a list one for each query.
+        The Laplace scale λ, or the standard deviation σ of Gaussian noise; for a list one for each
+        query.
     adversaries
         Who may attack; everyone by default.
     rows
         Number of independent rows that one answer is about; a mean divides by it.
     time_limit
         Seconds after which the search stops with a wider, still certified bracket.
+    noise
+        ``"laplace"``, or ``"gaussian"`` for models of Gaussian values.
+    delta
+        For Gaussian noise: the leakage is the ε of (ε, δ) at this δ.
+    unit
+        For Gaussian noise without a δ: ``"mu"`` by default, or ``"rho"`` for zCDP.
 
     Returns
     -------
@@ -47,6 +58,10 @@ def leakage(
         log p(r | x_i, x_K) / p(r | x_i', x_K), of weight·value/divisor as exact numbers: where
         rounding them to floats could change it, the bracket is that much wider. It speaks of this
         one release: two releases of the same data leak together, and not simply the sum.
+
+        With Gaussian noise, telling any two secrets apart is never easier than telling N(0,1) from
+        N(μ,1) by one draw, μ = `mu`; what the adversary does not know is noise too, as far as the
+        model states its variance.
 
     Warns
     -----
@@ -60,26 +75,30 @@ def leakage(
     >>> leak = pdp.leakage(table, pdp.Sum(), scale=1.0)
     >>> round(leak.value, 6), leak.witness.known
     (1.185376, {})
+    >>> home = pdp.GaussianGroup(size=4, correlation=0.4, bounds=(0, 4), variance=1.0)
+    >>> leak = pdp.leakage(home, pdp.Sum(), scale=37.1239, noise="gaussian", delta=1e-6)
+    >>> round(leak.value, 5), round(leak.mu, 5), round(leak.epsilon(1e-9), 4)
+    (1.0, 0.2367, 1.3177)
     """
+    measure = Measure.of(noise, unit=unit, delta=delta)
     warn_if_private(model, "leakage")
     everyone = Adversaries.all() if adversaries is None else adversaries
     deadline = deadline_after(time_limit)
     if isinstance(query, Query):
         single = checked_scale(scale)
-        problems = split(model, lower(query, model, rows=rows), everyone)
+        problems = split(model, lower(query, model, rows=rows), everyone, measure=measure)
         found, _ = worst(problems, single, deadline=deadline)
-        return Leakage.at(single, found)
+        return measure.leakage(found, single, found.witness)
     queries = checked_queries(query)
     scales = checked_scales(scale, len(queries))
     parts = [lower(one, model, rows=rows) for one in queries]
-    found, _ = worst(
-        split(model, Contributions.joined(parts, scales), everyone), 1.0, deadline=deadline
-    )
-    return as_joint_leakage(found, parts, scales)
+    joined = Contributions.joined(parts, scales)
+    found, _ = worst(split(model, joined, everyone, measure=measure), 1.0, deadline=deadline)
+    return as_joint_leakage(found, parts, scales, measure)
 
 
 def as_joint_leakage(
-    found: Bracket, parts: Sequence[Contributions], scales: Sequence[float]
+    found: Bracket, parts: Sequence[Contributions], scales: Sequence[float], measure: Measure
 ) -> Leakage:
     """Wrap what a search in units of the scales found; the output goes back to its own units."""
     witness = found.witness
@@ -87,4 +106,4 @@ def as_joint_leakage(
         units = [s for part, s in zip(parts, scales, strict=True) for _ in range(part.coordinates)]
         back = tuple(unit * output for unit, output in zip(units, witness.output, strict=True))
         witness = dataclasses.replace(witness, output=back)
-    return Leakage(value=found.upper, lower=found.lower, scale=tuple(scales), witness=witness)
+    return measure.leakage(found, tuple(scales), witness)

@@ -75,6 +75,8 @@ class Model(abc.ABC):
     """The field, if any, in whose place JSON holds a digest if it has more than 10⁴ numbers."""
     engine: ClassVar[str | type[Engine] | None] = None
     """The engine that searches models of this family: ``"module:Class"``, or the class itself."""
+    gaussian_noise_engine: ClassVar[str | type[Engine] | None] = None
+    """The same for Gaussian noise, with brackets of μ; None if only Laplace noise is answered."""
     composer: ClassVar[str | type[Composer] | None] = None
     """What this family says of several releases, named as engines are; None for nothing special."""
 
@@ -171,6 +173,12 @@ class Model(abc.ABC):
         """
         inner = self.inner_models
         return bool(inner) and all(model.covers_parts for model in inner)
+
+    @property
+    def covers_any_answer(self) -> bool:
+        """Whether a proof needs of an answer no more than how far one tuple alone can move it."""
+        inner = self.inner_models
+        return bool(inner) and all(model.covers_any_answer for model in inner)
 
     @property
     def certainty(self) -> str | None:

@@ -1,10 +1,14 @@
-"""Laplace noise, drawn by OpenDP: the only module that calls it.
+"""Laplace and Gaussian noise, drawn by OpenDP: the only module that calls it.
 
 Whole numbers get the discrete Laplace, P(z) ∝ e^{−|z|/λ} on the integers; other answers the same
 kernel on a very fine grid, rounded to a float afterwards, which is post-processing. Both are exact
 samplers, so λ means what the calibration proved for it. Rounding an answer *before* the noise is
 not post-processing; `summation_error` says how far a float sum may be off, and the calibration
 charges for it.
+
+Gaussian noise is P(z) ∝ e^{−z²/2σ²} on the finest grid that floats have, drawn exactly, and the
+result rounded to a float; `gaussian_dp.drawn_excess` bounds what the grid changes. Whole numbers
+never get integer Gaussian noise: its δ is up to 2.3 times that of the formula.
 """
 
 from __future__ import annotations
@@ -12,24 +16,41 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
+from pdp_calibrate.errors import PdpError, did_you_mean
+
+Noise = Literal["laplace", "gaussian"]
+"""What is added to an answer."""
 
 
-def _mechanism(scale: float, **kind: Any) -> Any:
-    """Return OpenDP's Laplace mechanism for vectors of a kind of number.
+def checked_noise(noise: object) -> Noise:
+    """Return the kind of noise, or raise unless it is one."""
+    for known in get_args(Noise):
+        if noise == known:
+            return known  # type: ignore[no-any-return]
+    raise PdpError(
+        f"noise must be 'laplace' or 'gaussian', got {noise!r}"
+        f"{did_you_mean(str(noise), get_args(Noise))}"
+    )
+
+
+def _mechanism(scale: float, noise: Noise = "laplace", **kind: Any) -> Any:
+    """Return OpenDP's mechanism for vectors of a kind of number.
 
     Loaded by the first release, and not through `opendp.prelude`, which brings scikit-learn and
     polars with it: a second or two.
     """
     from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_laplace
-    from opendp.metrics import l1_distance
+    from opendp.measurements import make_gaussian, make_laplace
+    from opendp.metrics import l1_distance, l2_distance
     from opendp.mod import enable_features
 
     enable_features("contrib")
     domain = vector_domain(atom_domain(**kind))
+    if noise == "gaussian":
+        return make_gaussian(domain, l2_distance(T=kind["T"]), scale=float(scale))
     return make_laplace(domain, l1_distance(T=kind["T"]), scale=float(scale))
 
 
@@ -50,8 +71,23 @@ def add_laplace_to_floats(answers: Sequence[float], scale: float) -> list[float]
     return [float(noisy) for noisy in mechanism([float(answer) for answer in answers])]
 
 
-def half_width(scale: float, alpha: float, *, integer: bool) -> float:
+def add_gaussian_to_floats(answers: Sequence[float], scale: float) -> list[float]:
+    """Add independent Gaussian noise to real numbers."""
+    mechanism = _mechanism(scale, "gaussian", T="f64", nan=False)
+    return [float(noisy) for noisy in mechanism([float(answer) for answer in answers])]
+
+
+def _normal_half_width(alpha: float) -> float:
+    """Return h with P(|z| > h) ≤ alpha for a standard normal z, rounded up."""
+    from scipy.special import ndtri  # slow to import, and rarely needed
+
+    return -float(ndtri(alpha / 2)) * (1 + 1e-12)
+
+
+def half_width(scale: float, alpha: float, *, integer: bool, noise: Noise = "laplace") -> float:
     """Return the smallest h with P(|noise| > h) ≤ alpha, of the law that is drawn."""
+    if noise == "gaussian":
+        return scale * _normal_half_width(alpha)
     if not integer:
         return scale * math.log(1 / alpha)
     # P(|z| > k) = 2·a^{k+1}/(1+a) with a = e^{−1/λ}
@@ -59,9 +95,13 @@ def half_width(scale: float, alpha: float, *, integer: bool) -> float:
     return float(max(0, math.ceil(-scale * log_tail - 1 - 1e-12)))
 
 
-def scale_for_half_width(width: float, alpha: float, *, integer: bool) -> float:
+def scale_for_half_width(
+    width: float, alpha: float, *, integer: bool, noise: Noise = "laplace"
+) -> float:
     """Return the largest scale whose `half_width` does not exceed the width."""
-    if not integer:
+    if noise == "gaussian":
+        scale = width / _normal_half_width(alpha)
+    elif not integer:
         scale = width / math.log(1 / alpha)
     else:
         from scipy.optimize import brentq  # slow to import, and rarely needed
@@ -75,7 +115,7 @@ def scale_for_half_width(width: float, alpha: float, *, integer: bool) -> float:
         while log_tail_excess(high) < 0:
             high *= 2
         scale = float(brentq(log_tail_excess, 1e-3, high, xtol=1e-12))
-    while half_width(scale, alpha, integer=integer) > width:
+    while half_width(scale, alpha, integer=integer, noise=noise) > width:
         scale *= 1 - 1e-12
     return scale
 

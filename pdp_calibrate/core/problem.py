@@ -6,6 +6,24 @@ perhaps an estimator, and a composer if it has bounds of its own for several rel
 ``"module:Class"`` so that compiled code is loaded when it is first needed, or as the class itself.
 The rest of the library reaches a family through its model and its engine alone.
 
+**Gaussian noise.** A family that answers it names a second engine in the class attribute
+`gaussian_noise_engine`, again as ``"module:Class"``. The problem tells it in `measure` what noise
+is added and what is asked for. Its brackets are on the scale of μ, whatever was asked, so that the
+parts of one model compare and calibration is one search:
+
+- For ``measure.unit`` ``"mu"`` or ``"rho"``, `Bracket.upper` is a μ that holds at every δ.
+- For ``measure.unit == "epsilon"`` the question is about one δ, and an engine that knows δ as a
+  function of ε exactly may answer it directly: if nobody exceeds (ε, `measure.law_delta`), it
+  returns ``upper=measure.mu_above(ε)``, the μ that stands for this ε, rounded up, and beside it,
+  in `Bracket.mu`, a μ that holds at every δ (from a coupling), for everyone whatever the incumbent.
+  Somebody who exceeds (ε, `measure.delta`) gives ``lower=measure.mu_below(ε)``. An incumbent in
+  `Limits` stands for ``measure.epsilon_below(incumbent)``: where nobody exceeds that, the incumbent
+  itself is an upper end. Such an engine sets `charges_rounding`, for what rounding costs does not
+  add to this μ: at a shift r it is (1 + e^ε)·r/(σ√(2π)) of δ.
+
+Nothing else in the library has to know which of the two an engine does. Ledgers ask for ``"mu"``,
+for releases chosen one after the other stay within a μ, not within an (ε, δ).
+
 Members of a set are searched one after the other. Independent blocks are too, by the following
 fact: if x_{U2} is independent of x_i given x_K, then p(r|x_i,x_K) averages p(r|x_i,x_K,u) with
 weights free of x_i, so l(i,K) ≤ max over u of l(i, K ∪ U2). Unknown tuples that say nothing about
@@ -24,18 +42,21 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast, get_args, runtime_checkable
 
 import numpy as np
 
+from pdp_calibrate.arrays import check_number, checked_share
+from pdp_calibrate.core import gaussian_dp
 from pdp_calibrate.core.adversary import Adversaries, Knowledge, Witness
 from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.noise import Noise, checked_noise
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.table import SHORT_TABLE, JointTable, Writable
-from pdp_calibrate.errors import ModelError, UnsupportedQueryError
+from pdp_calibrate.errors import ModelError, PdpError, UnsupportedQueryError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +73,15 @@ class Bracket:
     """The tuple attacked by the adversary behind `upper`."""
     unknown: tuple[int, ...]
     """The tuples that this adversary does not know."""
+    rounding: float = 0.0
+    """What of `upper` is charged because the answer is rounded before noise is added."""
+    mu: float | None = None
+    """A μ of Gaussian noise that nobody exceeds at any δ, where `upper` is about one δ only."""
+
+    @property
+    def everywhere(self) -> float:
+        """The upper end that holds at every δ."""
+        return self.upper if self.mu is None else self.mu
 
     def with_lower(self, other: Bracket) -> Bracket:
         """Take the other's lower end if it is better."""
@@ -63,7 +93,12 @@ class Bracket:
         """Add a cost to the upper end, rounded up."""
         if cost == 0:
             return self
-        return dataclasses.replace(self, upper=math.nextafter(self.upper + cost, math.inf))
+        mu = None if self.mu is None else math.nextafter(self.mu + cost, math.inf)
+        return dataclasses.replace(self, upper=math.nextafter(self.upper + cost, math.inf), mu=mu)
+
+    def with_rounding(self, cost: float) -> Bracket:
+        """Add what the rounding of the answer may cost to the upper end."""
+        return dataclasses.replace(self.plus(cost), rounding=cost)
 
     def widened(self, cost: float) -> Bracket:
         """Move both ends outwards by a cost, the upper one rounded up."""
@@ -72,13 +107,15 @@ class Bracket:
 
     def at_most(self, bound: float) -> Bracket:
         """Lower the upper end to another certified bound."""
-        return self if self.upper <= bound else dataclasses.replace(self, upper=bound)
+        mu = None if self.mu is None else min(self.mu, bound)
+        return dataclasses.replace(self, upper=min(self.upper, bound), mu=mu)
 
     def or_worse(self, other: Bracket) -> Bracket:
         """Return the larger upper end together with the larger lower end."""
-        if self.upper >= other.upper:
-            return self.with_lower(other)
-        return other.with_lower(self)
+        larger, smaller = (self, other) if self.upper >= other.upper else (other, self)
+        if larger.everywhere < smaller.everywhere:
+            larger = dataclasses.replace(larger, mu=smaller.everywhere)
+        return larger.with_lower(smaller)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +137,111 @@ class Bound:
         return self if self.value <= other.value else other
 
 
+Unit = Literal["epsilon", "mu", "rho"]
+"""What a leakage is measured in."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """What noise is added, and what the leakage is measured in."""
+
+    noise: Noise = "laplace"
+    """Laplace noise leaks a pure ε, Gaussian noise a μ."""
+    unit: Unit = "epsilon"
+    """μ is told as it is, as ρ = μ²/2 of zCDP, or as the ε of (ε, δ)."""
+    delta: float = 0.0
+    """The δ beside ε, for Gaussian noise."""
+
+    @classmethod
+    def of(cls, noise: object, *, unit: object = None, delta: object = None) -> Measure:
+        """Check what was asked for: μ by default, and ε where a δ is given."""
+        if noise == "laplace":
+            if unit not in (None, "epsilon") or delta is not None:
+                raise PdpError(
+                    "Laplace noise leaks a pure epsilon: delta= and unit= need noise='gaussian'."
+                )
+            return cls()
+        kind = checked_noise(noise)
+        chosen = unit or ("mu" if delta is None else "epsilon")
+        for known in get_args(Unit):
+            if chosen == known:
+                if (delta is None) == (known == "epsilon"):
+                    raise PdpError("unit='epsilon' needs a delta, and no other unit takes one.")
+                share = 0.0 if delta is None else checked_share(delta, "delta", error=PdpError)
+                return cls(noise=kind, unit=known, delta=share)
+        raise PdpError(f"unit must be 'epsilon', 'mu' or 'rho', got {unit!r}.")
+
+    @property
+    def law_delta(self) -> float:
+        """The δ that a proof about Gaussian noise may use; a trace is left for what is drawn."""
+        return gaussian_dp.law_delta(self.delta)
+
+    def mu_above(self, epsilon: float) -> float:
+        """Return the μ that stands for an ε at this δ, rounded up: for upper ends."""
+        return gaussian_dp.mu_reaching(epsilon, self.law_delta)
+
+    def mu_below(self, epsilon: float) -> float:
+        """Return the μ that stands for an ε at this δ, rounded down: for lower ends."""
+        return gaussian_dp.mu_of(epsilon, self.delta)
+
+    def epsilon_below(self, mu: float) -> float:
+        """Return the ε that a μ stands for at this δ, rounded down: for incumbents."""
+        return gaussian_dp.epsilon_attained(mu, self.law_delta)
+
+    @property
+    def everywhere(self) -> Measure:
+        """The same noise, asked about at every δ at once."""
+        return self if self.noise == "laplace" else Measure(noise=self.noise, unit="mu")
+
+    def leakage(
+        self, found: Bracket, scale: float | tuple[float, ...], witness: Witness | None
+    ) -> Leakage:
+        """Say what a search found in this unit."""
+        if self.noise == "laplace":
+            return Leakage(
+                value=found.upper,
+                lower=found.lower,
+                scale=scale,
+                witness=witness,
+                rounding=found.rounding,
+            )
+        scales = scale if isinstance(scale, tuple) else (scale,)
+
+        def told(mu: float) -> float:
+            if self.unit == "epsilon":
+                return gaussian_dp.epsilon_of_drawn(mu, self.delta, scales)
+            return gaussian_dp.rho_of(mu) if self.unit == "rho" else mu
+
+        upper = found.upper if self.unit == "epsilon" else found.everywhere
+        value = told(upper)
+        lower = found.lower
+        if self.unit == "epsilon":
+            lower = gaussian_dp.epsilon_attained(lower, self.delta)
+        elif self.unit == "rho":
+            lower = _rho_below(lower)
+        charged = value - told(max(0.0, upper - found.rounding)) if found.rounding else 0.0
+        return Leakage(
+            value=value,
+            lower=min(lower, value),
+            scale=scale,
+            witness=witness,
+            rounding=charged,
+            measure=self,
+            mu=found.everywhere,
+        )
+
+
+def _rho_below(mu: float) -> float:
+    return max(0.0, math.nextafter(mu * mu / 2 * (1 - 4 * UNIT_ROUNDOFF), 0.0))
+
+
+LAPLACE = Measure()
+"""Laplace noise, told as a pure ε."""
+
+
+_ROUNDED_AWAY = 1e-6  # of a leakage: what rounding may cost an exact one
+
+
 @dataclass(frozen=True, kw_only=True)
 class Leakage:
     """Worst-case leakage at one scale: a certified bracket and who attains its lower end."""
@@ -109,24 +251,54 @@ class Leakage:
     lower: float
     """Certified lower bound, attained by the witness."""
     scale: float | tuple[float, ...]
-    """The Laplace scale λ it holds for; one per query for a joint release."""
+    """The scale it holds for, λ of Laplace noise or σ of Gaussian; one per query for a list."""
     witness: Witness | None
     """Adversary, secrets and output that attain `lower`; None if nobody has two secrets."""
+    rounding: float = 0.0
+    """What of `value` is charged because a real answer is rounded to a float before noise."""
+    measure: Measure = LAPLACE
+    """What noise it is about, and what `value` and `lower` are measured in."""
+    mu: float | None = None
+    """For Gaussian noise, the μ that nobody exceeds, whatever the unit; None for Laplace noise."""
 
-    @classmethod
-    def at(cls, scale: float, found: Bracket) -> Leakage:
-        """Say what a search about one query found at a scale."""
-        return cls(value=found.upper, lower=found.lower, scale=scale, witness=found.witness)
+    @property
+    def unit(self) -> Unit:
+        """What `value` and `lower` are: ``epsilon``, ``mu`` or ``rho``."""
+        return self.measure.unit
+
+    def epsilon(self, delta: float) -> float:
+        """Return an ε for which the release is (ε, δ)-private, rounded up.
+
+        Pure ε of Laplace noise holds at any δ; Gaussian noise has none at δ = 0: infinity. It is a
+        claim about noise as it is drawn. A claim of μ or ρ is about Gaussian noise rounded to the
+        grid that floats lie on, which nobody can tell from what is drawn.
+        """
+        check_number(delta, "delta", error=PdpError)
+        if not 0 <= delta < 1:
+            raise PdpError(f"delta must be at least 0 and below 1, got {delta}.")
+        if self.mu is None:
+            return self.value
+        scales = self.scale if isinstance(self.scale, tuple) else (self.scale,)
+        return gaussian_dp.epsilon_of_drawn(self.mu, float(delta), scales)
 
     @property
     def exact(self) -> bool:
-        """Whether `value` and `lower` agree to 1e-9 relative (or to 1e-11, near zero)."""
-        return self.value - self.lower <= max(1e-9 * self.value, 1e-11)
+        """Whether `value` and `lower` agree to 1e-9 relative (or to 1e-11, near zero).
+
+        A charge for rounding the answer to a float is left out of this, up to 1e-6 of the value:
+        whether rounding ever helps an adversary is not known, so it stays in `value`.
+        """
+        forgiven = min(self.rounding, _ROUNDED_AWAY * self.value)
+        return self.value - forgiven - self.lower <= max(1e-9 * self.value, 1e-11)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the bracket for JSON."""
         witness = None if self.witness is None else self.witness.to_dict()
-        return {"value": self.value, "lower": self.lower, "witness": witness}
+        described = {"value": self.value, "lower": self.lower, "witness": witness}
+        if self.mu is None:
+            return described
+        delta = {"delta": self.measure.delta} if self.unit == "epsilon" else {}
+        return described | {"unit": self.unit, "mu": self.mu, **delta}
 
     @property
     def bracket(self) -> str:
@@ -134,15 +306,28 @@ class Leakage:
         return f"{self.value:.6g}" if self.exact else f"{self.lower:.6g} … {self.value:.6g}"
 
     @property
+    def _in_unit(self) -> str:
+        if self.mu is None:
+            return ""
+        return (
+            f" epsilon, delta {self.measure.delta:g},"
+            if self.unit == "epsilon"
+            else f" {self.unit}"
+        )
+
+    @property
     def _at(self) -> str:
         scales = self.scale if isinstance(self.scale, tuple) else (self.scale,)
         return ", ".join(f"{scale:.6g}" for scale in scales)
 
     def __repr__(self) -> str:
-        return f"Leakage({self.bracket} at scale {self._at}, {self.witness})"
+        return f"Leakage({self.bracket}{self._in_unit} at scale {self._at}, {self.witness})"
 
     def _repr_html_(self) -> str:
-        rows: list[tuple[str, object]] = [("leakage", self.bracket), ("at scale λ", self._at)]
+        rows: list[tuple[str, object]] = [
+            ("leakage", f"{self.bracket}{self._in_unit}"),
+            ("at scale σ" if self.mu is not None else "at scale λ", self._at),
+        ]
         witness = self.witness
         if witness is not None and witness.model.provenance != "private":
             rows += [
@@ -176,6 +361,11 @@ class Problem:
     """
     index: int | None = None
     """Position of the model in its ModelSet."""
+    measure: Measure = LAPLACE
+    """What noise is added to the answer, and what is asked about it.
+
+    Brackets are of ε for Laplace noise, and on the scale of μ for Gaussian noise.
+    """
 
     def group_bound(self, scale: float) -> float:
         """Return how far the answer can move at all, in units of the noise, rounded up.
@@ -237,6 +427,9 @@ class Limits:
     """A long search may stop, with a wide bracket, once somebody is found to leak more."""
     deadline: float = math.inf
     """Value of `time.monotonic()` after which the rest counts with a bound."""
+    rounding: float = 0.0
+    """How far the answers under two secrets may be off, both together, for an engine that charges
+    it itself."""
 
     def above(self, leakage: float) -> Limits:
         """Return the same limits for who comes next, if somebody leaks this much."""
@@ -247,6 +440,14 @@ class Engine(abc.ABC):
     """Searches one problem, at many scales.
 
     Everything that does not depend on the scale is done once, when the engine is made.
+    """
+
+    charges_rounding: ClassVar[bool] = False
+    """Whether its brackets include what answers off by `Limits.rounding` cost.
+
+    Elsewhere they cost rounding/scale, of ε and of μ alike: an answer moved by r is r/σ-GDP from
+    the exact one, and by the trade-off functions of Gaussians such distances add up. A μ that
+    stands for an ε at one δ does not grow so.
     """
 
     @abc.abstractmethod
@@ -264,9 +465,10 @@ class Engine(abc.ABC):
         incumbent: float = 0.0,
         enough: float = math.inf,
         deadline: float = math.inf,
+        rounding: float = 0.0,
     ) -> Bracket:
         """Find the worst adversary at one scale; see `Limits` for the rest."""
-        return self.search(scale, Limits(incumbent, enough, deadline))
+        return self.search(scale, Limits(incumbent, enough, deadline, rounding))
 
 
 @runtime_checkable
@@ -291,8 +493,15 @@ class Climbing(Protocol):
 
 
 def engine_of(problem: Problem) -> Engine:
-    """Make the engine that the problem's model names."""
-    found = type(problem.model).engine
+    """Make the engine that the problem's model names for its noise."""
+    family = type(problem.model)
+    gaussian = problem.measure.noise == "gaussian"
+    found = family.gaussian_noise_engine if gaussian else family.engine
+    if found is None and gaussian:
+        raise UnsupportedQueryError(
+            f"Gaussian noise is calibrated for Gaussian models, not for {family.__name__}: use"
+            " noise='laplace'."
+        )
     if isinstance(found, str):
         module, _, name = found.partition(":")
         found = cast("type[Engine]", getattr(import_module(module), name))
@@ -305,36 +514,48 @@ def worst(
     problems: Sequence[Problem],
     scale: float,
     *,
+    rounding: float = 0.0,
     incumbent: float = 0.0,
     enough: float = math.inf,
     deadline: float,
 ) -> tuple[Bracket, Problem]:
     """Search all problems, each with the worst found so far as its incumbent.
 
-    Both ends are about exact contributions: what rounding them to floats may change is charged.
-    Searches that can stop early do so once somebody is found to leak more than `enough`.
+    Both ends are about exact contributions: what rounding them to floats may change is charged. If
+    the answer before noise may be off by `rounding`, the upper end covers that too. Searches that
+    can stop early do so once somebody is found to leak more than `enough`.
     """
     best: tuple[Bracket, Problem] | None = None
-    lower_end: Bracket | None = None
     for problem in problems:
-        cost = problem.contributions.rounding / scale
-        threshold = max(0.0, (max(incumbent, best[0].upper) if best else incumbent) - cost)
-        found = problem.engine.bracket(scale, incumbent=threshold, enough=enough, deadline=deadline)
+        engine, given = problem.engine, problem.contributions.rounding
+        off = given + 2 * rounding
+        cost, spent = given / scale, 2 * rounding / scale
+        if engine.charges_rounding:
+            cost = spent = 0.0
+        threshold = max(0.0, (max(incumbent, best[0].upper) if best else incumbent) - cost - spent)
+        found = engine.bracket(
+            scale, incumbent=threshold, enough=enough, deadline=deadline, rounding=off
+        )
         if problem.contributions.real:  # a mean's rounded weight: relative, and not on intervals
             cost += 2 * UNIT_ROUNDOFF * found.upper if cost else 0.0
-        found = found.at_most(problem.group_bound(scale)).widened(cost)
-        if best is None or found.upper > best[0].upper:
+        found = found.at_most(problem.group_bound(scale)).widened(cost).with_rounding(spent)
+        if best is None:
             best = found, problem
-        if lower_end is None or found.lower > lower_end.lower:
-            lower_end = found
-    if best is None or lower_end is None:
+        else:
+            worse = problem if found.upper > best[0].upper else best[1]
+            best = best[0].or_worse(found), worse
+    if best is None:
         raise UnsupportedQueryError("no adversary of the set attacks any tuple of the model.")
-    found, problem = best
-    return found.with_lower(lower_end), problem
+    return best
 
 
 def split(
-    model: Model, contributions: Contributions, adversaries: Adversaries, *, expand: bool = True
+    model: Model,
+    contributions: Contributions,
+    adversaries: Adversaries,
+    *,
+    expand: bool = True,
+    measure: Measure = LAPLACE,
 ) -> list[Problem]:
     """Return problems whose largest leakage is the leakage of the whole.
 
@@ -346,6 +567,7 @@ def split(
         contributions=contributions,
         knowledge=adversaries.resolve(model),
         names=model.names,
+        measure=measure,
     )
     return _split(whole, expand=expand)
 
@@ -390,6 +612,7 @@ def _block_problems(problem: Problem, block: Model, positions: range) -> list[Pr
             names=tuple(problem.names[position] for position in positions),
             hidden_noise=problem.hidden_noise or hidden_noise,
             index=problem.index,
+            measure=problem.measure,
         )
 
     if knowledge.known is not None:

@@ -9,6 +9,10 @@ secret columns the contributions depend on:
 
 - On the column of values alone: a row adds x or, by public columns, nothing. That is linear in the
   values, and a model of this one column applies, such as a stated correlation.
+- On the states of one column alone: a row is counted or, by public columns, not. A model of the
+  column applies whose proof asks only how far one row can move the answer, such as chains that
+  forget. Rows that do not count are steps that are passed over, and two steps forget no less than
+  one.
 - On several secret columns, or on whether a secret value is missing: no model of one column says
   anything. With correlation 0 and "x_2 counts iff x_1 is high" the answer moves twice as far as a
   model of the values would allow. Then any dependence between all columns of a household is
@@ -247,6 +251,11 @@ class RowQuery(Query):
         return self.kind == "count" or self.secret != (self.value,) or self.value in self.missing
 
     @property
+    def counts_states(self) -> bool:
+        """Whether it counts rows by one secret column alone, whose cells are never missing."""
+        return self.kind == "count" and len(self.secret) == 1 and self.secret[0] not in self.missing
+
+    @property
     def reason(self) -> str:
         """Why a model of one column says nothing about the answer, in words."""
         if self.kind == "count":
@@ -304,6 +313,27 @@ class RowQuery(Query):
             found[row, place :: self.parts] = added
         return found
 
+    def records_of(self, states: Sequence[Hashable]) -> FloatArray:
+        """Return what a row with each state of the one secret column adds, a row each.
+
+        By all other columns it is in the first part that the state allows.
+        """
+        (column,) = self.secret
+        asked = [one.values for one in self.where if one.name == column]
+        found = np.zeros((len(states), self.parts))
+        places = [place for place, one in enumerate(self.by) if one.name == column]
+        for row, state in enumerate(states):
+            if all(state in values for values in asked):
+                cells = (
+                    place
+                    for place, cell in enumerate(self.cells())
+                    if all(cell[axis] == state for axis in places)
+                )
+                first = next(cells, None)
+                if first is not None:
+                    found[row, first] = 1.0
+        return found
+
     def _neighbour(self) -> int:
         """Return a part that only secret columns tell from the first."""
         first, *others = self.cells()
@@ -340,6 +370,8 @@ class RowQuery(Query):
             raise QueryError("a mean over public numbers of rows needs these: sizes=.")
         if any(model.gaussian_tuples):
             return self._of_values(model)
+        if model.covers_any_answer:
+            return self._of_states(model)
         if not model.covers_any_dependence or any(len(domain) != 2 for domain in model.domains):
             raise UnsupportedQueryError(
                 f"{self.reason}: calibrate for any dependence, pdp.Unknown(size=…, bounds=(0, 1)),"
@@ -375,6 +407,34 @@ class RowQuery(Query):
             real=True,
             clamped=True,
         )
+
+    def _of_states(self, model: Model) -> Contributions:
+        """Lower for a model of the states of one column.
+
+        Two states are told apart by the whole reach; that is all that the proof asks. In the tails,
+        where it is attained, parts that lose a row and parts that gain one count alike.
+        """
+        if not self.counts_states:
+            raise UnsupportedQueryError(
+                "persistence is about the states of one secret column without gaps, which are"
+                " counted: leave it out, which covers any dependence inside a household."
+            )
+        (column,), states = self.secret, model.domains[0]
+        named = [one.values for one in (*self.by, *self.where) if one.name == column]
+        if set(model.domains) != {states} or not all(set(one) <= set(states) for one in named):
+            raise UnsupportedQueryError(
+                f"the model must be about the states of column {column}, all that are named."
+            )
+        low, high = self._span
+        inside = [state for state in states if all(state in values for values in named)]
+        if self.moves and len(inside) > 1:
+            added = dict.fromkeys(inside, high) | {inside[0]: low}
+            values = [added.get(state, (low + high) / 2) for state in states]
+        else:
+            values = [high if state in inside else low for state in states]
+            if min(values) == max(values):  # a value that is no state counts nowhere
+                values[0] = low + high - values[0]
+        return Contributions.additive([np.array(values)] * len(model.names))
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the query for JSON."""

@@ -36,6 +36,30 @@ def joint_law(
     check_sizes: Callable[[Sequence[int]], None],
 ) -> tuple[tuple[Hashable, ...], tuple[Domain, ...], FloatArray]:
     """Multiply the factors; return names (marginals first), domains and the joint array."""
+    names, found, families = conditional_arrays(marginals, conditionals)
+    domains = dict(zip(names, found, strict=True))
+    check_sizes([len(domains[name]) for name in names])
+    factors = [_spread(family, array, names, domains) for family, array in families]
+    joint = functools.reduce(np.multiply, factors, np.ones(()))
+    possible = functools.reduce(np.logical_and, [factor > 0 for factor in factors])
+    if np.any(joint < np.finfo(np.float64).tiny, where=possible):
+        # A product that underflows would turn "rare" into "impossible", which is unsound.
+        raise ModelError("a cell of the joint table is positive but below 2.2e-308.")
+    return names, found, joint
+
+
+def conditional_arrays(
+    marginals: Mapping[Hashable, Law],
+    conditionals: Mapping[Hashable, tuple[Sequence[Hashable], Mapping[Any, Law]]],
+) -> tuple[tuple[Hashable, ...], tuple[Domain, ...], list[tuple[tuple[Hashable, ...], FloatArray]]]:
+    """Check marginal laws and conditional tables, and write each as an array.
+
+    Returns
+    -------
+    tuple
+        The names (marginals first), their domains, and for each tuple the names of its parents and
+        its own, with an array that has an axis for each of them.
+    """
     both = set(marginals) & set(conditionals)
     if both:
         raise ModelError(f"{min(map(str, both))} has both a marginal and a conditional law.")
@@ -43,18 +67,12 @@ def joint_law(
     domains = {name: checked_domain(law, name) for name, law in marginals.items()}
     domains |= {name: child_domain(name, table) for name, (_, table) in conditionals.items()}
     _check_parents(names, conditionals)
-    check_sizes([len(domains[name]) for name in names])
-    roots = [_factor(name, (), {(): law}, names, domains) for name, law in marginals.items()]
-    factors = roots + [
-        _factor(name, parents, table, names, domains)
-        for name, (parents, table) in conditionals.items()
+    families: list[tuple[tuple[Hashable, ...], FloatArray]] = [
+        ((name,), family_array(name, (), {(): law}, domains)) for name, law in marginals.items()
     ]
-    joint = functools.reduce(np.multiply, factors, np.ones(()))
-    possible = functools.reduce(np.logical_and, [factor > 0 for factor in factors])
-    if np.any(joint < np.finfo(np.float64).tiny, where=possible):
-        # A product that underflows would turn "rare" into "impossible", which is unsound.
-        raise ModelError("a cell of the joint table is positive but below 2.2e-308.")
-    return names, tuple(domains[name] for name in names), joint
+    for name, (parents, table) in conditionals.items():
+        families.append(((*parents, name), family_array(name, parents, table, domains)))
+    return names, tuple(domains[name] for name in names), families
 
 
 def child_domain(name: Hashable, table: Mapping[Any, Law]) -> Domain:
@@ -82,16 +100,13 @@ def _check_parents(
         raise ModelError("conditional tables must not depend on each other in a circle.") from error
 
 
-def _factor(
-    name: Hashable,
-    parents: Sequence[Hashable],
-    table: Mapping[Any, Law],
+def _spread(
+    family: Sequence[Hashable],
+    array: FloatArray,
     names: Sequence[Hashable],
     domains: Mapping[Hashable, Domain],
 ) -> FloatArray:
     """Write P(name | parents) as an array that broadcasts over all axes."""
-    family = [*parents, name]
-    array = family_array(name, parents, table, domains)
     order = sorted(range(len(family)), key=lambda axis: names.index(family[axis]))
     shape = [len(domains[member]) if member in family else 1 for member in names]
     return array.transpose(order).reshape(shape)

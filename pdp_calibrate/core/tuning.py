@@ -36,6 +36,8 @@ SET_DISTANCES = 2**21
 """Distances of outputs from values, in a search of a set of tables."""
 KEPT_LAWS = 2**22
 """Probabilities of conditional laws that a set of tables keeps from one scale to the next."""
+KEPT_WINDOWS = 2**22
+"""Of what the windows of a chain count for, kept from one scale to the next."""
 TREE_ARRAYS = 2**22
 """In the arrays of one pass through a tree."""
 
@@ -64,6 +66,19 @@ REPEAT_PASSES = 4
 """Recursions per comparison there."""
 SHORTEST_REACH = 4
 """Tuples on each side worth walking there, at least."""
+
+# Networks
+
+COMPILED_NETWORK = 120
+"""Tuples of a network beyond which budgets are passed on in compiled code."""
+NEIGHBOURHOOD = 80
+"""Tuples around a target that get an order of their own where a network is large."""
+ELIMINATION_WORK = 5e7
+"""Pairs of couplings that one order of elimination may go through."""
+ELIMINATION_REFINED = 2e8
+"""The same for all targets together that get an order of their own."""
+FRONT_PAIRS = 3000
+"""Pairs that take as long as it takes to begin with a tuple."""
 
 # Trees
 
@@ -136,11 +151,15 @@ SIGNED_ANSWERS = 12
 """Answers released together: each pattern of their signs is one search."""
 WRITTEN_TUPLES = 400
 """Tuples of a set whose worst member is written out as a matrix."""
+SPARSE_STEPS = 1e11
+"""Elementary steps of the elimination of a Gaussian network: some minutes."""
+CAPPED_TARGETS = 200
+"""Targets of a Gaussian network whose clamped bound is worked out entry by entry."""
 
 # Other families
 
-MIXING_TUPLES = 24
-"""Tuples of a mixing chain of which a member is searched for the lower end."""
+MEMBER_TUPLES = 24
+"""Tuples of a set of laws of which a member is searched for the lower end."""
 COMPOSED_MEMBERS = 200
 """Members of a group beyond which its mixtures are too many for several releases."""
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import heapq
+import itertools
 import math
 import os
 import sys
@@ -212,6 +214,29 @@ def load_kernels(module: str) -> ModuleType:
     return found
 
 
+_interpreted: dict[str, float] = {}  # CPU seconds, by module of compiled functions
+
+
+@contextlib.contextmanager
+def interpreted(module: str) -> Iterator[None]:
+    """Count the time that NumPy takes for what a module of compiled functions does too."""
+    begun = time.thread_time()
+    try:
+        yield
+    finally:
+        taken = time.thread_time() - begun
+        _interpreted[module] = _interpreted.get(module, 0.0) + taken
+
+
+def is_worth_loading(module: str) -> bool:
+    """Whether compiled functions are loaded, or NumPy took by now as long as compiling them.
+
+    One small search is done before compiled code is loaded; a process that makes thousands of them
+    gets it. Both say the same but for rounding, which both charge.
+    """
+    return module in sys.modules or _interpreted.get(module, 0.0) > COMPILING_SECONDS
+
+
 @functools.cache
 def announce_compiling() -> None:
     """Have the first real compilation of this process announced on a terminal."""
@@ -264,11 +289,12 @@ def best_first(
     is_over: Callable[[], bool],
     enough: float = math.inf,
     what: str | None = None,
+    parts: Callable[[_Case], Iterable[tuple[float, _Case]]] | None = None,
 ) -> _Found:
     """Return a bracket of the worst of all cases, judging as few of them as possible.
 
-    Sound for every cutoff and whenever it stops: the cases are sorted by falling bound, so the
-    first one that is not judged has a bound that covers all that follow, and this bound goes into
+    Sound for every cutoff and whenever it stops: the cases are taken by falling bound, so the
+    first one that is not judged has a bound that covers all that are left, and this bound goes into
     the result. The cutoff only decides how tight the result is. At `max(incumbent, found.lower)`
     the upper end exceeds neither the incumbent nor what the judged cases were found to leak, unless
     the search was stopped.
@@ -292,6 +318,9 @@ def best_first(
         No further case is judged once somebody is found to leak more than this.
     what
         What to call the work while its progress is shown; None to show nothing.
+    parts
+        Into which cases one that was just judged falls, with a bound on each: judging it said
+        nothing about their upper end. None if every case is judged whole.
 
     Examples
     --------
@@ -309,22 +338,34 @@ def best_first(
     >>> found.upper  # "three" and "two" were judged, "one" cannot be worse
     1.6
     """
-    found = start
-    falling = sorted(cases, key=lambda case: case[0], reverse=True)
-    if any(math.isnan(bound) for bound, _ in falling):
-        raise CalibrationError("a bound on the leakage is not a number: it covers nobody.")
+    found, numbers = start, itertools.count()  # of equal bounds, the case that came first
+    falling = [_entry(bound, next(numbers), case) for bound, case in cases]
+    heapq.heapify(falling)
     shown = (
         contextlib.nullcontext(_show_nothing)
         if what is None
         else progress(what, total=len(falling))
     )
     with shown as show:
-        for done, (bound, case) in enumerate(falling):
+        for done in itertools.count(1):
+            if not falling:
+                return found
+            minus_bound, _, case = heapq.heappop(falling)
+            bound = -minus_bound
             if bound <= cutoff(found) or found.lower > enough or is_over():
                 return found.or_worse(unjudged(bound, case))
             found = found.or_worse(judge(bound, case))
-            show(done + 1)
+            for part_bound, part in () if parts is None else parts(case):
+                heapq.heappush(falling, _entry(part_bound, next(numbers), part))
+            show(done)
     return found
+
+
+def _entry(bound: float, number: int, case: _Case) -> tuple[float, int, _Case]:
+    """Return a case as the heap holds it: the largest bound on top."""
+    if math.isnan(bound):
+        raise CalibrationError("a bound on the leakage is not a number: it covers nobody.")
+    return -bound, number, case
 
 
 def _show_nothing(_done: int) -> None:

@@ -11,11 +11,13 @@ MODELS = {
     "Gaussian": "pdp_calibrate.families.gaussian.model",
     "LoewnerBall": "pdp_calibrate.families.gaussian.sets",
     "SampledGaussian": "pdp_calibrate.families.gaussian.sets",
+    "GaussianNetwork": "pdp_calibrate.families.gaussian.network",
     "GaussianGroup": "pdp_calibrate.families.gaussian.alike",
     "GaussianSeries": "pdp_calibrate.families.gaussian.alike",
     "MarkovChain": "pdp_calibrate.families.chain.model",
     "MarkovTree": "pdp_calibrate.families.network.tree",
     "MixingChain": "pdp_calibrate.families.network.mixing_chain",
+    "Network": "pdp_calibrate.families.network.network",
     "Unknown": "pdp_calibrate.families.any_dependence",
 }
 """Where each model lives; loaded when a file names it."""

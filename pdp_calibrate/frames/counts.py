@@ -41,6 +41,17 @@ def contingency(frame: Any, columns: Sequence[Hashable]) -> Counter[Key]:
     return counts_in(counted, {name: schema[name] for name in names})
 
 
+@asks_the_engine
+def values_held(frame: Any, column: Hashable, *, gaps: bool) -> set[Hashable]:
+    """Return the values that occur in a public column; missing ones are refused unless `gaps`."""
+    if not gaps:
+        return {value for (value,) in contingency(frame, [column])}
+    table, (name,), schema = chosen(frame, [column])
+    refuse_lists(frame, name, schema[name])
+    held = table.filter(~is_missing(name, schema[name])).group_by(name).agg(nw.len().alias("n"))
+    return {plain(value) for value in collected(held)[name].to_list()}
+
+
 def refuse_lists(frame: Any, name: str, kind: nw.dtypes.DType) -> None:
     """Raise unless the values of a column can be told apart by a dictionary."""
     if kind.is_nested() or _holds_lists(frame, name, kind):

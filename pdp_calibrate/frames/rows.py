@@ -98,17 +98,26 @@ def public_rows(frame: Any, query: RowQuery, *, groups: Hashable | None) -> Publ
     groups
         The column that tells groups apart; None if all rows are one, or each one is independent.
     """
-    return _read(frame, query, groups=groups, secret=False).public
+    return _read(frame, query, groups=groups, secret=False, rows=None).public
 
 
-def read_rows(frame: Any, query: RowQuery, *, groups: Hashable | None) -> RowsRead:
-    """Read the exact answer, and what public columns say, in one query."""
-    return _read(frame, query, groups=groups, secret=True)
+def read_rows(
+    frame: Any, query: RowQuery, *, groups: Hashable | None, rows: int | None = None
+) -> RowsRead:
+    """Read the exact answer, and what public columns say, in one query.
+
+    The grid of real values depends on the number of rows. Where that is known it is not counted
+    before: the one query tells whether it still holds.
+    """
+    return _read(frame, query, groups=groups, secret=True, rows=rows)
 
 
 @asks_the_engine
-def _read(frame: Any, query: RowQuery, *, groups: Hashable | None, secret: bool) -> RowsRead:
-    rows = rows_in(frame)
+def _read(
+    frame: Any, query: RowQuery, *, groups: Hashable | None, secret: bool, rows: int | None
+) -> RowsRead:
+    if rows is None:
+        rows = rows_in(frame)
     refuse_empty(rows)
     table = _prepared(frame, query, groups=groups, secret=secret, rows=rows)
     small = _collected(table, grouped=not query.independent)

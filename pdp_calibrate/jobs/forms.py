@@ -84,6 +84,28 @@ def _number_or_range(text: str) -> float | Range:
     return _range(text) if ":" in text else _number(text)
 
 
+def _belief(text: str) -> Range:
+    """Read a belief before and after, in per cent or as probabilities.
+
+    Examples
+    --------
+    >>> _belief("1%:3%"), _belief("0.5:0.9")
+    ((0.01, 0.03), (0.5, 0.9))
+    """
+    before, colon, after = text.partition(":")
+    if not colon:
+        raise PdpError(f"a belief is written BEFORE:AFTER, such as 1%:3%, got {text!r}.")
+    return _share(before), _share(after)
+
+
+def _share(text: str) -> float:
+    number = text.strip()
+    try:
+        return float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
+    except ValueError:
+        raise PdpError(f"a belief is a probability, such as 1% or 0.01, got {text!r}.") from None
+
+
 def _named_range(text: str) -> tuple[str | None, Range]:
     name, equals, numbers = text.rpartition("=")
     return (name if equals else None), _range(numbers)
@@ -147,6 +169,11 @@ SPAN = Form(
     schema=parts.anything_of(parts.NUMBER, parts.RANGE),
     from_text=_number_or_range,
     from_plan=_as_tuples,
+)
+BELIEF = Form(
+    schema=parts.anything_of(parts.TEXT, parts.RANGE),
+    from_text=_belief,
+    from_plan=lambda found: _belief(found) if isinstance(found, str) else _as_tuples(found),
 )
 RANGES = Form(
     schema=parts.anything_of(parts.RANGE, _by_column(parts.RANGE)),

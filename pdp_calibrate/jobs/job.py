@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, cast, get_args
 
+from pdp_calibrate.calibration.risk import epsilon_for
 from pdp_calibrate.errors import ModelError, QueryError, did_you_mean
 from pdp_calibrate.jobs import forms
 from pdp_calibrate.jobs.forms import Form, Range
@@ -237,6 +238,18 @@ class Options(TypedDict, total=False):
             written="Such as 0.3 or 0:0.4.",
         ),
     ]
+    persistence: Annotated[
+        float | None,
+        Option(
+            words="Assume that the states of a column along time, in the order of order_by, are a"
+            " Markov chain that forgets at least as fast as one that stays in its state with this"
+            " probability at every step and otherwise moves to any other state alike. For counts"
+            " and histograms of that one column, whose states are declared (domains).",
+            group=MODEL,
+            form=forms.POSITIVE,
+            written="Such as 0.9.",
+        ),
+    ]
     assume: Annotated[
         Literal["gaussian"] | None,
         Option(
@@ -300,12 +313,23 @@ class Options(TypedDict, total=False):
     epsilon: Annotated[
         float | None,
         Option(
-            words="Nobody's log-odds move by more than this. None (--rest on the command line)"
-            " releases as much as still fits the ledger.",
+            words="How much anyone may learn about anyone: odds shift by a factor of e^epsilon at"
+            " most (1: times 2.7, so that a belief of 1 % becomes at most 2.7 %). None (--rest on"
+            " the command line) releases as much as still fits the ledger.",
             group=QUERY,
             form=forms.POSITIVE,
             flags=("--epsilon", "-e"),
             default=1.0,
+        ),
+    ]
+    belief: Annotated[
+        Range | None,
+        Option(
+            words="Instead of epsilon: how far a belief about anyone may move, from a probability"
+            " before the release to one after it.",
+            group=QUERY,
+            form=forms.BELIEF,
+            written="Such as 1%:3%.",
         ),
     ]
     adversaries: Annotated[
@@ -478,6 +502,8 @@ class Job:
             if "domains" in said:
                 raise QueryError("domain= and domains= say the same: give one of them.")
             said["domains"] = said.pop("domain")
+        if "belief" in said:
+            said["epsilon"] = _epsilon_of(said.pop("belief"), said)
         for name, defaults in _DEFAULTS.items():
             if name in said and said[name] in defaults:
                 del said[name]  # as if nothing had been said
@@ -499,7 +525,12 @@ class Job:
         said = self.options
         if said.get("assume") not in (None, "gaussian"):
             raise QueryError(f"assume can only be 'gaussian', got {said.get('assume')!r}.")
-        if "assume" in said and not self.assumes:
+        if "persistence" in said and ("correlation" in said or "order_by" not in said):
+            raise QueryError(
+                "persistence is about states along time: give order_by too, and no correlation,"
+                " which is about numbers."
+            )
+        if "assume" in said and "correlation" not in said:
             raise QueryError("assume says which law a correlation is about: give both.")
         if "time_format" in said and "order_by" not in said:
             raise QueryError("time_format says how the column of order_by is read: name it.")
@@ -528,7 +559,7 @@ class Job:
         if "every" in said and not ("order_by" in said and self.assumes):
             raise QueryError(
                 "every says how long the steps of a series are, whose correlation is stated: give"
-                " order_by and correlation too. Without them gaps do not matter."
+                " order_by and correlation (or persistence) too. Without them gaps do not matter."
             )
         if not isinstance(said.get("where", {}), Mapping):
             raise QueryError("where says which values of columns count, such as {'sick': True}.")
@@ -548,7 +579,7 @@ class Job:
     def _check_model(self) -> None:
         made = [
             *self.learning,
-            *(n for n in ("bounds", "correlation", "domains") if n in self.options),
+            *(n for n in ("bounds", "correlation", "persistence", "domains") if n in self.options),
         ]
         if "model" in self.options and made:
             raise ModelError(
@@ -579,6 +610,8 @@ class Job:
             raise ModelError("a table has several columns: state the domain of each by its name.")
         if not self.assumes:
             return
+        if kind is not None and "persistence" in self.options:
+            raise ModelError("persistence is assumed, and no model learned: leave the kind out.")
         if kind in ("table", "gaussian", "chain"):
             raise ModelError(f"a correlation is assumed for groups or series, not a {kind}.")
         if kind == "series" and "order_by" not in self.options:
@@ -605,7 +638,8 @@ class Job:
         nothing is assumed.
         """
         said = set(self.options)
-        if said & {"where", "by", "missing", "independent", "every", "protect"} or self.keeps:
+        rows = {"where", "by", "missing", "independent", "every", "protect", "persistence"}
+        if said & rows or self.keeps:
             return True
         if not self.is_long or self.learns or said & {"model", "correlation"}:
             return False
@@ -618,8 +652,8 @@ class Job:
 
     @property
     def assumes(self) -> bool:
-        """Whether a correlation is assumed, and so nothing learned."""
-        return "correlation" in self.options
+        """Whether a correlation or persistence is assumed, and so nothing learned."""
+        return bool({"correlation", "persistence"} & set(self.options))
 
     @property
     def learns(self) -> bool:
@@ -650,6 +684,17 @@ class Job:
         """Return the possible values of a column, or ``dtype``, as far as stated."""
         found = _of_column(self.options.get("domains"), column)
         return cast("Sequence[Hashable] | str | None", found)
+
+
+def _epsilon_of(belief: Any, said: Mapping[str, Any]) -> float:
+    """Return the ε at which a belief moves no further than allowed."""
+    if "epsilon" in said:
+        raise QueryError("belief= stands in the place of epsilon=: give one of them.")
+    if not isinstance(belief, tuple | list) or len(belief) != 2:
+        raise QueryError(
+            f"a belief is a pair (before, after), such as (0.01, 0.03), got {belief!r}."
+        )
+    return epsilon_for(prior=belief[0], posterior=belief[1])
 
 
 def _of_column(said: Any, column: Hashable) -> Any:

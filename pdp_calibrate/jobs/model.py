@@ -152,14 +152,19 @@ def check_correlation(job: Job, column: Hashable, frame: Any) -> None:
         instead=GROUPS if order_by is None else SERIES,
     )
     if order_by is not None:
-        check_series(
-            frame,
-            column,
-            by=job.options.get("groups"),
-            order_by=order_by,
-            time_format=job.options.get("time_format"),
-            every=job.options.get("every"),
-        )
+        check_times_of(job, column, frame)
+
+
+def check_times_of(job: Job, column: Hashable, frame: Any) -> None:
+    """Refuse times that no series has."""
+    check_series(
+        frame,
+        column,
+        by=job.options.get("groups"),
+        order_by=job.options.get("order_by"),
+        time_format=job.options.get("time_format"),
+        every=job.options.get("every"),
+    )
 
 
 def _group(job: Job, column: Hashable, size: int, domain: Sequence[Hashable] | None) -> Model:

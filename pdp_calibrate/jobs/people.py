@@ -3,7 +3,8 @@
 What is said about the table is said once, and kept in the ledger; a question says the rest. It is
 lowered as every question about rows: for a stated correlation of its one secret column, or for
 whole households. Of the table only what public columns say is read before a release, once for each
-question; a release reads the rows once.
+question, and the numbers of rows and groups when the table is opened; a release reads the rows in
+one pass, which also tells whether these numbers still hold.
 """
 
 from __future__ import annotations
@@ -149,7 +150,7 @@ class PeopleTable:
         """Return a question with what was said about the table, or refuse what it cannot say."""
         refuse_unknown(options, ASKED, where="a question about people")
         said = dict(self._said)
-        if options.get("correlation") is None:
+        if options.get("correlation") is None and options.get("persistence") is None:
             said.pop("every", None)  # gaps matter to a series alone
         return Job(questions=(question,), options=cast("Options", said | dict(options)), name=name)
 
@@ -177,19 +178,22 @@ class PeopleTable:
             queries=(query,),
             rows=1,
             columns={
-                "value": query.value if job.assumes else EVERY_COLUMN,
+                "value": query.secret[0] if job.assumes else EVERY_COLUMN,
                 "groups": self._said.get("groups"),
                 "order_by": self._said.get("order_by"),
                 "time_format": self._said.get("time_format"),
             },
         )
 
+    @property
+    def _rows(self) -> int:
+        return sum(size * number for size, number in self._sizes.items())
+
     def _of_all_rows(self, query: RowQuery) -> PublicRows:
         counted = Counter(
             {(size, min(size, query.most or size)): n for size, n in self._sizes.items()}
         )
-        rows = sum(size * number for size, number in self._sizes.items())
-        return PublicRows(sizes=self._sizes, counted=counted, parts=(rows,))
+        return PublicRows(sizes=self._sizes, counted=counted, parts=(self._rows,))
 
     def _read_public(self, query: RowQuery) -> PublicRows:
         """Return what public columns say of a question, read where one is asked about."""
@@ -210,7 +214,8 @@ class PeopleTable:
         ready = []
         for job in jobs:
             calibration, columns = self.calibrated(job)
-            draw, sizes = calibration.answered(self._frame, checked_layout(**columns))
+            layout = checked_layout(**columns, rows=self._rows)
+            draw, sizes = calibration.answered(self._frame, layout)
             ready.append((calibration, sizes, draw))
         self.ledger.spend_together([(calibration, sizes) for calibration, sizes, _ in ready])
         for calibration, _, _ in ready:

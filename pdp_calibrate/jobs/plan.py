@@ -71,7 +71,7 @@ def _declared(section: str) -> dict[str, Schema]:
     }
 
 
-_STATED = ("correlation", "assume")
+_STATED = ("correlation", "assume", "persistence")
 """What a query about people states by itself, not for all."""
 
 
@@ -108,7 +108,7 @@ PLAN: Schema = _table(
         "queries": items(
             _table(
                 "One answer.",
-                ["query", "epsilon"],
+                ["query"],
                 {
                     "query": described("Such as mean(income).", TEXT),
                     "name": described("What to call it; the query by default.", TEXT),
@@ -116,6 +116,7 @@ PLAN: Schema = _table(
                 | _declared("queries")
                 | {name: _declared("model")[name] for name in _STATED},
             )
+            | {"anyOf": [{"required": ["epsilon"]}, {"required": ["belief"]}]}
         )
         | {"minItems": 1},
         "output": _table(
@@ -226,7 +227,7 @@ def _of_people(
         for one, own in zip(jobs, stated, strict=True)
     ]
     for one in asked:
-        if "correlation" not in one:
+        if not {"correlation", "persistence"} & set(one):
             one.pop("every", None)  # gaps matter to a series alone
     return table, asked
 

@@ -20,14 +20,15 @@ from pdp_calibrate.core.row_query import ANY_RECORD, Column, RowQuery
 from pdp_calibrate.errors import ModelError, QueryError
 from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries, checked_range
+from pdp_calibrate.families.network.mixing_chain import MixingChain
 from pdp_calibrate.frames.columns import declared_values
-from pdp_calibrate.frames.counts import contingency
+from pdp_calibrate.frames.counts import values_held
 from pdp_calibrate.frames.open import check_roles, column_name
 from pdp_calibrate.frames.rows import PublicRows, public_rows
 from pdp_calibrate.jobs.forms import DRAW
 from pdp_calibrate.jobs.grammar import Question
 from pdp_calibrate.jobs.job import Job, Options
-from pdp_calibrate.jobs.model import check_correlation, refuse_absent
+from pdp_calibrate.jobs.model import check_correlation, check_times_of, refuse_absent
 
 
 def query_about_rows(job: Job, question: Question, frame: Any) -> RowQuery:
@@ -48,6 +49,7 @@ def query_about_rows(job: Job, question: Question, frame: Any) -> RowQuery:
     else:
         value = named[0]
     stated = {} if question.values is None or len(named) != 1 else {named[0]: question.values}
+    missing = _missing(job, value, where, by)
     asked = RowQuery(
         kind="count" if question.kind == "histogram" else question.kind,
         value=value,
@@ -56,11 +58,13 @@ def query_about_rows(job: Job, question: Question, frame: Any) -> RowQuery:
         by=[
             Column(
                 name=name,
-                values=_labels(job, name, frame, stated if question.kind == "histogram" else {}),
+                values=_labels(
+                    job, name, frame, stated if question.kind == "histogram" else {}, missing
+                ),
             )
             for name in by
         ],
-        missing=_missing(job, value, where, by),
+        missing=missing,
         public=_public(job),
         most=job.options.get("max_group_size") if job.keeps else None,
         keep_by=_keep_by(job) if job.keeps else None,
@@ -118,14 +122,21 @@ def _bounds(job: Job, column: str) -> tuple[float, float]:
 
 
 def _labels(
-    job: Job, column: str, frame: Any, stated: Mapping[str, Iterable[Hashable]]
+    job: Job,
+    column: str,
+    frame: Any,
+    stated: Mapping[str, Iterable[Hashable]],
+    missing: Mapping[str, Hashable],
 ) -> tuple[Hashable, ...]:
     """Return the declared values of a column; those that occur are secret, unless it is public."""
     if column in stated:
         return tuple(stated[column])
     said = job.domain_of(column)
     if said is None and column in _public(job):
-        return tuple(sorted((value for (value,) in contingency(frame, [column])), key=_sorted))
+        held = values_held(frame, column, gaps=column in missing)
+        if not held:
+            raise QueryError(f"every entry of column {column} is missing: declare its domain.")
+        return tuple(sorted(held, key=_sorted))
     possible = declared_values(frame, column, said, option="domains")
     return checked_domain(possible, column)
 
@@ -240,7 +251,10 @@ def model_of_rows(
     ρ/(1 + kρ). Of ρ < 0 all others together move against the secret by at most M, however many are
     known, so the total moves by at most M; its parts may not cancel, and there the correlation
     counts by its size and for all members. Along time members who count are at least as far apart
-    as in a series of their number, and again |φ| counts.
+    as in a series of their number, and again |φ| counts. States along time are a chain again where
+    some are left out, of no larger diameter. Between two that count, someone who does not learns
+    by L(a) + L(b) what a neighbour who counts learns by ε + L(a') + L(b), with a = ε + L(a') and
+    L(a) ≤ a: no more.
     """
     most, allowed = max(public.sizes), job.options.get("max_group_size")
     if allowed is not None and most > allowed and not job.keeps:
@@ -248,7 +262,11 @@ def model_of_rows(
             f"groups may have at most {allowed} rows, got one of {most}; with large='keep' only"
             " so many of them count."
         )
-    if job.assumes:
+    states: Sequence[Hashable] = ()
+    if "persistence" in job.options:
+        states = _states(job, query, frame)
+        check_times_of(job, query.secret[0], frame)
+    elif job.assumes:
         _group(job, query, max(public.sizes))  # the correlation must be possible in all groups
         check_correlation(job, query.value, frame)
     counting: Counter[int] = Counter()
@@ -265,7 +283,7 @@ def model_of_rows(
     if job.assumes and "order_by" in job.options:  # shorter ones leak less
         counting = Counter({max(counting): counting.total()})
     return Blocks(
-        models=[_group(job, query, size) for size in sorted(counting)],
+        models=[_group(job, query, size, states) for size in sorted(counting)],
         counts=[counting[size] for size in sorted(counting)],
     )
 
@@ -278,8 +296,25 @@ def _is_absolute(job: Job, query: RowQuery) -> bool:
     return checked_range(correlation)[0] < 0
 
 
-def _group(job: Job, query: RowQuery, size: int) -> Model:
+def _states(job: Job, query: RowQuery, frame: Any) -> Sequence[Hashable]:
+    """Return the declared states of the one column that is counted, or refuse what is asked."""
+    if not query.counts_states:
+        raise QueryError(
+            "persistence is about the states of one secret column, none of them missing, which are"
+            " counted: leave it out, and any dependence inside a household is covered."
+        )
+    (column,) = query.secret
+    return checked_domain(
+        declared_values(frame, column, job.domain_of(column), option="domains"), column
+    )
+
+
+def _group(job: Job, query: RowQuery, size: int, states: Sequence[Hashable] = ()) -> Model:
     """Make a model of one group with so many members that count."""
+    if "persistence" in job.options:
+        persistence = cast("float", job.options["persistence"])
+        diameter = MixingChain.diameter_of_staying(persistence, len(states))
+        return MixingChain(length=size, states=states, diameter=diameter)
     correlation = job.options.get("correlation")
     if correlation is None:
         return Unknown(size=size, bounds=ANY_RECORD)

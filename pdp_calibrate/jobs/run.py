@@ -179,7 +179,7 @@ def rows_task(job: Job, frame: Any, model: Model | None, *, whole: bool = False)
     queries = tuple(query for query, _ in asked)
     value = EVERY_COLUMN
     if not model.covers_any_dependence:
-        value = _one_column({query.value for query in queries})
+        value = _one_column({name for query in queries for name in query.secret})
     return Task(
         model=model,
         queries=queries,

@@ -20,7 +20,10 @@ TABLE = (
 """What is said about people once, with their budget."""
 
 
-ASKED = ("epsilon", "correlation", "assume", "where", "by", "missing", "time_limit")
+ASKED = (
+    "epsilon", "belief", "correlation", "persistence", "assume", "where", "by", "missing",
+    "time_limit",
+)  # fmt: skip
 """What is said with each question about them."""
 
 

@@ -5,6 +5,7 @@ Write down what is about to be released: all of it fits the budget, or nothing i
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import json
 import math
@@ -15,7 +16,7 @@ from typing import Any
 
 from pdp_calibrate.arrays import FloatArray, deadline_after
 from pdp_calibrate.calibration.calibrate import calibrate
-from pdp_calibrate.calibration.release import Layout
+from pdp_calibrate.calibration.release import Layout, stored_layout
 from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.calibration.solve import certified_leakage, rounding_error
 from pdp_calibrate.composition.joint import spent
@@ -32,7 +33,6 @@ from pdp_calibrate.ledger.entries import (
     check_same_sizes,
     check_same_tuples,
     last_spent,
-    stored_layout,
 )
 from pdp_calibrate.ledger.store import Pages, State
 
@@ -41,6 +41,33 @@ _ATTEMPTS = 3  # to search while others may write
 
 CLOSE = 1e-6
 """How near to the whole budget, relative to it, the largest release comes."""
+
+
+class Budget(abc.ABC):
+    """What every ledger says about its budget and what was released over it."""
+
+    _epsilon: float
+    _pages: Pages
+
+    @property
+    def epsilon(self) -> float:
+        """The budget: of each draw, or of each column of a table."""
+        return self._epsilon
+
+    @property
+    @abc.abstractmethod
+    def spent(self) -> float:
+        """What everything released leaks together, certified."""
+
+    @property
+    def remaining(self) -> float:
+        """What is left of the budget; a release of this ε alone may still not fit."""
+        return self._epsilon - self.spent
+
+    @property
+    def history(self) -> tuple[Entry, ...]:
+        """Everything that was released, about all draws, in order; no answers."""
+        return tuple(Entry.from_dict(entry) for entry in self._pages.read()["entries"])
 
 
 class Accounts:

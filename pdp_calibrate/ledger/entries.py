@@ -15,33 +15,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from pdp_calibrate.arrays import plain
-from pdp_calibrate.calibration.release import EVERY_COLUMN, Layout, LongFrame
-from pdp_calibrate.core.model import Model, field_of, from_json_value, json_value
+from pdp_calibrate.calibration.release import (
+    EVERY_COLUMN,
+    Layout,
+    LongFrame,
+    layout_from,
+    sizes_from,
+    stored_layout,
+)
+from pdp_calibrate.core.model import Model, field_of
 from pdp_calibrate.core.query import Query
 from pdp_calibrate.core.rounding import sum_rounded_up
-from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError, damage_refused
+from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError
 from pdp_calibrate.frames.answers import Sizes
-
-_COLUMNS = {"value": "value", "by": "groups", "order_by": "order_by"}
-"""What JSON calls the columns of a layout; how times are written changes nothing."""
-
-
-def stored_layout(layout: Layout) -> Any:
-    """Describe a layout for JSON: names of columns, or that the frame is wide."""
-    if not isinstance(layout, LongFrame):
-        return layout
-    return {key: json_value(plain(getattr(layout, name))) for key, name in _COLUMNS.items()}
-
-
-def layout_from(described: Any) -> Layout | None:
-    """Undo `stored_layout`; None where nothing was written, by an earlier version for instance."""
-    if described is None or described == "wide":
-        return described  # type: ignore[no-any-return]  # one of the two
-    if not isinstance(described, Mapping):
-        raise LedgerError("a layout is a table of columns, or wide.")
-    value, groups, order_by = (from_json_value(field_of(described, key)) for key in _COLUMNS)
-    return LongFrame(value=value, groups=groups, order_by=order_by)
 
 
 def check_same_tuples(
@@ -65,17 +51,6 @@ def check_same_tuples(
                 " asked, or a ledger for each, which states that what one is about says nothing of"
                 " the other."
             )
-
-
-def sizes_from(described: Any) -> Sizes | None:
-    """Read sizes from JSON; None where nothing was written, by an earlier version for instance."""
-    if described is None:
-        return None
-    with damage_refused("the size of a frame", kind=LedgerError):
-        sizes = tuple((size, number) for size, number in described)
-    if not all(type(number) is int and number > 0 for pair in sizes for number in pair):
-        raise LedgerError("sizes of groups, and how many there are, are positive whole numbers.")
-    return sizes
 
 
 def check_same_sizes(entries: Sequence[Mapping[str, Any]], draw: str, sizes: Sizes | None) -> None:

@@ -18,8 +18,9 @@ from pdp_calibrate.calibration.result import (
     Release,
     SeveralNumbers,
     SeveralQueries,
-    stored_model,
+    with_laplace_noise,
 )
+from pdp_calibrate.calibration.stored import stored_model
 from pdp_calibrate.composition.black_box import substitution_budget
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.cards import card
@@ -42,14 +43,14 @@ from pdp_calibrate.frames.answers import Sizes
 from pdp_calibrate.frames.counts import group_sizes
 from pdp_calibrate.frames.long_answers import instances_in, stated_groups
 from pdp_calibrate.frames.open import rows_in
-from pdp_calibrate.ledger.accounts import Accounts, Step, charge_step, record, release_step
-from pdp_calibrate.ledger.entries import Entry, last_spent, learning_entries
+from pdp_calibrate.ledger.accounts import Accounts, Budget, Step, charge_step, record, release_step
+from pdp_calibrate.ledger.entries import last_spent, learning_entries
 from pdp_calibrate.ledger.store import FileStore, MemoryStore, Pages, Store
 
 _ATTEMPTS = 5  # when others spend at the same time
 
 
-class Ledger:
+class Ledger(Budget):
     """A budget ε for all releases about one draw of the data together.
 
     Leakages of correlated data do not add up: two releases may leak more than the sum of both. The
@@ -191,11 +192,6 @@ class Ledger:
         return self._model
 
     @property
-    def epsilon(self) -> float:
-        """The budget of each draw."""
-        return self._epsilon
-
-    @property
     def adversaries(self) -> Adversaries:
         """Against whom."""
         return self._adversaries
@@ -209,16 +205,6 @@ class Ledger:
     def spent(self) -> float:
         """The certified joint leakage of everything released about this draw."""
         return last_spent(self._pages.read()["entries"], self._draw)
-
-    @property
-    def remaining(self) -> float:
-        """What is left of the budget; a release of this ε alone may still not fit."""
-        return self._epsilon - self.spent
-
-    @property
-    def history(self) -> tuple[Entry, ...]:
-        """Everything that was released, about all draws, in order; no answers."""
-        return tuple(Entry.from_dict(entry) for entry in self._pages.read()["entries"])
 
     def _repr_html_(self) -> str:
         rows = [
@@ -400,6 +386,7 @@ class Ledger:
     ) -> None:
         """Write down several releases that are about to be made: all of them, or none."""
         for calibration, layout, _ in releases:
+            with_laplace_noise(calibration, "a ledger")
             self.check_model(calibration.model)
             self._check_adversaries(calibration.adversaries, layout)
         self._record([release_step(self._accounts, *one) for one in releases])

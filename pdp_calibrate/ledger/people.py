@@ -31,8 +31,8 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from pdp_calibrate.arrays import checked_epsilon
-from pdp_calibrate.calibration.release import Layout
-from pdp_calibrate.calibration.result import AnyCalibration
+from pdp_calibrate.calibration.release import Layout, sizes_from
+from pdp_calibrate.calibration.result import AnyCalibration, with_laplace_noise
 from pdp_calibrate.calibration.solve import certified_leakage
 from pdp_calibrate.composition.spending import Spending
 from pdp_calibrate.core.adversary import Adversaries
@@ -44,9 +44,10 @@ from pdp_calibrate.core.rounding import sum_rounded_up
 from pdp_calibrate.core.row_query import ANY_RECORD, RowQuery
 from pdp_calibrate.errors import BudgetExceededError, LedgerError, damage_refused
 from pdp_calibrate.families.any_dependence import Unknown
+from pdp_calibrate.families.network.mixing_chain import MixingChain
 from pdp_calibrate.frames.answers import Sizes
-from pdp_calibrate.ledger.accounts import CLOSE, Accounts, largest_fitting, write
-from pdp_calibrate.ledger.entries import Entry, sizes_from
+from pdp_calibrate.ledger.accounts import CLOSE, Accounts, Budget, largest_fitting, write
+from pdp_calibrate.ledger.entries import Entry
 from pdp_calibrate.ledger.store import FileStore, MemoryStore, Pages, State, Store
 
 _DRAW = "first"
@@ -67,6 +68,7 @@ class Charge:
 
 def charge_of(calibration: AnyCalibration) -> Charge:
     """Return the column that a release is about, and its household price, rounded up."""
+    with_laplace_noise(calibration, "a ledger of people")
     model, queries = calibration.model, calibration.queries
     if not isinstance(model, Blocks) or not all(isinstance(one, RowQuery) for one in queries):
         raise LedgerError("a ledger about people counts questions about rows in groups.")
@@ -85,10 +87,11 @@ def charge_of(calibration: AnyCalibration) -> Charge:
     )
     if model.covers_any_dependence:
         return Charge(column=None, price=found.value)
-    return Charge(column=cast("RowQuery", queries[0]).value, price=found.value)
+    (column,) = {name for query in queries for name in cast("RowQuery", query).secret}
+    return Charge(column=column, price=found.value)
 
 
-class PeopleLedger:
+class PeopleLedger(Budget):
     """A budget ε for the records of every column of a table, for all releases together.
 
     Parameters
@@ -152,11 +155,6 @@ class PeopleLedger:
         return ledger
 
     @property
-    def epsilon(self) -> float:
-        """The budget of each column."""
-        return self._epsilon
-
-    @property
     def declared(self) -> Mapping[str, Any]:
         """What was said about the table when the ledger was begun, as JSON holds it."""
         return dict(self._declared)
@@ -185,16 +183,6 @@ class PeopleLedger:
     def spent(self) -> float:
         """The largest of these: what nobody learns more than about any record."""
         return max(self.spent_by_column.values())
-
-    @property
-    def remaining(self) -> float:
-        """What is left of the budget for a release for whole households."""
-        return self._epsilon - self.spent
-
-    @property
-    def history(self) -> tuple[Entry, ...]:
-        """Everything that was released, in order; no answers."""
-        return tuple(Entry.from_dict(entry) for entry in self._pages.read()["entries"])
 
     def _repr_html_(self) -> str:
         rows: list[tuple[object, object]] = [
@@ -390,8 +378,10 @@ def _check_model(column: str, model: Model, stored: Model) -> None:
 
 
 def stated(model: Model) -> str:
-    """Say which correlation a model of groups or series was made from."""
+    """Say which correlation or persistence a model of groups or series was made from."""
     largest = model.models[-1] if isinstance(model, Blocks) else model
+    if isinstance(largest, MixingChain):
+        return f"persistence {largest.persistence:.4g} of {len(largest.states)} states"
     found = getattr(largest, "correlation", None)
     ends = found if isinstance(found, tuple) else (found,)
     return f"correlation {' to '.join(f'{end:.4g}' for end in ends)}"

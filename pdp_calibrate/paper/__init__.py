@@ -8,10 +8,10 @@ so that a reader can follow the paper, and so that its numbers stand beside the 
 scale that protects anybody may come from here: `pdp_calibrate.leakage` is exact.
 
 Why it is not a bound. Leakage is a supremum over all outputs r and over both orders of two
-secrets. Theorem 2 replaces it by |l + IC|, where l is already a supremum, taken at *some* output,
-and IC looks at r → −∞ only and at pairs x_i < x_i' only. Correlation can move the worst output
-into the middle, or to r → +∞. The smallest value over several paths is then taken as if each path
-gave an upper bound, which makes it lower still.
+secrets. Theorem 2 replaces it by ``|l + IC|``, where l is already a supremum, taken at *some*
+output, and IC looks at r → −∞ only and at pairs x_i < x_i' only. Correlation can move the worst
+output into the middle, or to r → +∞. The smallest value over several paths is then taken as if each
+path gave an upper bound, which makes it lower still.
 
 Counterexample: x_1 is a fair coin; x_1 = 0 gives x_2 = 0, x_1 = 1 gives x_2 = ±1 with equal
 chance; the sum is released with scale 1. Knowing nothing, the adversary learns most at r = 2.

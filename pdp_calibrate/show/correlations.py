@@ -16,6 +16,7 @@ from pdp_calibrate.families.chain.model import MarkovChain
 from pdp_calibrate.families.exchangeable.model import BinaryGroup, CategoryGroup
 from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
 from pdp_calibrate.families.gaussian.model import Gaussian
+from pdp_calibrate.families.gaussian.network import GaussianNetwork
 from pdp_calibrate.families.gaussian.sets import LoewnerBall, SampledGaussian
 from pdp_calibrate.learning.pearson import Correlations
 from pdp_calibrate.show.views import refuse_private
@@ -86,6 +87,8 @@ def _matrix(model: Model) -> FloatArray | None:
     if isinstance(model, Gaussian):
         spread = np.sqrt(np.diagonal(model.covariance))
         return np.asarray(model.covariance / np.outer(spread, spread))
+    if isinstance(model, GaussianNetwork):
+        return _matrix(model.to_gaussian())
     if isinstance(model, GaussianGroup):
         return model.matrix(model.correlation[1])
     if isinstance(model, GaussianSeries):

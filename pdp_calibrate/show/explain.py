@@ -40,9 +40,18 @@ _METHODS = {
 }
 
 
+_SYMBOLS = {"epsilon": "ε", "mu": "μ", "rho": "ρ"}
+
+
 ONE_RELEASE = (
     "This is the only release about these people: a second one leaks more, and not simply the sum"
     " of both. A ledger counts them together."
+)
+
+
+ONE_GAUSSIAN_RELEASE = (
+    "This is the only release about these people: a second one leaks more, and not simply the sum"
+    " of both."
 )
 
 
@@ -100,7 +109,7 @@ def paragraphs(subject: Explainable, *, plain: Leakage | None = None) -> dict[st
 
 def promise(calibration: AnyCalibration) -> str:
     """Say what is guaranteed, and how."""
-    noise = "whole-number Laplace" if calibration.is_integer else "Laplace"
+    noise = costs.kind_of_noise(calibration)
     each = [
         f"{asked(query)} with scale {scale:.4g}"
         for query, scale in zip(calibration.queries, calibration.scales, strict=True)
@@ -115,6 +124,18 @@ def promise(calibration: AnyCalibration) -> str:
     law = calibration.model.assuming
     then = "Then" if law is None else f"Then, assuming {law},"
     total = calibration.total_epsilon
+    if calibration.mu is not None:
+        delta = calibration.total_delta
+        return (
+            f"{how} {then} no set of answers is more than e^{total:.4g} times as likely for one"
+            f" value of anyone's entry as for another, up to a probability of {delta:.3g}"
+            f" (ε = {total:.4g}{costs.parts_of_total(calibration)}, δ = {delta:.3g}). Telling two"
+            " values apart is never easier than telling two bell curves apart whose centres are"
+            f" {calibration.mu:.4g} standard deviations apart (μ-GDP, and zCDP with"
+            f" ρ = {calibration.rho:.4g}). This holds against {anyone(calibration.adversaries)};"
+            f" the worst of them gets {certainty} ε = {calibration.leakage.value:.4g}"
+            f"{costs.from_the_answer(calibration)}."
+        )
     return (
         f"{how} {then} nobody can shift their odds between two values of anyone's entry by more"
         f" than a factor e^{total:.4g} (ε = {total:.4g}{costs.parts_of_total(calibration)}),"
@@ -146,6 +167,8 @@ def _of_calibration(calibration: AnyCalibration, plain: Leakage | None) -> dict[
 def adversary(leakage: Leakage, model: Model) -> str:
     """Describe who learns most, and how much."""
     found = worst_adversary(leakage.witness, model=model, certain=leakage.exact)
+    if leakage.mu is not None:
+        return f"{found}{costs.data_share(leakage.witness)}"
     if leakage.witness is None or leakage.lower <= 0:
         return found
     if leakage.exact:
@@ -278,10 +301,19 @@ def _of_leakage(leakage: Leakage) -> dict[str, str]:
     witness = leakage.witness
     law = None if witness is None else witness.model.assuming
     given = "" if law is None else f", assuming {law}"
-    text = f"At scale {at} the release leaks {how_much}{given}. At worst, {learns(leakage.value)}."
+    worst = f"At worst, {learns(leakage.value)}."
+    if leakage.mu is not None:
+        delta = f" at δ = {leakage.measure.delta:g}" if leakage.unit == "epsilon" else ""
+        how_much = f"{_SYMBOLS[leakage.unit]} = {how_much}{delta}"
+        worst = (
+            "Telling two values apart is never easier than telling two bell curves apart whose"
+            f" centres are {leakage.mu:.4g} standard deviations apart."
+        )
+    text = f"At scale {at} the release leaks {how_much}{given}. {worst}"
     if witness is not None and witness.model.provenance == "private":
         return {"leakage": f"{text} The model is private, so the worst adversary is not named."}
-    return {"leakage": f"{text} {worst_adversary(witness, certain=leakage.exact)}"}
+    who = worst_adversary(witness, certain=leakage.exact)
+    return {"leakage": f"{text} {who}{costs.data_share(witness)}"}
 
 
 def _of_audit(audit: Audit) -> dict[str, str]:
@@ -304,7 +336,19 @@ def _of_audit(audit: Audit) -> dict[str, str]:
 
 def _assumptions(calibration: AnyCalibration) -> str:
     found = assumptions(calibration.model, calibration.adversaries, clamped=is_clamped(calibration))
-    return _listed_assumptions([*found, ONE_RELEASE])
+    return _listed_assumptions([*found, *of_the_release(calibration)])
+
+
+def of_the_release(calibration: AnyCalibration) -> list[str]:
+    """List what the guarantee assumes of this release beside the model."""
+    if calibration.noise == "laplace":
+        return [ONE_RELEASE]
+    counted = not is_clamped(calibration)
+    variance = (
+        "No variance is smaller than the model states: what adversaries do not know counts as noise"
+        " that far."
+    )
+    return [*([variance] if counted else []), ONE_GAUSSIAN_RELEASE]
 
 
 def _listed_assumptions(found: list[str]) -> str:

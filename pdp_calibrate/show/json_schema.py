@@ -61,6 +61,16 @@ FAMILIES: dict[str, tuple[str, dict[str, Schema]]] = {
         "Every table that a sample does not rule out.",
         {"domains": DOMAINS, "counts": _NESTED, "confidence": NUMBER, "noise_scale": NUMBER},
     ),
+    "GaussianNetwork": (
+        "A normal law on a graph, by its precision matrix; over 10⁴ numbers a digest only.",
+        {
+            "mean": VECTOR,
+            "precision": described(
+                "[row, column, entry] on and below the diagonal, counted from 0.", items(VECTOR)
+            ),
+            "bounds": items(RANGE),
+        },
+    ),
     "GaussianGroup": (
         "Members with one common correlation, or any in a range.",
         {"correlation": RANGE, "bounds": RANGE, "variance": nullable(POSITIVE)},
@@ -95,6 +105,15 @@ FAMILIES: dict[str, tuple[str, dict[str, Schema]]] = {
     "MarkovTree": (
         "Discrete tuples along a tree, each depending on its parent.",
         {"domains": DOMAINS, "parents": {"type": "array"}, "tables": {"type": "array"}},
+    ),
+    "Network": (
+        "Discrete tuples on any graph: a product of factors, or all laws with bounded couplings.",
+        {
+            "domains": DOMAINS,
+            "scopes": described("The positions each factor is about.", items(items(COUNT))),
+            "factors": {"type": "array"},
+            "influences": nullable(described("Pairs of positions, and D.", items(VECTOR))),
+        },
     ),
     "Unknown": (
         "Tuples that may depend on each other in any way.",
@@ -178,6 +197,9 @@ _BRACKET = described(
         "value": {"type": "number", "minimum": 0},
         "lower": NUMBER,
         "witness": nullable(ref("Witness")),
+        "unit": described("What both ends are: Gaussian noise.", one_of("epsilon", "mu", "rho")),
+        "delta": described("The δ beside epsilon, for Gaussian noise.", POSITIVE),
+        "mu": described("For Gaussian noise, the μ that nobody exceeds.", NUMBER),
     }},
 )  # fmt: skip
 
@@ -191,6 +213,14 @@ _CALIBRATED: dict[str, Schema] = {
     "adversaries": ref("Adversaries"),
     "model": ref("Model"),
     "leakage": ref("Bracket"),
+}
+
+
+_GAUSSIAN_CLAIMS: dict[str, Schema] = {
+    "delta": described("For Gaussian noise, the δ beside epsilon.", POSITIVE),
+    "total_delta": described("The δ beside total_epsilon.", POSITIVE),
+    "mu": described("For Gaussian noise, the μ that nobody exceeds.", POSITIVE),
+    "rho": described("The same as the ρ of zCDP.", POSITIVE),
 }
 
 
@@ -218,6 +248,14 @@ _SIZES = described(
     "Pairs of the size of a group and how many the table has; a row of a wide table is a group.",
     items({"type": "array", "items": COUNT, "minItems": 2, "maxItems": 2}),
 )
+
+
+_BUDGET = {
+    "epsilon": POSITIVE,
+    "spent": NUMBER,
+    "remaining": NUMBER,
+    "entries": {"type": "integer", "minimum": 0},
+}
 
 
 _BY_COLUMN = described(
@@ -271,9 +309,9 @@ def json_schema() -> dict[str, Any]:
     objects = {
         "Calibration": _object(
             "Calibration",
-            "A proved Laplace scale for one release; lists for several answers made together.",
-            scale=described("The Laplace scale λ.", _one_or_many(POSITIVE)),
-            noise=_one_or_many(one_of("Laplace", "discrete Laplace")),
+            "A proved scale of noise for one release; lists for several answers made together.",
+            scale=described("The Laplace scale λ, or σ of Gaussian noise.", _one_or_many(POSITIVE)),
+            noise=_one_or_many(one_of("Laplace", "discrete Laplace", "Gaussian")),
             query=_one_or_many(ref("Query")),
             **_CALIBRATED,
         ),
@@ -322,11 +360,8 @@ def json_schema() -> dict[str, Any]:
         "PeopleStatus": _object(
             "PeopleStatus",
             "What is spent and left of the budget for people.",
-            epsilon=POSITIVE,
-            spent=NUMBER,
-            remaining=NUMBER,
+            **_BUDGET,
             spent_by_column=_BY_COLUMN,
-            entries={"type": "integer", "minimum": 0},
         ),
         "Price": _object(
             "Price",
@@ -358,11 +393,8 @@ def json_schema() -> dict[str, Any]:
         "LedgerStatus": _object(
             "LedgerStatus",
             "What is spent and left of a ledger's budget.",
-            epsilon=POSITIVE,
-            spent=NUMBER,
-            remaining=NUMBER,
+            **_BUDGET,
             draw=TEXT,
-            entries={"type": "integer", "minimum": 0},
         ),
         "LedgerHistory": _object(
             "LedgerHistory", "Everything that a ledger holds.", entries=items(ref("Entry"))
@@ -393,10 +425,12 @@ def json_schema() -> dict[str, Any]:
     }
     for name in ("Calibration", "Leakage", "Audit"):
         objects[name]["properties"] |= _LAW
+    objects["Calibration"]["properties"] |= _GAUSSIAN_CLAIMS
     objects["Release"]["properties"]["noisy"] = described(
         "For each query the noisy numbers behind a mean of rows: sums, and secret counts.",
         items(items(NUMBER)),
     )
+    objects["Release"]["properties"] |= {"layout": _LAYOUT, "sizes": _SIZES}
     objects["Calibration"]["properties"]["certificate"] = described(
         "Reserved: what others can check the calibration by. Of any form, or null.", {}
     )

@@ -13,10 +13,11 @@ picture) and returns a matplotlib figure that a notebook shows and ``savefig`` w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from pdp_calibrate.calibration.result import AnyCalibration, Calibration, single
+from pdp_calibrate.calibration.result import AnyCalibration, Calibration
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.posterior import Beliefs
 from pdp_calibrate.errors import MissingLibraryError, PdpError
@@ -57,26 +58,32 @@ def draw(picture: str, view: Any, *, theme: Theme = "light") -> Figure:
     return figure
 
 
+def _seen(
+    picture: str, view: Callable[[AnyCalibration], Any], subject: Any, theme: Theme
+) -> Figure:
+    """Draw a calibration, or the numbers behind its picture."""
+    numbers = view(subject) if isinstance(subject, Calibration) else subject
+    return draw(picture, numbers, theme=theme)
+
+
 def leakage_by_scale(
     subject: AnyCalibration | views.ScaleCurve, *, theme: Theme = "light"
 ) -> Figure:
     """Draw the leakage against the scale, with the chosen point and plain DP."""
-    view = views.leakage_by_scale(subject) if isinstance(subject, Calibration) else subject
-    return draw("leakage_by_scale", view, theme=theme)
+    return _seen("leakage_by_scale", views.leakage_by_scale, subject, theme)
 
 
 def leakage_by_knowledge(
     subject: AnyCalibration | views.KnowledgeCurve, *, theme: Theme = "light"
 ) -> Figure:
     """Draw the worst leakage by the number of known tuples (the paper's Figure 4)."""
-    view = views.leakage_by_knowledge(subject) if isinstance(subject, Calibration) else subject
-    return draw("leakage_by_knowledge", view, theme=theme)
+    return _seen("leakage_by_knowledge", views.leakage_by_knowledge, subject, theme)
 
 
 def scales(subject: AnyCalibration | dict[str, float], *, theme: Theme = "light") -> Figure:
     """Draw the scales of all methods as bars."""
     if isinstance(subject, Calibration):
-        subject = views.scales_of_methods(single(subject, "a picture"))
+        subject = views.scales_of_methods(views.one_with_laplace_noise(subject))
     return draw("scales", subject, theme=theme)
 
 
@@ -94,8 +101,7 @@ def adversary_graph(
     subject: AnyCalibration | views.AdversaryGraph, *, theme: Theme = "light"
 ) -> Figure:
     """Draw the paper's weighted hierarchical graph of up to four tuples (Figure 3)."""
-    view = views.adversary_graph(subject) if isinstance(subject, Calibration) else subject
-    return draw("adversary_graph", view, theme=theme)
+    return _seen("adversary_graph", views.adversary_graph, subject, theme)
 
 
 def beliefs(
@@ -104,8 +110,7 @@ def beliefs(
     """Draw an adversary's beliefs before and after an output (the paper's Example 1)."""
     if isinstance(subject, Beliefs):
         return draw("beliefs", views.bars_of(subject), theme=theme)
-    view = views.beliefs(subject) if isinstance(subject, Calibration) else subject
-    return draw("beliefs", view, theme=theme)
+    return _seen("beliefs", views.beliefs, subject, theme)
 
 
 def what_if(curve: Any, *, theme: Theme = "light") -> Figure:

@@ -12,7 +12,6 @@ from importlib import metadata
 from typing import Any, TypeAlias
 
 from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Calibration, Release
-from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import PRIVATE_MODEL, SCHEMA, Model
 from pdp_calibrate.core.problem import Leakage
 from pdp_calibrate.errors import LedgerError, PdpError
@@ -23,6 +22,7 @@ from pdp_calibrate.show.correlations import correlations
 from pdp_calibrate.show.explain import (
     ONE_RELEASE,
     of_column,
+    of_the_release,
     paragraphs,
     people_assumptions,
     table_of,
@@ -40,6 +40,7 @@ from pdp_calibrate.show.words import (
     entry,
     family,
     is_clamped,
+    kind_of_noise,
     listed,
     source,
 )
@@ -169,6 +170,7 @@ def _of_calibration(calibration: AnyCalibration, plain: Leakage | None) -> dict[
         "epsilon": calibration.epsilon,
         "total_epsilon": calibration.total_epsilon,
         "total_of": "the answer and the learning of the model",
+        **({} if calibration.mu is None else _gaussian_facts(calibration)),
         "leakage": {"value": leak.value} | ({} if private else {"lower": leak.lower}),
         "exact": leak.exact,
         "rows": calibration.rows,
@@ -179,16 +181,17 @@ def _of_calibration(calibration: AnyCalibration, plain: Leakage | None) -> dict[
             *assumptions(
                 calibration.model, calibration.adversaries, clamped=is_clamped(calibration)
             ),
-            ONE_RELEASE,
+            *of_the_release(calibration),
         ],
         "queries": [
-            {"about": asked(query), "scale": scale, "noise": _law(part), "half_width": width}
-            for query, scale, part, width in zip(
-                calibration.queries,
-                calibration.scales,
-                calibration.contributions,
-                widths,
-                strict=True,
+            {
+                "about": asked(query),
+                "scale": scale,
+                "noise": kind_of_noise(calibration),
+                "half_width": width,
+            }
+            for query, scale, width in zip(
+                calibration.queries, calibration.scales, widths, strict=True
             )
         ],
         "dp_epsilon": calibration.dp_epsilon,
@@ -198,8 +201,13 @@ def _of_calibration(calibration: AnyCalibration, plain: Leakage | None) -> dict[
     return facts | ({"warning": PRIVATE_MODEL} if private else {})
 
 
-def _law(part: Contributions) -> str:
-    return "whole-number Laplace" if part.is_integer else "Laplace"
+def _gaussian_facts(calibration: AnyCalibration) -> dict[str, Any]:
+    return {
+        "delta": calibration.delta,
+        "total_delta": calibration.total_delta,
+        "mu": calibration.mu,
+        "rho": calibration.rho,
+    }
 
 
 def _bias(calibration: AnyCalibration) -> float | None:
@@ -318,7 +326,7 @@ def _views(calibration: AnyCalibration, plain: Leakage | None) -> dict[str, Any]
     if calibration.model.provenance == "private":
         return {}
     found: Mapping[str, Any] = {"correlations": correlations(calibration.model)}
-    if len(calibration.queries) == 1:
+    if len(calibration.queries) == 1 and calibration.noise == "laplace":
         found = {
             "leakage_by_scale": leakage_by_scale(calibration, plain=plain),
             "leakage_by_knowledge": leakage_by_knowledge(calibration),

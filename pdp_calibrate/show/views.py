@@ -9,7 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from pdp_calibrate.calibration.result import AnyCalibration, Calibration, single
+from pdp_calibrate.calibration.result import (
+    AnyCalibration,
+    Calibration,
+    single,
+    with_laplace_noise,
+)
 from pdp_calibrate.core.adversary import Adversaries, Witness
 from pdp_calibrate.core.leakage import leakage
 from pdp_calibrate.core.model import Model
@@ -113,6 +118,12 @@ class AdversaryGraph:
 def drawable(calibration: AnyCalibration) -> Calibration:
     """Return a calibration of one answer that may be drawn, or raise."""
     refuse_private(calibration.model)
+    return one_with_laplace_noise(calibration)
+
+
+def one_with_laplace_noise(calibration: AnyCalibration) -> Calibration:
+    """Return a calibration of one answer with Laplace noise, or raise."""
+    with_laplace_noise(calibration, "a picture")
     return single(calibration, "a picture")
 
 

@@ -22,6 +22,7 @@ from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.families.chain.model import MarkovChain
 from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
 from pdp_calibrate.families.gaussian.model import Gaussian
+from pdp_calibrate.families.gaussian.network import GaussianNetwork
 from pdp_calibrate.families.gaussian.sets import LoewnerBall, SampledGaussian
 from pdp_calibrate.families.network.mixing_chain import MixingChain
 from pdp_calibrate.families.table.sets import SampledTable
@@ -222,6 +223,23 @@ def worst_adversary(
     )
 
 
+def data_share(witness: Witness | None) -> str:
+    """Say how much of the noise that somebody faces is the data's own, where that is counted."""
+    if witness is None or not witness.data_share:
+        return ""
+    return (
+        f" Of all that blurs the answer for them, {witness.data_share:.2%} is the data's own: what"
+        " they do not know."
+    )
+
+
+def kind_of_noise(calibration: AnyCalibration) -> str:
+    """Name the noise."""
+    if calibration.noise == "gaussian":
+        return "Gaussian"
+    return "whole-number Laplace" if calibration.is_integer else "Laplace"
+
+
 def learns(leakage: float) -> str:
     """Say what a leakage does to somebody's odds."""
     after = 100 / (1 + math.exp(-leakage))
@@ -254,12 +272,14 @@ _FAMILIES = {
     "Gaussian": "jointly Gaussian entries with the covariance given",
     "LoewnerBall": "jointly Gaussian entries, every variance within the stated factor",
     "SampledGaussian": "jointly Gaussian entries that the sample does not rule out",
+    "GaussianNetwork": "jointly Gaussian entries on a graph, each depending on its neighbours only",
     "GaussianGroup": "jointly Gaussian members, one common correlation for every pair",
     "GaussianSeries": "a Gaussian series in which each value depends on the one before",
     "BinaryGroup": "yes/no members of a group, nobody told apart from another",
     "CategoryGroup": "members of a group with categories, nobody told apart from another",
     "MarkovChain": "a Markov chain: the next state depends on the present one only",
     "MarkovTree": "states on a tree: an entry depends on its neighbours only",
+    "Network": "a network: an entry depends on those it shares a factor with only",
     "MixingChain": "any Markov chain that forgets at least as fast as stated",
     "ConditionalBall": "any joint table whose conditional laws are within the stated distance",
     "SampledTable": "any joint table that the sample does not rule out",
@@ -269,7 +289,7 @@ _FAMILIES = {
 }
 
 
-_CLOSED = (Gaussian, LoewnerBall, GaussianGroup, GaussianSeries, Unknown)
+_CLOSED = (Gaussian, GaussianNetwork, LoewnerBall, GaussianGroup, GaussianSeries, Unknown)
 """Families in which knowing entries with Gaussian error tells no more than knowing them exactly."""
 
 
@@ -352,6 +372,8 @@ def leakage_of_plain_dp(calibration: AnyCalibration) -> Leakage | None:
         adversaries=calibration.adversaries,
         rows=calibration.rows,
         time_limit=_PATIENCE,
+        noise=calibration.noise,
+        delta=calibration.delta or None,
     )
 
 

@@ -23,9 +23,9 @@ from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Problem, split
 from pdp_calibrate.core.query import Query, lower
 from pdp_calibrate.families.network import regions
-from pdp_calibrate.families.network.contraction import tree_bounds
 from tests.benchmarks.heading import heading
 from tests.benchmarks.time import cpu_seconds, yardstick
+from tests.support.networks import contraction_bounds
 from tests.support.random_time import random_tree
 
 TREES = [(100, 99), (1000, 1), (1000, 2), (10_000, 2), (1000, 3)]  # tuples, children of each
@@ -50,7 +50,7 @@ def judged(seed: int) -> tuple[float, float, float]:
     who = pdp.Adversaries.weakest() if seed % 3 == 1 else pdp.Adversaries.all()
     regions._FURTHEST = int(rng.integers(1, 5))
     problem = problem_of(tree, query, rate, who)
-    highest = tree_bounds(tree, problem.contributions.tuple_ranges(), problem.knowledge)
+    highest = contraction_bounds(tree, problem.contributions.tuple_ranges(), problem.knowledge)
     found = float(regions.Regions(problem).bounds(highest, 1.0).max())
     truth = dual_bound(problem_of(tree.to_table(), query, rate, who), dp_epsilon=0.0)
     return float(highest.max()), found, truth
@@ -71,7 +71,7 @@ def scale_by_contraction(tree: pdp.MarkovTree) -> float:
     knowledge = pdp.Adversaries.all().resolve(tree)
     ones = np.ones(len(tree.names))
     return smallest_scale(
-        lambda scale: float(tree_bounds(tree, ones / scale, knowledge).max()),
+        lambda scale: float(contraction_bounds(tree, ones / scale, knowledge).max()),
         1.0,
         low=1.0,
         high=float(len(ones)),

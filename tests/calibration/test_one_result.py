@@ -51,12 +51,13 @@ def test_every_property_and_method_works(cal):
     release = cal.release(ROWS)
     for owner in (cal, release):
         names = [name for name, _ in inspect.getmembers(type(owner)) if not name.startswith("_")]
-        for name in {*names} - {"from_json", "release", "release_rows", "answered", "with_noise"}:
+        skipped = {"from_json", "release", "release_rows", "answered", "with_noise", "risk"}
+        for name in {*names} - skipped:
             if name == "cleaned" and cal is not LIST:
                 continue  # only counts can be cleaned
             found = getattr(owner, name)
             assert (found() if callable(found) else found) is not None or name in (
-                "certificate", "estimation_epsilon"
+                "certificate", "estimation_epsilon", "mu", "rho"
             )  # fmt: skip
         assert owner._repr_html_().startswith("<")
     assert cal.is_integer
@@ -65,6 +66,7 @@ def test_every_property_and_method_works(cal):
     for scale in (cal.baselines["dp"], cal.baselines["group"]):
         assert all(number > 0 for number in each(scale))
     assert cal.dp_epsilon <= cal.epsilon
+    assert cal.risk(prior=0.5).posterior > 0.5
     assert each(release.value) is release.value or release.values == (release.value,)
     assert len(pdp.explain(release)) > 500
     assert len(each(cal.release_rows(ROWS).value)[0]) == 3

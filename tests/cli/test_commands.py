@@ -75,7 +75,15 @@ def test_help_names_the_commands():
     assert "demo" in result.output
 
 
-@pytest.mark.parametrize("page", ["README.md", "examples/GUIDE.md", "examples/PROMISES.md"])
+PAGES = sorted(
+    str(path.relative_to(ROOT))
+    for path in (ROOT / "docs").rglob("*.md")
+    if not {"_build", "_generated"} & set(path.parts)
+)
+WITH_PYTHON = [page for page in PAGES if "```python\n" in (ROOT / page).read_text()]
+
+
+@pytest.mark.parametrize("page", ["README.md", *WITH_PYTHON])
 def test_the_python_of_the_pages_runs(page, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # snippets write files
     snippets = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
@@ -88,12 +96,12 @@ def test_the_python_of_the_pages_runs(page, capsys, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", "examples/README.md", "examples/GUIDE.md", "examples/PROMISES.md"],
+    ["README.md", "SECURITY.md", "examples/README.md", *PAGES],
 )
 def test_links_lead_somewhere(page):
     place = ROOT / page
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)", place.read_text())
-    assert page == "examples/PROMISES.md" or links
+    assert page.startswith("docs/") or links
     for link in links:
         assert (place.parent / link).exists(), link
 

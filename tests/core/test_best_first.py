@@ -101,3 +101,38 @@ def test_the_start_counts_and_no_cases_leave_it_as_it_is():
 def test_a_bound_that_is_not_a_number_covers_nobody():
     with pytest.raises(CalibrationError, match="not a number"):
         Cases(bounds=BOUNDS | {"c": math.nan}).search()
+
+
+PARTS = {"a": [(2.8, "a1"), (0.4, "a2")], "a1": [(2.2, "a11")]}
+PART_VALUES = VALUES | {"a": 0.0, "a1": 0.0, "a11": 1.0, "a2": 0.3}
+
+
+@pytest.mark.parametrize("patience", [0, 1, 2, 3, 9])
+def test_what_a_case_falls_into_is_judged_in_its_turn_and_never_forgotten(patience):
+    judged = []
+
+    def judge(_bound, case):
+        judged.append(case)
+        return NOBODY if case in PARTS else Found(PART_VALUES[case], PART_VALUES[case], case)
+
+    found = best_first(
+        [(bound, case) for case, bound in BOUNDS.items()],
+        judge,
+        start=NOBODY,
+        unjudged=lambda bound, _: Found(bound, 0.0),
+        cutoff=lambda found: found.lower,
+        is_over=lambda: len(judged) >= patience,
+        parts=lambda case: PARTS.get(case, []),
+    )
+    assert judged == ["a", "a1", "b", "a11"][:patience]
+    assert found.upper == {0: 3.0, 1: 2.8, 2: 2.5, 3: 2.2}.get(patience, 2.0)
+    with pytest.raises(CalibrationError, match="not a number"):
+        best_first(
+            [(3.0, "a")],
+            judge,
+            start=NOBODY,
+            unjudged=lambda bound, _: Found(bound, 0.0),
+            cutoff=lambda found: found.lower,
+            is_over=lambda: False,
+            parts=lambda _: [(math.nan, "b")],
+        )

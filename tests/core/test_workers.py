@@ -100,3 +100,18 @@ def test_where_the_package_cannot_be_written_the_users_cache_is_used(tmp_path):
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)  # noqa: S603
     kept = [path for path in Path(tmp_path).rglob("*.nbi") if "__pycache__" not in path.parts]
     assert [path.name.split(".")[1].split("-")[0] for path in kept] == ["moved_in"]
+
+
+def test_compiled_code_is_loaded_once_numpy_took_as_long_as_compiling_it(monkeypatch):
+    name = "pdp_calibrate.families.nowhere.kernels"
+    assert not workers.is_worth_loading(name)
+    seconds = iter([0.0, 3.0, 3.0, 5.0])
+    monkeypatch.setattr(workers.time, "thread_time", lambda: next(seconds))
+    monkeypatch.setattr(workers, "_interpreted", {})
+    with workers.interpreted(name):
+        assert not workers.is_worth_loading(name)
+    assert not workers.is_worth_loading(name)  # 3 of 4 seconds
+    with workers.interpreted(name):
+        pass
+    assert workers.is_worth_loading(name)
+    assert workers.is_worth_loading(workers.__name__)  # whatever is loaded is used

@@ -134,7 +134,7 @@ def test_releases_about_people_read_spark_once(spark):
     ):
         with watching_collects() as seen:
             ask(found)
-        assert len(seen) == 2  # the number of rows, and the one reading
+        assert len(seen) == 1
         assert_aggregates_only(seen, most=3 * 3)
         ask(wanted)
     assert found.spent_by_column == wanted.spent_by_column

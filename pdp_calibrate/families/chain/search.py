@@ -38,13 +38,17 @@ from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.table import ANY_TABLE, SHORT_TABLE
 from pdp_calibrate.core.tuning import QUICK_LAWS, REPEAT_PASSES, REPEAT_STEPS, SHORTEST_REACH
-from pdp_calibrate.core.workers import best_first, load_kernels
+from pdp_calibrate.core.workers import best_first, interpreted, load_kernels
 from pdp_calibrate.families.chain.model import MarkovChain
-from pdp_calibrate.families.chain.walk import Place, Walk, likely_course, witness_in
+from pdp_calibrate.families.chain.walk import (
+    KERNELS,
+    Place,
+    Walk,
+    likely_course,
+    witness_in,
+    witness_of,
+)
 from pdp_calibrate.families.chain.windows import (
-    NOT,
-    TAILS,
-    WHOLE,
     Ends,
     Kind,
     Left,
@@ -260,7 +264,7 @@ def _search_around(
     """Search the windows around one target; None for all of them at once."""
     reach = setup.reach(scale)
     knowledge = problem.knowledge
-    rules = Rules(setup, knowledge, hidden=problem.hidden_noise, target=target, reach=reach)
+    rules = setup.rules(knowledge, hidden=problem.hidden_noise, target=target, reach=reach)
     walk = Walk(
         setup,
         setup.lattice(reach),
@@ -270,7 +274,8 @@ def _search_around(
         right=rules.most_right,
         compiled=setup.is_large(reach),
     )
-    outcome = walk_around(walk, rules, incumbent - walk.error, deadline)
+    with interpreted(KERNELS):
+        outcome = walk_around(walk, rules, incumbent - walk.error, deadline)
     place = Place.of(setup, knowledge, target, *outcome.upper_sides)
     value = max(outcome.upper, outcome.pruned) + walk.error
     value = min(bound, max(0.0, value) * ROUND_UP) if outcome.finished else bound
@@ -372,7 +377,6 @@ def walk_around(walk: Walk, rules: Rules, threshold: float, deadline: float) -> 
 
 def _begun(walk: Walk, rules: Rules) -> Iterator[_Begun]:
     """Yield the left parts of all windows, distance by distance."""
-    diameters = walk.setup.diameters
 
     def begin(distance: int, sides: list[tuple[Side, FloatArray, FloatArray]]) -> _Begun:
         begun = _Begun(distance, [], [], [])
@@ -380,15 +384,9 @@ def _begun(walk: Walk, rules: Rules) -> Iterator[_Begun]:
             ends = rules.ends(left)
             if not ends.used:
                 continue
-            costs = np.full(len(ends.known_up), np.inf)
-            if rules.may_prune:
-                ahead = np.flatnonzero(ends.known_up > -np.inf)
-                costs[ahead] = diameters[ahead]
-                if np.any(ends.left_far) or np.any(ends.left_far_none):
-                    costs[ahead] += diameters[left.distance]
             begun.sides.append(left)
             begun.ends.append(ends)
-            begun.lefts.append(walk.begun(rows, masses, left.inside, ends, costs))
+            begun.lefts.append(walk.begun(rows, masses, left.inside, ends))
         return begun
 
     if rules.none_left(0):
@@ -452,58 +450,63 @@ def search_one(problem: Problem, setup: Setup, scale: float) -> Bracket:
         setup, setup.lattice(reach), scale, target=target,
         left=left.distance, right=right.distance, compiled=setup.is_large(reach),
     )  # fmt: skip
-    outcome = one_window(walk, place, left, right, code=TAILS if hidden else WHOLE)
-    value = max(0.0, outcome.upper + walk.error)
+    with interpreted(KERNELS):
+        window = one_window(walk, place, left, right, hidden=hidden)
+    value = max(0.0, window.upper + walk.error)
     found = Bracket(upper=value, lower=0.0, witness=None, target=target, unknown=unknown)
     if "far" in (left.kind, right.kind):
         value = min(value, float(setup.bounds(scale)[target]))
         return with_tail(problem, setup, scale, place, dataclasses.replace(found, upper=value))
-    if outcome.lower == -np.inf:
+    if window.lower == -np.inf:
         return found
-    lower = max(0.0, outcome.lower - walk.error)
-    witness = witness_in(problem, walk, place, outcome.lower_sides, unknown, hidden=hidden)
+    lower = max(0.0, window.lower - walk.error)
+    witness = witness_of(
+        problem, walk, place, window.sides, window.densities, unknown, hidden=hidden
+    )
     return dataclasses.replace(found, lower=lower, witness=witness)
 
 
-def one_window(walk: Walk, place: Place, left: Side, right: Side, code: int) -> Outcome:
-    """Compare the secrets in one window, for all values of its ends."""
-    setup, outcome = walk.setup, Outcome()
-    cost = sum(setup.diameters[side.distance] for side in (left, right) if side.kind == "far")
-    steps = right.distance + 1 + (right.kind == "none")
-    up, low = np.full(steps, -np.inf), np.full(steps, NOT)
-    nothing = np.zeros(steps, dtype=np.bool_)
-    up[right.distance], low[right.distance] = cost, code
-    none = right.kind == "none"
-    blank_up, blank_low = np.full(steps, -np.inf), np.full(steps, NOT)
-    ends = Ends(
-        known_up=blank_up if none else up,
-        known_low=blank_low if none else low,
-        none_up=up if none else blank_up,
-        none_low=low if none else blank_low,
-        left_far=nothing,
-        left_far_none=nothing,
-        right_far=nothing,
-    )
+class Window(NamedTuple):
+    """What one window says, for all values of its ends, before rounding."""
 
-    if left == _NOWHERE:
-        sides = [(left, *walk.at_start())]
+    upper: float
+    """It leaks no more."""
+    lower: float
+    """It leaks at least this."""
+    sides: tuple[Side, Side]
+    """The values of its ends behind the lower end."""
+    densities: tuple[FloatArray, FloatArray]
+    """The densities and masses there, per secret."""
+
+
+def one_window(walk: Walk, place: Place, left: Side, right: Side, *, hidden: bool) -> Window:
+    """Compare the secrets in one window, for all values of its ends.
+
+    Where noise is `hidden` further, only the outputs far out count for the lower end.
+    """
+    setup = walk.setup
+    rows, masses = walk.left_part(left)
+    sides = [left]
+    if left.kind == "none":
+        rows, masses = rows[np.newaxis], masses[np.newaxis]
     else:
-        for distance, here, masses in walk.lefts(left.distance):
-            if distance < left.distance:
-                continue
-            if left.kind == "none":
-                sides = [(left, *walk.from_start(distance, here, masses))]
-            else:
-                states = np.flatnonzero(setup.support[place.target - distance]).tolist()
-                sides = [(left._replace(value=w), here[w], masses[w]) for w in states]
-    never = np.full(steps, np.inf)
-    lefts = [walk.begun(rows, masses, side.inside, ends, never) for side, rows, masses in sides]
-    for (side, *_), found in zip(sides, walk.right_ends(lefts, np.inf), strict=True):
-        outcome.upper = max(outcome.upper, found.upper)
-        if found.lower > outcome.lower:
-            outcome.lower = found.lower
-            outcome.lower_sides = side, right._replace(value=found.lower_end)
-    return outcome
+        states = np.flatnonzero(setup.support[place.target - left.distance]).tolist()
+        sides = [left._replace(value=state) for state in states]
+        rows, masses = rows[states], masses[states]
+    here, ends = walk.whole_windows(rows.swapaxes(0, 1), masses.T, right)
+    everywhere, far_out = walk.evaluation.compare(here, ends, walk.noise.form)
+    # Sides out of reach cost their diameter, and rounding what tuples add costs both ends.
+    truncated = sum(setup.diameters[side.distance] for side in (left, right) if side.kind == "far")
+    inside = right.distance - (right.kind != "none")
+    cost = float(walk.left_costs[left.inside] + walk.right_costs[inside])
+    gains = far_out if hidden else everywhere
+    state, side = np.unravel_index(int(gains.argmax()), gains.shape)
+    return Window(
+        upper=float(everywhere.max()) + (truncated + cost),
+        lower=float(gains[state, side]) - cost,
+        sides=(sides[side], right._replace(value=int(state))),
+        densities=(here[state, :, side], ends[state, :, side]),
+    )
 
 
 def with_tail(
@@ -566,7 +569,7 @@ def _factors(setup: Setup, place: Place, tilts: FloatArray | None, *, left: bool
         ]
     else:
         starts = [np.zeros(len(kernel))] if place.high == setup.length else list(kernel.T)
-    walk = load_kernels("pdp_calibrate.families.chain.kernels").tilted_walk
+    walk = load_kernels(KERNELS).tilted_walk
     return np.array([walk(np.array(start), inner, left, kernel) for start in starts])
 
 
@@ -638,12 +641,9 @@ def _around(
 ) -> float | None:
     """Bound the windows around one target; None for all of them at once."""
     knowledge = problem.knowledge
-    rules = Rules(setup, knowledge, hidden=problem.hidden_noise, target=target, reach=reach)
-    walk = Walk(
-        setup, setup.lattice(reach), scale, target=target,
-        left=rules.most_left, right=rules.most_right, laws=True,
-    )  # fmt: skip
-    if walk.is_deep:
+    rules = setup.rules(knowledge, hidden=problem.hidden_noise, target=target, reach=reach)
+    walk = _law_walk(setup, scale, reach, target, rules.most_left, rules.most_right)
+    if walk is None:
         return None
     outcome = walk_around(walk, rules, incumbent, deadline)
     found = max(0.0, outcome.upper, outcome.pruned) * ROUND_UP
@@ -658,13 +658,20 @@ def _one_adversary(problem: Problem, setup: Setup, scale: float) -> float | None
         return float(setup.ranges[target]) / scale * ROUND_UP
     reach = _reach(setup, scale, 1)
     left, right = place.sides(setup.length, reach)
-    walk = Walk(
-        setup, setup.lattice(reach), scale, target=target,
-        left=left.distance, right=right.distance, laws=True,
-    )  # fmt: skip
-    if walk.is_deep:
+    walk = _law_walk(setup, scale, reach, target, left.distance, right.distance)
+    if walk is None:
         return None
-    return max(0.0, one_window(walk, place, left, right, code=NOT).upper) * ROUND_UP
+    return max(0.0, one_window(walk, place, left, right, hidden=False).upper) * ROUND_UP
+
+
+def _law_walk(
+    setup: Setup, scale: float, reach: int, target: int | None, left: int, right: int
+) -> Walk | None:
+    """Walk the laws of sums; None where their probabilities are too small for a float."""
+    walk = Walk(
+        setup, setup.lattice(reach), scale, target=target, left=left, right=right, laws=True
+    )
+    return None if walk.is_deep else walk
 
 
 def _reach(setup: Setup, scale: float, targets: int) -> int:

@@ -18,7 +18,7 @@ from pdp_calibrate.core.mixtures import DEFICITS, LARGEST_EXPONENT, LOGS, form_o
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import TOGETHER_NUMBERS
-from pdp_calibrate.core.workers import load_kernels
+from pdp_calibrate.core.workers import is_worth_loading, load_kernels
 from pdp_calibrate.families.chain.windows import (
     LAWS,
     Ends,
@@ -36,6 +36,8 @@ from pdp_calibrate.families.chain.windows import (
     run_right,
     weighted,
 )
+
+KERNELS = "pdp_calibrate.families.chain.kernels"
 
 
 class Walk:
@@ -78,9 +80,12 @@ class Walk:
         self.tiny = 1e-310 * math.exp(min(deepest, LARGEST_EXPONENT))
         form = LAWS if laws else form
         gaps = np.arange(total + 1) * step
+        decay = np.asarray(-gaps if form == LOGS else np.exp(-gaps), dtype=float)
+        if laws:  # no noise
+            decay = np.where(gaps > 0, 0.0, 1.0)
         self.noise = Noise(
             step=step,
-            decay=np.where(gaps > 0, 0.0, 1.0) if laws else np.exp(-gaps),
+            decay=decay,
             lack=-np.expm1(-gaps) if form == DEFICITS else np.zeros(total + 1),
             form=form,
         )
@@ -95,12 +100,12 @@ class Walk:
         self.right_costs = np.concatenate([[0.0], np.cumsum(after)])
         self.together = max(1, TOGETHER_NUMBERS // (setup.states**2 * (total + 1)))
         self.evaluation = Evaluation(advance, compare)
-        if laws or compiled:
+        if laws or compiled or is_worth_loading(KERNELS):
             self.evaluation = self._compiled()
 
     def _compiled(self) -> Evaluation:
         """Return compiled steps; both take one array of walks side by side."""
-        kernels = load_kernels("pdp_calibrate.families.chain.kernels")
+        kernels = load_kernels(KERNELS)
         form, step, unit, tiny = self.noise.form, self.noise.step, self.unit, self.tiny
 
         def advanced(
@@ -158,14 +163,16 @@ class Walk:
             yield distance, here, masses
             if distance < most:
                 points = self.left[distance - 1]
-                here, masses = advance(here, masses, points, self.matrix, self.noise)
+                here, masses = self.evaluation.advance(
+                    here, masses, points, self.matrix, self.noise
+                )
 
     def from_start(
         self, distance: int, here: FloatArray, masses: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Close the left side at the start of the chain, `distance` ≥ 1 tuples away."""
         points, start = self.left[distance - 1], self.start[np.newaxis]
-        rows, totals = advance(here, masses, points, start, self.noise)
+        rows, totals = self.evaluation.advance(here, masses, points, start, self.noise)
         return rows[0], totals[0]
 
     def at_start(self) -> tuple[FloatArray, FloatArray]:
@@ -176,20 +183,10 @@ class Walk:
     def _own_kernel(self) -> FloatArray:
         """Return the noise around what the target itself adds, one row per secret."""
         gaps = np.abs(np.arange(int(self.own.max()) + 1) - self.own[:, np.newaxis])
-        if self.noise.form == LOGS:
-            return np.asarray(-gaps * self.noise.step)
-        return np.asarray(
-            (self.noise.lack if self.noise.form == DEFICITS else self.noise.decay)[gaps]
-        )
+        kernel = self.noise.lack if self.noise.form == DEFICITS else self.noise.decay
+        return np.asarray(kernel[gaps])
 
-    def begun(
-        self,
-        rows: FloatArray,
-        masses: FloatArray,
-        inside: int,
-        ends: Ends,
-        prune_cost: FloatArray,
-    ) -> Left:
+    def begun(self, rows: FloatArray, masses: FloatArray, inside: int, ends: Ends) -> Left:
         """Return a left part with what its right ends count for, costs of rounding included.
 
         `inside` is the number of unknown tuples on the left.
@@ -207,7 +204,7 @@ class Walk:
             none_low=ends.none_low,
             known_cost=known_cost,
             none_cost=none_cost,
-            prune_cost=prune_cost + known_cost,
+            prune_cost=ends.prune_cost + known_cost,
         )
 
     def right_ends(self, lefts: Sequence[Left], threshold: float) -> list[Right]:
@@ -217,18 +214,31 @@ class Walk:
         """
         return run_right(lefts, self.right, self.matrix, self.noise, threshold, self.evaluation)
 
-    def whole_window(
+    def left_part(self, left: Side) -> tuple[FloatArray, FloatArray]:
+        """Return densities and masses of a left side; of a known end, one row per state of it."""
+        if left.distance == 0:
+            return self.at_start()
+        *_, (distance, here, masses) = self.lefts(left.distance)
+        if left.kind == "none":
+            return self.from_start(distance, here, masses)
+        return here, masses
+
+    def whole_windows(
         self, rows: FloatArray, masses: FloatArray, right: Side
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the densities of one whole window, one row per secret, in the walk's form."""
+        """Return the densities of whole windows, per state of the right end, in the walk's form.
+
+        `rows` is indexed [secret, left side, point]. Where the right side is open to the end of
+        the chain, one state stands for all of them.
+        """
         form, backwards = self.noise.form, self.matrix.T
         here, ends = first_right(rows, masses, self.matrix, form)
         for points in self.right[: right.distance - (right.kind != "none")]:
-            here, ends = advance(here, ends, points, backwards, self.noise)
+            here, ends = self.evaluation.advance(here, ends, points, backwards, self.noise)
         if right.kind != "none":
-            return here[right.value], ends[right.value]
+            return here, ends
         flat = (np.zeros if form == LOGS else np.ones)((1, len(ends)))
-        return mixed(here, flat, form)[0], mixed(ends, flat, form)[0]
+        return mixed(here, flat, form), mixed(ends, flat, form)
 
 
 class Place(NamedTuple):
@@ -324,22 +334,31 @@ def witness_in(
 ) -> Witness:
     """Find secrets and output in the window that attains the lower end."""
     left, right = sides
-    if left == Side("none", 0):
-        rows, masses = walk.at_start()
-    else:
-        for distance, here, all_masses in walk.lefts(left.distance):
-            if distance < left.distance:
-                continue
-            if left.kind == "none":
-                rows, masses = walk.from_start(distance, here, all_masses)
-            else:
-                rows, masses = here[left.value], all_masses[left.value]
-    rows, masses = walk.whole_window(rows, masses, right)
-    secrets, point = _largest_gap(rows, masses, walk.noise.form, ends_only=hidden)
+    rows, masses = walk.left_part(left)
+    if left.kind == "known":
+        rows, masses = rows[left.value], masses[left.value]
+    rows, masses = walk.whole_windows(rows[:, np.newaxis], masses[:, np.newaxis], right)
+    end = 0 if right.kind == "none" else right.value
+    window = rows[end, :, 0], masses[end, :, 0]
+    return witness_of(problem, walk, place, sides, window, unknown, hidden=hidden)
+
+
+def witness_of(
+    problem: Problem,
+    walk: Walk,
+    place: Place,
+    sides: tuple[Side, Side],
+    window: tuple[FloatArray, FloatArray],
+    unknown: tuple[int, ...],
+    *,
+    hidden: bool,
+) -> Witness:
+    """Find secrets and output, given the densities of a window and its masses, per secret."""
+    secrets, point = _largest_gap(*window, walk.noise.form, ends_only=hidden)
     moved = float(point) * walk.noise.step * walk.scale
     if hidden:
         moved = math.inf if point else -math.inf
-    known = left.value, right.value
+    known = sides[0].value, sides[1].value
     return place.witness(problem, walk.setup, known, secrets, moved, unknown)
 
 

@@ -44,6 +44,7 @@ from pdp_calibrate.core.tuning import (
     FORGETFUL,
     FORGOTTEN,
     FULL_LENGTH,
+    KEPT_WINDOWS,
     LATTICE_STEPS,
     LONGEST_SIDE,
     TRUNCATION,
@@ -71,6 +72,7 @@ class Setup:
         self.support = _support(self.kernel, np.isfinite(self.log_start), self.length)
         self._lattices: dict[int, Lattice] = {}
         self._reaches: dict[float, int] = {}
+        self._rules: dict[tuple[Knowledge, bool, int], Rules] = {}
 
     @functools.cached_property
     def largest_log(self) -> float:
@@ -119,6 +121,15 @@ class Setup:
             window = min(self.length, 2 * usual + 1)
             self._lattices[reach] = lattice_of(self.added, window, largest)
         return self._lattices[reach]
+
+    def rules(self, knowledge: Knowledge, *, hidden: bool, target: int | None, reach: int) -> Rules:
+        """Return which windows count; those around all targets are kept from scale to scale."""
+        if target is not None:
+            return Rules(self, knowledge, hidden=hidden, target=target, reach=reach)
+        kind = knowledge, hidden, reach
+        if kind not in self._rules:
+            self._rules[kind] = Rules(self, knowledge, hidden=hidden, target=None, reach=reach)
+        return self._rules[kind]
 
     def is_large(self, reach: int) -> bool:
         """Whether a search is worth compiled code, by the elementary steps it may take."""
@@ -170,13 +181,13 @@ class Noise(NamedTuple):
     step: float
     """The distance of neighbouring points, in scales."""
     decay: FloatArray
-    """e^{−gap·step} per gap; for laws 1 at the gap 0, else 0."""
+    """e^{−gap·step} per gap, or its logarithm; for laws 1 at the gap 0, else 0."""
     lack: FloatArray
     """1 − e^{−gap·step} per gap, for deficits; else 0."""
     form: int
     """DEFICITS, DENSITIES, LOGS or LAWS."""
 
-    def tail(self, edge: FloatArray, masses: FloatArray, gaps: IntArray) -> FloatArray:
+    def tail(self, edge: FloatArray, masses: FloatArray, gaps: slice) -> FloatArray:
         """Continue densities beyond their last point, by these gaps.
 
         Outside the points held so far there is no atom, so a density falls by e^{−step} per point,
@@ -184,7 +195,7 @@ class Noise(NamedTuple):
         """
         edge, masses = edge[..., np.newaxis], masses[..., np.newaxis]
         if self.form == LOGS:
-            return np.asarray(edge - gaps * self.step)
+            return np.asarray(edge + self.decay[gaps])
         if self.form == DEFICITS:
             return np.asarray(edge * self.decay[gaps] + masses * self.lack[gaps])
         return np.asarray(edge * self.decay[gaps])
@@ -248,37 +259,33 @@ def advance(
     """
     size, most = source.shape[-1], int(points.max())
     # Given the old state, its contribution moves the sum; all states get the points of the one
-    # that adds most.
-    shifted = np.empty((*source.shape[:-1], size + most))
+    # that adds most. The last place of each row carries the mass, which is mixed by the same code.
+    shifted = np.empty((*source.shape[:-1], size + most + 1))
+    shifted[..., -1] = masses
     for old, by in enumerate(points.tolist()):
         here, edges = shifted[old], source[old]
         here[..., by : by + size] = edges
         if by:
-            here[..., :by] = noise.tail(edges[..., 0], masses[old], np.arange(by, 0, -1))
+            here[..., :by] = noise.tail(edges[..., 0], masses[old], slice(by, 0, -1))
         if by < most:
-            gaps = np.arange(1, most - by + 1)
-            here[..., by + size :] = noise.tail(edges[..., -1], masses[old], gaps)
+            gaps = slice(1, most - by + 1)
+            here[..., by + size : -1] = noise.tail(edges[..., -1], masses[old], gaps)
     # Averaging over the old state leaves the sum and the new state.
-    return mixed(shifted, matrix, noise.form), mixed(masses, matrix, noise.form)
+    there = mixed(shifted, matrix, noise.form)
+    return there[..., :-1], there[..., -1]
 
 
 def mixed(rows: FloatArray, matrix: FloatArray, form: int) -> FloatArray:
     """Return Σ_old matrix[new, old]·rows[old] for every new state; logarithms stay logarithms."""
-    out = np.empty((len(matrix), *rows.shape[1:]))
-    for new, weights in enumerate(matrix):
-        if form == LOGS:
-            terms = rows + weights.reshape(-1, *[1] * (rows.ndim - 1))
-            # The largest term is taken out: no exponential overflows, and one of them is 1.
-            peak = terms.max(axis=0)
-            held = np.maximum(peak, -1.7e308)
-            total = np.exp(terms - held).sum(axis=0)
-            out[new] = np.where(peak > -np.inf, held + np.log(np.maximum(total, 1.0)), -np.inf)
-            continue
-        np.multiply(rows[0], weights[0], out=out[new])
-        for old in range(1, len(weights)):
-            if weights[old] > 0:
-                out[new] += weights[old] * rows[old]
-    return out
+    weights = matrix.reshape(*matrix.shape, *[1] * (rows.ndim - 1))
+    if form != LOGS:
+        return np.asarray(np.add.reduce(weights * rows, axis=1))
+    terms = weights + rows
+    # The largest term is taken out: no exponential overflows, and one of them is 1.
+    peak = terms.max(axis=1)
+    held = np.maximum(peak, -1.7e308)
+    total = np.exp(terms - held[:, np.newaxis]).sum(axis=1)
+    return np.where(peak > -np.inf, held + np.log(np.maximum(total, 1.0)), -np.inf)
 
 
 def weighted(rows: FloatArray, weight: FloatArray | float, form: int) -> FloatArray:
@@ -436,7 +443,7 @@ def run_right(
         own = left.rows.shape[1]
         rows[:, place, :own] = left.rows
         if own < size:
-            gaps = np.arange(1, size - own + 1)
+            gaps = slice(1, size - own + 1)
             rows[:, place, own:] = noise.tail(left.rows[:, -1], left.masses, gaps)
     here, ends = first_right(rows, masses, matrix, form)
     backwards, flat = matrix.T, (np.zeros if form == LOGS else np.ones)((1, len(matrix)))
@@ -466,7 +473,10 @@ def run_right(
         if not left_over.any():
             break
         if not left_over.all():
-            which, here, ends = which[left_over], here[:, :, left_over], ends[:, :, left_over]
+            # Mostly the last ones end, for they reach furthest left: then nothing is copied.
+            number = int(np.count_nonzero(left_over))
+            rest_of = slice(number) if left_over[:number].all() else left_over
+            which, here, ends = which[rest_of], here[:, :, rest_of], ends[:, :, rest_of]
         # The tuple b steps away becomes unknown: take it into the sum.
         here, ends = evaluation.advance(here, ends, points[b - 1], backwards, noise)
     return found.rights()
@@ -505,6 +515,8 @@ class Ends:
     """The same where the right side is open."""
     right_far: npt.NDArray[np.bool_]
     """Where a known right end stands for right sides out of reach."""
+    prune_cost: FloatArray
+    """What any window reaching further can leak beyond a known right end, at most; ∞ if none."""
 
     @property
     def used(self) -> bool:
@@ -525,6 +537,9 @@ class Rules:
         self.most_left = min(reach, last if target is None else target)
         self.most_right = min(reach, last if target is None else last - target)
         self.truncated = reach < last
+        self._kept: dict[Side, Ends] = {}
+        numbers = 8 * (setup.states + 1) * reach**2
+        self._keeps = target is None and numbers <= KEPT_WINDOWS
 
     @property
     def may_prune(self) -> bool:
@@ -543,6 +558,15 @@ class Rules:
         return [int(w) for w in np.flatnonzero(setup.support[self.target - distance])]
 
     def ends(self, left: Side) -> Ends:
+        """Say what every right end counts for, which does not depend on the scale."""
+        found = self._kept.get(left)
+        if found is None:
+            found = self._ends(left)
+            if self._keeps:
+                self._kept[left] = found
+        return found
+
+    def _ends(self, left: Side) -> Ends:
         """Work out what every right end counts for."""
         steps = self.most_right + 2
         distance = np.arange(steps)
@@ -567,6 +591,12 @@ class Rules:
         used = np.flatnonzero((known_up > -np.inf) | (known_low > NOT))
         open_ends = np.flatnonzero((none_up > -np.inf) | (none_low > NOT))
         stop = 1 + max(used[-1] if len(used) else 0, open_ends[-1] + 1 if len(open_ends) else 0)
+        prune_cost = np.full(stop, np.inf)
+        if self.may_prune:
+            ahead = np.flatnonzero(known_up[:stop] > -np.inf)
+            prune_cost[ahead] = self.setup.diameters[ahead]
+            if np.any(left_far[:stop]) or np.any(left_far_none[:stop]):
+                prune_cost[ahead] += self.setup.diameters[left.distance]
         return Ends(
             known_up=known_up[:stop],
             known_low=known_low[:stop],
@@ -575,6 +605,7 @@ class Rules:
             left_far=left_far[:stop],
             left_far_none=left_far_none[:stop],
             right_far=right_far[:stop],
+            prune_cost=prune_cost,
         )
 
     def _feasible(

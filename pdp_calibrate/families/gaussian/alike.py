@@ -71,12 +71,18 @@ class _Homogeneous(Model):
         tend to their supremum over Θ as the variance tends to 0.
         """
         low, high = self.bounds
+        return self.written_out(correlation, (high - low) * _CONCENTRATED, still=still)
+
+    def written_out(
+        self, correlation: float, deviation: float, *, still: Sequence[int] = ()
+    ) -> Gaussian | None:
+        """Return a member of the set with this standard deviation, as a covariance matrix."""
+        low, high = self.bounds
         size = len(self.names)
         if size > WRITTEN_TUPLES:
             return None
         mean = np.full(size, low / 2 + high / 2)
         mean[list(still)] = high + (high - low)
-        deviation = (high - low) * _CONCENTRATED
         try:
             return Gaussian(
                 covariance=self.matrix(correlation) * deviation**2,
@@ -155,6 +161,7 @@ class GaussianGroup(_Homogeneous):
     """
 
     engine = "pdp_calibrate.families.gaussian.alike_search:AlikeEngine"
+    gaussian_noise_engine = "pdp_calibrate.families.gaussian.alike_noise:AlikeNoiseEngine"
     composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
 
     correlation: tuple[float, float]
@@ -222,6 +229,7 @@ class GaussianSeries(_Homogeneous):
     """
 
     engine = "pdp_calibrate.families.gaussian.alike_search:AlikeEngine"
+    gaussian_noise_engine = "pdp_calibrate.families.gaussian.alike_noise:AlikeNoiseEngine"
     composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
     runs_along_time = True
 

@@ -9,7 +9,9 @@ Clamped values. Couple the unknown under two secrets: x_u moves by c_u·M and it
 the same direction, by anything from nothing to that (|c_u| ≤ 1 here). So the answer moves by at
 most M·max over signs t of ( t·a_i + Σ_u max(t·a_u·c_u, 0) ), whatever the law. If means are free
 and the common variance is not stated, this is attained: let the variance tend to 0, with the mean
-of each u in the middle of its range if it shall move and far outside if it shall not.
+of each u in the middle of its range if it shall move and far outside if it shall not. With a stated
+variance the lower end is what the same adversary learns in the tails, by quadrature: see
+`clamped_tails`.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import SIGNED_ANSWERS
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
+from pdp_calibrate.families.gaussian.clamped_tails import group_tail, series_tail
 from pdp_calibrate.families.gaussian.units import Units
 
 
@@ -268,21 +271,36 @@ class AlikeEngine(Engine):
         self._units = Units.of(answers, np.array(high - low))
         clamped = contributions.clamped
         best: Bracket | None = None
+        self._model, self._tail = model, None
         combined, together = _combined(self._units.weights(answers), model, clamped=clamped)
         for weights in combined:
             for slope in _slopes(problem, model, weights):
                 # Clamped, somebody moves as far as that only if means and variance are free.
                 attained = together and (not clamped or model.variance is None)
                 found = _found(problem, model, slope, weights, attained=attained)
+                if (
+                    clamped
+                    and model.variance is not None
+                    and (best is None or found.upper > best.upper)
+                ):
+                    self._tail = slope, weights, found
                 best = found if best is None else best.or_worse(found)
+            if best is not None and clamped and model.variance is not None:
+                best = best.with_lower(_strongest(problem, model, weights) or best)
         if best is None:
             raise UnsupportedQueryError("no adversary of the set attacks any tuple of the model.")
         self._unit = best
 
     def search(self, scale: float, limits: Limits) -> Bracket:
         """Return the worst adversary at one scale; see `core.problem.Engine`."""
-        del limits
-        return self._units.at(scale, self._unit)
+        found = self._units.at(scale, self._unit)
+        if self._tail is None or found.upper <= limits.incumbent:
+            return found
+        slope, weights, attacked = self._tail
+        low, high = self._model.bounds
+        width = self._units.weight(high - low, scale)
+        learned = _in_the_tails(self._model, slope, weights * width)
+        return found.with_lower(dataclasses.replace(attacked, lower=learned))
 
 
 def _combined(
@@ -334,6 +352,9 @@ def _found(
         # A movement of the answer of ±1 times the weight is wanted; who moves against it stays.
         still = [u for u in slope.unknown if slope.sign * weights[u] * _sign(model, slope, u) < 0]
         attacked = model.concentrated(slope.correlation, still=still) or model
+    elif problem.contributions.clamped and model.variance is not None:
+        deviation = math.sqrt(model.variance)
+        attacked = model.written_out(slope.correlation, deviation) or model
     return Bracket(
         upper=leak + margin,
         lower=max(0.0, leak - margin) if attained or not unknown else 0.0,
@@ -352,6 +373,46 @@ def _found(
         target=slope.target,
         unknown=slope.unknown,
     )
+
+
+def _strongest(
+    problem: Problem, model: GaussianGroup | GaussianSeries, weights: FloatArray
+) -> Bracket | None:
+    """Return what somebody learns who knows all others, if there is such an adversary."""
+    knowledge = problem.knowledge
+    if not knowledge.admits_strongest or problem.hidden_noise:
+        return None
+    target = max(knowledge.targets, key=lambda place: abs(float(weights[place])))
+    slope = Slope(
+        value=abs(float(weights[target])),
+        error=0.0,
+        target=target,
+        unknown=(),
+        sign=-1.0 if weights[target] < 0 else 1.0,
+        correlation=model.least_correlation,
+    )
+    return _found(problem, model, slope, weights, attained=True)
+
+
+def _in_the_tails(
+    model: GaussianGroup | GaussianSeries, slope: Slope, weights: FloatArray
+) -> float:
+    """Return a lower bound on what an adversary learns of clamped values, 0 if none is known.
+
+    The weights are in widths of the range over λ.
+    """
+    unknown, (low, high) = list(slope.unknown), model.bounds
+    moving = slope.sign * weights
+    if not unknown or slope.correlation < 0 or moving[[slope.target, *unknown]].min() < 0:
+        return 0.0
+    own, deviation = float(moving[slope.target]), math.sqrt(model.variance or 0.0) / (high - low)
+    if isinstance(model, GaussianGroup):
+        known = len(weights) - 1 - len(unknown)
+        return group_tail(own, moving[unknown], slope.correlation, known=known, deviation=deviation)
+    if len(unknown) < len(weights) - 1:
+        return 0.0
+    left, right = moving[: slope.target][::-1], moving[slope.target + 1 :]
+    return series_tail(own, left, right, slope.correlation, deviation=deviation)
 
 
 def _sign(model: GaussianGroup | GaussianSeries, slope: Slope, unknown: int) -> float:

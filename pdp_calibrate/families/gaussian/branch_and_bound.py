@@ -8,7 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.workers import load_kernels, progress as showing
+from pdp_calibrate.core.workers import (
+    interpreted,
+    is_worth_loading,
+    load_kernels,
+    progress as showing,
+)
 from pdp_calibrate.families.gaussian.instance import Instance
 from pdp_calibrate.families.gaussian.nodes import (
     ASIDE,
@@ -70,9 +75,8 @@ def branch_and_bound(
     end is the largest bound among all nodes closed or still open.
     """
     nodes = LinearNodes(instance, precision, tau=tau)
-    search = _Search(nodes, instance, incumbent)
-    search.best, search.owner, search.state = _climbed(nodes, incumbent, deadline)
-    return search.finished(deadline)
+    start = _climbed(nodes, incumbent, deadline)
+    return explored(nodes, instance, incumbent=incumbent, deadline=deadline, start=start)
 
 
 def branch_and_bound_clamped(
@@ -80,7 +84,22 @@ def branch_and_bound_clamped(
 ) -> BlockSearch:
     """Search all targets of one block of a clamped answer; see `branch_and_bound`."""
     nodes = ClampedNodes(instance, precision, tau=tau)
-    return _Search(nodes, instance, incumbent).finished(deadline)
+    return explored(nodes, instance, incumbent=incumbent, deadline=deadline)
+
+
+def explored(
+    nodes: Nodes,
+    instance: Instance,
+    *,
+    incumbent: float,
+    deadline: float,
+    start: tuple[float, int, States] | None = None,
+) -> BlockSearch:
+    """Search nodes of any kind, from the value, the attack and the state of a known set."""
+    search = _Search(nodes, instance, incumbent)
+    if start is not None:
+        search.best, search.owner, search.state = start
+    return search.finished(deadline)
 
 
 class _Open:
@@ -174,7 +193,8 @@ class _Search:
             ):
                 compiled = self.nodes.compiled(self.visited)
                 if compiled is None:
-                    self._expand_batch()
+                    with interpreted(KERNELS):
+                        self._expand_batch()
                 else:
                     self._expand_compiled(compiled)
                 show(self.visited)
@@ -347,7 +367,7 @@ def climb(nodes: LinearNodes, attack: int, *, everyone: bool) -> tuple[float, St
         tableau[:size, :size] = instance.covariance
         tableau[size, :size] = tableau[:size, size] = nodes.products[which]
         tableau[size, size] = nodes.totals[which]
-    if size > LARGEST_UNCOMPILED:
+    if size > LARGEST_UNCOMPILED or is_worth_loading(KERNELS):
         state = np.full(size, KNOWN if everyone else UNKNOWN, dtype=np.uint8)
         state[target] = UNKNOWN
         value = load_kernels(KERNELS).climb(

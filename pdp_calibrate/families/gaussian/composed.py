@@ -9,6 +9,7 @@ import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.composer import Composer, Releases
+from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Problem, worst
 from pdp_calibrate.core.rounding import ROUND_UP
 from pdp_calibrate.core.tuning import SIGNED_ANSWERS
@@ -27,19 +28,26 @@ class ShiftComposer(Composer):
         """Add up the costs of all answers and mechanisms."""
         if releases.budgets is not None:
             return None
-        total = _moved_tuples(releases.problem) * releases.dp_epsilon
-        for part in few_directions(releases.problem):
+        total = self.moved_tuples(releases.problem) * releases.dp_epsilon
+        for part in self.parts(releases.problem):
             found, _ = worst([part], 1.0, deadline=deadline)
             total = (total + found.upper) * ROUND_UP if total else found.upper
         return total
 
+    def moved_tuples(self, problem: Problem) -> int:
+        """Return how many tuples can differ between two databases of one adversary."""
+        unknown = problem.knowledge.total - problem.knowledge.fewest
+        if problem.knowledge.known is not None:
+            return unknown
+        return min(unknown, self.largest_component(problem.model))
 
-def _moved_tuples(problem: Problem) -> int:
-    """Return how many tuples can differ between two databases of one adversary."""
-    unknown = problem.knowledge.total - problem.knowledge.fewest
-    if problem.knowledge.known is not None:
-        return unknown
-    return min(unknown, max(map(len, components(problem.model))))
+    def largest_component(self, model: Model) -> int:
+        """Return how many tuples depend on each other, at most."""
+        return max(map(len, components(model)))
+
+    def parts(self, problem: Problem) -> list[Problem]:
+        """Return problems whose costs add up to no less than those of this one."""
+        return few_directions(problem)
 
 
 def few_directions(leaf: Problem) -> list[Problem]:

@@ -83,6 +83,17 @@ def _pop(keys, slots, number):
 
 
 @_inner
+def _next(keys, slots, counts, limit):
+    """Take the node with the largest bound, if that matters; else return the slot −1."""
+    if counts[OPENED] == 0 or keys[0] <= limit:
+        return limit, -1
+    key, slot = _pop(keys, slots, counts[OPENED])
+    counts[OPENED] -= 1
+    counts[VISITED] += 1
+    return key, slot
+
+
+@_inner
 def _take(stored, target, most, state):
     """Copy the decisions of a node; return the numbers of known and of open tuples."""
     known = opened = 0
@@ -107,10 +118,17 @@ def _close(reached, bound):
 
 
 @_inner
+def _limit(reached, incumbent, tolerance):
+    """Return the bound up to which nodes do not matter."""
+    return _larger(incumbent, reached[BEST] * (1 + tolerance))
+
+
+@_inner
 def _judged(
-    reached, counts, best_state, key, owner, state, known, opened, fewest, most, ends
+    reached, counts, best_state, key, owner, state, known, opened, fewest, most, ends, incumbent,
+    tolerance,
 ):  # fmt: skip
-    """Take the candidates of a node; return its bound, or −1 where it is a leaf and closed.
+    """Take the candidates of a node; return its bound, or −1 where it does not matter: closed.
 
     A bound that is not a number says nothing: then `_smaller` keeps the one the node had before.
     """
@@ -126,7 +144,11 @@ def _judged(
     if opened == 0 or later == fewest:
         _close(reached, _smaller(key, ends[1]))
         return -1.0
-    return _smaller(key, ends[3])
+    bound = _smaller(key, ends[3])
+    if bound <= _limit(reached, incumbent, tolerance):
+        _close(reached, bound)
+        return -1.0
+    return bound
 
 
 @_inner
@@ -281,12 +303,9 @@ def linear_search(block, answers, space, frontier, incumbent, tolerance, budget)
         total = _larger(total, totals[which])
     peak = 0.0 if len(totals) == 1 else total
     for _ in range(budget):
-        limit = _larger(incumbent, reached[BEST] * (1 + tolerance))
-        if counts[OPENED] == 0 or keys[0] <= limit:
+        key, slot = _next(keys, slots, counts, _limit(reached, incumbent, tolerance))
+        if slot < 0:
             break
-        key, slot = _pop(keys, slots, counts[OPENED])
-        counts[OPENED] -= 1
-        counts[VISITED] += 1
         is_steady = owners[slot] < 0
         owner = ~owners[slot] if is_steady else owners[slot]
         target, which = targets[owner], whichs[owner]
@@ -313,14 +332,12 @@ def linear_search(block, answers, space, frontier, incumbent, tolerance, budget)
             variance, cross, spread, floor, slope, rest, total, tau, widest[known, later]
         )
         key = _judged(
-            reached, counts, best_state, key, owner, state, known, opened, fewest, most, ends
-        )
-        limit = _larger(incumbent, reached[BEST] * (1 + tolerance))
+            reached, counts, best_state, key, owner, state, known, opened, fewest, most, ends,
+            incumbent, tolerance,
+        )  # fmt: skip
         if key < 0.0:
             continue
-        if key <= limit:
-            _close(reached, key)
-            continue
+        limit = _limit(reached, incumbent, tolerance)
         # Ties are set aside, once, to be bounded with more care.
         if key <= limit * NEAR and not is_steady:
             place = counts[ASIDE]
@@ -364,12 +381,9 @@ def clamped_search(block, answers, space, frontier, incumbent, tolerance, budget
     size, weights = len(covariance), functions[0]
     rounding = 1 + 4 * size * UNIT_ROUNDOFF
     for _ in range(budget):
-        limit = _larger(incumbent, reached[BEST] * (1 + tolerance))
-        if counts[OPENED] == 0 or keys[0] <= limit:
+        key, slot = _next(keys, slots, counts, _limit(reached, incumbent, tolerance))
+        if slot < 0:
             break
-        key, slot = _pop(keys, slots, counts[OPENED])
-        counts[OPENED] -= 1
-        counts[VISITED] += 1
         owner = owners[slot]
         target = targets[owner]
         known, opened = _take(states[slot], target, most, state)
@@ -419,14 +433,12 @@ def clamped_search(block, answers, space, frontier, incumbent, tolerance, budget
         ends[2] *= factors[target] if multipliers[known] == 0.0 else 0.0
         ends[3] *= factors[target] * rounding
         key = _judged(
-            reached, counts, best_state, key, owner, state, known, opened, fewest, most, ends
-        )
-        limit = _larger(incumbent, reached[BEST] * (1 + tolerance))
+            reached, counts, best_state, key, owner, state, known, opened, fewest, most, ends,
+            incumbent, tolerance,
+        )  # fmt: skip
         if key < 0.0:
             continue
-        if key <= limit:
-            _close(reached, key)
-            continue
+        limit = _limit(reached, incumbent, tolerance)
         for k in range(size):
             after[KNOWN, k] = after[UNKNOWN, k] = key
         _branch(

@@ -55,6 +55,7 @@ class Gaussian(Model):
     defined_by = ("mean", "covariance", "bounds")
     is_continuous = is_gaussian = True
     engine = "pdp_calibrate.families.gaussian.search:GaussianEngine"
+    gaussian_noise_engine = "pdp_calibrate.families.gaussian.gaussian_noise:GaussianNoiseEngine"
     composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
 
     mean: FloatArray

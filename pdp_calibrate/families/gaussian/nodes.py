@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
-from pdp_calibrate.core.workers import load_kernels
+from pdp_calibrate.core.workers import is_worth_loading, load_kernels
 from pdp_calibrate.families.gaussian.instance import Instance
 from pdp_calibrate.families.gaussian.sphere import (
     KNOWN,
@@ -70,6 +70,24 @@ class Verdicts(NamedTuple):
     """The same, once it is unknown."""
     order: FloatArray
     """The open tuple with the smallest number is decided next."""
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        largest: FloatArray,
+        upper: FloatArray,
+        smallest: FloatArray,
+        bound: FloatArray,
+        if_known: FloatArray,
+        if_unknown: FloatArray,
+    ) -> Verdicts:
+        """Decide next the tuple whose children have the smallest bounds.
+
+        The smaller of the two counts little: the larger one has to be closed too.
+        """
+        order = np.maximum(if_known, if_unknown) + 0.2 * np.minimum(if_known, if_unknown)
+        return cls(largest, upper, smallest, bound, if_known, if_unknown, order)
 
 
 CLOSED, BEST = range(2)
@@ -181,7 +199,7 @@ class Nodes(Protocol):
         """Return a compiled search if there is one, and this many nodes make it worthwhile."""
 
 
-class _Sized:
+class SizedNodes:
     """What all kinds share: one block, and whether its search is worth compiled code."""
 
     def __init__(self, instance: Instance, precision: FloatArray, *, tau: float) -> None:
@@ -191,7 +209,8 @@ class _Sized:
     def compiled(self, visited: int) -> CompiledSearch | None:
         """See `Nodes`."""
         size = self.instance.size
-        if size <= LARGEST_UNCOMPILED and visited * size**3 <= UNCOMPILED_WORK:
+        small = size <= LARGEST_UNCOMPILED and visited * size**3 <= UNCOMPILED_WORK
+        if small and not is_worth_loading(KERNELS):
             return None
         return self._search
 
@@ -216,7 +235,7 @@ class _Sized:
         )
 
 
-class LinearNodes(_Sized):
+class LinearNodes(SizedNodes):
     """Nodes of an answer that is not clamped: an attack is a target and a pattern of signs."""
 
     def __init__(self, instance: Instance, precision: FloatArray, *, tau: float) -> None:
@@ -255,11 +274,14 @@ class LinearNodes(_Sized):
         ends, if_known, if_unknown = self._moments(batch, targets, self.which[batch.owners])
         factors = self.instance.factors[targets]
         largest, upper, smallest, bound = ends.T * factors
-        if_known *= factors[:, np.newaxis]
-        if_unknown *= factors[:, np.newaxis]
-        # The smaller of two children's bounds counts little: the larger one has to be closed too.
-        order = np.maximum(if_known, if_unknown) + 0.2 * np.minimum(if_known, if_unknown)
-        return Verdicts(largest, upper, smallest, bound, if_known, if_unknown, order)
+        return Verdicts.of(
+            largest=largest,
+            upper=upper,
+            smallest=smallest,
+            bound=bound,
+            if_known=if_known * factors[:, np.newaxis],
+            if_unknown=if_unknown * factors[:, np.newaxis],
+        )
 
     @functools.cached_property
     def _search(self) -> CompiledSearch:
@@ -271,16 +293,25 @@ class LinearNodes(_Sized):
         self, batch: Batch, targets: Places, which: Places
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         instance, tau, total = self.instance, self.tau, self.total
-        states = _without_targets(batch.states, targets)
-        line_a, diagonal_a, column_a, spread = _eliminated(
-            instance.covariance, self.products[which], self.totals[which], states == KNOWN, targets
+        states = without_targets(batch.states, targets)
+        line_a, diagonal_a, columns_a, spreads = eliminated(
+            instance.covariance,
+            self.products[which, np.newaxis],
+            self.totals[which, np.newaxis, np.newaxis],
+            states == KNOWN,
+            targets,
         )
-        line_b, diagonal_b, column_b, left = _eliminated(
-            self.precision, self.functions[which], np.zeros(len(which)), states == UNKNOWN, targets
+        line_b, diagonal_b, columns_b, left = eliminated(
+            self.precision,
+            self.functions[which, np.newaxis],
+            np.zeros((1, 1)),
+            states == UNKNOWN,
+            targets,
         )
+        column_a, column_b, spread = columns_a[:, 0], columns_b[:, 0], spreads[:, 0, 0]
         here = np.arange(len(targets)), targets
         variance, cross = diagonal_a[here], column_a[here]
-        floor, slope, rest = 1 / diagonal_b[here], column_b[here], -left
+        floor, slope, rest = 1 / diagonal_b[here], column_b[here], -left[:, 0, 0]
         now, later = batch.known, batch.known + batch.opened
 
         def bound(top: _Three, bottom: _Three, multiplier: FloatArray) -> FloatArray:
@@ -330,46 +361,20 @@ class LinearNodes(_Sized):
         All moments come from one perturbed covariance, so their errors cannot turn a vanishing
         Δq − s² into a square root of τ: the margin is linear in τ. Costs O(n³).
         """
-        targets, tau = self.targets[batch.owners], self.tau
-        size = self.instance.size
-        # One Cholesky factor in the order known, open, target, unknown.
-        rank = np.array([1, 0, 3])[batch.states]
-        here = np.arange(len(targets))
-        rank[here, targets] = 2
-        order = np.argsort(rank, axis=1, kind="stable")
-        factor = np.linalg.cholesky(
-            self.instance.covariance[order[:, :, np.newaxis], order[:, np.newaxis, :]]
+        targets = self.targets[batch.owners]
+        bound = steady_bound(
+            self.instance.covariance,
+            self.functions[self.which[batch.owners]],
+            targets,
+            batch,
+            tau=self.tau,
+            peak=self.peak,
+            multiplier=self.widest[batch.known, batch.known + batch.opened],
         )
-        weights = np.take_along_axis(self.functions[self.which[batch.owners]], order, axis=1)
-        answer = np.einsum("brc,br->bc", factor, weights)
-        mine = batch.known + batch.opened
-        row = factor[here, mine]
-        places = np.arange(size)
-        is_open = (places >= batch.known[:, np.newaxis]) & (places < mine[:, np.newaxis])
-        is_left = places >= batch.known[:, np.newaxis]
-        diameter = np.sum(row**2, axis=1, where=is_open)
-        moved = np.sum(row * answer, axis=1, where=is_open)
-        ratio = np.divide(moved, diameter, out=np.zeros_like(moved), where=diameter > 0)
-        off = answer - ratio[:, np.newaxis] * row
-        twist = diameter * np.sum(off**2, axis=1, where=is_open)
-        spread = np.sum(answer**2, axis=1, where=is_left)
-        floor, end = row[here, mine] ** 2, row[here, mine] * answer[here, mine]
-        variance = floor + diameter
-        middle = abs(end * (floor + diameter / 2) + moved * floor / 2)
-        half = (end * diameter - moved * floor) / 2
-        bound = (middle + np.sqrt(half * half + twist * floor * variance / 4)) / (floor * variance)
-        # Var(f | x_i, A), as a sum of squares of what x_i leaves of f
-        kept = answer - ((end + moved) / variance)[:, np.newaxis] * row
-        left = np.sum(kept**2, axis=1, where=is_left)
-        multiplier = self.widest[batch.known, mine]
-        share = multiplier * np.sqrt(left / floor) * (1 + 2 * tau)
-        margin = 3 * tau * (1 + multiplier) * np.sqrt(np.maximum(spread, self.peak) / floor)
-        return np.asarray(
-            self.instance.factors[targets] * ((bound + share) * (1 + 4 * tau) + margin)
-        )
+        return np.asarray(self.instance.factors[targets] * bound)
 
 
-class ClampedNodes(_Sized):
+class ClampedNodes(SizedNodes):
     """Nodes of a clamped answer: an attack is a target."""
 
     def __init__(self, instance: Instance, precision: FloatArray, *, tau: float) -> None:
@@ -405,15 +410,12 @@ class ClampedNodes(_Sized):
     @np.errstate(divide="ignore", invalid="ignore")  # tuples that are known are left out below
     def _moments(self, batch: Batch, targets: Places) -> tuple[FloatArray, FloatArray]:
         instance, tau = self.instance, self.tau
-        states = _without_targets(batch.states, targets)
-        nothing = np.zeros(states.shape)
-        zero = np.zeros(len(targets))
-        line_a, diagonal_a, _, _ = _eliminated(
-            instance.covariance, nothing, zero, states == KNOWN, targets
+        states = without_targets(batch.states, targets)
+        nothing = np.empty((0, instance.size)), np.empty((0, 0))
+        line_a, diagonal_a, _, _ = eliminated(
+            instance.covariance, *nothing, states == KNOWN, targets
         )
-        line_b, diagonal_b, _, _ = _eliminated(
-            self.precision, nothing, zero, states == UNKNOWN, targets
-        )
+        line_b, diagonal_b, _, _ = eliminated(self.precision, *nothing, states == UNKNOWN, targets)
         is_unknown = states == UNKNOWN
         slopes, rests = _unknown_regressions(self.precision, is_unknown, targets)
         here = np.arange(len(targets)), targets
@@ -455,44 +457,89 @@ class ClampedNodes(_Sized):
         return ends, np.where(is_open, weights * np.minimum(caps, reach), 0.0)
 
 
+def steady_bound(
+    covariance: FloatArray,
+    functions: FloatArray,
+    targets: Places,
+    batch: Batch,
+    *,
+    tau: float,
+    peak: float,
+    multiplier: FloatArray | float = 0.0,
+) -> FloatArray:
+    """Bound |β(K)| of one function per node from one factorisation; see `LinearNodes.steady`."""
+    # One Cholesky factor in the order known, open, target, unknown.
+    rank = np.array([1, 0, 3])[batch.states]
+    here = np.arange(len(targets))
+    rank[here, targets] = 2
+    order = np.argsort(rank, axis=1, kind="stable")
+    factor = np.linalg.cholesky(covariance[order[:, :, np.newaxis], order[:, np.newaxis, :]])
+    weights = np.take_along_axis(functions, order, axis=1)
+    answer = np.einsum("brc,br->bc", factor, weights)
+    mine = batch.known + batch.opened
+    row = factor[here, mine]
+    places = np.arange(len(covariance))
+    is_open = (places >= batch.known[:, np.newaxis]) & (places < mine[:, np.newaxis])
+    is_left = places >= batch.known[:, np.newaxis]
+    diameter = np.sum(row**2, axis=1, where=is_open)
+    moved = np.sum(row * answer, axis=1, where=is_open)
+    ratio = np.divide(moved, diameter, out=np.zeros_like(moved), where=diameter > 0)
+    off = answer - ratio[:, np.newaxis] * row
+    twist = diameter * np.sum(off**2, axis=1, where=is_open)
+    spread = np.sum(answer**2, axis=1, where=is_left)
+    floor, end = row[here, mine] ** 2, row[here, mine] * answer[here, mine]
+    variance = floor + diameter
+    middle = abs(end * (floor + diameter / 2) + moved * floor / 2)
+    half = (end * diameter - moved * floor) / 2
+    bound = (middle + np.sqrt(half * half + twist * floor * variance / 4)) / (floor * variance)
+    # Var(f | x_i, A), as a sum of squares of what x_i leaves of f
+    kept = answer - ((end + moved) / variance)[:, np.newaxis] * row
+    left = np.sum(kept**2, axis=1, where=is_left)
+    share = multiplier * np.sqrt(left / floor) * (1 + 2 * tau)
+    margin = 3 * tau * (1 + multiplier) * np.sqrt(np.maximum(spread, peak) / floor)
+    return np.asarray((bound + share) * (1 + 4 * tau) + margin)
+
+
 _TARGET = 3
 
 
-def _without_targets(states: States, targets: Places) -> States:
+def without_targets(states: States, targets: Places) -> States:
     """Return the decisions with the targets marked as no decision at all."""
     copied = states.copy()
     copied[np.arange(len(targets)), targets] = _TARGET
     return copied
 
 
-def _eliminated(
+def eliminated(
     matrix: FloatArray,
     right: FloatArray,
     corner: FloatArray,
     chosen: npt.NDArray[np.bool_],
     targets: Places,
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Eliminate the chosen tuples of each node from a positive definite matrix and a right side.
+    """Eliminate the chosen tuples of each node from a positive definite matrix and right sides.
 
-    Returns what remains of the target's row, of the diagonal, of the right side and its corner.
+    `right` has one row per answer, for all nodes or per node, `corner` their products. Returns what
+    remains of the target's row, of the diagonal, of the right sides and of the corner.
     """
     number, size = chosen.shape
-    rest = np.empty((number, size + 1, size + 1))
+    answers = right.shape[-2]
+    rest = np.empty((number, size + answers, size + answers))
     rest[:, :size, :size] = matrix
-    rest[:, size, :size] = rest[:, :size, size] = right
-    rest[:, size, size] = corner
+    rest[:, size:, :size] = right
+    rest[:, :size, size:] = np.swapaxes(right, -1, -2)
+    rest[:, size:, size:] = corner
     for place in range(size):
         nodes = np.flatnonzero(chosen[:, place])
         if len(nodes):  # one column of each Cholesky factor, subtracted from what remains
             part = rest[nodes]
             column = part[:, :, place] / np.sqrt(part[:, place, place])[:, np.newaxis]
             rest[nodes] = part - column[:, :, np.newaxis] * column[:, np.newaxis, :]
-    diagonal = np.einsum("bkk->bk", rest)
     return (
         rest[np.arange(number), targets, :size],
-        diagonal[:, :size],
-        rest[:, size, :size],
-        diagonal[:, size],
+        np.einsum("bkk->bk", rest)[:, :size],
+        rest[:, size:, :size],
+        rest[:, size:, size:],
     )
 
 

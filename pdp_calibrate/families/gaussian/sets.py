@@ -55,6 +55,7 @@ class LoewnerBall(_Around):
 
     defined_by = ("center", "radius")
     engine = "pdp_calibrate.families.gaussian.search:GaussianEngine"
+    gaussian_noise_engine = "pdp_calibrate.families.gaussian.gaussian_noise:GaussianNoiseEngine"
     composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
 
     center: Gaussian
@@ -127,6 +128,7 @@ class SampledGaussian(_Around):
 
     defined_by = ("center", "rows", "confidence")
     engine = "pdp_calibrate.families.gaussian.search:GaussianEngine"
+    gaussian_noise_engine = "pdp_calibrate.families.gaussian.gaussian_noise:GaussianNoiseEngine"
     composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
 
     center: Gaussian

@@ -63,6 +63,10 @@ class Units:
         lower = _rounded(Fraction(found.lower) * one, -math.inf)
         return dataclasses.replace(found, upper=upper, lower=lower)
 
+    def weight(self, width: float, scale: float) -> float:
+        """Return what a weight of one, in these units, adds at a scale when its value moves so."""
+        return float(Fraction(width) * self._one / Fraction(scale))
+
     @property
     def _one(self) -> Fraction:
         return Fraction(2) ** self.exponent

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.arrays import check_number
 from pdp_calibrate.core.contraction import hilbert_diameter
+from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import (
     Domain,
     Model,
     checked_domain,
     checked_laws,
     checked_size,
+    model_named,
     numbered_names,
 )
 from pdp_calibrate.errors import ModelError
+from pdp_calibrate.families.network.couplings import EvenPath
+from pdp_calibrate.families.network.network import Network, extremes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
-class MixingChain(Model):
+class MixingChain(Network):
     """All Markov chains on these states whose steps forget fast enough, whatever their numbers.
 
     A step with transition law P has the Hilbert diameter
@@ -53,10 +60,8 @@ class MixingChain(Model):
     """
 
     defined_by = ("length", "states", "diameter")
-    engine = "pdp_calibrate.families.network.mixing_search:MixingEngine"
-    composer = "pdp_calibrate.families.network.composed:MixingComposer"
-    only_additive = True
     runs_along_time = True
+    covers_any_answer = True
 
     length: int
     """How many tuples there are."""
@@ -82,6 +87,9 @@ class MixingChain(Model):
             )
         size = checked_size(length, "length")
         self._settle(
+            scopes=(),
+            factors=(),
+            influences=(),
             length=size,
             states=checked_domain(states, "the states"),
             diameter=float(diameter),
@@ -103,10 +111,67 @@ class MixingChain(Model):
             raise ModelError(f"transition must be a square array, got shape {kernel.shape}.")
         return hilbert_diameter(kernel) * (1 + 1e-12)
 
+    @staticmethod
+    def diameter_of_staying(persistence: float, states: int) -> float:
+        """Return the diameter of a step that stays with a probability, and else moves anywhere.
+
+        Rounded up. The other states are reached with equal probabilities.
+
+        Parameters
+        ----------
+        persistence
+            The probability of staying: at least 1/states, which is no memory, and below 1.
+        states
+            How many states there are.
+
+        Examples
+        --------
+        >>> round(MixingChain.diameter_of_staying(0.9, 2), 4)  # log(.9·.9/(.1·.1))
+        4.3944
+        """
+        check_number(persistence, "persistence")
+        if not 1 / states <= persistence < 1:
+            raise ModelError(
+                f"of {states} states one stays with a probability from {1 / states:.4g}, where"
+                f" nothing is remembered, to below 1, got {persistence}. Without persistence any"
+                " dependence is covered."
+            )
+        moving = (1 - persistence) / (states - 1) if states > 1 else persistence
+        return max(0.0, 2 * math.log(persistence / moving)) * (1 + 1e-12)
+
+    @property
+    def persistence(self) -> float:
+        """The probability of staying of a step that moves anywhere else alike, and forgets so."""
+        ratio = math.exp(-self.diameter / 2) * (len(self.states) - 1)
+        return 1 / (1 + ratio)
+
     @property
     def domains(self) -> tuple[Domain, ...]:
         """The states, once per tuple."""
         return (self.states,) * self.length
+
+    @functools.cached_property
+    def couplings(self) -> EvenPath:
+        """Every tuple is coupled with the next."""
+        return EvenPath(self.length, self.diameter)
+
+    def member(self, contributions: Contributions) -> Model:
+        """Return a chain of the set that likes to stay with the largest, or smallest, value."""
+        spread = max(contributions.values, key=lambda part: float(np.ptp(part)))[:, 0]
+        signs = extremes(spread)
+        # Four such weights make a cross-ratio of e^D.
+        kernel = np.exp(
+            min(self.diameter * (1 - 1e-12) / 4, 100.0) * np.multiply.outer(signs, signs)
+        )
+        chain: Any = model_named("MarkovChain")
+        member: Model = chain(
+            transition=kernel / kernel.sum(axis=1, keepdims=True),
+            length=self.length,
+            states=self.states,
+            names=self.names,
+            provenance=self.provenance,
+        )
+        return member.marked_like(self)
 
     def __repr__(self) -> str:
         return f"MixingChain({len(self.states)} states, length {self.length}, {self.provenance})"

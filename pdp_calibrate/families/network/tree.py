@@ -14,27 +14,18 @@ import numpy.typing as npt
 from pdp_calibrate.arrays import FloatArray, read_only
 from pdp_calibrate.core.model import (
     Domain,
-    Model,
     checked_domain,
     checked_laws,
     named_domains,
 )
-from pdp_calibrate.core.table import (
-    LOG_SMALLEST,
-    JointTable,
-    Law,
-    child_domain,
-    family_array,
-    refuse_too_many_cells,
-    refuse_underflow,
-    written_out,
-)
+from pdp_calibrate.core.table import Law, child_domain, family_array
 from pdp_calibrate.errors import ModelError
-from pdp_calibrate.families.network.contraction import Links
+from pdp_calibrate.families.network.edges import Links
+from pdp_calibrate.families.network.network import Network
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
-class MarkovTree(Model):
+class MarkovTree(Network):
     """Discrete tuples along the edges of a tree, each drawn given its parent's value.
 
     Pedigrees of one line, organisations, river networks, the spread of something from one source.
@@ -68,14 +59,11 @@ class MarkovTree(Model):
     """
 
     defined_by = ("domains", "parents", "tables")
-    engine = "pdp_calibrate.families.network.tree_search:TreeEngine"
-    composer = "pdp_calibrate.families.network.composed:TreeComposer"
 
     parents: tuple[int | None, ...]
     """The position of each tuple's parent."""
     tables: tuple[FloatArray, ...]
     """The law of each tuple given its parent, read-only."""
-    _domains: tuple[Domain, ...]
 
     def __init__(
         self,
@@ -90,6 +78,12 @@ class MarkovTree(Model):
         links = _checked_parents(tuple(parents), len(found_names))
         laws = _checked_tables(tuple(tables), links, found_domains, found_names)
         self._settle(
+            scopes=tuple(
+                (place,) if parent is None else (parent, place)
+                for place, parent in enumerate(links)
+            ),
+            factors=laws,
+            influences=None,
             parents=links,
             tables=laws,
             names=found_names,
@@ -151,9 +145,9 @@ class MarkovTree(Model):
         )
 
     @property
-    def domains(self) -> tuple[Domain, ...]:
-        """The values of each tuple."""
-        return self._domains
+    def tree(self) -> MarkovTree:
+        """Itself."""
+        return self
 
     @functools.cached_property
     def order(self) -> tuple[int, ...]:
@@ -195,25 +189,18 @@ class MarkovTree(Model):
         return tuple(found[place] for place in range(len(self.parents)))
 
     @functools.cached_property
+    def course(self) -> dict[int, int]:
+        """Possible values of all tuples, by position."""
+        course: dict[int, int] = {}
+        for place in self.order:
+            parent, kernel = self.parents[place], self.kernels[place]
+            course[place] = int((kernel if parent is None else kernel[course[parent]]).argmax())
+        return course
+
+    @functools.cached_property
     def links(self) -> Links:
         """Its edges, seen from either end."""
         return Links(self)
-
-    def to_table(self) -> JointTable:
-        """Write the tree out as a joint table, if that has at most 2²⁴ cells."""
-        sizes = [len(domain) for domain in self.domains]
-        refuse_too_many_cells(sizes)
-        refuse_underflow(underflows=self.log_rarest() < LOG_SMALLEST)
-        joint = np.ones([1] * len(sizes))
-        for place in self.order:
-            parent, kernel = self.parents[place], self.kernels[place]
-            shape = [1] * len(sizes)
-            shape[place] = sizes[place]
-            if parent is not None:
-                shape[parent] = sizes[parent]
-                kernel = kernel.T if parent > place else kernel
-            joint = joint * kernel.reshape(shape)
-        return written_out(self, joint / joint.sum())
 
     def log_rarest(self) -> float:
         """Return a lower bound on the log-probability of anything possible."""

@@ -9,17 +9,16 @@ them.
 from __future__ import annotations
 
 import dataclasses
-import heapq
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.lipschitz import lipschitz_bound
 from pdp_calibrate.core.mixtures import log_densities
-from pdp_calibrate.core.workers import Clock
+from pdp_calibrate.core.workers import Clock, best_first
 from pdp_calibrate.families.table.odds_bound import odds_bound
 from pdp_calibrate.families.table.search import judged_set
 from pdp_calibrate.families.table.setting import (
@@ -56,12 +55,9 @@ _STARTS = 3
 _TIGHT = 1e-9
 
 
-@dataclass(frozen=True, order=True)
-class _Open:
-    """Somebody not fully judged yet; sorted by falling bound."""
+class _Case(NamedTuple):
+    """Somebody to be judged: all events of one set, or two secrets given one event."""
 
-    minus_bound: float
-    count: int
     target: int
     unknown: tuple[int, ...]
     event: int | None = None
@@ -71,58 +67,79 @@ class _Open:
 
 def search_vectors(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
     """Return a bracket for all adversaries but those who know everyone else."""
-    counter = itertools.count()
     ceilings = {target: odds_bound(setting, target) for target in setting.knowledge.targets}
-    queue = [
-        _Open(
-            -min(group_bound(setting, (target, *unknown)), ceilings[target]),
-            next(counter),
-            target,
-            unknown,
-        )
+    cases = [
+        (min(group_bound(setting, (target, *unknown)), ceilings[target]), _Case(target, unknown))
         for target, unknown in setting.prepared.cases()
     ]
-    heapq.heapify(queue)
-    outcome = NOTHING
-    judged = 0.0  # the largest bound of those who are settled
-    programs, spent = 0, 0.0
-    while queue:
-        worst = heapq.heappop(queue)
-        bound = -worst.minus_bound
-        enough = max(incumbent, outcome.lower * (1 + _TIGHT))
-        if bound <= enough or clock.is_over or programs >= _PROGRAMS:
-            judged = max(judged, bound)
-            break
-        events = setting.prepared.laws(worst.target, worst.unknown)
-        if worst.event is None:
-            number, secrets, atoms = events.laws.shape
-            cost = 4.0 * number * secrets * (secrets - 1) * atoms**2
-            too_large = atoms**2 > _LARGEST_PROGRAM and cost > _LARGEST_SET
-            if too_large or spent + cost > _LARGEST_WORK:
-                judged = max(judged, bound)  # nothing that follows lowers the upper end
-                outcome = outcome.or_worse(_from_afar(setting, worst, queue, clock))
-                break
-            spent += cost
-            for event in range(number):
-                for found, item in _pairs(setting, events, worst, event, counter):
-                    outcome = outcome.or_worse(found)
-                    heapq.heappush(queue, item)
-            continue
-        tighter = _program(setting, events, worst.event, worst.secrets)
-        programs += 1
-        judged = max(judged, min(bound, tighter))
-    return Outcome(upper=max(judged, outcome.lower), lower=outcome.lower, attack=outcome.attack)
+    search = _Search(setting)
+    found = best_first(
+        cases,
+        search.judge,
+        start=NOTHING,
+        unjudged=lambda bound, _: Outcome(upper=bound, lower=0.0, attack=None),
+        cutoff=lambda found: max(incumbent, found.lower * (1 + _TIGHT)),
+        is_over=lambda: clock.is_over or search.is_over,
+        parts=lambda _: search.parts,
+    )
+    if search.is_too_large:
+        left = sorted((case for case in cases if case[1] not in search.opened), key=_falling)
+        found = found.or_worse(_from_afar(setting, [case for _, case in left], clock))
+    return Outcome(upper=max(found.upper, found.lower), lower=found.lower, attack=found.attack)
 
 
-def _from_afar(setting: Setting, worst: _Open, queue: list[_Open], clock: Clock) -> Outcome:
+def _falling(case: tuple[float, _Case]) -> float:
+    return -case[0]
+
+
+class _Search:
+    """What was done so far, and into which parts the last case fell."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.opened: set[_Case] = set()
+        self.parts: list[tuple[float, _Case]] = []
+        self.is_too_large = False
+        self._programs, self._spent = 0, 0.0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the work allowed is done."""
+        return self.is_too_large or self._programs >= _PROGRAMS
+
+    def judge(self, bound: float, case: _Case) -> Outcome:
+        """Attack all events of a set, or prove what two secrets leak given one event."""
+        self.parts = []
+        events = self.setting.prepared.laws(case.target, case.unknown)
+        if case.event is not None:
+            self._programs += 1
+            tighter = _program(self.setting, events, case.event, case.secrets)
+            return Outcome(upper=min(bound, tighter), lower=0.0, attack=None)
+        number, secrets, atoms = events.laws.shape
+        cost = 4.0 * number * secrets * (secrets - 1) * atoms**2
+        too_large = atoms**2 > _LARGEST_PROGRAM and cost > _LARGEST_SET
+        if too_large or self._spent + cost > _LARGEST_WORK:
+            self.is_too_large = True  # nothing that follows lowers the upper end
+            return Outcome(upper=bound, lower=0.0, attack=None)
+        self._spent += cost
+        self.opened.add(case)
+        outcome = NOTHING
+        for event in range(number):
+            for found, part in _pairs(self.setting, events, bound, case, event):
+                outcome = outcome.or_worse(found)
+                self.parts.append(part)
+        return outcome
+
+
+def _from_afar(setting: Setting, cases: list[_Case], clock: Clock) -> Outcome:
     """Attack sets too large to be settled: far outputs first, then ascent for the best of them."""
     if not setting.fits_linear_space or not setting.is_additive:
         return NOTHING
     tails = dataclasses.replace(setting, tails_only=True)
     outcome, spent = NOTHING, 0.0
-    for case in (worst, *sorted(queue)):
-        if case.event is not None or clock.is_over:
-            continue
+    for case in cases:
+        if clock.is_over:
+            break
         spent += setting.probabilities.size
         if spent > _FAR_WORK:
             break
@@ -156,12 +173,8 @@ def _improved(setting: Setting, attack: Attack) -> Outcome:
 
 
 def _pairs(
-    setting: Setting,
-    events: Events,
-    parent: _Open,
-    event: int,
-    counter: Iterator[int],
-) -> Iterator[tuple[Outcome, _Open]]:
+    setting: Setting, events: Events, parent_bound: float, parent: _Case, event: int
+) -> Iterator[tuple[Outcome, tuple[float, _Case]]]:
     """Attack each ordered pair of secrets of one event, and say what is left to prove."""
     atoms = events.atoms[event % len(events.atoms)] / setting.scale
     for first, second in itertools.permutations(np.flatnonzero(events.possible[event]), 2):
@@ -179,18 +192,9 @@ def _pairs(
             axis=-1
         )
         # Moving the furthest mass is enough to turn one law into the other.
-        bound = min(-parent.minus_bound, float(reach.max()) * (1 + 1e-12) + 1e-300)
-        yield (
-            Outcome(upper=0.0, lower=found.lower, attack=found.attack),
-            _Open(
-                -bound,
-                next(counter),
-                parent.target,
-                parent.unknown,
-                event,
-                (int(first), int(second)),
-            ),
-        )
+        bound = min(parent_bound, float(reach.max()) * (1 + 1e-12) + 1e-300)
+        part = parent._replace(event=event, secrets=(int(first), int(second)))
+        yield Outcome(upper=0.0, lower=found.lower, attack=found.attack), (bound, part)
 
 
 def _ascend(

@@ -25,13 +25,8 @@ def scales(found: Mapping[str, float], theme: str) -> Figure:
         color=[colours.green if name == ours else colours.blue for name in labels],
         height=0.62,
     )
-    axes.bar_label(
-        drawn,
-        labels=[f"{found[name]:.4g}" for name in labels],
-        padding=5,
-        color=colours.ink,
-        fontsize=10,
-    )
+    numbers = [f"{found[name]:.4g}" for name in labels]
+    axes.bar_label(drawn, numbers, padding=5, color=colours.ink, fontsize=10)
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     axes.set_xlim(0, max(found.values()) * 1.16)
@@ -58,13 +53,8 @@ def beliefs(bars: BeliefBars, theme: str) -> Figure:
             label=label,
         )
         if len(shown) <= 6:
-            axes.bar_label(
-                drawn,
-                labels=[f"{100 * numbers[place]:.0f} %" for place in shown],
-                padding=2,
-                color=colours.ink,
-                fontsize=10,
-            )
+            shares = [f"{100 * numbers[place]:.0f} %" for place in shown]
+            axes.bar_label(drawn, shares, padding=2, color=colours.ink, fontsize=10)
     axes.set_xticks(list(places), [bars.values[place] for place in shown])
     axes.grid(visible=False, axis="x")
     axes.set_ylim(0, 1.08)

@@ -12,7 +12,7 @@ def random_noise(rng, form, points):
     step = rng.uniform(0.001, 0.02) if form == DEFICITS else rng.uniform(0.1, 3)
     gaps = np.arange(points + 1) * step
     lack = -np.expm1(-gaps) if form == DEFICITS else np.zeros(points + 1)
-    return windows.Noise(step, np.exp(-gaps), lack, form)
+    return windows.Noise(step, -gaps if form == LOGS else np.exp(-gaps), lack, form)
 
 
 @pytest.mark.bounds

@@ -178,6 +178,63 @@ def test_a_stated_variance_keeps_the_upper_end_and_its_meaning():
         assert pdp.leakage(free, pdp.Sum()).value == pdp.leakage(stated, pdp.Sum()).value
 
 
+@pytest.mark.parametrize("seed", slow_after(50, range(300)))
+def test_the_lower_end_for_a_stated_variance_is_what_the_witness_learns(seed):
+    rng = np.random.default_rng(seed)
+    kinds = ("size", pdp.GaussianGroup), ("length", pdp.GaussianSeries)
+    name, kind = kinds[seed % 2]
+    size = int(rng.integers(1, 5))
+    low, width = float(rng.choice([0.0, -3.0, 1e4])), float(rng.choice([1e-3, 1.0, 50.0]))
+    rho = float(rng.choice([0.0, rng.uniform(0, 0.95), 0.5]))
+    deviation = width * 10.0 ** rng.uniform(-0.8, 0.8)
+    model = kind(**{name: size}, correlation=rho, bounds=(low, low + width), variance=deviation**2)
+    weights = rng.uniform(0.1, 2, size=size) if seed % 3 else np.ones(size)
+    weights *= rng.choice([-1.0, 1.0]) / width
+    query = pdp.Linear(weights=weights.tolist(), clamp=True)
+    scale = float(rng.uniform(0.2, 3))
+    for adversaries in (pdp.Adversaries.all(), pdp.Adversaries.weakest()):
+        leak = pdp.leakage(model, query, scale=scale, adversaries=adversaries)
+        witness = leak.witness
+        assert leak.lower <= leak.value
+        found, close = oracle.clamped_tail(
+            mean=witness.model.mean if size > 1 or rho else np.full(size, low + width / 2),
+            covariance=np.atleast_2d(witness.model.covariance),
+            bounds=model.bounds,
+            weights=weights / scale,
+            target=witness.target,
+            known=dict(witness.known),
+            secrets=witness.secrets,
+        )
+        assert leak.lower <= found + close
+        assert leak.lower == pytest.approx(found, abs=close)
+    assert leak.lower > 0
+
+
+def test_the_lower_end_rises_to_the_upper_one_as_the_stated_variance_falls():
+    clamped, gaps = pdp.Sum(clamp=True), []
+    for variance in (1.0, 0.1, 0.01, 0.001):
+        for model in (
+            pdp.GaussianGroup(size=6, correlation=(0, 0.4), bounds=(0, 1), variance=variance),
+            pdp.GaussianSeries(length=9, correlation=0.6, bounds=(0, 1), variance=variance),
+        ):
+            leak = pdp.leakage(model, clamped)
+            gaps.append(1 - leak.lower / leak.value)
+    assert gaps[0::2] == sorted(gaps[0::2], reverse=True)
+    assert gaps[1::2] == sorted(gaps[1::2], reverse=True)
+    assert max(gaps[-2:]) < 1e-3
+    calibration = pdp.calibrate(model, clamped)
+    assert 0.2 < pdp.audit(calibration, draws=4000, seed=1).lower_bound <= 1.0
+
+
+@pytest.mark.parametrize("variance", [1e-12, 1e12])
+def test_a_variance_beyond_quadrature_leaves_plain_dp(variance):
+    model = pdp.GaussianSeries(length=4, correlation=0.5, bounds=(0, 1), variance=variance)
+    leak = pdp.leakage(model, pdp.Sum(clamp=True))
+    assert leak.lower == pytest.approx(1.0)
+    assert len(leak.witness.known) == 3
+    assert leak.value == pytest.approx(2.25)
+
+
 def test_the_worst_adversary_of_households_is_in_the_largest_and_knows_nobody():
     sizes = (1, 2, 3, 4)
     homes = [pdp.GaussianGroup(size=m, correlation=(0, 0.4), bounds=(0, 1)) for m in sizes]

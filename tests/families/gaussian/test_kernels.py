@@ -139,15 +139,16 @@ def test_a_search_goes_on_in_compiled_code(monkeypatch):
 @pytest.mark.parametrize("seed", range(20))
 def test_moments_after_elimination(seed):
     covariance, weights, target, state, known, _ = node(seed)
-    line, diagonal, column, corner = judging._eliminated(
-        covariance, (covariance @ weights)[np.newaxis], np.array([weights @ covariance @ weights]),
+    line, diagonal, columns, corner = judging.eliminated(
+        covariance, (covariance @ weights)[np.newaxis],
+        np.array([[weights @ covariance @ weights]]),
         (state == KNOWN)[np.newaxis], np.array([target]),
     )  # fmt: skip
     expected = conditional(covariance, known)
     np.testing.assert_allclose(line[0], expected[target], atol=1e-12)
     np.testing.assert_allclose(diagonal[0], np.diagonal(expected), atol=1e-12)
-    np.testing.assert_allclose(column[0], expected @ weights, atol=1e-12)
-    assert corner[0] == pytest.approx(weights @ expected @ weights, abs=1e-11)
+    np.testing.assert_allclose(columns[0, 0], expected @ weights, atol=1e-12)
+    assert corner[0, 0, 0] == pytest.approx(weights @ expected @ weights, abs=1e-11)
 
 
 def test_sweeps_undo_each_other():

@@ -14,10 +14,10 @@ from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.families.chain.search import repeated_bound
 from pdp_calibrate.families.network import regions
-from pdp_calibrate.families.network.contraction import tree_bounds
 from pdp_calibrate.families.network.regions import Regions
 from tests.oracles.vectors import worst_vector_leakage
 from tests.support.marks import bounds_checked, slow_after
+from tests.support.networks import contraction_bounds
 from tests.support.random_time import cells_of_tree, random_tree
 
 ALL, WEAKEST = pdp.Adversaries.all(), pdp.Adversaries.weakest()
@@ -31,7 +31,7 @@ def problem_of(model, query, rate, adversaries=ALL):
 
 def birkhoff_of(problem):
     ranges = problem.contributions.tuple_ranges()
-    return tree_bounds(problem.model, ranges, problem.knowledge)
+    return contraction_bounds(problem.model, ranges, problem.knowledge)
 
 
 def bound_of(problem, highest=None):

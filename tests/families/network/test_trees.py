@@ -9,11 +9,10 @@ import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate.core.contraction import birkhoff_bounds, diameters
-from pdp_calibrate.families.network import tree_search as trees
-from pdp_calibrate.families.network.contraction import tree_bounds
 from tests.oracles.brute_force import log_density_ratio, worst_leakage
 from tests.oracles.vectors import worst_vector_leakage
 from tests.support.marks import bounds_checked
+from tests.support.networks import contraction_bounds
 from tests.support.random_time import cells_of_tree, random_tree
 
 
@@ -53,7 +52,7 @@ def test_birkhoff_bounds_every_target_and_ignores_the_root(seed):
     scale = float(rng.choice([0.5, 2.0, 10.0]))
     ranges = [abs(w) * (max(d) - min(d)) for w, d in zip(weights, tree.domains, strict=True)]
     knowledge = pdp.Adversaries.all().resolve(tree)
-    bounds = tree_bounds(tree, np.array(ranges) / scale, knowledge)
+    bounds = contraction_bounds(tree, np.array(ranges) / scale, knowledge)
     cells = cells_of_tree(tree)
     for target in range(len(tree.names)):
         truth, _ = worst_leakage(cells, tree.domains, function, scale, only(target))
@@ -61,7 +60,7 @@ def test_birkhoff_bounds_every_target_and_ignores_the_root(seed):
     moved = rerooted(tree, int(rng.integers(len(tree.names))))
     if moved is not None:
         assert cells_of_tree(moved) == pytest.approx(cells, rel=1e-9, abs=1e-15)
-        other = tree_bounds(moved, np.array(ranges) / scale, knowledge)
+        other = contraction_bounds(moved, np.array(ranges) / scale, knowledge)
         assert other == pytest.approx(bounds, rel=1e-9)
         query = pdp.Linear(weights=weights.tolist())
         both = [pdp.leakage(one, query, scale=scale).value for one in (tree, moved)]
@@ -111,7 +110,7 @@ def test_a_chain_is_a_tree(zeros):
     budgets = np.random.default_rng(0).uniform(0, 0.3, size=50)
     along = birkhoff_bounds(budgets, float(diameters(kernel, 1)[0][1]))
     knowledge = pdp.Adversaries.all().resolve(tree)
-    assert tree_bounds(tree, budgets, knowledge) == pytest.approx(along, rel=1e-12)
+    assert contraction_bounds(tree, budgets, knowledge) == pytest.approx(along, rel=1e-12)
     both = [pdp.black_box_leakage(model, epsilon=0.05) for model in (chain, tree)]
     assert both[0].value == pytest.approx(both[1].value, rel=1e-12)
     assert both[1].method == ("group" if zeros else "birkhoff")
@@ -144,7 +143,7 @@ def test_the_bracket_of_large_trees_holds_the_truth(seed, who, monkeypatch):
     admits = admits or (lambda _i, known: len(known) == last)
     weights, function = random_weights(tree, rng)
     scale = float(rng.choice([0.5, 3.0, 30.0]))
-    monkeypatch.setattr(trees, "_fits_a_table", lambda _tree: False)
+    monkeypatch.setattr(pdp.Network, "fits_a_table", False)
     query = pdp.Linear(weights=weights.tolist())
     leak = pdp.leakage(tree, query, scale=scale, adversaries=adversaries)
     cells = cells_of_tree(tree)
@@ -176,7 +175,7 @@ def test_no_mechanism_of_a_small_budget_leaks_more(seed):
     budgets = rng.uniform(0, 1.5, size=cells.ndim)
     points = np.array(list(np.ndindex(cells.shape)))
     distance = ((points[:, np.newaxis] != points) * budgets).sum(axis=-1)
-    bounds = tree_bounds(tree, budgets, pdp.Adversaries.all().resolve(tree))
+    bounds = contraction_bounds(tree, budgets, pdp.Adversaries.all().resolve(tree))
     for _ in range(60):
         likelihood = np.exp((rng.normal(scale=2, size=(1, len(points))) + distance).min(axis=1))
         likelihood = likelihood.reshape(cells.shape)

@@ -1,25 +1,14 @@
-"""The edges of a tree, seen from either end, and Birkhoff's bound: what passes one is contracted.
-
-Let tuple j alone move the log-likelihood of everything released by at most ε_j. Seen from tuple i,
-a neighbour k and all that lies behind it can say no more about x_i than L(a_k), where
-a_k = ε_k + Σ L(a_l) over the neighbours l behind k, and L is the contraction of the edge between
-them (`core.contraction`). The sum at i bounds every adversary. Two passes give it for every tuple:
-one towards the root, one away from it. Known tuples say nothing and let nothing through.
-"""
+"""The edges of a tree, seen from either end."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.adversary import Knowledge
-from pdp_calibrate.core.contraction import contracted, diameter_of
-from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
     from pdp_calibrate.families.network.tree import MarkovTree
@@ -80,17 +69,11 @@ class Links:
     @functools.cached_property
     def diameters(self) -> tuple[float, ...]:
         """The diameter of every edge, named by its child; ∞ where zeros forbid one."""
-        tree = self.tree
-        found: dict[bytes, float] = {}
-        diameters = [0.0] * len(tree.parents)
-        for place, parent in enumerate(tree.parents):
-            if parent is not None:
-                kernel = tree.kernels[place][tree.supports[parent]]
-                key = kernel.tobytes() + bytes(str(kernel.shape), "ascii")
-                if key not in found:
-                    found[key] = diameter_of(kernel)
-                diameters[place] = found[key]
-        return tuple(diameters)
+        strengths = self.tree.couplings.strengths
+        return tuple(
+            0.0 if parent is None else strengths.get((min(place, parent), max(place, parent)), 0.0)
+            for place, parent in enumerate(self.tree.parents)
+        )
 
     @functools.cached_property
     def drift(self) -> float:
@@ -104,37 +87,3 @@ class Links:
             carried = 0.0 if parent is None else math.tanh(self.diameters[place] / 4)
             drifts[place] = added + carried * drifts.get(parent, 0.0)
         return max(drifts.values()) * (1 + 1e-9)
-
-
-_SUM = 1 + 4 * UNIT_ROUNDOFF  # covers an addition
-
-
-def tree_bounds(tree: MarkovTree, budgets: FloatArray, knowledge: Knowledge) -> FloatArray:
-    """Bound the leakage about every tuple, for every adversary, in linear time.
-
-    Parameters
-    ----------
-    tree
-        The model.
-    budgets
-        ε_j of every tuple: Σ_m LS_j(f_m)/λ_m, and the plain-DP budgets of other mechanisms.
-    knowledge
-        The adversaries; where only one is meant, what lies behind known tuples does not count.
-    """
-    known: Collection[int] = knowledge.known or ()
-    diameters, parents = tree.links.diameters, tree.parents
-    totals = np.array(budgets, dtype=np.float64)
-    upwards = np.zeros(len(totals))
-    for place in reversed(tree.order):
-        parent = parents[place]
-        if parent is not None and place not in known:
-            upwards[place] = contracted(diameters[place], float(totals[place]))
-            totals[parent] = (totals[parent] + upwards[place]) * _SUM
-    for place in tree.order:
-        parent = parents[place]
-        if parent is not None and parent not in known:
-            total = float(totals[parent])
-            # A difference of sums of up to n terms is off by as many roundings of the sum.
-            others = total - upwards[place] + 8 * UNIT_ROUNDOFF * total
-            totals[place] = (totals[place] + contracted(diameters[place], others)) * _SUM
-    return totals

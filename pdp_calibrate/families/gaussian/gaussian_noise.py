@@ -1,0 +1,328 @@
+"""Gaussian noise on Gaussian tuples: the worst adversary, certified.
+
+x ~ N(m, Σ), answers r = Bx + N(0, σ²). Given (x_i, x_K) the answers are normal with mean shifted by
+b·x_i and covariance V + σ²: b are the coefficients of x_i in the regressions of the answers on
+(x_i, x_K), V = Cov(Bx | x_i, x_K). Secrets at most M_i apart shift one normal law, so adversary
+A(i,K) is exactly μ-GDP with
+
+    μ(i,K)² = M_i²·bᵀ(V + σ²)⁻¹b = M_i²·( 1/Var(x_i | x_K, r) − 1/Var(x_i | x_K) ).
+
+What is unknown is noise as well, so knowing nothing need not be worst. Releases compose by this
+formula, all of them as rows of B: their own μ² must not be added, for one answer may tell what
+blurs the other. Engines return brackets of μ.
+
+V rests on the variance of the model, which Laplace noise never uses. Only so much of it counts as
+the model promises: κ·V with κ = 1 for a stated covariance; κ = 1 − τ for a Loewner ball (and for
+one from N rows, where 1/(1+δ)² ≥ 1 − τ); κ = 0 for the bands of a sample and for a variance that is
+not stated. An uncertain covariance adds at most m·√(t/(κt + σ²))/√Var(x_i|x_K), t = trace V, to
+√gain: as for Laplace noise, seen in the metric of the noise.
+
+Clamped answers are not linear. The coupling of `clamped` moves every answer by at most Δ_m at once,
+so μ² ≤ Σ_m (Δ_m/σ)² (hockey-stick divergences are jointly convex); each Δ_m is bounded by the
+engine for Laplace noise.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from pdp_calibrate.arrays import FloatArray, checked_positive
+from pdp_calibrate.core.adversary import Witness
+from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.problem import LAPLACE, Bracket, Engine, Limits, Problem, engine_of
+from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
+from pdp_calibrate.errors import PdpError, UnsupportedQueryError
+from pdp_calibrate.families.gaussian.blocks import components
+from pdp_calibrate.families.gaussian.gaussian_noise_search import (
+    Part,
+    Rows,
+    evaluated,
+    merged_rows,
+    moments,
+    worst_of,
+)
+from pdp_calibrate.families.gaussian.instance import Instance
+from pdp_calibrate.families.gaussian.regression import center_of, multipliers_of
+from pdp_calibrate.families.gaussian.sets import LoewnerBall, SampledGaussian
+from pdp_calibrate.families.gaussian.units import Units
+
+_SMALLEST_RATIO, _LARGEST_RATIO = 1e-140, 1e140  # of the scale to the weights: squares stay finite
+
+
+_REMEMBERED = 8  # adversaries that were worst at other scales
+
+
+_LEAST_VARIANCE = 1e-30  # of the noise, relative to the weights: less is no noise at all
+
+
+class GaussianNoiseEngine(Engine):
+    """Searches Gaussian tuples, or a set of Gaussians, at any scale σ of Gaussian noise.
+
+    Brackets are of μ. Independent tuples outside the problem that stay unknown blur the answer
+    further; they are dropped, which is the sound direction.
+
+    Parameters
+    ----------
+    problem
+        Model, answers and adversaries.
+    kept
+        The part κ of the data's own variance that counts; what the model promises by default.
+    """
+
+    def __init__(self, problem: Problem, *, kept: float | None = None) -> None:
+        contributions = problem.contributions
+        if contributions.weights is None:
+            raise UnsupportedQueryError("a continuous model answers Sum, Mean and Linear only.")
+        self._problem = problem
+        self._clamped = one_by_one(problem) if contributions.clamped else None
+        if self._clamped is not None:
+            return
+        answers = np.column_stack(contributions.weights)  # one row per coordinate
+        center = center_of(problem.model)
+        self._units = Units.of(answers, np.sqrt(np.diagonal(center.covariance)))
+        merged = merged_rows(self._units.weights(answers))
+        self._parts = parts_of(problem, merged, kept_of(problem) if kept is None else kept)
+        if not self._parts:
+            raise PdpError("no adversary of the set attacks a tuple of this model.")
+        self._seen: list[tuple[int, int, tuple[int, ...]]] = []
+
+    def search(self, scale: float, limits: Limits) -> Bracket:
+        """Bracket the largest μ at one scale; see `core.problem.Engine`."""
+        if self._clamped is not None:
+            return coupled_bracket(self._clamped, scale, deadline=limits.deadline)
+        noise = noise_in(self._units, scale)
+        best: Bracket | None = None
+        for place, part in enumerate(self._parts):
+            threshold = max(limits.incumbent, best.upper) if best else limits.incumbent
+            starts = [(target, known) for where, target, known in self._seen if where == place]
+            target, known, upper = worst_of(
+                part, noise, incumbent=threshold, deadline=limits.deadline, starts=starts
+            )
+            found = self._found(part, target, known, noise, upper)
+            # An incumbent hides who is worst; those seen at other scales may come closer.
+            for other in starts:
+                found = found.with_lower(self._found(part, *other, noise, upper))
+            best = found if best is None else best.or_worse(found)
+            self._remember(place, target, known)
+        if best is None:
+            raise PdpError("no adversary of the set attacks a tuple of this model.")
+        return best
+
+    def _remember(self, place: int, target: int, known: tuple[int, ...]) -> None:
+        who = place, target, known
+        self._seen = [*(other for other in self._seen if other != who), who][-_REMEMBERED:]
+
+    def variance_needed(self, mu: float, *, deadline: float = math.inf) -> tuple[float, Bracket]:
+        """Return a σ² at which nobody exceeds μ, and the bracket there: max of β²M²/μ² − s².
+
+        It is the smallest one to 1e-9 where searches can finish. For one answer; 0 if no noise is
+        needed, because what the adversaries do not know hides the target well enough.
+        """
+        if self._clamped is not None or len(self._parts[0].instance.coordinates) != 1:
+            raise UnsupportedQueryError(
+                "the variance needed has a closed form for one answer only."
+            )
+        checked_positive(mu, "mu", error=PdpError)
+        least = 4.0**self._units.exponent * _LEAST_VARIANCE
+        extremes = [
+            (sum(self._balance(target, unknown, mu)), target, unknown)
+            for target in self._problem.knowledge.targets
+            for unknown in self._extremes(target)
+        ]
+        variance, target, unknown = max(extremes)
+        self._remember(*self._located(target, unknown))
+        variance = max(least, variance)
+        found = self.bracket(_root_up(variance), incumbent=mu, deadline=deadline)
+        slack = 1e-12
+        solved: set[tuple[int, tuple[int, ...]]] = set()
+        while found.upper > mu:
+            who = found.target, found.unknown
+            wanted, own = self._balance(*who, mu)
+            needed = (wanted + own) * (1 + 1e-12)
+            if who in solved or needed <= variance:
+                # What stands against this variance is a bound or rounding, not an adversary.
+                excess = (found.upper / mu) ** 2 - 1
+                needed = variance + (variance - own) * excess + variance * slack
+                slack *= 2
+            solved.add(who)
+            variance = needed
+            found = self.bracket(_root_up(variance), incumbent=mu, deadline=deadline)
+        return (0.0 if variance == least else _root_up(variance) ** 2 * ROUND_UP), found
+
+    def _extremes(self, target: int) -> list[tuple[int, ...]]:
+        """Return whom those who know fewest and those who know most do not know."""
+        knowledge = self._problem.knowledge
+        others = [k for k in range(knowledge.total) if k != target]
+        if knowledge.known is not None:
+            return [tuple(k for k in others if k not in knowledge.known)]
+        return [tuple(others[knowledge.fewest :]), tuple(others[knowledge.most :])]
+
+    def _balance(self, target: int, unknown: tuple[int, ...], mu: float) -> tuple[float, float]:
+        """Return β²M²/μ² and −s² for one adversary."""
+        place, own, known = self._located(target, unknown)
+        part = self._parts[place]
+        slope, spread = moments(part, own, known)
+        unit = 4.0**self._units.exponent
+        wanted = (slope * float(part.instance.factors[own]) / mu) ** 2
+        return wanted * unit, -part.kept * spread * unit
+
+    def _located(self, target: int, unknown: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
+        """Return the part of a target, and target and known tuples as positions in it."""
+        for place, part in enumerate(self._parts):
+            if target in part.positions:
+                hidden = {target, *unknown}
+                known = tuple(k for k, p in enumerate(part.positions) if p not in hidden)
+                return place, part.positions.index(target), known
+        raise PdpError("the target is not a tuple of this model.")
+
+    def _found(
+        self, part: Part, target: int, known: tuple[int, ...], noise: float, upper: float
+    ) -> Bracket:
+        problem = self._problem
+        one = evaluated(part, target, known, noise)
+        factor = float(part.instance.factors[target])
+        attained = one.lower * factor * (1 - 16 * UNIT_ROUNDOFF)
+        lower = max(0.0, 2 * attained - part.charged(attained, noise))
+        place = part.positions[target]
+        inside = {part.positions[k] for k in known}
+        outside = [k for k in range(problem.knowledge.total) if k not in set(part.positions)]
+        if problem.knowledge.known is not None:
+            inside = set(problem.knowledge.known)
+        else:
+            inside.update(outside)  # independent of the target: knowing them only takes noise away
+        center = center_of(problem.model)
+        witness = Witness(
+            target=problem.names[place],
+            known={problem.names[k]: float(center.mean[k]) for k in sorted(inside)},
+            secrets=center.bounds[place],
+            output=-math.inf if one.signs[0] > 0 else math.inf,
+            model=center,
+            index=problem.index,
+            data_share=one.data_share,
+        )
+        return Bracket(
+            upper=upper,
+            lower=min(lower, upper) if not problem.hidden_noise else 0.0,
+            witness=witness,
+            target=place,
+            unknown=tuple(
+                k for k in range(problem.knowledge.total) if k != place and k not in inside
+            ),
+        )
+
+
+def parts_of(problem: Problem, merged: Rows, kept: float) -> list[Part]:
+    """Return the tuples that are searched together.
+
+    For adversaries who may know anything, independent tuples are searched apart: those who know
+    the rest learn most. For others all are one part, as what they leave unknown blurs the answer.
+    """
+    knowledge = problem.knowledge
+    everyone = list(range(len(problem.model.names)))
+    free = knowledge.fewest == 0 and knowledge.admits_strongest and knowledge.known is None
+    places = components(problem.model) if free else [everyone]
+    found = []
+    for positions in places:
+        where = {position: place for place, position in enumerate(positions)}
+        targets = tuple(where[target] for target in knowledge.targets if target in where)
+        if not targets:
+            continue
+        named = knowledge.known
+        known = None if named is None else tuple(where[k] for k in sorted(named) if k in where)
+        size = len(positions)
+        instance = _rescaled(problem, merged.rows, positions)
+        found.append(
+            Part(
+                positions=positions,
+                instance=dataclasses.replace(
+                    instance,
+                    targets=targets,
+                    fewest=max(0, min(knowledge.fewest, size - 1)) if known is None else len(known),
+                    most=min(knowledge.most, size - 1) if known is None else len(known),
+                ),
+                known=known,
+                kept=kept,
+                changed=merged.changed,
+            )
+        )
+    return found
+
+
+def kept_of(problem: Problem) -> float:
+    """Return κ, the part of the data's own variance that the model promises."""
+    model = problem.model
+    if isinstance(model, SampledGaussian):
+        return 0.0
+    return (1 - model.radius) * (1 - 4 * UNIT_ROUNDOFF) if isinstance(model, LoewnerBall) else 1.0
+
+
+def _rescaled(problem: Problem, rows: FloatArray, positions: list[int]) -> Instance:
+    """Rescale tuples by powers of two, which is exact, until their variances lie in [1, 4)."""
+    center = center_of(problem.model)
+    covariance = center.covariance[np.ix_(positions, positions)]
+    exponents = np.frexp(np.sqrt(np.diagonal(covariance)))[1] - 1
+    with np.errstate(over="ignore"):
+        factors = np.ldexp(center.widths[positions] * (1 + 8 * UNIT_ROUNDOFF), -exponents)
+    if not np.all(np.isfinite(factors)):
+        raise PdpError("the ranges are too wide for their variances in floating point.")
+    multipliers = multipliers_of(problem.model, functions=len(rows))
+    return Instance(
+        covariance=np.ldexp(np.ldexp(covariance, -exponents), -exponents[:, np.newaxis]),
+        coordinates=np.ldexp(rows[:, positions], exponents),
+        factors=factors,
+        multipliers=multipliers[: len(positions)].copy(),
+        targets=(),
+        fewest=0,
+        most=len(positions) - 1,
+    )
+
+
+def _root_up(variance: float) -> float:
+    return math.sqrt(variance) * ROUND_UP
+
+
+def noise_in(units: Units, scale: float) -> float:
+    """Return the variance of the noise in units of the weights."""
+    ratio = math.ldexp(scale, -units.exponent) if abs(units.exponent) < 2000 else 0.0
+    if not _SMALLEST_RATIO < ratio < _LARGEST_RATIO:
+        raise PdpError(
+            f"scale {scale:.3g} is too far from the size of the answers to certify a leakage."
+            " Measure the values in another unit."
+        )
+    return ratio * ratio * (1 - 2 * UNIT_ROUNDOFF)
+
+
+def one_by_one(problem: Problem) -> list[Engine]:
+    """Return one engine for Laplace noise per answer: at scale σ each bounds its shift over σ."""
+    contributions = problem.contributions
+    return [
+        engine_of(
+            dataclasses.replace(
+                problem, contributions=_coordinate(contributions, place), measure=LAPLACE
+            )
+        )
+        for place in range(contributions.coordinates)
+    ]
+
+
+def _coordinate(contributions: Contributions, place: int) -> Contributions:
+    weights = contributions.weights
+    return dataclasses.replace(
+        contributions,
+        values=tuple(array[:, [place]] for array in contributions.values),
+        weights=weights and tuple(array[[place]] for array in weights),
+    )
+
+
+def coupled_bracket(engines: Sequence[Engine], scale: float, *, deadline: float) -> Bracket:
+    """Bound μ where all answers are shifted at once: in squares."""
+    found = [engine.bracket(scale, deadline=deadline) for engine in engines]
+    worst = max(found, key=lambda one: one.upper)
+    if len(found) == 1:
+        return worst
+    upper = math.hypot(*(one.upper for one in found)) * (1 + 2 * len(found) * UNIT_ROUNDOFF)
+    return dataclasses.replace(worst, upper=upper, lower=max(one.lower for one in found))

@@ -1,0 +1,43 @@
+"""Gaussian noise on Gaussian networks: how far the answers are shifted, over σ.
+
+An answer that a secret shifts by Δ is Δ/σ-GDP, whatever else blurs it, and several answers shifted
+at once by Δ_m are √Σ(Δ_m/σ_m)²-GDP. The engine for Laplace noise bounds every Δ. What the data of
+those whom an adversary does not know add to the noise is left out, which is the sound direction;
+who knows everyone else attains it. `GaussianNetwork.to_gaussian` counts that as well.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
+from pdp_calibrate.errors import UnsupportedQueryError
+from pdp_calibrate.families.gaussian.gaussian_noise import coupled_bracket, one_by_one
+
+
+class NetworkNoiseEngine(Engine):
+    """Bounds all adversaries of a Gaussian network at any scale σ; brackets are of μ.
+
+    Parameters
+    ----------
+    problem
+        Model, answers and adversaries.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        if problem.contributions.weights is None:
+            raise UnsupportedQueryError("a continuous model answers Sum, Mean and Linear only.")
+        self._shifts = one_by_one(problem)
+        self._attained: list[Engine] = []
+        knowledge = problem.knowledge
+        if knowledge.admits_strongest and not problem.hidden_noise:
+            most = dataclasses.replace(knowledge, fewest=knowledge.most)
+            self._attained = one_by_one(dataclasses.replace(problem, knowledge=most))
+
+    def search(self, scale: float, limits: Limits) -> Bracket:
+        """Bracket the largest μ at one scale; see `core.problem.Engine`."""
+        found = coupled_bracket(self._shifts, scale, deadline=limits.deadline)
+        found = dataclasses.replace(found, lower=0.0, witness=None)
+        if not self._attained:
+            return found
+        return found.with_lower(coupled_bracket(self._attained, scale, deadline=limits.deadline))

@@ -1,0 +1,53 @@
+"""Compiled conditional moments of several answers, for problems too large for numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, error_model="numpy")
+def eliminate(matrix, right, corner, chosen, targets, line, diagonal, columns, left, work, heads):
+    """Eliminate the chosen tuples of each node from a positive definite matrix and right sides.
+
+    Writes what remains of the target's row, of the diagonal, of the right sides and of their
+    products; see `nodes.eliminated`.
+    """
+    number, size = chosen.shape
+    answers = len(right)
+    for node in range(number):
+        target, step = targets[node], 0
+        for k in range(size):
+            line[node, k] = matrix[target, k]
+            diagonal[node, k] = matrix[k, k]
+            for m in range(answers):
+                columns[node, m, k] = right[m, k]
+        for m in range(answers):
+            for other in range(answers):
+                left[node, m, other] = corner[m, other]
+        for place in range(size):
+            if not chosen[node, place]:
+                continue
+            # One row of the Cholesky factor: what earlier rows leave of this one, over its root.
+            for k in range(size):
+                work[step, k] = matrix[place, k]
+            for earlier in range(step):
+                factor = work[earlier, place]
+                for k in range(size):
+                    work[step, k] -= factor * work[earlier, k]
+            scale = 1.0 / np.sqrt(work[step, place])
+            factor = work[step, target] * scale
+            for k in range(size):
+                here = work[step, k] * scale
+                work[step, k] = here
+                line[node, k] -= factor * here
+                diagonal[node, k] -= here * here
+            # The same row for each answer, subtracted from it and from the answers' products.
+            for m in range(answers):
+                heads[m] = columns[node, m, place] * scale
+            for m in range(answers):
+                for other in range(answers):
+                    left[node, m, other] -= heads[m] * heads[other]
+                for k in range(size):
+                    columns[node, m, k] -= heads[m] * work[step, k]
+            step += 1

@@ -1,0 +1,289 @@
+"""The worst adversary of a network: one engine for networks, trees and chains that forget.
+
+Whatever is small enough is searched as a joint table. Of others there is a bracket. Above:
+elimination (`elimination`), which needs no more than how strongly tuples are coupled; on trees also
+the regions around a target (`regions`), which see signs. Below: plain DP; the limits r → ±∞ where
+sums over the network are affordable (`moments`, on trees `limits`); a small neighbourhood of the
+target, everyone around it known; of a set of laws, one that it holds.
+
+**Positive association.** Let the values of every tuple be ordered by what they add to the answer,
+and let every factor be log-supermodular in that order. Then for one adversary the worst output is
+r = ±∞ and the worst secrets are the extreme ones, so the limits are all there is to know. This is
+exact for sets of adversaries of whom every one, with everything they may know, was looked at.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+
+import numpy as np
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.composer import Composer, Releases
+from pdp_calibrate.core.plain_dp import WrittenOut, as_one, nobody, plain_dp
+from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
+from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
+from pdp_calibrate.core.tuning import MEMBER_TUPLES
+from pdp_calibrate.errors import UnsupportedQueryError
+from pdp_calibrate.families.network.elimination import Elimination
+from pdp_calibrate.families.network.limits import Layers
+from pdp_calibrate.families.network.network import Network
+from pdp_calibrate.families.network.regions import Regions
+
+
+class Preparation:
+    """What searches need to know whoever the adversaries are, worked out when first needed."""
+
+    def __init__(self, problem: Problem, network: Network) -> None:
+        self.problem, self.network = problem, network
+        self._eliminations: dict[frozenset[int], Elimination] = {}
+
+    @functools.cached_property
+    def written(self) -> WrittenOut:
+        """The problem as one about a joint table."""
+        return WrittenOut.of(self.problem, self.network.to_table())
+
+    @functools.cached_property
+    def member(self) -> Problem | None:
+        """The problem about one law of a set."""
+        member = self.network.member(self.problem.contributions)
+        return None if member is None else dataclasses.replace(self.problem, model=member)
+
+    @functools.cached_property
+    def layers(self) -> Layers | None:
+        """The tree in arrays, where it is one."""
+        tree = self.network.tree
+        return None if tree is None else Layers.of(tree, self.problem.contributions)
+
+    def elimination(self, known: frozenset[int]) -> Elimination:
+        """Return the elimination of all tuples but the known ones."""
+        if known not in self._eliminations:
+            kept = {frozenset[int]()} & self._eliminations.keys()
+            self._eliminations = {key: self._eliminations[key] for key in kept}
+            couplings = self.network.couplings.without(known)
+            self._eliminations[known] = Elimination(couplings)
+        return self._eliminations[known]
+
+
+class NetworkEngine(Engine):
+    """Searches the joint table of a small network; brackets a large one, or a set of laws.
+
+    Exact where the joint table has at most 2²² cells, within the time allowed, and where tuples are
+    positively associated and few adversaries are asked about. Beyond, a bracket.
+
+    Parameters
+    ----------
+    problem
+        The network, what its tuples add, and who attacks them.
+    prepared
+        What an engine for the same network and answers has prepared.
+    """
+
+    def __init__(self, problem: Problem, *, prepared: Preparation | None = None) -> None:
+        network, contributions = problem.model, problem.contributions
+        if not isinstance(network, Network):
+            raise TypeError(f"this engine searches networks, got {network!r}.")
+        if contributions.table is not None and network.only_additive:
+            raise UnsupportedQueryError(
+                "Custom has no bound on a set of laws; ask Sum, Mean, Linear, Count or Histogram."
+            )
+        self.problem, self.network = problem, network
+        self.prepared = Preparation(problem, network) if prepared is None else prepared
+        self._in_table = contributions.table is not None or network.fits_a_table
+        self._about_some: tuple[tuple[int, ...], WrittenOut] | None = None
+
+    def against(self, problem: Problem) -> NetworkEngine:
+        """Return an engine for the same network and answers; see `core.problem.Sharing`."""
+        return NetworkEngine(problem, prepared=self.prepared)
+
+    @functools.cached_property
+    def _written(self) -> WrittenOut:
+        return self.prepared.written.against(self.problem)
+
+    @functools.cached_property
+    def _regions(self) -> Regions | None:
+        """The regions of the answer, or of the number that all its coordinates repeat."""
+        tree = self.network.tree
+        if tree is None:
+            return None
+        about_tree = dataclasses.replace(self.problem, model=tree)
+        if self.problem.contributions.coordinates == 1:
+            return Regions(about_tree)
+        once = as_one(self.problem.contributions)
+        if once is None:
+            return None
+        return Regions(dataclasses.replace(about_tree, contributions=once))
+
+    def search(self, scale: float, limits: Limits) -> Bracket:
+        """Find the worst adversary at one scale; see `core.problem.Engine`."""
+        contributions, knowledge = self.problem.contributions, self.problem.knowledge
+        if contributions.table is not None:
+            return self._in_cells(self._written, scale, limits)
+        best = self._plain(scale)
+        if best is not None and knowledge.fewest == knowledge.total - 1:
+            return best
+        budgets = contributions.tuple_ranges() / scale
+        bounds = budget_bounds(self.prepared, self.problem, budgets, enough=limits.incumbent)
+        if best is not None and best.upper >= bounds[list(knowledge.targets)].max():
+            return best
+        # Whoever cannot leak more than this need not be told apart.
+        if best is not None:
+            limits = limits.above(best.upper)
+        find = self._searched if self._in_table else self._between
+        return find(scale, bounds, best, limits)
+
+    def _plain(self, scale: float) -> Bracket | None:
+        """Return what those who know everyone else learn, where there are any."""
+        knowledge, contributions = self.problem.knowledge, self.problem.contributions
+        if not knowledge.admits_strongest or self.problem.hidden_noise:
+            return None
+        if contributions.coordinates > 1:
+            return None
+        ranges = contributions.tuple_ranges()
+        widest = max(knowledge.targets, key=lambda position: ranges[position])
+        return plain_dp(self.problem, widest, scale, self.network.course)
+
+    def _between(
+        self, scale: float, bounds: FloatArray, best: Bracket | None, limits: Limits
+    ) -> Bracket:
+        """Return the best bound there is, and the best lower end."""
+        contributions, targets = self.problem.contributions, self.problem.knowledge.targets
+        times = contributions.coordinates
+        if self._regions is not None:
+            lowered = self._regions.bounds(
+                bounds, scale / times, enough=limits.incumbent, deadline=limits.deadline
+            )
+            if times > 1:
+                # Steps divided by a rounded scale: a few units of how far the answer reaches.
+                rounding = 8 * UNIT_ROUNDOFF * contributions.magnitude * times / scale
+                lowered = np.minimum(bounds, (lowered + rounding) * ROUND_UP)
+            bounds = lowered
+        target = max(targets, key=lambda position: bounds[position])
+        bound = self._bound(bounds, target)
+        if times > 1:
+            return bound
+        found = self._attained(scale, bound.upper, limits)
+        return bound.with_lower(found if best is None else best.with_lower(found))
+
+    def _attained(self, scale: float, upper: float, limits: Limits) -> Bracket:
+        """Return the best lower end there is."""
+        best, member = nobody(self.problem), self.prepared.member
+        if member is not None:
+            if upper <= limits.incumbent or len(self.problem.names) > MEMBER_TUPLES:
+                return best
+            about = member.against(self.problem.knowledge)
+            return about.engine.bracket(scale, deadline=limits.deadline)
+        if self.prepared.layers is not None:
+            return self.prepared.layers.best_limit(self.problem, scale)
+        return best
+
+    def _searched(
+        self, scale: float, bounds: FloatArray, best: Bracket | None, limits: Limits
+    ) -> Bracket:
+        """Search the joint table, about those targets only that could leak more than others."""
+        targets, least = self.problem.knowledge.targets, limits.incumbent
+        open_targets = tuple(t for t in targets if bounds[t] > least)
+        closed = [t for t in targets if bounds[t] <= least]
+        found = best
+        if closed:
+            covered = self._bound(bounds, max(closed, key=lambda position: bounds[position]))
+            found = covered if found is None else found.or_worse(covered)
+        if open_targets:
+            searched = self._in_cells(self._written_about(open_targets), scale, limits)
+            highest = self._bound(bounds, max(open_targets, key=lambda t: bounds[t]))
+            searched = searched if searched.upper <= highest.upper else highest.with_lower(searched)
+            found = searched if found is None else found.or_worse(searched)
+        return nobody(self.problem) if found is None else found
+
+    def _in_cells(self, written: WrittenOut, scale: float, limits: Limits) -> Bracket:
+        """Search a table, whose cells are products of as many factors, rounded."""
+        units = 4 * UNIT_ROUNDOFF * (2 * len(self.network.factors) + 4)
+        return written.search(scale, limits).widened(units)
+
+    def _written_about(self, targets: tuple[int, ...]) -> WrittenOut:
+        """Return the problem about some targets only; scales that follow each other share them."""
+        knowledge = self.problem.knowledge
+        if targets == knowledge.targets:
+            return self._written
+        if self._about_some is None or self._about_some[0] != targets:
+            some = dataclasses.replace(
+                self.problem, knowledge=dataclasses.replace(knowledge, targets=targets)
+            )
+            self._about_some = targets, self._written.against(some)
+        return self._about_some[1]
+
+    def _bound(self, bounds: FloatArray, target: int) -> Bracket:
+        """Return the bound about one target, as if everyone were unknown who may be."""
+        known = self.problem.knowledge.known or frozenset()
+        places = range(len(self.problem.names))
+        return Bracket(
+            upper=float(bounds[target]),
+            lower=0.0,
+            witness=None,
+            target=target,
+            unknown=tuple(p for p in places if p != target and p not in known),
+        )
+
+
+def budget_bounds(
+    prepared: Preparation, problem: Problem, budgets: FloatArray, *, enough: float = 0.0
+) -> FloatArray:
+    """Bound the leakage about every tuple by the budgets spent on each.
+
+    Parameters
+    ----------
+    prepared
+        What is known of the network.
+    problem
+        Who attacks.
+    budgets
+        ε_j of every tuple: Σ_m LS_j(f_m)/λ_m, and the plain-DP budgets of other mechanisms.
+    enough
+        Bounds below this need not be lowered.
+    """
+    knowledge = problem.knowledge
+    if knowledge.fewest == knowledge.total - 1:
+        return np.asarray(budgets * ROUND_UP)
+    elimination = prepared.elimination(knowledge.known or frozenset())
+    bounds = elimination.bounds(budgets, knowledge.targets, enough=enough)
+    if knowledge.known is None and knowledge.fewest > 0:
+        # Whoever is known does not move.
+        moving = math.fsum(np.sort(budgets)[::-1][: knowledge.total - 1 - knowledge.fewest])
+        bounds = np.minimum(bounds, (budgets + moving) * ROUND_UP)
+    return bounds
+
+
+class NetworkComposer(Composer):
+    """Bounds any releases by the plain-DP budget spent on each tuple; on trees also by regions."""
+
+    def is_searchable(self, problem: Problem) -> bool:
+        """Not a set: what a search finds is elimination's bound, taken anyway."""
+        return super().is_searchable(problem) and not problem.model.only_additive
+
+    def forgotten(self, releases: Releases, deadline: float) -> float | None:
+        """Let the network forget what other tuples told."""
+        del deadline
+        bounds = self._bounds(releases)
+        return float(bounds[list(releases.problem.knowledge.targets)].max())
+
+    def windows(self, releases: Releases, deadline: float) -> float | None:
+        """Look through the regions of a tree."""
+        problem, network = releases.problem, releases.problem.model
+        additive = problem.contributions.table is None and problem.contributions.coordinates == 1
+        tree = network.tree if isinstance(network, Network) else None
+        if tree is None or not additive:
+            return None
+        enough = 0.0 if releases.threshold is None else releases.threshold
+        regions = Regions(dataclasses.replace(problem, model=tree))
+        bounds = regions.bounds(self._bounds(releases), 1.0, enough=enough, deadline=deadline)
+        return float(bounds[list(problem.knowledge.targets)].max())
+
+    def _bounds(self, releases: Releases) -> FloatArray:
+        problem, network = releases.problem, releases.problem.model
+        if not isinstance(network, Network):
+            raise TypeError(f"only networks are bounded so, got {network!r}.")
+        enough = 0.0 if releases.threshold is None else releases.threshold
+        prepared = Preparation(problem, network)
+        return budget_bounds(prepared, problem, releases.tuple_budgets, enough=enough)
