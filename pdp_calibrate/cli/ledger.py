@@ -12,6 +12,7 @@ from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import Adversaries, AnchorFile, AsJson
 from pdp_calibrate.cli.output import print_facts, print_json, print_table
 from pdp_calibrate.core.model import header
+from pdp_calibrate.core.noise import checked_noise
 
 ledger_app = typer.Typer(
     help="Keep one budget for all releases about the same people: create, show, history, charge,"
@@ -28,6 +29,8 @@ Book = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.")
     "pdp-calibrate ledger create budget.json --model model.json --epsilon 2",
     "pdp-calibrate ledger create budget.json --model model.json --epsilon 2 \\",
     "    --anchor /mnt/other/budget.anchor",
+    "pdp-calibrate ledger create budget.json --model model.json --epsilon 1 --delta 1e-6 \\",
+    "    --noise gaussian",
 )
 def create(
     *,
@@ -35,8 +38,25 @@ def create(
     search: Adversaries,
     model: Annotated[Path, typer.Option(help="The model of the people, in JSON, from `fit`.")],
     epsilon: Annotated[
-        float, typer.Option("--epsilon", "-e", help="What everything together may leak.")
-    ],
+        float | None, typer.Option("--epsilon", "-e", help="What everything together may leak.")
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="The δ beside it, for Gaussian noise.")
+    ] = None,
+    noise: Annotated[
+        str, typer.Option(help="What releases draw where they do not say: laplace or gaussian.")
+    ] = "laplace",
+    pure: Annotated[
+        float | None,
+        typer.Option(
+            help="With --delta, the part of ε for Laplace noise and outside mechanisms; without it"
+            " the ledger is for Gaussian noise alone."
+        ),
+    ] = None,
+    mu: Annotated[
+        float | None, typer.Option(help="Instead of --epsilon: the μ of Gaussian DP.")
+    ] = None,
+    rho: Annotated[float | None, typer.Option(help="Instead of --epsilon: the ρ of zCDP.")] = None,
     draw: Annotated[str, typer.Option(help="What to call this draw of the data.")] = "first",
     learned_elsewhere: Annotated[
         bool,
@@ -57,9 +77,16 @@ def create(
     """
     from pdp_calibrate.jobs.model import read_model
 
+    if epsilon is None and mu is None and rho is None:
+        raise pdp.PdpError("a ledger needs a budget: --epsilon, or --mu or --rho.")
     book = pdp.Ledger(
         read_model(model),
         epsilon=epsilon,
+        delta=delta,
+        noise=checked_noise(noise),
+        pure=pure,
+        mu=mu,
+        rho=rho,
         path=ledger,
         adversaries=search.get("adversaries"),
         time_limit=search.get("time_limit"),
@@ -96,7 +123,7 @@ def history(*, ledger: Book, anchor: AnchorFile = None, json: AsJson = False) ->
                 entry.at[:19],
                 entry.draw,
                 _what(entry),
-                f"{entry.epsilon or entry.dp_epsilon or 0:.4g}",
+                _alone(entry),
                 f"{entry.spent:.4g}",
             )
             for entry in entries
@@ -111,7 +138,15 @@ def history(*, ledger: Book, anchor: AnchorFile = None, json: AsJson = False) ->
 def charge(
     *,
     ledger: Book,
-    dp_epsilon: Annotated[float, typer.Argument(help="Its plain-DP budget.")],
+    dp_epsilon: Annotated[
+        float | None, typer.Argument(help="Its plain-DP budget, a pure ε.")
+    ] = None,
+    mu: Annotated[
+        float | None, typer.Option(help="Instead of ε: the μ of Gaussian DP that it keeps.")
+    ] = None,
+    rho: Annotated[
+        float | None, typer.Option(help="Instead of ε: the ρ of zCDP that it keeps.")
+    ] = None,
     note: Annotated[str, typer.Option(help="What to write beside it.")] = "",
     neighbours: Annotated[
         str, typer.Option(help="What its budget counts: substitution, or add-remove.")
@@ -121,7 +156,7 @@ def charge(
 ) -> None:
     """Account for an outside mechanism by its plain-DP budget, before it is run."""
     book = pdp.Ledger.open(ledger, anchor=anchor)
-    book.charge(dp_epsilon, neighbours=neighbours, note=note)
+    book.charge(dp_epsilon, mu=mu, rho=rho, neighbours=neighbours, note=note)
     _print_status(book, json=json)
 
 
@@ -142,6 +177,16 @@ def draw(
     _print_status(book, json=json)
 
 
+def _alone(entry: pdp.Entry) -> str:
+    """Say what one entry is counted with by itself."""
+    if entry.rho is not None:
+        return f"ρ = {entry.rho:.4g}"
+    if entry.epsilon is None and entry.mu is not None:
+        return f"μ = {entry.mu:.4g}"
+    beside = "" if entry.delta is None else f", δ {entry.delta:g}"
+    return f"{entry.epsilon or entry.dp_epsilon or 0:.4g}{beside}"
+
+
 def _what(entry: pdp.Entry) -> str:
     """Name the queries and, where it is known, the one column that they are about."""
     from pdp_calibrate.show.explain import of_column
@@ -153,6 +198,7 @@ def _what(entry: pdp.Entry) -> str:
 def _print_status(book: pdp.Ledger, *, json: bool) -> None:
     status: dict[str, Any] = {
         "epsilon": book.epsilon,
+        **({"delta": book.delta, "mu": book.mu} if book.delta else {}),
         "spent": book.spent,
         "remaining": book.remaining,
         "draw": book.draw,

@@ -30,13 +30,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pdp_calibrate.composition.spending import Spending, nothing_about
+from pdp_calibrate.composition.spending import NoisyAnswers, Spending, nothing_about
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.composer import Composer, Releases, composer_of
 from pdp_calibrate.core.composite import Blocks, ModelSet
+from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.problem import Bound, Problem, split, worst
-from pdp_calibrate.core.rounding import ROUND_UP
+from pdp_calibrate.core.problem import LAPLACE, Bound, Measure, Problem, split, worst
+from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.table import SMALL_TABLE, JointTable, Writable
 from pdp_calibrate.core.tuning import SEARCHED_RELEASES
 from pdp_calibrate.errors import ModelError, PdpError, UnsupportedQueryError
@@ -92,6 +93,47 @@ def spent(
     if math.isnan(value):
         raise PdpError("the leakage is not a number: nothing can be certified.")
     return Bound(value=value, method=found.method)
+
+
+def joint_mu(
+    model: Model,
+    answers: NoisyAnswers,
+    adversaries: Adversaries,
+    *,
+    data_counts: bool,
+    deadline: float = math.inf,
+) -> float:
+    """Return a μ that nobody exceeds by all answers with Gaussian noise together.
+
+    Never the root of the sum of their own μ²: one answer may tell what blurs another. Engines are
+    asked about all of them at once. Rounding of the answers is left out.
+
+    Parameters
+    ----------
+    model, adversaries, deadline
+        As in `spent`.
+    answers
+        What was released.
+    data_counts
+        Whether what adversaries do not know counts as noise: only where nothing else is released.
+    """
+    if not answers.parts and not answers.outside:
+        return 0.0
+    parts = answers.parts
+    if not model.is_continuous:  # on discrete tuples clamping does nothing
+        parts = tuple(dataclasses.replace(part, clamped=False) for part in parts)
+    scales = [(1 - 8 * UNIT_ROUNDOFF) / math.sqrt(one) for one in answers.precisions]
+    joined = Contributions.joined(parts, scales) if parts else nothing_about(model)
+    measure = Measure(noise="gaussian", unit="mu", data_counts=data_counts)
+    found = 0.0
+    for problem in split(model, joined, adversaries, measure=measure if parts else LAPLACE):
+        own = worst([problem], 1.0, deadline=deadline)[0].everywhere if parts else 0.0
+        moved = composer_of(problem.model).moved_tuples(problem) if answers.outside else 0
+        together = math.sqrt(own * own + moved * moved * answers.outside)
+        found = max(found, together * (1 + 8 * UNIT_ROUNDOFF) if moved else own)
+    if math.isnan(found):
+        raise PdpError("the leakage is not a number: nothing can be certified.")
+    return found
 
 
 def _single(model: Model, spending: Spending, adversaries: Adversaries, deadline: float) -> Bound:

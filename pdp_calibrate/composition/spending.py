@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,55 @@ from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF, rounded_up
 from pdp_calibrate.core.tuning import JOINED_NUMBERS, KEPT_SPENDING
 
 _SUMS = ("rounding", "dp_epsilon", "draw_epsilon")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisyAnswers:
+    """What was released about one draw with Gaussian noise."""
+
+    parts: tuple[Contributions, ...] = ()
+    """The lowered queries, each once: σ^-2 of repeated answers add up."""
+    precisions: tuple[float, ...] = ()
+    """Σ σ^-2 of each, rounded up."""
+    rounding: float = 0.0
+    """Σ (2r/σ)² over all answers, r how far each may be off before its noise."""
+    outside: float = 0.0
+    """Σ μ² of other mechanisms, for substituting one tuple."""
+    choices: int = 0
+    """How often somebody chose what to release, having seen what came before."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing."""
+        return not self.parts and not self.outside
+
+    @property
+    def scale(self) -> float:
+        """The scale of one answer that differs from Gaussian noise, as drawn, as much as all do."""
+        return math.inf if not self.precisions else 1 / math.sqrt(math.fsum(self.precisions))
+
+    def plus(self, part: Contributions, scale: float, *, rounding: float) -> NoisyAnswers:
+        """Return the same after one more answer; whoever adds it counts the choice."""
+        added = (1 / scale) ** 2 * (1 + 8 * UNIT_ROUNDOFF)
+        off = (2 * rounding / scale) ** 2 * (1 + 8 * UNIT_ROUNDOFF)
+        precisions = dict(zip(map(id, self.parts), self.precisions, strict=True))
+        precisions[id(part)] = (precisions.get(id(part), 0.0) + added) * ROUND_UP
+        parts = self.parts if id(part) in set(map(id, self.parts)) else (*self.parts, part)
+        return dataclasses.replace(
+            self,
+            parts=parts,
+            precisions=tuple(precisions.values()),
+            rounding=(self.rounding + off) * ROUND_UP,
+        )
+
+    def plus_mechanism(self, mu: float) -> NoisyAnswers:
+        """Return the same after one more mechanism of this μ for substituting one tuple."""
+        outside = (self.outside + mu * mu) * (1 + 8 * UNIT_ROUNDOFF)
+        return dataclasses.replace(self, outside=outside, choices=self.choices + 1)
+
+    def chosen(self) -> NoisyAnswers:
+        """Return the same after one more choice."""
+        return dataclasses.replace(self, choices=self.choices + 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +90,8 @@ class Spending:
     """Per tuple, how far it alone can move the likelihood of all answers: Σ_m LS_j(f_m)/λ_m."""
     only_budgets: bool = False
     """Whether there were too many answers to keep `parts`, and `budgets` stand for all of them."""
+    noisy: NoisyAnswers = field(default_factory=NoisyAnswers)
+    """What was released with Gaussian noise."""
 
     def plus(
         self, part: Contributions, scale: float, *, ranges: FloatArray, rounding: float

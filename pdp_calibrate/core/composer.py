@@ -61,6 +61,11 @@ class Composer:
         """Whether tuples move the answers by no more than their ranges say."""
         return not problem.model.is_continuous or problem.contributions.clamped
 
+    def moved_tuples(self, problem: Problem) -> int:
+        """Return how many tuples can differ between two databases of one adversary."""
+        known = problem.knowledge.known
+        return problem.knowledge.total - (problem.knowledge.fewest if known is None else len(known))
+
     def shifted(self, releases: Releases, deadline: float) -> float | None:
         """Bound everything where all unknown tuples move by a fixed shift: nothing is smaller."""
         del releases, deadline

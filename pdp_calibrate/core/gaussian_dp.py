@@ -173,7 +173,7 @@ def epsilon_of_drawn(mu: float, delta: float, scales: Sequence[float]) -> float:
 
 
 def check_drawn(epsilon: float, delta: float, scales: Sequence[float]) -> None:
-    """Raise if noise as it is drawn differs from Gaussian noise by more than δ has room for."""
+    """Raise if noise as it is drawn differs from Gaussian noise by more than δ allows."""
     excess = math.fsum(drawn_excess(scale, epsilon) for scale in scales)
     if delta > 0 and not excess <= delta * (1 - _FOR_THE_LAW) / 2:
         raise PdpError(
@@ -218,6 +218,41 @@ def mu_of_rho(rho: float) -> float:
     while Fraction(_next_float(mu)) ** 2 <= 2 * Fraction(limit):
         mu = _next_float(mu)
     return mu
+
+
+def epsilon_of_rho(rho: float, delta: float) -> float:
+    """Return an ε that every ρ-zCDP mechanism keeps beside this δ, rounded up.
+
+    For every α > 1 it is at most αρ + log(1/(αδ))/(α−1) + log(1 − 1/α) (Canonne, Kamath, Steinke:
+    The discrete Gaussian for differential privacy, 2020, Corollary 13). Noise that is Gaussian
+    keeps less, `epsilon_of` μ = √(2ρ).
+
+    Examples
+    --------
+    >>> epsilon_of_rho(0.02, 1e-6) > epsilon_of(mu_of_rho(0.02), 1e-6)
+    True
+    """
+    limit, share = _not_negative(rho, "rho"), _number(delta, "delta")
+    if not 0 <= share < 1:
+        raise PdpError(f"delta must be at least 0 and below 1, got {delta!r}.")
+    if limit == 0:
+        return 0.0
+    if share == 0 or math.isinf(limit):
+        return math.inf
+
+    def bound(excess: float) -> float:
+        log_odds = math.log(excess) - math.log1p(excess)
+        spread = -math.log(share) - math.log1p(excess)
+        return (1 + excess) * limit + spread / excess + log_odds
+
+    # Convex enough: the best order is searched on a logarithmic grid, then between neighbours.
+    start = math.sqrt(-math.log(share) / limit)
+    grid = [start * 2.0**step for step in range(-12, 13)]
+    best = min(grid, key=bound)
+    for width in (2.0**0.5, 2.0**0.125, 2.0**0.03, 2.0**0.008):
+        best = min((best * width**step for step in range(-4, 5)), key=bound)
+    terms = (1 + best) * limit + abs(math.log(share)) / best + abs(math.log(best)) + 1
+    return max(0.0, bound(best) + 1e-14 * terms)
 
 
 def delta_beside_laplace(mu: float, laplace_epsilon: float, epsilon: float) -> float:

@@ -14,7 +14,7 @@ from pdp_calibrate.core.line_program import ITERATIONS
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, no_cfunc_wrapper=True)
 def _recursion(first, first_share, second, second_share, size, ratio, up, unit, tiny):
     """Return W_0 rounded up, as `line_program._upper` does, and P·g/Q·g of the g it followed.
 
@@ -42,7 +42,7 @@ def _recursion(first, first_share, second, second_share, size, ratio, up, unit, 
     return value + error, above / below
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, no_cfunc_wrapper=True)
 def _monotone(first, first_share, second, second_share, size, up):
     """Return the larger ratio of the likelihoods that climb, or fall, all the way.
 
@@ -59,7 +59,7 @@ def _monotone(first, first_share, second, second_share, size, up):
     return max(above / below, high / low)
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, no_cfunc_wrapper=True)
 def widest(rows, masses, size, step, unit, tiny, floor):
     """Bound log max P·g/Q·g over all slowly changing g, and all pairs P, Q of possible rows.
 
@@ -112,7 +112,7 @@ def widest(rows, masses, size, step, unit, tiny, floor):
     return min(best, length)
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, no_cfunc_wrapper=True)
 def widest_of(laws, masses, prices, step, units, tiny):
     """Return the largest bound `widest` on many sets of rows, each with its price and its unit.
 

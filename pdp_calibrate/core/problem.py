@@ -125,8 +125,8 @@ class Bound:
     value: float
     """Nobody learns more, rounding included."""
     method: str
-    """``exact``, ``windows``, ``dual``, ``birkhoff``, ``shift``, ``group``, ``whole`` (learning the
-    model, which is private in whole draws) or ``nothing``."""
+    """``exact``, ``windows``, ``dual``, ``birkhoff``, ``shift``, ``group``, ``filter`` (of Gaussian
+    noise), ``whole`` (learning the model, which is private in whole draws) or ``nothing``."""
 
     def or_worse(self, other: Bound) -> Bound:
         """Return the larger of two bounds on different adversaries."""
@@ -151,6 +151,11 @@ class Measure:
     """μ is told as it is, as ρ = μ²/2 of zCDP, or as the ε of (ε, δ)."""
     delta: float = 0.0
     """The δ beside ε, for Gaussian noise."""
+    data_counts: bool = True
+    """Whether what an adversary does not know counts as Gaussian noise as well.
+
+    Not where something else may be released about the same data that tells of it.
+    """
 
     @classmethod
     def of(cls, noise: object, *, unit: object = None, delta: object = None) -> Measure:

@@ -80,6 +80,15 @@ ELIMINATION_REFINED = 2e8
 FRONT_PAIRS = 3000
 """Pairs that take as long as it takes to begin with a tuple."""
 
+MOMENT_CELLS = 2**16
+"""Numbers in the largest array of an exact sum over a network."""
+MOMENT_NUMBERS = 2**21
+"""Numbers in all arrays of such a sum."""
+MOMENT_EVENTS = 64
+"""Things that one adversary may know, each of which takes such a sum."""
+MOMENT_REGIONS = (40, 24, 12)
+"""Tuples around a target, everyone else known, where the whole network is too much."""
+
 # Trees
 
 REGION_NUMBERS = 4e6

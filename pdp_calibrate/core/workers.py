@@ -234,6 +234,8 @@ def is_worth_loading(module: str) -> bool:
     One small search is done before compiled code is loaded; a process that makes thousands of them
     gets it. Both say the same but for rounding, which both charge.
     """
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+        return False  # nothing is compiled then, and the same code in Python is far slower
     return module in sys.modules or _interpreted.get(module, 0.0) > COMPILING_SECONDS
 
 

@@ -57,9 +57,9 @@ class PublicRows:
     """What public columns say about the rows of a question."""
 
     sizes: Counter[int]
-    """How many groups have so many rows."""
+    """How many groups there are, by their number of rows."""
     counted: Counter[tuple[int, int]]
-    """How many groups have so many rows, and so many of them that count by public columns."""
+    """The same by their number of rows and of those that count by public columns."""
     parts: tuple[int, ...]
     """How many rows each part has; empty where a secret decides."""
 

@@ -144,6 +144,20 @@ def _seed(text: str) -> int | str:
         raise PdpError(f"a seed is a whole number or {DRAW}, got {text!r}.") from None
 
 
+def _edges(text: str) -> tuple[tuple[str, ...], ...]:
+    """Read pairs of columns.
+
+    Examples
+    --------
+    >>> _edges("mother:child,father:child")
+    (('mother', 'child'), ('father', 'child'))
+    """
+    pairs = tuple(tuple(pair.split(":")) for pair in text.split(","))
+    if not all(len(pair) == 2 and all(pair) for pair in pairs):
+        raise PdpError(f"edges are written ONE:OTHER,ONE:OTHER; got {text!r}.")
+    return pairs
+
+
 def _as_tuples(found: Any) -> Any:
     """Return what TOML holds with tuples for its lists."""
     if isinstance(found, dict):
@@ -164,6 +178,11 @@ NAMES = Form(
     schema=parts.items(parts.TEXT),
     from_text=lambda text: tuple(text.split(",")),
     from_plan=_as_tuples,
+)
+EDGES = Form(
+    schema=parts.items(parts.items(parts.TEXT)),
+    from_text=_edges,
+    from_plan=lambda found: tuple(tuple(pair) for pair in found),
 )
 SPAN = Form(
     schema=parts.anything_of(parts.NUMBER, parts.RANGE),

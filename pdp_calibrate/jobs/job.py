@@ -143,7 +143,7 @@ class Options(TypedDict, total=False):
     large: Annotated[
         Literal["refuse", "keep"],
         Option(
-            words="What happens to larger groups: 'refuse' them, or 'keep' only so many of their"
+            words="What happens to larger groups: 'refuse' them, or 'keep' only that many of their"
             " rows. The others count as nothing, and stay protected.",
             group=ROWS,
             form=forms.word("refuse", "keep"),
@@ -419,7 +419,17 @@ class Learning(TypedDict, total=False):
         ),
     ]
     structure: Annotated[
-        str, Option(words="For table: joint, or another structure.", group=LEARNING)
+        str,
+        Option(words="For table: joint, chow-liu, blocks or network.", group=LEARNING),
+    ]
+    edges: Annotated[
+        tuple[tuple[str, str], ...],
+        Option(
+            words="For structure network: pairs of columns that depend on each other.",
+            group=LEARNING,
+            form=forms.EDGES,
+            written="Such as a:b,b:c.",
+        ),
     ]
     options: Annotated[
         Mapping[str, Any],

@@ -260,7 +260,7 @@ def model_of_rows(
     if allowed is not None and most > allowed and not job.keeps:
         raise ModelError(
             f"groups may have at most {allowed} rows, got one of {most}; with large='keep' only"
-            " so many of them count."
+            " that many of them count."
         )
     states: Sequence[Hashable] = ()
     if "persistence" in job.options:
@@ -310,7 +310,7 @@ def _states(job: Job, query: RowQuery, frame: Any) -> Sequence[Hashable]:
 
 
 def _group(job: Job, query: RowQuery, size: int, states: Sequence[Hashable] = ()) -> Model:
-    """Make a model of one group with so many members that count."""
+    """Make a model of one group, given the number of its members that count."""
     if "persistence" in job.options:
         persistence = cast("float", job.options["persistence"])
         diameter = MixingChain.diameter_of_staying(persistence, len(states))

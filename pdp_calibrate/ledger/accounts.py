@@ -15,19 +15,21 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pdp_calibrate.arrays import FloatArray, deadline_after
-from pdp_calibrate.calibration.calibrate import calibrate
+from pdp_calibrate.calibration.calibrate import calibrate, leakage_of
 from pdp_calibrate.calibration.release import Layout, stored_layout
 from pdp_calibrate.calibration.result import AnyCalibration
-from pdp_calibrate.calibration.solve import certified_leakage, rounding_error
-from pdp_calibrate.composition.joint import spent
+from pdp_calibrate.calibration.solve import rounding_error
+from pdp_calibrate.composition.joint import joint_mu, spent
 from pdp_calibrate.composition.spending import Spending
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.problem import Bound
 from pdp_calibrate.core.query import Query, lower
-from pdp_calibrate.errors import BudgetExceededError, LedgerError
+from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError
 from pdp_calibrate.frames.answers import Sizes
+from pdp_calibrate.ledger.allowance import Allowance
 from pdp_calibrate.ledger.entries import (
     Entry,
     check_same_sizes,
@@ -73,11 +75,25 @@ class Budget(abc.ABC):
 class Accounts:
     """Adds up entries and bounds what they leak together; remembers what it has worked out."""
 
-    def __init__(self, model: Model, adversaries: Adversaries, *, time_limit: float | None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        adversaries: Adversaries,
+        *,
+        allowance: Allowance,
+        time_limit: float | None,
+    ) -> None:
         deadline_after(time_limit)
         self._model, self._adversaries, self._time_limit = model, adversaries, time_limit
+        self._allowance, self._is_divided = allowance, allowance.takes_gaussian
         self._parts: dict[tuple[str, int], tuple[Contributions, FloatArray, float]] = {}
         self._added: tuple[str, int, Spending] = ("", 0, Spending())
+        self._joint: tuple[tuple[Any, ...], float] | None = None
+
+    def check_takes(self, noise: Noise) -> None:
+        """Refuse noise that the budget is not for; a pure one is for Laplace noise."""
+        if self._is_divided or noise != "laplace":
+            self._allowance.check_takes(noise)
 
     def total(self, state: Mapping[str, Any], draw: str) -> Spending:
         """Add up the entries of one draw, going on from what was added up before.
@@ -95,11 +111,11 @@ class Accounts:
         for described in entries[done:]:
             if described.get("draw") == draw:
                 entry = Entry.from_dict(described)
-                if entry.dp_epsilon is not None:
-                    learned = entry.kind == "estimation"
-                    add = total.plus_learning if learned else total.plus_mechanism
-                    total = add(entry.dp_epsilon)
-                total = self._after(total, entry.queries, entry.scales, rows=entry.rows)
+                if entry.kind != "release":
+                    total = _plus_charge(total, entry)
+                total = self._after(
+                    total, entry.queries, entry.scales, rows=entry.rows, noise=entry.noise
+                )
         self._added = (draw, len(entries), total)
         return total
 
@@ -115,7 +131,7 @@ class Accounts:
 
     def keep(self, state: dict[str, Any], draw: str, total: Spending) -> None:
         """Write down what all entries so far add up to, where that spares adding them up again."""
-        if total.only_budgets:
+        if total.only_budgets and total.noisy.is_empty:
             place = {"draw": draw, "entries": len(state["entries"])}
             state["total"] = place | total.to_dict()
 
@@ -126,6 +142,7 @@ class Accounts:
             released.queries,
             released.scales,
             rows=released.rows,
+            noise=released.noise,
             parts=released.contributions,
         )
 
@@ -136,8 +153,10 @@ class Accounts:
         scales: Sequence[float],
         *,
         rows: int,
+        noise: Noise,
         parts: Sequence[Contributions] | None = None,
     ) -> Spending:
+        noisy = before.noisy.chosen() if noise == "gaussian" else before.noisy
         for place, (query, scale) in enumerate(zip(queries, scales, strict=True)):
             key = json.dumps(query.to_dict(), sort_keys=True), rows
             if key not in self._parts:
@@ -145,35 +164,78 @@ class Accounts:
                 error = rounding_error(part, rows, self._model)
                 self._parts[key] = part, part.exact_ranges(), error
             part, ranges, error = self._parts[key]
-            before = before.plus(part, scale, ranges=ranges, rounding=error)
-        return before
+            if noise == "gaussian":
+                noisy = noisy.plus(part, scale, rounding=error)
+            else:
+                before = before.plus(part, scale, ranges=ranges, rounding=error)
+        return dataclasses.replace(before, noisy=noisy)
 
     def bound(self, spending: Spending, *, threshold: float | None = None) -> Bound:
         """Return the smallest sound bound on what was released together, as `spent` does."""
         deadline = deadline_after(self._time_limit)
-        return spent(
+        found = spent(
             self._model, spending, self._adversaries, threshold=threshold, deadline=deadline
         )
+        mu = self.joint_mu(spending)
+        if mu is None:
+            return found
+        used = self._allowance.spent(found.value, mu, spending.noisy, spending.draw_epsilon)
+        return Bound(value=used, method="filter" if mu else found.method)
+
+    def joint_mu(self, spending: Spending) -> float | None:
+        """Return the joint μ of all Gaussian noise; None for a ledger of pure ε."""
+        if not self._is_divided:
+            return None
+        noisy = spending.noisy
+        key = tuple(map(id, noisy.parts)), noisy.precisions, noisy.outside
+        if self._joint is None or self._joint[0] != key:  # parts are kept: their ids stay theirs
+            mu = joint_mu(
+                self._model,
+                noisy,
+                self._adversaries,
+                data_counts=self._allowance.data_counts,
+                deadline=deadline_after(self._time_limit),
+            )
+            self._joint = key, mu
+        return self._joint[1]
 
     def calibrate(
-        self, query: Query | Sequence[Query], epsilon: float, *, rows: int
+        self,
+        query: Query | Sequence[Query],
+        epsilon: float,
+        *,
+        rows: int,
+        noise: Noise = "laplace",
+        delta: float | None = None,
     ) -> AnyCalibration:
-        """Find the scale of a release that leaks ε alone."""
+        """Find the scale of a release that leaks ε alone, beside a δ for Gaussian noise."""
+        self.check_takes(noise)
         options: dict[str, Any] = {
             "epsilon": epsilon,
             "adversaries": self._adversaries,
             "rows": rows,
             "time_limit": self._time_limit,
         }
+        if noise == "gaussian":
+            options |= {"noise": noise, "delta": self._allowance.delta if delta is None else delta}
+        elif delta is not None:
+            raise PdpError("delta= is about noise='gaussian'.")
         return calibrate(self._model, query, **options)
 
     def largest(
-        self, before: Spending, query: Query | Sequence[Query], budget: float, *, rows: int
+        self,
+        before: Spending,
+        query: Query | Sequence[Query],
+        *,
+        rows: int,
+        noise: Noise,
+        delta: float | None,
     ) -> AnyCalibration:
         """Find the smallest scale at which one more release fits into the budget."""
+        budget = self._allowance.epsilon
         if budget - self.bound(before).value <= budget * CLOSE:
             raise BudgetExceededError(f"the budget {budget:.6g} of this draw is spent.")
-        alone = self.calibrate(query, budget, rows=rows)
+        alone = self.calibrate(query, budget, rows=rows, noise=noise, delta=delta)
 
         def joint(louder: AnyCalibration) -> float:
             return self.bound(self.after(before, louder), threshold=budget).value
@@ -203,16 +265,9 @@ def largest_fitting(
     """
     factor = _nearly_smallest(lambda factor: joint(alone.with_noise(factor)), budget)
     fitting = alone.with_noise(factor)
-    leakage = certified_leakage(
-        fitting.model,
-        fitting.contributions,
-        fitting.scales,
-        fitting.adversaries,
-        rows=fitting.rows,
-        deadline=deadline_after(time_limit),
-    )
+    leakage = leakage_of(fitting, deadline=deadline_after(time_limit))
     epsilon = max(leakage.value, math.ulp(0.0))
-    return dataclasses.replace(fitting, epsilon=epsilon, leakage=leakage)
+    return dataclasses.replace(fitting, epsilon=epsilon, leakage=leakage, mu=leakage.mu)
 
 
 def _nearly_smallest(joint: Callable[[float], float], budget: float) -> float:
@@ -253,6 +308,32 @@ def charge_step(dp_epsilon: float, note: str) -> Step:
     )
 
 
+def noisy_charge_step(note: str, *, mu: float | None, rho: float | None) -> Step:
+    """Return the line of an outside mechanism of Gaussian noise, or of zCDP."""
+    described = {"kind": "charge", "note": note, "mu" if rho is None else "rho": mu or rho}
+
+    def add(before: Spending) -> Spending:
+        strength = mu if rho is None else rho_as_mu(rho)
+        return dataclasses.replace(before, noisy=before.noisy.plus_mechanism(strength or 0.0))
+
+    return Step(add=add, described=described)
+
+
+def rho_as_mu(rho: float) -> float:
+    """Return a μ with μ²/2 at least ρ."""
+    return math.sqrt(2.0) * math.sqrt(rho) * (1 + 1e-15)
+
+
+def _plus_charge(before: Spending, entry: Entry) -> Spending:
+    """Add an outside mechanism, or learning the model."""
+    if entry.dp_epsilon is not None:
+        learned = entry.kind == "estimation"
+        add = before.plus_learning if learned else before.plus_mechanism
+        return add(entry.dp_epsilon)
+    strength = entry.mu if entry.rho is None else rho_as_mu(entry.rho)
+    return dataclasses.replace(before, noisy=before.noisy.plus_mechanism(strength or 0.0))
+
+
 def release_step(
     accounts: Accounts,
     calibration: AnyCalibration,
@@ -268,6 +349,8 @@ def release_step(
         "epsilon": calibration.epsilon,
         "note": "",
     }
+    if calibration.mu is not None:
+        described |= {"noise": "gaussian", "delta": calibration.delta, "mu": calibration.mu}
     if layout is not None:
         described["layout"] = stored_layout(layout)
     if sizes is not None:
@@ -324,12 +407,15 @@ def _with_steps(
         check_same_sizes(entries, draw, step.sizes)
         after = step.add(after)
         bound = accounts.bound(after)
-        line = {
+        line: dict[str, Any] = {
             "draw": draw,
             "at": datetime.now(UTC).isoformat(timespec="microseconds"),
             "spent": bound.value,
             "method": bound.method,
         }
+        mu = accounts.joint_mu(after)
+        if mu is not None:
+            line["joint_mu"] = mu
         entries.append(step.described | line)
     if not bound.value <= budget:
         raise _exceeded(draw, bound, before=before, budget=budget, several=len(steps) > 1)

@@ -24,6 +24,7 @@ from pdp_calibrate.calibration.release import (
     stored_layout,
 )
 from pdp_calibrate.core.model import Model, field_of
+from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.query import Query
 from pdp_calibrate.core.rounding import sum_rounded_up
 from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError
@@ -88,6 +89,9 @@ def _words(layout: Layout | None) -> str:
     return words if layout.order_by is None else f"{words} in order of {layout.order_by}"
 
 
+_STRENGTHS = ("delta", "mu", "rho", "joint_mu")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Entry:
     """What was released or charged, and what everything together amounted to then."""
@@ -95,7 +99,7 @@ class Entry:
     draw: str
     """The draw of the data it is about."""
     kind: Literal["release", "charge", "estimation"]
-    """Answers with Laplace noise; an outside mechanism, or learning the model, by its budget."""
+    """Answers with noise; an outside mechanism, or learning the model, by its budget."""
     at: str
     """When it was written, UTC."""
     spent: float
@@ -106,13 +110,23 @@ class Entry:
     queries: tuple[Query, ...] = ()
     """What was answered."""
     scales: tuple[float, ...] = ()
-    """The Laplace scale of each answer."""
+    """The scale of each answer, λ of Laplace noise or σ of Gaussian."""
     rows: int = 1
     """Number of independent instances that each answer is about."""
     epsilon: float | None = None
     """What the release leaks alone."""
     dp_epsilon: float | None = None
     """The plain-DP budget charged, for substituting one tuple; for learning, the whole draw."""
+    noise: Noise = "laplace"
+    """What was drawn."""
+    delta: float | None = None
+    """For Gaussian noise, the δ beside `epsilon`."""
+    mu: float | None = None
+    """For Gaussian noise, what the release keeps alone; or the μ charged, for one tuple."""
+    rho: float | None = None
+    """The ρ of zCDP charged, for one tuple."""
+    joint_mu: float | None = None
+    """How much of the filter for Gaussian noise was used then; the claim is the budget."""
     note: str = ""
     """What the user wrote beside it."""
     layout: Layout | None = None
@@ -129,9 +143,13 @@ class Entry:
 
     def __post_init__(self) -> None:
         by_column = (self.spent_by_column or {}).values()
-        budgets = [self.spent, self.epsilon or 0, self.dp_epsilon or 0, self.price or 0, *by_column]
+        strengths = [self.delta, self.mu, self.rho, self.joint_mu]
+        asked = [self.epsilon, self.dp_epsilon, self.price, *strengths]
+        budgets = [self.spent, *(one or 0 for one in asked), *by_column]
         if not all(0 <= float(budget) < math.inf for budget in budgets) or self.rows < 1:
             raise LedgerError("the budgets of an entry must be finite, and none negative.")
+        if self.noise not in ("laplace", "gaussian"):
+            raise LedgerError(f"an entry has Laplace or Gaussian noise, not {self.noise!r}.")
         if len(self.scales) != len(self.queries) or not all(0 < s < math.inf for s in self.scales):
             raise LedgerError("an entry needs one positive scale for each answer.")
 
@@ -145,8 +163,13 @@ class Entry:
             "method": self.method,
             "note": self.note,
         }
+        strengths = {name: getattr(self, name) for name in _STRENGTHS}
+        described |= {name: value for name, value in strengths.items() if value is not None}
         if self.kind != "release":
-            return described | {"dp_epsilon": self.dp_epsilon}
+            charged = {} if self.dp_epsilon is None else {"dp_epsilon": self.dp_epsilon}
+            return described | charged
+        if self.noise == "gaussian":
+            described["noise"] = self.noise
         about: dict[str, Any] = {}
         if self.layout is not None:
             about["layout"] = stored_layout(self.layout)
@@ -171,14 +194,18 @@ class Entry:
                 key: field_of(described, key)
                 for key in ("draw", "kind", "at", "spent", "method", "note")
             }
+            common |= {name: float(described[name]) for name in _STRENGTHS if name in described}
             if common["kind"] in ("charge", "estimation"):
-                return cls(**common, dp_epsilon=float(field_of(described, "dp_epsilon")))
+                if not {"mu", "rho"} & set(common):
+                    common["dp_epsilon"] = float(field_of(described, "dp_epsilon"))
+                return cls(**common)
             return cls(
                 **common,
                 queries=tuple(Query.from_dict(query) for query in field_of(described, "queries")),
                 scales=tuple(float(scale) for scale in field_of(described, "scales")),
                 rows=int(field_of(described, "rows")),
                 epsilon=float(field_of(described, "epsilon")),
+                noise=described.get("noise", "laplace"),
                 layout=layout_from(described.get("layout")),
                 sizes=sizes_from(described.get("sizes")),
                 column=described.get("column"),

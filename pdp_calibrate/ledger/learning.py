@@ -10,6 +10,7 @@ from pdp_calibrate.arrays import checked_epsilon
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.errors import LedgerError
+from pdp_calibrate.ledger.allowance import Allowance
 from pdp_calibrate.ledger.entries import estimation_entries
 from pdp_calibrate.ledger.ledger import Ledger, heading_of
 from pdp_calibrate.ledger.store import FileStore, Pages
@@ -57,7 +58,7 @@ def learned_ledger(
             model, epsilon=budget, adversaries=adversaries, draw=draw, time_limit=time_limit
         )
     pages = Pages(FileStore(path, anchor=anchor))
-    heading = heading_of(None, budget, adversaries)
+    heading = heading_of(None, Allowance(epsilon=budget), adversaries)
     if Path(path).exists():
         with pages.changing() as state:
             if any(state.get(key) != value for key, value in heading.items()):

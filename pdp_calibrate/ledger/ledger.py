@@ -9,7 +9,6 @@ from typing import Any, overload
 
 import pandas as pd
 
-from pdp_calibrate.arrays import checked_epsilon
 from pdp_calibrate.calibration.release import Layout, LongFrame, checked_layout, note_release
 from pdp_calibrate.calibration.result import (
     AnyCalibration,
@@ -18,7 +17,6 @@ from pdp_calibrate.calibration.result import (
     Release,
     SeveralNumbers,
     SeveralQueries,
-    with_laplace_noise,
 )
 from pdp_calibrate.calibration.stored import stored_model
 from pdp_calibrate.composition.black_box import substitution_budget
@@ -32,6 +30,7 @@ from pdp_calibrate.core.model import (
     public_structure,
     warn_if_private,
 )
+from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.query import Query
 from pdp_calibrate.errors import (
     BudgetExceededError,
@@ -43,7 +42,16 @@ from pdp_calibrate.frames.answers import Sizes
 from pdp_calibrate.frames.counts import group_sizes
 from pdp_calibrate.frames.long_answers import instances_in, stated_groups
 from pdp_calibrate.frames.open import rows_in
-from pdp_calibrate.ledger.accounts import Accounts, Budget, Step, charge_step, record, release_step
+from pdp_calibrate.ledger.accounts import (
+    Accounts,
+    Budget,
+    Step,
+    charge_step,
+    noisy_charge_step,
+    record,
+    release_step,
+)
+from pdp_calibrate.ledger.allowance import Allowance
 from pdp_calibrate.ledger.entries import last_spent, learning_entries
 from pdp_calibrate.ledger.store import FileStore, MemoryStore, Pages, Store
 
@@ -63,7 +71,18 @@ class Ledger(Budget):
     model
         How the tuples are correlated.
     epsilon
-        The joint leakage that nobody may exceed, per draw.
+        The joint leakage that nobody may exceed, per draw; 2 by default.
+    delta
+        The δ beside it, for Gaussian noise.
+    noise
+        What releases draw where they do not say: ``"laplace"`` or ``"gaussian"``.
+    pure
+        In a ledger with a δ, the part of ε that Laplace noise and outside mechanisms may use. It is
+        fixed beforehand, and 0 admits outside mechanisms of Gaussian noise (``charge(mu=…)``).
+        None for Gaussian noise alone: then what adversaries do not know counts as noise too.
+    mu, rho
+        In place of ε: the μ of Gaussian differential privacy, or the ρ of zCDP. The budget then is
+        a filter for μ or ρ, and `epsilon` says what that keeps at `delta`, 1e-6 by default.
     path
         Where to keep the ledger; None to keep it in memory, for one process. An entry is on disk
         before its noise is drawn. The file holds neither answers nor parameters of a private model.
@@ -107,7 +126,12 @@ class Ledger(Budget):
         self,
         model: Model,
         *,
-        epsilon: float = 2.0,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        noise: Noise = "laplace",
+        pure: float | None = None,
+        mu: float | None = None,
+        rho: float | None = None,
         path: str | os.PathLike[str] | None = None,
         adversaries: Adversaries | None = None,
         draw: str = "first",
@@ -120,25 +144,34 @@ class Ledger(Budget):
         if path is None and anchor is not None:
             raise LedgerError("an anchor is for a ledger in a file: give path= too.")
         store: Store = MemoryStore() if path is None else FileStore(path, anchor=anchor)
-        self._settle(model, checked_epsilon(epsilon), everyone, Pages(store), draw, time_limit)
-        heading = heading_of(model, self._epsilon, everyone)
+        allowance = Allowance.of(
+            epsilon=epsilon, delta=delta, pure=pure, mu=mu, rho=rho, noise=noise
+        )
+        self._settle(model, allowance, everyone, Pages(store), draw, time_limit)
+        heading = heading_of(model, allowance, everyone)
         if model.provenance == "private":
             heading["structure"] = public_structure(model)
-        learned = learning_entries(model, draw, self._epsilon) if learned_here else []
+        learned = learning_entries(model, draw, allowance.epsilon) if learned_here else []
+        if learned and (mu is not None or rho is not None):
+            raise LedgerError(
+                "the model was learned from this draw, which adds to epsilon: give epsilon= and"
+                " delta= in place of mu= or rho=."
+            )
         self._pages.start(heading, draw, learned)
 
     def _settle(
         self,
         model: Model,
-        epsilon: float,
+        allowance: Allowance,
         adversaries: Adversaries,
         pages: Pages,
         draw: str,
         time_limit: float | None,
     ) -> None:
-        self._model, self._epsilon, self._adversaries = model, epsilon, adversaries
+        self._model, self._allowance, self._adversaries = model, allowance, adversaries
+        self._epsilon = allowance.epsilon
         self._pages, self._draw = pages, draw
-        self._accounts = Accounts(model, adversaries, time_limit=time_limit)
+        self._accounts = Accounts(model, adversaries, allowance=allowance, time_limit=time_limit)
 
     @classmethod
     @damage_refused("the ledger", kind=LedgerError)
@@ -181,15 +214,33 @@ class Ledger(Budget):
         if chosen not in draws:
             raise LedgerError(f"the ledger has no draw {chosen!r}; it has {', '.join(draws)}.")
         adversaries = Adversaries.from_dict(field_of(state, "adversaries"))
-        epsilon = checked_epsilon(field_of(state, "epsilon"))
+        allowance = Allowance.from_dict(state)
         ledger = cls.__new__(cls)
-        cls._settle(ledger, used, epsilon, adversaries, pages, chosen, time_limit)
+        cls._settle(ledger, used, allowance, adversaries, pages, chosen, time_limit)
         return ledger
 
     @property
     def model(self) -> Model:
         """How the tuples are correlated."""
         return self._model
+
+    @property
+    def delta(self) -> float:
+        """The δ beside ε; 0 for a ledger of pure ε."""
+        return self._allowance.delta
+
+    @property
+    def mu(self) -> float | None:
+        """The μ within which all Gaussian noise stays; None for a ledger of pure ε."""
+        if not self._allowance.takes_gaussian:
+            return None
+        total = self._accounts.total(self._pages.read(), self._draw)
+        return self._allowance.limit(total.draw_epsilon)
+
+    @property
+    def allowance(self) -> Allowance:
+        """The whole budget, as it is divided."""
+        return self._allowance
 
     @property
     def adversaries(self) -> Adversaries:
@@ -203,12 +254,16 @@ class Ledger(Budget):
 
     @property
     def spent(self) -> float:
-        """The certified joint leakage of everything released about this draw."""
+        """The certified joint leakage of everything released about this draw.
+
+        With Gaussian noise, how much of the filter is used, as an ε: the claim is the budget.
+        """
         return last_spent(self._pages.read()["entries"], self._draw)
 
     def _repr_html_(self) -> str:
         rows = [
             ("budget ε", f"{self.epsilon:.6g}"),
+            *([("δ", f"{self.delta:g}"), ("μ", f"{self.mu:.6g}")] if self.delta else []),
             ("draw", self.draw),
             ("spent", f"{self.spent:.6g}"),
             ("remaining", f"{self.remaining:.6g}"),
@@ -232,6 +287,8 @@ class Ledger(Budget):
         epsilon: float | None = None,
         dp_epsilon: float | None = None,
         rows: int = 1,
+        noise: Noise | None = None,
+        delta: float | None = None,
     ) -> float:
         """Return what would be spent after one more release, without making it.
 
@@ -245,18 +302,23 @@ class Ledger(Budget):
             Instead of `what`, the plain-DP budget of an outside mechanism.
         rows
             Number of independent instances that one answer is about.
+        noise, delta
+            For a query, as in `release`.
         """
         before = self._accounts.total(self._pages.read(), self._draw)
         if (what is None) == (dp_epsilon is None):
             raise PdpError("would_spend takes either a release or dp_epsilon=, and not both.")
         if dp_epsilon is not None:
+            self._accounts.check_takes("laplace")
             budget = substitution_budget(dp_epsilon, "substitution")
             warn_if_private(self._model, "amount spent")
             return self._accounts.bound(before.plus_mechanism(budget)).value
         if not isinstance(what, Calibration):
             if what is None or epsilon is None:
                 raise PdpError("would_spend needs epsilon= beside a query.")
-            what = self._accounts.calibrate(what, epsilon, rows=rows)
+            drawn = self._allowance.noise if noise is None else noise
+            what = self._accounts.calibrate(what, epsilon, rows=rows, noise=drawn, delta=delta)
+        self._accounts.check_takes(what.noise)
         return self._accounts.bound(self._accounts.after(before, what)).value
 
     @overload
@@ -271,6 +333,8 @@ class Ledger(Budget):
         order_by: Hashable | None = None,
         time_format: str | None = None,
         by: Hashable | None = None,
+        noise: Noise | None = None,
+        delta: float | None = None,
     ) -> Release: ...
 
     @overload
@@ -285,6 +349,8 @@ class Ledger(Budget):
         order_by: Hashable | None = None,
         time_format: str | None = None,
         by: Hashable | None = None,
+        noise: Noise | None = None,
+        delta: float | None = None,
     ) -> Release[SeveralQueries, SeveralNumbers]: ...
 
     def release(
@@ -298,6 +364,8 @@ class Ledger(Budget):
         order_by: Hashable | None = None,
         time_format: str | None = None,
         by: Hashable | None = None,
+        noise: Noise | None = None,
+        delta: float | None = None,
     ) -> AnyRelease:
         """Calibrate a query alone at ε, and release it if the joint leakage stays in the budget.
 
@@ -311,6 +379,10 @@ class Ledger(Budget):
             What this release may leak alone. None for the largest that fits, to a millionth.
         value, groups, order_by, time_format, by
             The columns of a long frame, as in `Calibration.release`. A draw is about one column.
+        noise
+            ``"laplace"`` or ``"gaussian"``; what the ledger was begun with by default.
+        delta
+            For Gaussian noise, the δ beside ε of this release alone; the ledger's by default.
 
         Notes
         -----
@@ -326,11 +398,17 @@ class Ledger(Budget):
             value=value, groups=groups, by=by, order_by=order_by, time_format=time_format
         )
         rows = self._instances(data, layout)
+        options: dict[str, Any] = {
+            "rows": rows,
+            "noise": self._allowance.noise if noise is None else noise,
+            "delta": delta,
+        }
         if epsilon is not None:
-            return self._released(self._accounts.calibrate(query, epsilon, rows=rows), data, layout)
+            calibration = self._accounts.calibrate(query, epsilon, **options)
+            return self._released(calibration, data, layout)
         for _ in range(_ATTEMPTS):
             before = self._accounts.total(self._pages.read(), self._draw)
-            largest = self._accounts.largest(before, query, self._epsilon, rows=rows)
+            largest = self._accounts.largest(before, query, **options)
             with contextlib.suppress(BudgetExceededError):  # others spent in between: look again
                 return self._released(largest, data, layout)
         return self._released(largest, data, layout)
@@ -348,22 +426,51 @@ class Ledger(Budget):
         return 1 if isinstance(data, pd.Series | Mapping) else rows_in(data)
 
     def charge(
-        self, dp_epsilon: float, *, neighbours: str = "substitution", note: str = ""
+        self,
+        dp_epsilon: float | None = None,
+        *,
+        mu: float | None = None,
+        rho: float | None = None,
+        neighbours: str = "substitution",
+        note: str = "",
     ) -> float:
-        """Account for an outside mechanism by its pure-DP budget, and return what is spent.
+        """Account for an outside mechanism by its plain-DP budget, and return what is spent.
 
         Parameters
         ----------
         dp_epsilon
-            The budget of the mechanism about to be run on this draw.
+            The pure ε of the mechanism about to be run on this draw.
+        mu
+            In its place, the μ of a mechanism of Gaussian differential privacy.
+        rho
+            In its place, the ρ of zCDP, in a ledger whose budget is a ρ: not all that is ρ-zCDP is
+            μ-GDP, integer Gaussian noise for instance.
         neighbours
             ``substitution`` of one tuple, or ``add-remove``.
         note
             What to write beside it.
         """
-        budget = substitution_budget(dp_epsilon, neighbours)
+        given = [one for one in (dp_epsilon, mu, rho) if one is not None]
+        if len(given) != 1:
+            raise PdpError("charge takes one of dp_epsilon, mu= and rho=.")
+        budget = substitution_budget(given[0], neighbours)
+        self._accounts.check_takes("laplace")
+        if dp_epsilon is None and not self._allowance.takes_gaussian:
+            raise LedgerError(
+                "this ledger has a budget of pure epsilon: begin one with delta= to charge mu=."
+            )
+        if rho is not None:
+            if self._allowance.rho is None:
+                raise LedgerError(
+                    "a mechanism that is rho-zCDP need not be mu-GDP: charge it to a ledger that"
+                    " was begun with rho= and pure=0, or say mu= if its noise is Gaussian."
+                )
+            budget *= 1 if neighbours == "substitution" else 2  # two steps count fourfold in ρ
         warn_if_private(self._model, "amount spent")
-        return self._record([charge_step(budget, note)])
+        if dp_epsilon is not None:
+            return self._record([charge_step(budget, note)])
+        strengths = {"mu": None if mu is None else budget, "rho": None if rho is None else budget}
+        return self._record([noisy_charge_step(note, **strengths)])
 
     def spend(
         self,
@@ -386,7 +493,7 @@ class Ledger(Budget):
     ) -> None:
         """Write down several releases that are about to be made: all of them, or none."""
         for calibration, layout, _ in releases:
-            with_laplace_noise(calibration, "a ledger")
+            self._accounts.check_takes(calibration.noise)
             self.check_model(calibration.model)
             self._check_adversaries(calibration.adversaries, layout)
         self._record([release_step(self._accounts, *one) for one in releases])
@@ -408,14 +515,18 @@ class Ledger(Budget):
             )
 
     def _record(self, steps: Sequence[Step]) -> float:
-        return record(steps, self._pages, self._accounts, draw=self._draw, budget=self._epsilon)
+        return record(
+            steps, self._pages, self._accounts, draw=self._draw, budget=self._allowance.epsilon
+        )
 
 
-def heading_of(model: Model | None, epsilon: float, adversaries: Adversaries) -> dict[str, Any]:
+def heading_of(
+    model: Model | None, allowance: Allowance, adversaries: Adversaries
+) -> dict[str, Any]:
     """Return what a ledger is about; a model that is yet to be learned is None."""
     return {
         **header("Ledger"),
-        "epsilon": epsilon,
+        **allowance.to_dict(),
         "adversaries": adversaries.to_dict(),
         "model": None if model is None else model.to_dict(),
     }

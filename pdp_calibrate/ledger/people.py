@@ -47,6 +47,7 @@ from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.families.network.mixing_chain import MixingChain
 from pdp_calibrate.frames.answers import Sizes
 from pdp_calibrate.ledger.accounts import CLOSE, Accounts, Budget, largest_fitting, write
+from pdp_calibrate.ledger.allowance import Allowance
 from pdp_calibrate.ledger.entries import Entry
 from pdp_calibrate.ledger.store import FileStore, MemoryStore, Pages, State, Store
 
@@ -328,7 +329,12 @@ class PeopleLedger(Budget):
         """Return what adds up a column's own releases, and remembers what it worked out."""
         known = self._accounts.get(column)
         if known is None or known[0] != model:
-            known = model, Accounts(model, _EVERYONE, time_limit=None)
+            known = (
+                model,
+                Accounts(
+                    model, _EVERYONE, allowance=Allowance(epsilon=self._epsilon), time_limit=None
+                ),
+            )
             self._accounts[column] = known
         return known[1]
 

@@ -35,6 +35,7 @@ _METHODS = {
     "shift": "by moving one database onto another",
     "group": "as for group privacy",
     "whole": "as a release about whole draws",
+    "filter": "by the joint precision of all Gaussian noise",
     "household": "as all members and columns of a household at once",
     "nothing": "nothing was released",
 }
@@ -204,6 +205,8 @@ def _of_ledger(ledger: Ledger) -> dict[str, str]:
         f" released together tells {anyone(ledger.adversaries)}; it is not the sum of the single"
         " leakages, which can be too small."
     )
+    if ledger.delta:
+        spent += f" {_divided(ledger)}"
     private = ledger.model.provenance == "private"
     return {
         "spent": spent,
@@ -211,6 +214,22 @@ def _of_ledger(ledger: Ledger) -> dict[str, str]:
         "worst": f"Careful: {PRIVATE_MODEL}" if private else "",
         "assumptions": _listed_assumptions(assumptions(ledger.model, ledger.adversaries)),
     }
+
+
+def _divided(ledger: Ledger) -> str:
+    """Say what a budget with a δ promises."""
+    pure = ledger.allowance.pure
+    beside = (
+        "Only Gaussian noise is drawn, so what nobody knows counts as noise too."
+        if pure is None
+        else f"Up to ε = {pure:.4g} of it is for Laplace noise and other mechanisms, fixed"
+        " beforehand; what nobody knows does not count as noise then."
+    )
+    return (
+        f"The promise is the budget, beside δ = {ledger.delta:g}: Gaussian noise stays within μ ="
+        f" {ledger.mu:.6g}, and what would pass it is refused before it is drawn. What is spent"
+        f" says how much of that is used, and promises no less. {beside}"
+    )
 
 
 def _of_people(ledger: PeopleLedger) -> dict[str, str]:
@@ -277,13 +296,17 @@ def describe(entry: Entry) -> str:
     if entry.dp_epsilon is not None:
         what = "learning of the model" if entry.kind == "estimation" else "an outside mechanism"
         return f"{entry.at[:10]}: {what} of ε = {entry.dp_epsilon:.4g}{note}; {so_far}."
+    if entry.kind == "charge":
+        size = f"μ = {entry.mu:.4g}" if entry.rho is None else f"ρ = {entry.rho:.4g}"
+        return f"{entry.at[:10]}: an outside mechanism of {size}{note}; {so_far}."
     what = "; ".join(asked(query) for query in entry.queries) + of_column(entry)
     if entry.column is not None:
         so_far = f"{entry.price:.4g} to other columns; {so_far}"
     scales = listed(f"{scale:.4g}" for scale in entry.scales)
-    return (
-        f"{entry.at[:10]}: {what}, scale {scales}, ε = {entry.epsilon:.4g} alone{note}; {so_far}."
-    )
+    alone = f"ε = {entry.epsilon:.4g}"
+    if entry.noise == "gaussian":
+        what, alone = f"{what}, Gaussian noise", f"{alone}, δ = {entry.delta:g}"
+    return f"{entry.at[:10]}: {what}, scale {scales}, {alone} alone{note}; {so_far}."
 
 
 def of_column(entry: Entry) -> str:

@@ -274,6 +274,25 @@ _OF_PEOPLE = {
 }
 
 
+_NOISY = {
+    "noise": described("What was drawn, if it is not Laplace noise.", one_of("gaussian")),
+    "delta": described("The δ beside ε, of Gaussian noise.", NUMBER),
+    "mu": described("The μ that it keeps alone, of Gaussian noise.", NUMBER),
+    "joint_mu": described("How much of the filter for Gaussian noise was used then.", NUMBER),
+}
+
+
+_DIVIDED = {
+    "delta": described("The δ beside ε, where Gaussian noise is drawn.", POSITIVE),
+    "default_noise": described(
+        "What releases draw where they do not say.", one_of("laplace", "gaussian")
+    ),
+    "pure": described("The part of ε for Laplace noise and other mechanisms.", NUMBER),
+    "mu": described("The μ that was asked for in place of ε.", POSITIVE),
+    "rho": described("The ρ of zCDP that was asked for in place of ε.", POSITIVE),
+}
+
+
 _ENTRY = described(
     "One line of a ledger: what was released, never what came out.",
     record(
@@ -290,9 +309,9 @@ _ENTRY = described(
             record(
                 queries=items(ref("Query")), scales=items(POSITIVE), rows=COUNT, epsilon=POSITIVE
             ),
-            {"properties": {"layout": _LAYOUT, "sizes": _SIZES, **_OF_PEOPLE}},
+            {"properties": {"layout": _LAYOUT, "sizes": _SIZES, **_OF_PEOPLE, **_NOISY}},
         ]},
-        "else": record(dp_epsilon=NUMBER),
+        "else": anything_of(record(dp_epsilon=NUMBER), record(mu=NUMBER), record(rho=NUMBER)),
     },
 )  # fmt: skip
 
@@ -426,6 +445,8 @@ def json_schema() -> dict[str, Any]:
     for name in ("Calibration", "Leakage", "Audit"):
         objects[name]["properties"] |= _LAW
     objects["Calibration"]["properties"] |= _GAUSSIAN_CLAIMS
+    objects["Ledger"]["properties"] |= _DIVIDED
+    objects["LedgerStatus"]["properties"] |= {"delta": POSITIVE, "mu": POSITIVE}
     objects["Release"]["properties"]["noisy"] = described(
         "For each query the noisy numbers behind a mean of rows: sums, and secret counts.",
         items(items(NUMBER)),

@@ -273,6 +273,7 @@ def _plain(value: Any) -> int | float:
 def _of_ledger(ledger: Ledger) -> dict[str, Any]:
     return {
         "epsilon": ledger.epsilon,
+        **({"delta": ledger.delta, "mu": ledger.mu} if ledger.delta else {}),
         "draw": ledger.draw,
         "spent": ledger.spent,
         "remaining": ledger.remaining,

@@ -45,7 +45,7 @@ def search(name: str, model: pdp.Gaussian, unit: float) -> None:
 
 
 def against_laplace() -> None:
-    """Print the standard deviation of each of so many releases, for the same promise."""
+    """Print the standard deviation of each of this many releases, for the same promise."""
     model = pdp.Gaussian(covariance=0.4 + 0.6 * np.eye(4), bounds=(0, 4))
     variance, _ = engine_for(model, pdp.Sum()).variance_needed(mu_of(1.0, 1e-6))
     slope = pdp.leakage(model, pdp.Sum(), scale=1.0).value

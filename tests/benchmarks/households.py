@@ -21,7 +21,7 @@ LARGEST, EPSILON, TOP, CITIES = 8, 0.5, 100_000.0, ["Bergen", "Oslo", "Voss"]
 
 
 def opendp_scale(question: str, epsilon: float, *, members: int, top: float, rows: int) -> float:
-    """Return the smallest scale that OpenDP accepts where a household of so many changes."""
+    """Return the smallest scale that OpenDP accepts where a household of this size changes."""
     dp.enable_features("contrib")
     metric = dp.symmetric_distance()
     numbers = dp.vector_domain(dp.atom_domain(bounds=(0.0, top), nan=False), size=rows)

@@ -19,7 +19,7 @@ WEAKEST, ALL = pdp.Adversaries.weakest(), pdp.Adversaries.all()
 
 
 def homes(number, *, size=3, highest=2):
-    """Return a long frame of so many homes."""
+    """Return a long frame of this many homes."""
     values = np.arange(number * size) % (highest + 1)
     return pd.DataFrame({"home": np.repeat(np.arange(number), size), "x": values})
 

@@ -38,12 +38,17 @@ def test_blocks_equal_brute_force_on_the_joint_table(seed):
         assert leak.exact
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_too_large_to_write_out_gives_a_bracket_around_the_truth(seed, monkeypatch):
+def too_large_to_write_out(seed, monkeypatch):
+    """Random blocks that the library may not write out as one table, and that table."""
     monkeypatch.setattr("pdp_calibrate.core.problem.SHORT_TABLE", TableLimit(0, 0))
     rng = np.random.default_rng(seed)
     tables, joint, domains = random_blocks(rng)
-    blocks = pdp.Blocks(models=tables)
+    return rng, pdp.Blocks(models=tables), joint, domains
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_too_large_to_write_out_gives_a_bracket_around_the_truth(seed, monkeypatch):
+    rng, blocks, joint, domains = too_large_to_write_out(seed, monkeypatch)
     for adversaries, admits in adversary_kinds(rng, blocks.names):
         truth, _ = oracle.worst_leakage(joint, domains, sum, 0.8, admits)
         leak = pdp.leakage(blocks, pdp.Sum(), scale=0.8, adversaries=adversaries)
@@ -54,10 +59,7 @@ def test_too_large_to_write_out_gives_a_bracket_around_the_truth(seed, monkeypat
 @pytest.mark.parametrize("seed", range(20))
 def test_the_tails_give_a_lower_end_that_the_whole_attains(seed, monkeypatch):
     """At r → ±∞ the factor of hidden independent tuples cancels from every ratio."""
-    monkeypatch.setattr("pdp_calibrate.core.problem.SHORT_TABLE", TableLimit(0, 0))
-    rng = np.random.default_rng(seed)
-    tables, joint, domains = random_blocks(rng)
-    blocks = pdp.Blocks(models=tables)
+    _, blocks, joint, domains = too_large_to_write_out(seed, monkeypatch)
     leak = pdp.leakage(blocks, pdp.Sum(), scale=0.8, adversaries=pdp.Adversaries.weakest())
     witness = leak.witness
     assert witness.output in (-np.inf, np.inf)

@@ -103,6 +103,7 @@ def test_where_the_package_cannot_be_written_the_users_cache_is_used(tmp_path):
 
 
 def test_compiled_code_is_loaded_once_numpy_took_as_long_as_compiling_it(monkeypatch):
+    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
     name = "pdp_calibrate.families.nowhere.kernels"
     assert not workers.is_worth_loading(name)
     seconds = iter([0.0, 3.0, 3.0, 5.0])
@@ -115,3 +116,5 @@ def test_compiled_code_is_loaded_once_numpy_took_as_long_as_compiling_it(monkeyp
         pass
     assert workers.is_worth_loading(name)
     assert workers.is_worth_loading(workers.__name__)  # whatever is loaded is used
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    assert not workers.is_worth_loading(name)

@@ -64,7 +64,7 @@ LIVE = {
 
 @contextmanager
 def writing(table, rows, *, after):
-    """Let others write to the table after so many queries; yield the list of queries."""
+    """Let others write to the table after this many queries; yield the list of queries."""
     collect, asked = nw.LazyFrame.collect, []
 
     def hooked(self, *args, **kwargs):

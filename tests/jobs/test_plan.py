@@ -151,7 +151,7 @@ def test_a_plan_that_another_process_overtakes_releases_nothing(folder, monkeypa
 
     def overtaken(ledger, releases):
         other = pdp.Ledger.open(folder / "budget.json")
-        other.spend(releases[0][0])  # leaves room for the first answer, not for both
+        other.spend(releases[0][0])  # leaves enough for the first answer, not for both
         return original(ledger, releases)
 
     monkeypatch.setattr(pdp.Ledger, "spend_together", overtaken)

@@ -230,7 +230,7 @@ def test_a_full_disk_releases_nothing(path, call, no_noise, monkeypatch):
             ledger.charge(0.5)
     assert path.read_bytes() == before
     assert sorted(p.name for p in path.parent.iterdir()) == ["ledger.json", "ledger.json.lock"]
-    assert ledger.charge(0.1) == ledger.spent  # and goes on once there is room
+    assert ledger.charge(0.1) == ledger.spent  # and goes on once there is space
 
 
 def test_a_read_only_file_releases_nothing(path, no_noise):

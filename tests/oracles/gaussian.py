@@ -22,7 +22,7 @@ def everyone(_target: int, _known: tuple[int, ...]) -> bool:
     return True
 
 
-def adversaries(size: int, admits: Admits) -> Iterator[tuple[int, tuple[int, ...]]]:
+def adversaries(size: int, admits: Admits = everyone) -> Iterator[tuple[int, tuple[int, ...]]]:
     """All admitted pairs of a target and a known set."""
     for target in range(size):
         others = [k for k in range(size) if k != target]
@@ -133,11 +133,7 @@ def clamped_log_ratios(
     densities = []
     for secret in secrets:
         held = np.array([secret, *known.values()])
-        gain = np.linalg.solve(covariance[np.ix_(given, given)], covariance[np.ix_(given, rest)]).T
-        left = covariance[np.ix_(rest, rest)] - gain @ covariance[np.ix_(given, rest)]
-        centre = mean[rest] + gain @ (held - mean[given])
-        others = centre + points @ np.linalg.cholesky(left).T if rest else points
-        answers = weights[given] @ np.clip(held, *bounds) + np.clip(others, *bounds) @ weights[rest]
+        answers = _clamped_sums(mean, covariance, bounds, weights, given, held, rest, points)
         logs = np.log(masses) - np.abs(outputs[:, None] - answers)
         densities.append(np.logaddexp.reduce(logs, axis=1))
     return np.asarray(densities[0] - densities[1])
@@ -159,20 +155,35 @@ def clamped_tail(
     """
     rest = [k for k in range(len(mean)) if k != target and k not in known]
     given = [target, *known]
-    number, close = {0: (1, 1e-7), 1: (20001, 1e-6), 2: (301, 1e-3), 3: (49, 3e-2)}[len(rest)]
+    number, close = {0: (1, 1e-7), 1: (20001, 1e-6), 2: (301, 1e-3), 3: (49, 0.1)}[len(rest)]
     axes = np.meshgrid(*[np.linspace(-8, 8, number)] * len(rest), indexing="ij")
     points = np.stack([axis.ravel() for axis in axes], axis=1) if rest else np.zeros((1, 0))
     masses = -(points**2).sum(axis=1) / 2
     logs = []
     for secret in secrets:
         held = np.array([secret, *known.values()])
-        gain = np.linalg.solve(covariance[np.ix_(given, given)], covariance[np.ix_(given, rest)]).T
-        left = covariance[np.ix_(rest, rest)] - gain @ covariance[np.ix_(given, rest)]
-        centre = mean[rest] + gain @ (held - mean[given])
-        others = centre + points @ np.linalg.cholesky(left).T if rest else points
-        total = weights[given] @ np.clip(held, *bounds) + np.clip(others, *bounds) @ weights[rest]
+        total = _clamped_sums(mean, covariance, bounds, weights, given, held, rest, points)
         logs.append(float(np.logaddexp.reduce(masses - total)))
     return logs[0] - logs[1], close
+
+
+def _clamped_sums(
+    mean: Matrix,
+    covariance: Matrix,
+    bounds: tuple[float, float],
+    weights: Matrix,
+    given: list[int],
+    held: Matrix,
+    rest: list[int],
+    points: Matrix,
+) -> Matrix:
+    """The clamped sum at standard normal coordinates of the unknown, given what is held."""
+    gain = np.linalg.solve(covariance[np.ix_(given, given)], covariance[np.ix_(given, rest)]).T
+    left = covariance[np.ix_(rest, rest)] - gain @ covariance[np.ix_(given, rest)]
+    centre = mean[rest] + gain @ (held - mean[given])
+    others = centre + points @ np.linalg.cholesky(left).T if rest else points
+    known = weights[given] @ np.clip(held, *bounds)
+    return np.asarray(known + np.clip(others, *bounds) @ weights[rest])
 
 
 def _as_vectors(covariance: Matrix) -> tuple[Matrix, Matrix]:
@@ -284,6 +295,9 @@ def leakages_by_precision(
     x_i by −Ω_UU⁻¹Ω_Ui.
     """
     size = len(precision)
+    units = np.sqrt(np.diagonal(precision))  # mixed units cost a solver its digits
+    precision = precision / units / units[:, np.newaxis]
+    weights, widths = weights / units, widths * units
     found = {}
     for target, known in adversaries(size, everyone):
         unknown = [k for k in range(size) if k != target and k not in known]

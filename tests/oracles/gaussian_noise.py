@@ -7,30 +7,13 @@ the answer of how far one density exceeds e^ε times the other.
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
-import numpy.typing as npt
 
-Matrix = npt.NDArray[np.float64]
-Admits = Callable[[int, tuple[int, ...]], bool]
-
-
-def everyone(_target: int, _known: tuple[int, ...]) -> bool:
-    """Admit every adversary."""
-    return True
-
-
-def adversaries(size: int, admits: Admits = everyone) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """All admitted pairs of a target and a known set."""
-    for target in range(size):
-        others = [k for k in range(size) if k != target]
-        for count in range(size):
-            for known in itertools.combinations(others, count):
-                if admits(target, known):
-                    yield target, known
+from tests.oracles.gaussian import Admits, Matrix, adversaries, everyone
 
 
 def joint(covariance: Matrix, rows: Matrix, deviations: Sequence[float]) -> Matrix:

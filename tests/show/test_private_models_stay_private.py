@@ -160,12 +160,18 @@ def _claiming(cal, epsilon):
     )  # fmt: skip
 
 
+def private_fit(estimator, frame, *, numbers):
+    """What is learned from private rows, with at least some numbers that could give it away."""
+    model = frame.pdp.fit(estimator).model_
+    assert model.provenance == "private"
+    assert len(set(numbers_of(model))) >= numbers
+    return model
+
+
 @pytest.mark.parametrize("kind", WIDE_FITS)
 def test_nothing_of_a_private_wide_fit_is_written(kind, tmp_path):
     estimator, frame = WIDE_FITS[kind]
-    model = frame.pdp.fit(estimator).model_
-    assert model.provenance == "private"
-    assert len(set(numbers_of(model))) >= 6
+    model = private_fit(estimator, frame, numbers=6)
     query = pdp.Sum(clamp=model.is_continuous)
     text = everything_said(model, frame, query, tmp_path) + repr(estimator.fit(frame))
     assert not found_in(text, model)
@@ -174,9 +180,7 @@ def test_nothing_of_a_private_wide_fit_is_written(kind, tmp_path):
 @pytest.mark.parametrize("kind", LONG_FITS)
 def test_nothing_of_a_private_long_fit_is_written(kind, tmp_path):
     estimator, frame = LONG_FITS[kind]
-    model = frame.pdp.fit(estimator).model_
-    assert model.provenance == "private"
-    assert len(set(numbers_of(model))) >= 2
+    model = private_fit(estimator, frame, numbers=2)
     columns = {"value": estimator.value, "by": "home", "order_by": "day"}
     query = pdp.Sum(clamp=model.is_continuous)
     text = everything_said(model, frame, query, tmp_path, **columns)

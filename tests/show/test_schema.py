@@ -28,6 +28,7 @@ MODELS = [
     PAIR,
     pdp.LoewnerBall(center=PAIR, radius=0.1),
     pdp.SampledGaussian(center=PAIR, rows=50),
+    pdp.GaussianNetwork(precision=[[2.0, -1.0], [-1.0, 2.0]], bounds=(0, 1)),
     pdp.GaussianGroup(size=3, correlation=(0, 0.4), bounds=(0, 1)),
     pdp.GaussianSeries(length=3, correlation=0.4, bounds=(0, 1)),
     pdp.BinaryGroup(count_probabilities=[0.5, 0.2, 0.3]),

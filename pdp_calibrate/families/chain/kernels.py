@@ -12,7 +12,7 @@ from pdp_calibrate.core.line_program_kernels import widest
 from pdp_calibrate.core.mixtures import DEFICITS, DENSITIES, LOGS
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, no_cfunc_wrapper=True)
 def _shift(source, mass, size, by, new_size, step, decay, lack, form, out):
     """Move a density to the right by some points, filling in its exponential tails.
 
@@ -38,7 +38,7 @@ def _shift(source, mass, size, by, new_size, step, decay, lack, form, out):
             out[r] = source[size - 1] * decay[gap] + mass * lack[gap]
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, no_cfunc_wrapper=True)
 def _mix(rows, weights, size, form, out):
     """Write Σ_j weights[j]·rows[j] to `out`; logarithms stay logarithms."""
     # Row by row, so that memory is read in order; terms of weight zero add nothing.
@@ -65,7 +65,7 @@ def _mix(rows, weights, size, form, out):
         out[r] = peak + np.log(total)
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, no_cfunc_wrapper=True)
 def advance(source, masses, points, matrix, step, decay, lack, form):
     """Take the tuple at the end of each walk into the sum and move to its neighbour.
 
@@ -96,7 +96,7 @@ def advance(source, masses, points, matrix, step, decay, lack, form):
     return there, moved
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, no_cfunc_wrapper=True)
 def _largest(rows, masses, form):
     """Return the largest log-ratio of two secrets' densities, at all points and at the ends.
 
@@ -142,7 +142,7 @@ def _largest(rows, masses, form):
     return best, ends
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, no_cfunc_wrapper=True)
 def compare_densities(here, masses, form):
     """Compare secrets per state and left side; `here` is indexed [state, secret, side, point]."""
     states, _, sides, _ = here.shape
@@ -153,7 +153,7 @@ def compare_densities(here, masses, form):
     return whole, ends
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, no_cfunc_wrapper=True)
 def compare_laws(here, masses, step, unit, tiny):
     """Bound the largest log-ratio of two averages of a likelihood that changes slowly.
 
@@ -169,7 +169,7 @@ def compare_laws(here, masses, step, unit, tiny):
     return whole
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, no_cfunc_wrapper=True)
 def tilted_walk(vector, points, forwards, matrix):
     """Carry log-weights along tuples that each add `points[j, state]` to the exponent.
 

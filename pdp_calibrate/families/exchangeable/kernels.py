@@ -8,16 +8,16 @@ import numpy as np
 from pdp_calibrate.core.mixtures import excess, sweep
 from pdp_calibrate.families.exchangeable.events import law
 
-_law = numba.njit(cache=True)(law)
+_law = numba.njit(cache=True, no_cfunc_wrapper=True)(law)
 
 
-_sweep = numba.njit(cache=True)(sweep)
+_sweep = numba.njit(cache=True, no_cfunc_wrapper=True)(sweep)
 
 
-_excess = numba.njit(cache=True)(excess)
+_excess = numba.njit(cache=True, no_cfunc_wrapper=True)(excess)
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, no_cfunc_wrapper=True)
 def worst_event(weights, ways, own, known, step, form):
     """Return what `events.worst_event` does, before logarithms are taken, as plain tuples."""
     size = len(ways) + own

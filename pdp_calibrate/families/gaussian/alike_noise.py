@@ -88,7 +88,8 @@ class AlikeNoiseEngine(Engine):
         self._bounds: list[GaussianNoiseEngine] = []
         stated = model.variance
         variance = 1.0 if stated is None else stated
-        kept = float(stated is not None) if kept is None else kept
+        if kept is None:
+            kept = float(stated is not None and problem.measure.data_counts)
         merely_merged = merged.changed <= MERGED  # closed forms allow for as much in every weight
         low, high = model.bounds
         if isinstance(model, GaussianSeries):

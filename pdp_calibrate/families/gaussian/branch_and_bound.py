@@ -42,7 +42,7 @@ TOLERANCE = 2e-10  # bounds this close to the best value are closed: still exact
 VISITED_AT_MOST = 2_000_000  # without a deadline the search ends here, with a certified bracket
 _MEMORY = 2**29  # bytes for open nodes
 _BATCHES = (64, 4096)  # fewest and most nodes judged together
-_BATCH_SHARE = 16  # of all open nodes one in so many is judged at a time
+_BATCH_SHARE = 16  # one in this many open nodes is judged at a time
 _BATCH_WORK = 4e8  # nodes × tuples³ of one batch
 _COMPILED_WORK = 2e8  # nodes × tuples³ of one call of compiled code
 _CLIMBS = 4
@@ -74,17 +74,19 @@ def branch_and_bound(
     of `time.monotonic()`), or when memory or patience end, the bracket stays certified: its upper
     end is the largest bound among all nodes closed or still open.
     """
-    nodes = LinearNodes(instance, precision, tau=tau)
-    start = _climbed(nodes, incumbent, deadline)
-    return explored(nodes, instance, incumbent=incumbent, deadline=deadline, start=start)
+    with interpreted(KERNELS):
+        nodes = LinearNodes(instance, precision, tau=tau)
+        start = _climbed(nodes, incumbent, deadline)
+        return explored(nodes, instance, incumbent=incumbent, deadline=deadline, start=start)
 
 
 def branch_and_bound_clamped(
     instance: Instance, precision: FloatArray, *, tau: float, incumbent: float, deadline: float
 ) -> BlockSearch:
     """Search all targets of one block of a clamped answer; see `branch_and_bound`."""
-    nodes = ClampedNodes(instance, precision, tau=tau)
-    return explored(nodes, instance, incumbent=incumbent, deadline=deadline)
+    with interpreted(KERNELS):
+        nodes = ClampedNodes(instance, precision, tau=tau)
+        return explored(nodes, instance, incumbent=incumbent, deadline=deadline)
 
 
 def explored(
@@ -193,8 +195,7 @@ class _Search:
             ):
                 compiled = self.nodes.compiled(self.visited)
                 if compiled is None:
-                    with interpreted(KERNELS):
-                        self._expand_batch()
+                    self._expand_batch()
                 else:
                     self._expand_compiled(compiled)
                 show(self.visited)

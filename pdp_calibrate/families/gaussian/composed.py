@@ -35,8 +35,8 @@ class ShiftComposer(Composer):
         return total
 
     def moved_tuples(self, problem: Problem) -> int:
-        """Return how many tuples can differ between two databases of one adversary."""
-        unknown = problem.knowledge.total - problem.knowledge.fewest
+        """Return how many tuples can differ: those that depend on the target, and are unknown."""
+        unknown = super().moved_tuples(problem)
         if problem.knowledge.known is not None:
             return unknown
         return min(unknown, self.largest_component(problem.model))

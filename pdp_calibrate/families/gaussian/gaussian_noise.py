@@ -255,7 +255,7 @@ def parts_of(problem: Problem, merged: Rows, kept: float) -> list[Part]:
 def kept_of(problem: Problem) -> float:
     """Return κ, the part of the data's own variance that the model promises."""
     model = problem.model
-    if isinstance(model, SampledGaussian):
+    if isinstance(model, SampledGaussian) or not problem.measure.data_counts:
         return 0.0
     return (1 - model.radius) * (1 - 4 * UNIT_ROUNDOFF) if isinstance(model, LoewnerBall) else 1.0
 

@@ -28,7 +28,7 @@ from pdp_calibrate.families.gaussian.nodes import (
 OPEN, KNOWN, UNKNOWN = np.int64(sphere.OPEN), np.int64(sphere.KNOWN), np.int64(sphere.UNKNOWN)
 
 # Inner functions need no entry from Python, and numpy's rules for 0/0 need no error branches.
-_inner = njit(cache=True, error_model="numpy", no_cpython_wrapper=True)
+_inner = njit(cache=True, no_cfunc_wrapper=True, error_model="numpy", no_cpython_wrapper=True)
 _sphere_bound = _inner(sphere.sphere_bound)
 _widened = _inner(sphere.widened)
 _leaf_value = _inner(sphere.leaf_value)
@@ -209,6 +209,22 @@ def _decided(state, target, decision, chosen, count):
 
 
 @_inner
+def cholesky_row(matrix, work, step, place):
+    """Write what earlier rows of the Cholesky factor leave of one of the matrix.
+
+    Returns what the row is to be multiplied by: one over the root of its pivot.
+    """
+    size = len(matrix)
+    for k in range(size):
+        work[step, k] = matrix[place, k]
+    for earlier in range(step):
+        factor = work[earlier, place]
+        for k in range(size):
+            work[step, k] -= factor * work[earlier, k]
+    return 1.0 / np.sqrt(work[step, place])
+
+
+@_inner
 def _schur_rows(matrix, right, row, chosen, count, work, line, diagonal, column):
     """Eliminate the chosen tuples from a positive definite matrix and a right-hand side.
 
@@ -224,14 +240,8 @@ def _schur_rows(matrix, right, row, chosen, count, work, line, diagonal, column)
         column[k] = right[k]
     for step in range(count):
         place = chosen[step]
-        # One row of the Cholesky factor: what earlier rows leave of this one, over its root.
-        for k in range(size):
-            work[step, k] = matrix[place, k]
-        for earlier in range(step):
-            factor = work[earlier, place]
-            for k in range(size):
-                work[step, k] -= factor * work[earlier, k]
-        scale = 1.0 / np.sqrt(work[step, place])
+        # The next row of the Cholesky factor.
+        scale = cholesky_row(matrix, work, step, place)
         answer = column[place] * scale
         lost += answer * answer
         factor = work[step, row] * scale
@@ -289,7 +299,7 @@ def _linear_bound(variance, cross, spread, floor, slope, rest, total, tau, multi
     return _widened(bound, variance, cross, spread, floor, total, tau, multiplier)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, no_cfunc_wrapper=True, error_model="numpy")
 def linear_search(block, answers, space, frontier, incumbent, tolerance, budget):
     """Expand up to `budget` nodes of an answer that is not clamped, while any matters."""
     covariance, precision, factors, multipliers, widest, fewest, most, tau = block
@@ -371,7 +381,7 @@ def linear_search(block, answers, space, frontier, incumbent, tolerance, budget)
         )  # fmt: skip
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, no_cfunc_wrapper=True, error_model="numpy")
 def clamped_search(block, answers, space, frontier, incumbent, tolerance, budget):
     """Expand up to `budget` nodes of a clamped answer, while any matters."""
     covariance, precision, factors, multipliers, widest, fewest, most, tau = block
@@ -471,7 +481,7 @@ def _value_of(variance, cross, spread, multiplier):
     return abs(cross) / variance + multiplier * np.sqrt(left / variance)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, no_cfunc_wrapper=True, error_model="numpy")
 def climb(target, everyone, fewest, most, multipliers, gain, tableau, row, state):
     """Flip one known tuple at a time while the leakage grows; see `branch_and_bound.climb`.
 
@@ -508,5 +518,5 @@ def climb(target, everyone, fewest, most, multipliers, gain, tableau, row, state
             break
         known += 1 if state[move] != KNOWN else -1
         state[move] = KNOWN if state[move] != KNOWN else UNKNOWN
-        _sweep(tableau, move, row)
+        _sweep(tableau, np.int64(move), row)  # no literal, for which it is compiled again
     return value

@@ -77,12 +77,8 @@ class Gaussian(Model):
         matrix = checked_covariance(covariance)
         size = len(matrix)
         ranges = checked_bounds(bounds, size)
-        middle = [lo / 2 + hi / 2 for lo, hi in ranges]
-        centre = frozen_array(middle if mean is None else mean, "mean")
-        if centre.shape != (size,):
-            raise ModelError(f"mean must be one number per tuple ({size}), got {centre.shape}.")
         self._settle(
-            mean=centre,
+            mean=checked_mean(mean, ranges),
             covariance=matrix,
             bounds=ranges,
             names=checked_names(names, size),
@@ -144,6 +140,15 @@ class Gaussian(Model):
 
     def __repr__(self) -> str:
         return f"Gaussian({_listed(self.names)}; {self.provenance})"
+
+
+def checked_mean(mean: npt.ArrayLike | None, ranges: Sequence[tuple[float, float]]) -> FloatArray:
+    """Return one mean per tuple, the middle of its public range by default, or raise."""
+    middle = [low / 2 + high / 2 for low, high in ranges]
+    found = frozen_array(middle if mean is None else mean, "mean")
+    if found.shape != (len(ranges),):
+        raise ModelError(f"mean must be one number per tuple ({len(ranges)}), got {found.shape}.")
+    return found
 
 
 def checked_covariance(covariance: npt.ArrayLike) -> FloatArray:

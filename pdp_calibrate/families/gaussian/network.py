@@ -22,7 +22,7 @@ from pdp_calibrate.core.model import (
     json_value,
 )
 from pdp_calibrate.errors import ModelError
-from pdp_calibrate.families.gaussian.model import Gaussian
+from pdp_calibrate.families.gaussian.model import Gaussian, checked_mean
 from pdp_calibrate.families.gaussian.sparse_inverse import Scaled
 from pdp_calibrate.frames.open import asks_the_engine, collected, column_name, opened
 
@@ -87,12 +87,8 @@ class GaussianNetwork(Model):
         matrix = _checked_precision(precision)
         size = matrix.shape[0]
         ranges = checked_bounds(bounds, size)
-        middle = [lo / 2 + hi / 2 for lo, hi in ranges]
-        centre = frozen_array(middle if mean is None else mean, "mean")
-        if centre.shape != (size,):
-            raise ModelError(f"mean must be one number per tuple ({size}), got {centre.shape}.")
         self._settle(
-            mean=centre,
+            mean=checked_mean(mean, ranges),
             precision=matrix,
             bounds=ranges,
             names=checked_names(names, size),
@@ -156,8 +152,9 @@ class GaussianNetwork(Model):
         if len(np.unique(low * len(found) + high)) < len(low):
             raise ModelError("every edge must be listed once, in one direction.")
         own = 1.0 / checked_positive(variance, "variance")
-        pulls = strengths * own
-        diagonal = own + np.bincount(low, pulls, len(found)) + np.bincount(high, pulls, len(found))
+        pulls, size = strengths * own, len(found)
+        with np.errstate(over="ignore"):  # refused as not finite
+            diagonal = own + np.bincount(low, pulls, size) + np.bincount(high, pulls, size)
         if isinstance(bounds, Mapping):
             missing = [name for name in found if name not in bounds]
             if missing:

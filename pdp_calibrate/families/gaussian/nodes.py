@@ -164,7 +164,7 @@ class Space(NamedTuple):
 
     @classmethod
     def of(cls, size: int) -> Space:
-        """Return space for so many tuples."""
+        """Return work space for this many tuples."""
         return cls(
             work=np.empty((size, size)),
             inverse=np.empty((size, size)),

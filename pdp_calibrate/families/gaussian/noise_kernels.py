@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
 
+from pdp_calibrate.families.gaussian.kernels import cholesky_row
 
-@njit(cache=True, error_model="numpy")
+
+@njit(cache=True, no_cfunc_wrapper=True, error_model="numpy")
 def eliminate(matrix, right, corner, chosen, targets, line, diagonal, columns, left, work, heads):
     """Eliminate the chosen tuples of each node from a positive definite matrix and right sides.
 
@@ -28,14 +29,8 @@ def eliminate(matrix, right, corner, chosen, targets, line, diagonal, columns, l
         for place in range(size):
             if not chosen[node, place]:
                 continue
-            # One row of the Cholesky factor: what earlier rows leave of this one, over its root.
-            for k in range(size):
-                work[step, k] = matrix[place, k]
-            for earlier in range(step):
-                factor = work[earlier, place]
-                for k in range(size):
-                    work[step, k] -= factor * work[earlier, k]
-            scale = 1.0 / np.sqrt(work[step, place])
+            # The next row of the Cholesky factor.
+            scale = cholesky_row(matrix, work, step, place)
             factor = work[step, target] * scale
             for k in range(size):
                 here = work[step, k] * scale

@@ -21,10 +21,10 @@ from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 _TINY = 1e-290  # covers what products lose below the normal range; entries are at least 1e-200
 _STEP = 1.01 * UNIT_ROUNDOFF
 
-_compiled = njit(cache=True, error_model="numpy")
+_compiled = njit(cache=True, no_cfunc_wrapper=True, error_model="numpy")
 
 
-@njit(cache=True, error_model="numpy", no_cpython_wrapper=True)
+@njit(cache=True, no_cfunc_wrapper=True, error_model="numpy", no_cpython_wrapper=True)
 def _moved(value, operations, towards):
     """Round a number that is not negative, after a number of roundings, up (1), down (−1)."""
     if towards == 0 or value == 0.0:

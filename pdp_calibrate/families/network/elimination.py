@@ -147,7 +147,7 @@ class _Fronts:
             {rank[other]: d for other, d in neighbours[place].items() if rank[other] > rank[place]}
             for place in order
         ]
-        self.later = _filled([{rank[k] for k in neighbours[place]} for place in order])
+        self.later = filled([{rank[k] for k in neighbours[place]} for place in order])
         self.children: list[list[int]] = [[] for _ in order]
         self.roots: list[int] = []
         for number, later in enumerate(self.later):
@@ -294,7 +294,7 @@ class _Fronts:
         self.program.add(sources, destinations, np.full(len(sources), math.inf))
 
 
-def _filled(later: list[set[int]]) -> list[IntArray]:
+def filled(later: list[set[int]]) -> list[IntArray]:
     """Return with whom, among those later in the order, each is coupled when its turn comes."""
     found = []
     for number, near in enumerate(later):
@@ -312,7 +312,9 @@ def farthest_first(couplings: Couplings, target: int) -> list[int]:
     return sorted(distances, key=lambda place: (-distances[place], place))
 
 
-def least_fill(couplings: Couplings, places: Iterable[int]) -> list[int]:
+def least_fill(
+    couplings: Couplings, places: Iterable[int], *, last: int | None = None
+) -> list[int]:
     """Order tuples so that each, when its turn comes, makes few new couplings."""
     near = {place: set(couplings.neighbours[place]) for place in places}
 
@@ -321,7 +323,7 @@ def least_fill(couplings: Couplings, places: Iterable[int]) -> list[int]:
         missing = sum(len(around) - 1 - len(near[other] & around) for other in around)
         return missing, len(around)
 
-    costs = {place: cost(place) for place in near}
+    costs = {place: cost(place) for place in near if place != last}
     waiting = [(found, place) for place, found in costs.items()]
     heapq.heapify(waiting)
     order: list[int] = []
@@ -339,12 +341,12 @@ def least_fill(couplings: Couplings, places: Iterable[int]) -> list[int]:
         if found[0]:
             for other in around:
                 affected |= near[other]
-        for other in affected:
+        for other in affected - {last}:
             now = cost(other)
             if now != costs[other]:
                 costs[other] = now
                 heapq.heappush(waiting, (now, other))
-    return order
+    return order if last is None else [*order, last]
 
 
 class _Neighbourhood(NamedTuple):
@@ -475,7 +477,7 @@ class Elimination:
         return around, fronts.last()
 
     def _neighbourhood(self, center: int, order: Sequence[int]) -> _Neighbourhood | None:
-        """Sum out whoever is farther from the center than so many others."""
+        """Sum out whoever is farther from the center than this many others."""
         distances = self.couplings.distances(center)
         last = sorted(distances.values())[NEIGHBOURHOOD - 1]
         fronts = _Fronts(self.couplings, order)

@@ -35,6 +35,7 @@ from pdp_calibrate.core.table import (
 )
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.network.couplings import Couplings, Scope, coupled, possible_values
+from pdp_calibrate.families.network.elimination import filled, least_fill
 
 if TYPE_CHECKING:
     from pdp_calibrate.families.network.tree import MarkovTree
@@ -198,6 +199,41 @@ class Network(Model):
             _domains=found,
         )
         return network
+
+    @staticmethod
+    def families(
+        names: Sequence[Hashable], edges: Iterable[tuple[Hashable, Hashable]]
+    ) -> list[tuple[int, tuple[int, ...]]]:
+        """Complete a graph with chords; return each tuple with those it is then drawn given.
+
+        Parameters
+        ----------
+        names
+            The tuples.
+        edges
+            Pairs of them that depend on each other.
+
+        Examples
+        --------
+        >>> Network.families("abcd", ["ab", "bc", "cd", "da"])
+        [(2, ()), (3, (2,)), (1, (2, 3)), (0, (1, 3))]
+        """
+        pairs: dict[tuple[int, int], float] = {}
+        for edge in edges:
+            ends = tuple(edge)
+            if len(ends) != 2 or ends[0] == ends[1]:
+                raise ModelError("an edge must be a pair of two different tuples.")
+            first, second = sorted(position_of(name, names) for name in ends)
+            pairs[first, second] = 1.0
+        graph = Couplings(len(names), pairs)
+        order = least_fill(graph, range(len(names)))
+        rank = {place: number for number, place in enumerate(order)}
+        later = filled([{rank[k] for k in graph.neighbours[place]} for place in order])
+        families = [
+            (place, tuple(sorted(order[member] for member in near.tolist())))
+            for place, near in zip(order, later, strict=True)
+        ]
+        return families[::-1]
 
     @classmethod
     def from_parameters(cls, described: Mapping[str, Any]) -> Self:

@@ -17,18 +17,20 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.composer import Composer, Releases
-from pdp_calibrate.core.plain_dp import WrittenOut, as_one, nobody, plain_dp
+from pdp_calibrate.core.plain_dp import WrittenOut, as_one, nobody, plain_dp, witness_at
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import MEMBER_TUPLES
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.network.elimination import Elimination
 from pdp_calibrate.families.network.limits import Layers
+from pdp_calibrate.families.network.moments import Limit, Moments, best_limit
 from pdp_calibrate.families.network.network import Network
 from pdp_calibrate.families.network.regions import Regions
 
@@ -56,6 +58,11 @@ class Preparation:
         """The tree in arrays, where it is one."""
         tree = self.network.tree
         return None if tree is None else Layers.of(tree, self.problem.contributions)
+
+    @functools.cached_property
+    def moments(self) -> Moments:
+        """Exact sums over the network."""
+        return Moments(self.network, self.problem.contributions)
 
     def elimination(self, known: frozenset[int]) -> Elimination:
         """Return the elimination of all tuples but the known ones."""
@@ -131,6 +138,9 @@ class NetworkEngine(Engine):
         # Whoever cannot leak more than this need not be told apart.
         if best is not None:
             limits = limits.above(best.upper)
+        associated = None if self._in_table else self._associated(scale)
+        if associated is not None:
+            return associated
         find = self._searched if self._in_table else self._between
         return find(scale, bounds, best, limits)
 
@@ -164,10 +174,10 @@ class NetworkEngine(Engine):
         bound = self._bound(bounds, target)
         if times > 1:
             return bound
-        found = self._attained(scale, bound.upper, limits)
+        found = self._attained(scale, target, bound.upper, limits)
         return bound.with_lower(found if best is None else best.with_lower(found))
 
-    def _attained(self, scale: float, upper: float, limits: Limits) -> Bracket:
+    def _attained(self, scale: float, target: int, upper: float, limits: Limits) -> Bracket:
         """Return the best lower end there is."""
         best, member = nobody(self.problem), self.prepared.member
         if member is not None:
@@ -177,7 +187,47 @@ class NetworkEngine(Engine):
             return about.engine.bracket(scale, deadline=limits.deadline)
         if self.prepared.layers is not None:
             return self.prepared.layers.best_limit(self.problem, scale)
+        return self._limits(scale, target)
+
+    def _limits(self, scale: float, target: int) -> Bracket:
+        """Return what is learned about a target in the limits r → ±∞."""
+        knowledge, best = self.problem.knowledge, nobody(self.problem)
+        for known in self.prepared.moments.events(knowledge, target):
+            sums = self.prepared.moments.given(known, target)
+            limit = best_limit(sums, self.problem.contributions, scale, [target])
+            if limit is not None and limit.gain - limit.error > best.lower:
+                best = self._witnessed(limit, known)
         return best
+
+    def _witnessed(self, limit: Limit, known: Mapping[int, int]) -> Bracket:
+        return Bracket(
+            upper=0.0,
+            lower=max(0.0, limit.gain - limit.error),
+            witness=witness_at(
+                self.problem, limit.target, known, limit.secrets, limit.sign * math.inf
+            ),
+            target=limit.target,
+            unknown=(),
+        )
+
+    def _associated(self, scale: float) -> Bracket | None:
+        """Return what each of a few adversaries learns, exactly; None where that is not known."""
+        moments, knowledge = self.prepared.moments, self.problem.knowledge
+        if self.problem.contributions.coordinates > 1 or not math.isfinite(moments.slack):
+            return None
+        found: Bracket | None = None
+        for known, targets in moments.everything(knowledge):
+            sums = moments.given(known, targets[0] if len(targets) == 1 else None)
+            limit = best_limit(sums, self.problem.contributions, scale, targets)
+            if limit is None:
+                continue
+            unknown = (p for p in sums.order if p != limit.target)
+            upper = (max(0.0, limit.gain) + limit.error + 8 * moments.slack) * ROUND_UP
+            one = dataclasses.replace(
+                self._witnessed(limit, known), upper=upper, unknown=tuple(sorted(unknown))
+            )
+            found = one if found is None else found.or_worse(one)
+        return found
 
     def _searched(
         self, scale: float, bounds: FloatArray, best: Bracket | None, limits: Limits

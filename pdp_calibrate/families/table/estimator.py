@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -10,8 +11,8 @@ import numpy as np
 
 from pdp_calibrate.arrays import FloatArray, checked_positive
 from pdp_calibrate.core.composite import Blocks
-from pdp_calibrate.core.model import Domain, Model, checked_domain
-from pdp_calibrate.core.table import JointTable
+from pdp_calibrate.core.model import Domain, Model, checked_domain, model_named
+from pdp_calibrate.core.table import ANY_TABLE, MAXIMAL_CELLS, JointTable
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.table.sets import SampledTable
 from pdp_calibrate.families.table.structure import (
@@ -22,6 +23,7 @@ from pdp_calibrate.families.table.structure import (
     independence_tests,
     strongest_tree,
     tree_law,
+    tree_laws,
 )
 from pdp_calibrate.frames.counts import contingency
 from pdp_calibrate.frames.open import columns_of
@@ -36,7 +38,7 @@ from pdp_calibrate.learning.binning import binned, checked_bins, representatives
 from pdp_calibrate.learning.private_sums import IntArray, nearest_with_sum, noisy_sums
 from pdp_calibrate.learning.smoothing import cell_counts, observed, smoothed_law
 
-_STRUCTURES = ("joint", "chow-liu", "blocks")
+_STRUCTURES = ("joint", "chow-liu", "blocks", "network")
 
 
 _SENSITIVITY = 2  # replacing a row takes 1 from one cell and adds 1 to another
@@ -49,14 +51,20 @@ class TableEstimator(FrameEstimator):
     ----------
     structure
         ``joint``: one cell for every combination of values. ``chow-liu``: the tree of largest
-        mutual information, learned from pairs of columns and written out as a table; everything
-        that the tree leaves out is assumed away. ``blocks``: columns that test independent of
-        each other go into independent `Blocks`. That a test sees nothing proves nothing, pairs do
-        not show how three columns are correlated, and no confidence covers either structure.
+        mutual information, learned from pairs of columns and written out as a table, or kept as a
+        `MarkovTree` where a table would be too large; everything that the tree leaves out is
+        assumed away. ``network``: a `Network` on the graph that `edges` states. ``blocks``:
+        columns that test independent of each other go into independent `Blocks`. That a test sees
+        nothing proves nothing, pairs do not show how three columns are correlated, and no
+        confidence covers any of these structures.
+    edges
+        For ``network``, which columns depend on each other, as pairs; public, never learned. The
+        graph is completed so that every circle of four or more columns has a chord, and each column
+        is learned given those it is connected with and that come before it.
     smoothing
-        Added to every count (of the table, of each pair for a tree, of each block), so that no
-        unseen combination counts as impossible: the posterior mean under a symmetric Dirichlet
-        prior, 0.5 being the Jeffreys prior. With `confidence` nothing is smoothed.
+        Added to every count (of the table, of each pair for a tree, of each block or family), so
+        that no unseen combination counts as impossible: the posterior mean under a symmetric
+        Dirichlet prior, 0.5 being the Jeffreys prior. With `confidence` nothing is smoothed.
     domains
         The possible values of each column, ``{column: values}``. By default the values that
         occur, which are then treated as public.
@@ -73,7 +81,8 @@ class TableEstimator(FrameEstimator):
         Learn under ε-differential privacy for substituting one row; domains or bins must then be
         stated for every column, and the number of rows is public. Discrete Laplace noise of scale
         2/ε on every cell; then the nearest counts with the right sum. A tree is chosen from, and
-        made of, the same noisy pairs (scale n(n−1)/ε for n columns). Refused for ``blocks``: noise
+        made of, the same noisy pairs (scale n(n−1)/ε for n columns); a network is made of noisy
+        families (scale 2n/ε). Refused for ``blocks``: noise
         changes what a test says. With `confidence` the noise is inside the set.
     test, level, correction
         For ``blocks``: ``g`` (likelihood ratio) or ``chi2``; the level at which independence of
@@ -84,10 +93,12 @@ class TableEstimator(FrameEstimator):
 
     Attributes
     ----------
-    model_ : JointTable, Blocks or SampledTable
+    model_ : JointTable, MarkovTree, Network, Blocks or SampledTable
         The learned distribution, or set of them.
     tree_ : tuple of pairs
         For ``chow-liu``, (parent, child) along the tree.
+    families_ : tuple of pairs
+        For ``network``, each column and those that it is learned given.
     tests_ : tuple of PairTest
         For ``blocks``, the tests behind it. Of private rows they are private too.
 
@@ -105,7 +116,8 @@ class TableEstimator(FrameEstimator):
     def __init__(
         self,
         *,
-        structure: Literal["joint", "chow-liu", "blocks"] = "joint",
+        structure: Literal["joint", "chow-liu", "blocks", "network"] = "joint",
+        edges: Iterable[tuple[Hashable, Hashable]] | None = None,
         smoothing: float = 0.5,
         domains: Mapping[Hashable, Iterable[Hashable]] | None = None,
         bins: Mapping[Hashable, Sequence[float]] | None = None,
@@ -117,6 +129,7 @@ class TableEstimator(FrameEstimator):
         source: Source = "private",
     ) -> None:
         self.structure = structure
+        self.edges = edges
         self.smoothing = smoothing
         self.domains = domains
         self.bins = bins
@@ -135,7 +148,12 @@ class TableEstimator(FrameEstimator):
         if not names:
             raise ModelError("the frame must have at least one column, got none.")
         rows, stated = binned(frame, checked_bins(self.bins)), self._stated(names)
-        fits = {"joint": self._joint, "chow-liu": self._tree, "blocks": self._blocks}
+        fits = {
+            "joint": self._joint,
+            "chow-liu": self._tree,
+            "blocks": self._blocks,
+            "network": self._network,
+        }
         learned = fits[self.structure](rows, names, stated)
         epsilon = checked_budget(self.epsilon)
         self.model_ = learned if epsilon is None else learned.learned_with(epsilon)
@@ -149,6 +167,11 @@ class TableEstimator(FrameEstimator):
     def _check(self) -> None:
         if self.structure not in _STRUCTURES:
             raise ModelError(f"structure must be one of {_STRUCTURES}, got {self.structure!r}.")
+        if (self.structure == "network") != (self.edges is not None):
+            raise ModelError(
+                "edges= states the graph of structure='network', and of no other:"
+                " a list of pairs of columns."
+            )
         checked_source(self.source)
         checked_positive(self.smoothing, "smoothing")
         if checked_confidence(self.confidence) is not None and self.structure != "joint":
@@ -214,28 +237,36 @@ class TableEstimator(FrameEstimator):
         self, frame: Any, names: Sequence[str], stated: Mapping[Hashable, Domain]
     ) -> tuple[Pairs, list[Domain]]:
         """Count every two columns; noisy, and repaired, with epsilon."""
-        domains = [
-            stated.get(name) or observed(value for (value,) in contingency(frame, [name]))
-            for name in names
-        ]
-        found: dict[tuple[int, int], IntArray] = {}
+        domains = self._domains(frame, names, stated)
+        found: dict[tuple[int, ...], IntArray] = {}
         for i, j in itertools.combinations(range(len(names)), 2):
             two = [names[i], names[j]]
             found[i, j] = cell_counts(contingency(frame, two), two, [domains[i], domains[j]])
+        return {(i, j): cells for (i, j), cells in self._noisy(found).items()}, domains
+
+    def _domains(
+        self, frame: Any, names: Sequence[str], stated: Mapping[Hashable, Domain]
+    ) -> list[Domain]:
+        return [
+            stated.get(name) or observed(value for (value,) in contingency(frame, [name]))
+            for name in names
+        ]
+
+    def _noisy(self, found: dict[tuple[int, ...], IntArray]) -> dict[tuple[int, ...], FloatArray]:
+        """Return counts of several sets of columns; noisy, and repaired, with epsilon."""
         if self.epsilon is None:
-            return {pair: cells.astype(np.float64) for pair, cells in found.items()}, domains
+            return {places: cells.astype(np.float64) for places, cells in found.items()}
         everything = np.concatenate([cells.ravel() for cells in found.values()])
-        # One row is in one cell of every pair.
+        # One row is in one cell of every table.
         noisy = noisy_sums(
             everything, sensitivity=_SENSITIVITY * len(found), epsilon=self.epsilon
         ).values
         ends = np.cumsum([cells.size for cells in found.values()])
         parts = np.split(noisy, ends[:-1])
-        repaired = {
-            pair: nearest_with_sum(part.reshape(cells.shape), int(cells.sum()))
-            for (pair, cells), part in zip(found.items(), parts, strict=True)
+        return {
+            places: nearest_with_sum(part.reshape(cells.shape), int(cells.sum()))
+            for (places, cells), part in zip(found.items(), parts, strict=True)
         }
-        return repaired, domains
 
     def _tree(self, frame: Any, names: Sequence[str], stated: Mapping[Hashable, Domain]) -> Model:
         if len(names) == 1:
@@ -244,12 +275,55 @@ class TableEstimator(FrameEstimator):
         pairs, domains = self._pairs(frame, names, stated)
         tree = strongest_tree(pairs, len(names))
         self.tree_ = tuple((names[parent], names[child]) for parent, child in tree)
-        return JointTable(
-            probabilities=tree_law(tree, pairs, [len(one) for one in domains], self.smoothing),
+        parents, laws = tree_laws(tree, pairs, self.smoothing)
+        sizes = [len(one) for one in domains]
+        rarest = sum(math.log(law.min()) for law in laws.values())
+        if ANY_TABLE.admits(sizes, rarest):
+            return JointTable(
+                probabilities=tree_law(parents, laws, sizes),
+                domains=domains,
+                names=names,
+                provenance=self._provenance,
+            )
+        along: Any = model_named("MarkovTree")
+        found: Model = along(
             domains=domains,
+            parents=[parents[place] for place in range(len(names))],
+            tables=[laws[place] for place in range(len(names))],
             names=names,
             provenance=self._provenance,
         )
+        return found
+
+    def _network(
+        self, frame: Any, names: Sequence[str], stated: Mapping[Hashable, Domain]
+    ) -> Model:
+        """Learn each column's law given those before it in the graph, completed with chords."""
+        network: Any = model_named("Network")
+        domains = self._domains(frame, names, stated)
+        families = network.families(names, self.edges or ())
+        self.families_ = tuple((names[k], tuple(names[j] for j in near)) for k, near in families)
+        counts: dict[tuple[int, ...], IntArray] = {}
+        for child, parents in families:
+            columns = [names[place] for place in (*parents, child)]
+            among = [domains[place] for place in (*parents, child)]
+            if math.prod(map(len, among)) > MAXIMAL_CELLS:
+                raise ModelError(
+                    f"the graph connects {', '.join(map(str, columns))} too closely: a table of"
+                    f" them has more than {MAXIMAL_CELLS} cells. State fewer edges."
+                )
+            counts[*parents, child] = cell_counts(contingency(frame, columns), columns, among)
+        factors = []
+        for places, cells in self._noisy(counts).items():
+            smoothed = cells + self.smoothing
+            law = smoothed / smoothed.sum(axis=-1, keepdims=True)
+            factors.append((tuple(names[place] for place in places), law))
+        found: Model = network(
+            factors=factors,
+            domains=dict(zip(names, domains, strict=True)),
+            provenance=self._provenance,
+        )
+        return found
 
     def _blocks(self, frame: Any, names: Sequence[str], stated: Mapping[Hashable, Domain]) -> Model:
         pairs, domains = self._pairs(frame, names, stated)

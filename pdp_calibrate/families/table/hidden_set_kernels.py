@@ -56,41 +56,40 @@ _WIDER, _NARROWER = 1 + 1e-12, 1 - 1e-12
 _LARGEST_ODDS = 1e6  # beyond, the bound says nothing worth its time
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def first_intervals(cells, weights, step, odds, pairs, ratios):
+def first_intervals(
+    cells: FloatArray,
+    weights: npt.NDArray[np.int64],
+    step: float,
+    odds: FloatArray,
+    pairs: FloatArray,
+    ratios: FloatArray,
+) -> bool:
     """Fill level 0, nothing hidden; say whether the bound is worth using for this table.
 
     odds[level, end, a], pairs[level, end, a, b] and ratios[level, end, a, p] hold the lower (end 0)
-    and upper (end 1) ends. Tuple j is bit j of the index of a cell.
+    and upper (end 1) ends. Tuple j is bit j of the index of a cell. Done once: not compiled.
     """
-    number = weights.size
-    for a in range(number):
-        low, high = np.inf, 0.0
-        for x in range(cells.size):
-            if x >> a & 1 == 0:
-                if cells[x] <= 0.0 or cells[x | 1 << a] <= 0.0:
-                    return False
-                odd = cells[x | 1 << a] / cells[x]
-                low, high = min(low, odd), max(high, odd)
+    if cells.min() <= 0.0:
+        return False
+    for a in range(weights.size):
+        split = cells.reshape(-1, 2, 1 << a)
+        odd = split[:, 1] / split[:, 0]
+        low, high = odd.min(), odd.max()
         odds[0, 0, a], odds[0, 1, a] = low * _NARROWER, high * _WIDER
         if not 1 / _LARGEST_ODDS < low <= high < _LARGEST_ODDS:
             return False
         for b in range(a):
-            low, high = np.inf, 0.0
-            both = 1 << a | 1 << b
-            for x in range(cells.size):
-                if x & both == 0:
-                    odd = cells[x | both] / cells[x | 1 << a] * (cells[x] / cells[x | 1 << b])
-                    low, high = min(low, odd), max(high, odd)
-            pairs[0, 0, a, b] = pairs[0, 0, b, a] = low * _NARROWER
-            pairs[0, 1, a, b] = pairs[0, 1, b, a] = high * _WIDER
-        for p in range(weights[a] + 1):
-            ratio = math.exp(step * (2 * p - weights[a]))
+            four = cells.reshape(-1, 2, 1 << (a - b - 1), 2, 1 << b)
+            odd = four[:, 1, :, 1] / four[:, 1, :, 0] * (four[:, 0, :, 0] / four[:, 0, :, 1])
+            pairs[0, 0, a, b] = pairs[0, 0, b, a] = odd.min() * _NARROWER
+            pairs[0, 1, a, b] = pairs[0, 1, b, a] = odd.max() * _WIDER
+        for p in range(int(weights[a]) + 1):
+            ratio = math.exp(step * (2 * p - int(weights[a])))
             ratios[0, 0, a, p], ratios[0, 1, a, p] = ratio * _NARROWER, ratio * _WIDER
     return True
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, no_cfunc_wrapper=True, nogil=True, error_model="numpy")
 def hide_in_intervals(level, hidden, v, before, weights, step, odds, pairs, ratios, most):
     """Fill level + 1: the tuples of `hidden` (bits), which add up to `before` steps, and v.
 
@@ -224,7 +223,7 @@ _BOUNDED_BITS = 9  # nodes with fewer known tuples are compared sooner than boun
 _TRIALS, _WORTH = 64.0, 0.1  # bounds of a level that spare less than this share are given up
 
 
-def room_to_explore(
+def space_to_explore(
     number: int,
 ) -> tuple[FloatArray, npt.NDArray[np.float32], FloatArray, npt.NDArray[np.int64], FloatArray]:
     """Return work space for `explore_hidden` with this number of tuples."""
@@ -238,10 +237,10 @@ def room_to_explore(
     )
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, no_cfunc_wrapper=True, nogil=True, error_model="numpy")
 def explore_hidden(
     cells, weights, step, prefix, chosen, targets, fewest, most, shared, stop,
-    bounded, odds, pairs, ratios, room, scaled, inverses, masks, ceilings, places, shares, found,
+    intervals, space, scaled, inverses, masks, ceilings, places, shares, found,
 ):  # fmt: skip
     """Visit all sets that hide just `chosen` (bits) of the first `prefix` tuples.
 
@@ -261,14 +260,13 @@ def explore_hidden(
         [largest ratio so far, ratio that is enough]; the first is raised.
     stop
         stop[0] becomes true when time is up.
-    bounded
-        Whether the intervals of `hiding_bound` are filled at level 0.
-    odds, pairs, ratios
-        These intervals.
-    room, scaled
-        Room for all nodes of a path, and for one node in single precision and 64 numbers more.
+    intervals
+        Those of odds, pairs and ratios, filled at level 0; None to compare all, which spares
+        compiling what bounds.
+    space, scaled
+        Space for all nodes of a path, and for one node in single precision and 64 numbers more.
     inverses, masks, ceilings, places, shares
-        More room, made by `room_to_explore`: allocating it here would take a second to compile.
+        More space, made by `space_to_explore`: allocating it here would take a second to compile.
     found
         Receives (hidden set as bits, target, x as bits of the tuples not hidden, position, whether
         the output speaks for the value that adds more).
@@ -283,11 +281,11 @@ def explore_hidden(
     # whether there are bounds. Per number of known tuples: bounds tried, comparisons they spared.
     begins, added, last, has_bound = places[0], places[1], places[2], places[3]
     tried, spared = shares[0], shares[1]
-    begins[0], begins[1], added[0], has_bound[0] = 0, 2 * cells.size, 0, bounded
+    begins[0], begins[1], added[0], has_bound[0] = 0, 2 * cells.size, 0, 1
     for bits in range(number + 1):
         tried[bits] = spared[bits] = 0.0
     for x in range(cells.size):  # assigning slices would compile their error messages too
-        room[x] = room[cells.size + x] = cells[x]
+        space[x] = space[cells.size + x] = cells[x]
     for a in range(number):
         ceilings[0, a] = np.inf
     # Not literals, for which callees would be compiled once more.
@@ -298,32 +296,35 @@ def explore_hidden(
             start, place, is_new = level, prefix, bool(level > 0)
         if start >= 0 and is_new and fewest <= level <= most:
             best = _compare(
-                room, begins[level], number - level, added[level], step, weights, hidden, targets,
+                space, begins[level], number - level, added[level], step, weights, hidden, targets,
                 ceilings[level], shared, scaled, inverses, masks, best, found,
             )  # fmt: skip
         is_new = False
         if stop[0] or shared[0] > shared[1]:
             return best, False
+        # Depth first: hide the next tuple, or step back and let the last one be known again.
         if start < 0 and chosen >> place & 1 == 0:
             place += 1
         elif start < 0 or (place < number and level < most):
-            bits = number - level - 1
-            useful = spared[bits] >= _WORTH * tried[bits] or tried[bits] < _TRIALS
-            bounds = has_bound[level] > 0 and bits >= _BOUNDED_BITS and useful
-            has_bound[level + 1] = bounds
-            if bounds:
-                hide_in_intervals(
-                    level, hidden, place, added[level], weights, step,
-                    odds, pairs, ratios, ceilings[level + 1],
-                )  # fmt: skip
-                for a in range(number):
-                    if a != place and hidden >> a & 1 == 0:
-                        tried[bits] += 1.0 / bits
-                        spared[bits] += int(ceilings[level + 1, a] <= shared[0]) / bits
-            else:
-                for a in range(number):
-                    ceilings[level + 1, a] = np.inf
-            _hide(room, begins, level, number, place, hidden, weights[place], added, step)
+            for a in range(number):
+                ceilings[level + 1, a] = np.inf
+            # Bounds on all supersets, while they spare enough comparisons where they were tried.
+            if intervals is not None:
+                bits = number - level - 1
+                useful = spared[bits] >= _WORTH * tried[bits] or tried[bits] < _TRIALS
+                bounds = has_bound[level] > 0 and bits >= _BOUNDED_BITS and useful
+                has_bound[level + 1] = bounds
+                if bounds:
+                    odds, pairs, ratios = intervals
+                    hide_in_intervals(
+                        level, hidden, place, added[level], weights, step,
+                        odds, pairs, ratios, ceilings[level + 1],
+                    )  # fmt: skip
+                    for a in range(number):
+                        if a != place and hidden >> a & 1 == 0:
+                            tried[bits] += 1.0 / bits
+                            spared[bits] += int(ceilings[level + 1, a] <= shared[0]) / bits
+            _hide(space, begins, level, number, place, hidden, weights[place], added, step)
             level += 1
             last[level] = place
             hidden |= 1 << place
@@ -338,8 +339,10 @@ def explore_hidden(
 
 
 @inlined
-def _hide(room, begins, level, number, place, hidden, weight, added, step):
+def _hide(space, begins, level, number, place, hidden, weight, added, step):
     """Write the node with one tuple more hidden behind the node it comes from."""
+    # In a node the known tuples are the bits of an index; the run is how far apart the two values
+    # of the tuple to hide stand.
     size = 1 << (number - level)
     half, run = size // 2, np.int64(1)
     for other in range(place):
@@ -350,7 +353,8 @@ def _hide(room, begins, level, number, place, hidden, weight, added, step):
     added[level + 1] = after
     at, to = begins[level], begins[level + 1]
     begins[level + 2] = to + (after + 2) * half
-    _add(room, at, at, to, size, run, 1.0, 1.0)
+    # First the mass, then one row per position of the output, each a sum of positive terms.
+    _add(space, at, at, to, size, run, 1.0, 1.0)
     for p in range(after + 1):
         # Beyond the answers that can occur a filtered mass falls by e^{−c} per step.
         zero, one = at + (1 + min(p, before)) * size, at + (1 + max(p - weight, 0)) * size
@@ -358,28 +362,28 @@ def _hide(room, begins, level, number, place, hidden, weight, added, step):
             math.exp(-step * max(p - before, 0)),
             math.exp(-step * max(weight - p, 0)),
         )
-        _add(room, zero, one, to + (1 + p) * half, size, run, fall, other_fall)
+        _add(space, zero, one, to + (1 + p) * half, size, run, fall, other_fall)
 
 
 @inner
-def _add(room, zero, one, to, size, run, factor, other_factor):
+def _add(space, zero, one, to, size, run, factor, other_factor):
     """Add one row where the tuple is 0 and another where it is 1."""
     for block in range(0, size, 2 * run):
-        first = room[zero + block : zero + block + run]
-        second = room[one + block + run : one + block + 2 * run]
-        total = room[to + block // 2 : to + block // 2 + run]
+        first = space[zero + block : zero + block + run]
+        second = space[one + block + run : one + block + 2 * run]
+        total = space[to + block // 2 : to + block // 2 + run]
         for x in range(run):
             total[x] = factor * first[x] + other_factor * second[x]
 
 
 @inlined
 def _compare(
-    room, at, bits, added, step, weights, hidden, targets, ceilings, shared,
+    space, at, bits, added, step, weights, hidden, targets, ceilings, shared,
     scaled, inverses, masks, best, found,
 ):  # fmt: skip
     """Raise the best ratio to that of all who ignore just the hidden tuples."""
     size = 1 << bits
-    mass = room[at : at + size]
+    mass = space[at : at + size]
     is_filled = False
     bit = -1
     for target in range(weights.size):
@@ -389,8 +393,10 @@ def _compare(
         if not targets[target] or ceilings[target] <= shared[0]:
             continue
         if not is_filled:
-            _fill_scaled(room, at, size, added, scaled, inverses)
+            _fill_scaled(space, at, size, added, scaled, inverses)
             is_filled = True
+        # Single precision finds candidates, with a margin far above its rounding; only they are
+        # computed in full.
         weight = weights[target]
         for p in range(added + weight + 1):
             zero, one = min(p, added), max(p - weight, 0)
@@ -399,8 +405,8 @@ def _compare(
             above = np.float32(math.exp(-fall) * shared[0] * (1 - _MARGIN))
             below = np.float32(math.exp(-fall) / shared[0] * (1 + _MARGIN))
             if _any_beyond(scaled, zero * size, one * size, size, 1 << bit, above, below, masks):
-                zeros = room[at + (1 + zero) * size : at + (2 + zero) * size]
-                ones = room[at + (1 + one) * size : at + (2 + one) * size]
+                zeros = space[at + (1 + zero) * size : at + (2 + zero) * size]
+                ones = space[at + (1 + one) * size : at + (2 + one) * size]
                 ratio, x, upwards = _largest(mass, zeros, ones, 1 << bit, math.exp(fall))
                 if ratio > max(best, shared[0]):
                     best = ratio
@@ -410,19 +416,25 @@ def _compare(
 
 
 @inlined
-def _fill_scaled(room, at, size, added, scaled, inverses):
+def _fill_scaled(space, at, size, added, scaled, inverses):
     """Write all densities in single precision; NaN, which exceeds nothing, where x cannot occur."""
-    inverse, mass = inverses[:size], room[at : at + size]
+    inverse, mass = inverses[:size], space[at : at + size]
     for x in range(size):
         inverse[x] = _UNIT / mass[x] if mass[x] > 0.0 else np.nan
     for p in range(added + 1):
-        row = room[at + (1 + p) * size : at + (2 + p) * size]
+        row = space[at + (1 + p) * size : at + (2 + p) * size]
         density = scaled[p * size : (p + 1) * size]
         for x in range(size):
             density[x] = row[x] * inverse[x]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "nsz", "contract"})
+@numba.njit(
+    cache=True,
+    no_cfunc_wrapper=True,
+    nogil=True,
+    error_model="numpy",
+    fastmath={"reassoc", "nsz", "contract"},
+)
 def _any_beyond(scaled, zeros, ones, size, run, above, below, masks):
     """Whether the ratio ones/zeros of some neighbours is larger than `above` or less than `below`.
 

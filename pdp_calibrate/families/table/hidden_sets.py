@@ -15,12 +15,15 @@ from pdp_calibrate.core.workers import run
 from pdp_calibrate.families.table.hidden_set_kernels import (
     explore_hidden,
     first_intervals,
-    room_to_explore,
+    space_to_explore,
 )
 from pdp_calibrate.families.table.setting import NOTHING, Attack, Outcome, Setting, bracket
 from pdp_calibrate.families.table.tree_search import BranchSearch, climb, target_bound
 
 _FEWEST_TUPLES = 13  # the tree is as fast below
+
+
+_COMPARED_TUPLES = 15  # up to which all are compared sooner than bounding is compiled
 
 
 _DIVISORS = (1, 2, 3, 4, 5, 6)  # of the smallest weight, tried as steps
@@ -132,18 +135,16 @@ def _run(search: BranchSearch, steps: Steps, shared: FloatArray) -> list[_Part |
     setting, number = search.setting, len(steps.weights)
     least_known, most_known = setting.prepared.known_limits
     targets = np.array([place in setting.knowledge.targets for place in range(number)])
-    shapes = (number + 1, 2, number), (number + 1, 2, number, number)
-    positions = int(steps.weights.sum()) + 1
-    first = *(np.empty(shape) for shape in shapes), np.empty((*shapes[0], positions))
-    bounded = first_intervals(steps.cells, steps.weights, steps.step, *first)
+    first = _intervals(steps) if number > _COMPARED_TUPLES else None
     per_thread = threading.local()
 
     def visit(chosen: int) -> _Part:
         if not hasattr(per_thread, "nodes"):
-            per_thread.intervals = [array.copy() for array in first]
+            copied = None if first is None else tuple(array.copy() for array in first)
+            per_thread.intervals = copied
             per_thread.nodes = np.empty(_numbers_needed(steps))
             per_thread.scaled = np.zeros(len(per_thread.nodes) // 2 + 64, dtype=np.float32)
-            per_thread.room = room_to_explore(number)
+            per_thread.space = space_to_explore(number)
         found = np.zeros(5, dtype=np.int64)
         ratio, complete = explore_hidden(
             steps.cells,
@@ -156,11 +157,10 @@ def _run(search: BranchSearch, steps: Steps, shared: FloatArray) -> list[_Part |
             number - 1 - least_known,
             shared,
             search.clock.stop,
-            bounded,
-            *per_thread.intervals,
+            per_thread.intervals,
             per_thread.nodes,
             per_thread.scaled,
-            *per_thread.room,
+            *per_thread.space,
             found,
         )
         return _Part(ratio, found, complete)
@@ -170,6 +170,14 @@ def _run(search: BranchSearch, steps: Steps, shared: FloatArray) -> list[_Part |
     # The largest parts, those that hide least, come first.
     parts = sorted(range(1 << prefix), key=lambda chosen: chosen.bit_count())
     return run(parts, visit, search.clock, what="comparing adversaries", small=small)
+
+
+def _intervals(steps: Steps) -> tuple[FloatArray, ...] | None:
+    """Return what bounds adversaries from pairs of tuples; None where it would say nothing."""
+    number, positions = len(steps.weights), int(steps.weights.sum()) + 1
+    shapes = (number + 1, 2, number), (number + 1, 2, number, number)
+    found = *(np.empty(shape) for shape in shapes), np.empty((*shapes[0], positions))
+    return found if first_intervals(steps.cells, steps.weights, steps.step, *found) else None
 
 
 def _numbers_needed(steps: Steps) -> int:

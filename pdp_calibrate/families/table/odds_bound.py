@@ -33,7 +33,7 @@ from pdp_calibrate.families.table.setting import Setting, combined
 _MOST_ANSWERS = 2**11  # of all other tuples; beyond, all are as far apart as the furthest
 
 
-_MOST_DISTANCES = 2**10  # kept apart; more are rounded up to so many
+_MOST_DISTANCES = 2**10  # kept apart; more are rounded up until there are this many
 
 
 # Logarithms of probabilities are within ±745, and so are their roundings in units of the last

@@ -31,12 +31,14 @@ def _sweep(masses, events, order, decay, loss, one, tails_only, limit, left, row
     steps = order.size
     side, passed, inverse, never, always = rows[0], rows[1], rows[2], rows[3], rows[4]
     high, low = lines[0], lines[1]
+    # The mass of each secret, given each event.
     for v in range(secrets):
         for k in range(events):
             side[v, k] = passed[v, k] = inverse[v, k] = 0.0
         for m in range(atoms):
             for k in range(events):
                 inverse[v, k] += masses[v, m, k]
+    # Secrets that cannot occur never win a comparison: their extremes lie outside every density.
     for k in range(events):
         possible = 0
         for v in range(secrets):
@@ -46,6 +48,8 @@ def _sweep(masses, events, order, decay, loss, one, tails_only, limit, left, row
             inverse[v, k] = 1.0 / inverse[v, k] if counts else 0.0
             never[v, k] = 0.0 if counts else -_OUTSIDE
             always[v, k] = 0.0 if counts else _OUTSIDE
+    # From left to right: what each atom gets from those on its left, its own mass included. Only
+    # sums of products of numbers that are not negative, so nothing cancels.
     for s in range(steps):
         own, atom = order[s] // atoms, order[s] % atoms
         e, lost = decay[s], loss[s]
@@ -63,6 +67,7 @@ def _sweep(masses, events, order, decay, loss, one, tails_only, limit, left, row
                         here[k] += mass[k]
             for k in range(events):
                 kept[k] = here[k]
+    # From right to left: the other half; with both, the densities at an atom are complete.
     for v in range(secrets):
         for k in range(events):
             side[v, k] = passed[v, k] = 0.0
@@ -71,6 +76,7 @@ def _sweep(masses, events, order, decay, loss, one, tails_only, limit, left, row
     factor, offset = 1.0 + limit, one * limit
     for s in range(steps - 1, -1, -1):
         if not tails_only or s == 0 or s == steps - 1:
+            # The largest and the smallest density of all secrets make the worst pair.
             for k in range(events):
                 high[k], low[k] = -_OUTSIDE, _OUTSIDE
             for v in range(secrets):
@@ -81,6 +87,7 @@ def _sweep(masses, events, order, decay, loss, one, tails_only, limit, left, row
                     kept[k] = y
                     high[k] = max(high[k], y + lowest[k])
                     low[k] = min(low[k], y + highest[k])
+            # Tested without a division, which few events deserve: y/z − 1 > limit.
             hits = 0
             for k in range(events):
                 hits += int(high[k] > factor * low[k] + offset)
@@ -91,6 +98,7 @@ def _sweep(masses, events, order, decay, loss, one, tails_only, limit, left, row
                         if ratio > best:
                             best, best_step, best_event = ratio, s, k
                 factor, offset = 1.0 + best, one * best
+        # Take this atom in, then move on to the one before it.
         own, atom = order[s] // atoms, order[s] % atoms
         e, lost = decay[s], loss[s]
         mass = masses[own, atom]
@@ -106,6 +114,7 @@ def _sweep(masses, events, order, decay, loss, one, tails_only, limit, left, row
             here, gone = side[v], passed[v]
             for k in range(events):
                 here[k] = e * here[k] + lost * gone[k]
+    # Whose densities they were: `left` holds all of them by now.
     first, second = 0, 0
     if best >= 0.0:
         most, least = -np.inf, np.inf
@@ -119,7 +128,7 @@ def _sweep(masses, events, order, decay, loss, one, tails_only, limit, left, row
     return best, best_step, best_event, first, second
 
 
-def room_to_compare(
+def space_to_compare(
     secrets: int, atoms: int, groups: int, known: int
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return work space for `compare_mixtures`: allocating it there would take long to compile.
@@ -140,7 +149,7 @@ def room_to_compare(
     )
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, no_cfunc_wrapper=True, nogil=True, error_model="numpy")
 def compare_mixtures(
     cells, own, hidden, known, group, order, decay, loss, one, tails_only, shared,
     masses, left, rows, lines,
@@ -165,7 +174,7 @@ def compare_mixtures(
     shared
         [best ratio − 1 so far, …]; raised.
     masses, left, rows, lines
-        Work space, made by `room_to_compare`; its last axis is for known cells with one order.
+        Work space, made by `space_to_compare`; its last axis is for known cells with one order.
 
     Returns
     -------
@@ -177,6 +186,7 @@ def compare_mixtures(
     best, cell, first, second, step = -1.0, 0, 0, 0, 0
     for begin in range(0, known.size, block):
         events = min(block, known.size - begin)
+        # Add up the cells whose unknown tuples add the same: the mass of each atom.
         for v in range(secrets):
             for m in range(groups):
                 for k in range(events):
@@ -186,6 +196,7 @@ def compare_mixtures(
                 place = own[v] + hidden[h]
                 for k in range(events):
                     row[k] += cells[known[begin + k] + place]
+        # Events that share their atoms are swept together; only what beats the best counts.
         at = begin if order.shape[0] > 1 else 0
         found = _sweep(
             masses, events, order[at], decay[at], loss[at], one, tails_only,

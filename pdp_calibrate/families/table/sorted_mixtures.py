@@ -21,7 +21,7 @@ from pdp_calibrate.families.table.setting import (
     Setting,
     bracket,
 )
-from pdp_calibrate.families.table.sorted_mixture_kernels import compare_mixtures, room_to_compare
+from pdp_calibrate.families.table.sorted_mixture_kernels import compare_mixtures, space_to_compare
 
 _SAME = 4 * UNIT_ROUNDOFF  # of the furthest distance: closer atoms are one
 
@@ -203,7 +203,7 @@ def _compared(
         float(setting.is_near_one),
         setting.tails_only,
         shared,
-        *room_to_compare(
+        *space_to_compare(
             secrets,
             order.shape[1],
             order.shape[1] // secrets,

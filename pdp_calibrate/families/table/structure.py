@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -64,22 +64,36 @@ def strongest_tree(pairs: Pairs, size: int) -> list[tuple[int, int]]:
     return [(int(before[child]), int(child)) for child in order[1:]]
 
 
-def tree_law(
-    tree: Sequence[tuple[int, int]], pairs: Pairs, sizes: Sequence[int], smoothing: float
-) -> FloatArray:
-    """Multiply P(root)·Π P(child | parent) out into a joint law.
+def tree_laws(
+    tree: Sequence[tuple[int, int]], pairs: Pairs, smoothing: float
+) -> tuple[dict[int, int | None], dict[int, FloatArray]]:
+    """Return the parent of each column, and its law given each value of the parent.
 
-    Each factor is (count + smoothing) / total of the pair that it is taken from.
+    Each law is (count + smoothing) / total of the pair that it is taken from.
     """
-    refuse_too_many_cells(sizes)
-    joint = np.ones(tuple(sizes))
+    parents: dict[int, int | None] = {}
+    laws: dict[int, FloatArray] = {}
     for place, (parent, child) in enumerate(tree):
         counts = pairs[parent, child] if parent < child else pairs[child, parent].T
         smoothed = counts + smoothing
         if place == 0:
-            joint *= _along(smoothed.sum(axis=1) / smoothed.sum(), sizes, parent)
-        law = smoothed / smoothed.sum(axis=1, keepdims=True)
-        joint *= _along(law if parent < child else law.T, sizes, parent, child)
+            parents[parent], laws[parent] = None, smoothed.sum(axis=1) / smoothed.sum()
+        parents[child], laws[child] = parent, smoothed / smoothed.sum(axis=1, keepdims=True)
+    return parents, laws
+
+
+def tree_law(
+    parents: Mapping[int, int | None], laws: Mapping[int, FloatArray], sizes: Sequence[int]
+) -> FloatArray:
+    """Multiply P(root)·Π P(child | parent) out into a joint law."""
+    refuse_too_many_cells(sizes)
+    joint = np.ones(tuple(sizes))
+    for child, parent in parents.items():
+        if parent is None:
+            joint *= _along(laws[child], sizes, child)
+        else:
+            law = laws[child] if parent < child else laws[child].T
+            joint *= _along(law, sizes, parent, child)
     refuse_underflow(underflows=not np.all(joint >= np.finfo(np.float64).tiny))
     return np.asarray(joint / joint.sum())
 

@@ -26,7 +26,7 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.families.table.two_cell_bound import branch_bound, inlined, inner
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, no_cfunc_wrapper=True, nogil=True, error_model="numpy")
 def fill_node(cells, answers, kernel, opened, hidden, own, data):
     """Write the filtered masses of a node's cells to the front of `data`.
 
@@ -50,7 +50,7 @@ def fill_node(cells, answers, kernel, opened, hidden, own, data):
             at += outputs + 1
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, no_cfunc_wrapper=True, nogil=True, error_model="numpy")
 def add_slices(data, start, length, size, where):
     """Write the sum of `size` neighbouring slices to `where`."""
     total, first = data[where : where + length], data[start : start + length]
@@ -70,6 +70,7 @@ def add_slices(data, start, length, size, where):
 @inlined
 def compact(data, start, where, rows, width, picked, kept):
     """Copy the picked columns and the mass of each row; safe in place, as it only moves down."""
+    # Columns that stand together are copied as one run, which compiles to vector moves.
     first = picked[0]
     together = picked[kept - 1] == first + kept - 1
     for row in range(rows):
@@ -107,6 +108,8 @@ def leaf_exceeds(data, at, secrets, width, limit, one):
     y/z − 1 > limit is tested as y > (1 + limit)·z, or y − 1 > (1 + limit)·(z − 1) + limit.
     """
     outputs = width - 1
+    # Both directions of every pair in one pass; hits are counted, for a loop that may stop early
+    # is not made of vectors.
     factor, offset = 1.0 + limit, one * limit
     hits = 0
     for v in range(1, secrets):
@@ -125,11 +128,12 @@ def leaf_exceeds(data, at, secrets, width, limit, one):
     return hits > 0
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, no_cfunc_wrapper=True, nogil=True, error_model="numpy")
 def leaf_ratio(data, at, secrets, width, one):
     """Return the largest ratio − 1 of a leaf, the output and the two secrets."""
     outputs = width - 1
     best, where, for_secret, against = -1.0, 0, 0, 0
+    # At each output the largest and the smallest density of the secrets that can occur.
     for r in range(outputs):
         least, most, least_at, most_at = np.inf, -np.inf, 0, 0
         for v in range(secrets):
@@ -148,15 +152,16 @@ def leaf_ratio(data, at, secrets, width, one):
 
 
 @inlined
-def sweep_exceeds(data, start, top, sizes, below, room, base, turn, secrets, width, limit, one):
+def sweep_exceeds(data, start, top, sizes, below, space, base, turn, secrets, width, limit, one):
     """Whether any leaf below a node has ratio − 1 above `limit`.
 
     Walks every choice below level `top` (known at a value, or unknown) without bounds. Arrays
-    are as in `explore`; what it writes lies in the room of levels below `top`, and in `base` and
+    are as in `explore`; what it writes lies in the space of levels below `top`, and in `base` and
     `turn`, which are its own.
     """
     depth = sizes.size
     row = secrets * width
+    # Depth first, one counter per level: values 0 … size − 1 are known, `size` is unknown.
     base[top], turn[top] = start, 0
     level = top
     while level >= top:
@@ -168,7 +173,7 @@ def sweep_exceeds(data, start, top, sizes, below, room, base, turn, secrets, wid
         length = below[level + 1] * row
         at = base[level] + choice * length
         if choice == sizes[level]:
-            at = room[level + 1]
+            at = space[level + 1]
             add_slices(data, base[level], length, choice, at)
         if level + 1 < depth:
             level += 1
@@ -198,7 +203,7 @@ _FORGETTING = 0.99  # weight of what was learned one branch earlier
 _PATIENCE = 64  # nodes of a level after which one more bound is tried, however hopeless
 
 
-def room_to_explore(
+def space_to_explore(
     sizes: npt.NDArray[np.int64],
     secrets: int,
     outputs: int,
@@ -222,7 +227,7 @@ def room_to_explore(
     return places, numbers, np.empty((depth + 3, outputs), dtype=np.int64)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, no_cfunc_wrapper=True, nogil=True, error_model="numpy")
 def explore(
     data,
     sizes,
@@ -284,7 +289,7 @@ def explore(
         search without bounds. Then they are not compiled, and what is left when time is up has no
         bound but infinity.
     places, numbers, columns
-        More work space, made by `room_to_explore`. The last two rows of `columns` are for outputs
+        More work space, made by `space_to_explore`. The last two rows of `columns` are for outputs
         that are picked; each other row holds the outputs still of interest at one level.
     choices
         Receives, for the best leaf, per open tuple its value, or its size if unknown.
@@ -295,7 +300,7 @@ def explore(
         (largest ratio − 1 found, output, secret for, secret against, largest bound cut or left).
     """
     depth = sizes.size
-    below, room, bucket_at, knowable = places[0], places[1], places[2], places[3]
+    below, space, bucket_at, knowable = places[0], places[1], places[2], places[3]
     base, turn, known, widths, waited = places[4], places[5], places[6], places[7], places[8]
     leaves, largest = numbers[0], numbers[1]
     floors, ceilings, entered = numbers[2], numbers[3], numbers[4]
@@ -312,6 +317,7 @@ def explore(
             tried[depth - level] = gained[depth - level] = 1.0
             typical[depth - level] = leaves[level]
 
+    # `left` is the largest bound of what is not searched: with the best ratio it covers all leaves.
     best, output, for_secret, against = -1.0, 0, 0, 0
     left = -1.0
     seen = -2.0
@@ -320,10 +326,12 @@ def explore(
     level = depth - depth  # not a literal, for which callees would be compiled once more
     turn[0] = -1
     while level >= 0:
+        # Other threads may have found more: then more can be cut.
         if shared[0] > seen:
             seen = shared[0]
             limit = max(shared[1], math.expm1((1.0 + gap) * math.log1p(max(seen, 0.0))))
         width = widths[level]
+        # A leaf: everybody is known or unknown. Remember it if it is the worst.
         if level == depth:
             here = base[level]
             if best < 0.0 or leaf_exceeds(data, here, secrets, width, max(seen, best), one):
@@ -345,7 +353,7 @@ def explore(
                 bar = max(seen, best, 0.0)
                 spent += secrets * leaves[level]
                 if not sweep_exceeds(
-                    data, here, level, sizes, below, room,
+                    data, here, level, sizes, below, space,
                     places[9], places[10], secrets, width, bar, one,
                 ):  # fmt: skip
                     level -= 1
@@ -364,6 +372,7 @@ def explore(
                 cost = pairs * (_BOUND_FIXED + _BOUND_PER_CELL * below[level])
                 opened = depth - level
                 waited[level] += 1
+                # Bounds cost time too: they are tried where they paid on earlier branches.
                 worthwhile = gained[opened] * secrets * typical[opened] > tried[opened] * cost
                 if stop[0] or worthwhile or waited[level] >= _PATIENCE:
                     waited[level] = 0
@@ -384,6 +393,7 @@ def explore(
                         work,
                         result,
                     )
+                    # Outputs whose bound does not matter are dropped, and the bound is remembered.
                     kept = 0
                     for r in range(begin, end):
                         if result[r] > limit and not stop[0]:
@@ -405,9 +415,10 @@ def explore(
                         left_over[r] = columns[level, picked[r]]
                     for r in range(kept):
                         columns[level, r] = left_over[r]
-                    compact(data, here, room[level], below[level] * secrets, width, picked, kept)
-                    base[level] = room[level]
+                    compact(data, here, space[level], below[level] * secrets, width, picked, kept)
+                    base[level] = space[level]
                     widths[level] = width = kept + 1
+        # The next choice for this tuple: a known value, unknown, or done and one level up.
         size = sizes[level]
         choice = turn[level]
         if choice > size:
@@ -418,10 +429,12 @@ def explore(
             level -= 1
             continue
         turn[level] = choice + 1
+        # Choices that no admitted adversary below can take are left out.
         knowing = known[level] + int(choice < size)
         allowed = may_know[level] if choice < size else may_hide[level]
         if not allowed or knowing > most or knowing + knowable[level + 1] < fewest:
             continue
+        # Go down: a known value is a slice of the node, an unknown one the sum of its slices.
         start, length = base[level], below[level + 1] * secrets * width
         level += 1
         floors[level], ceilings[level] = floors[level - 1], ceilings[level - 1]
@@ -430,8 +443,8 @@ def explore(
             floors[level] += parts[level - 1, choice]
             ceilings[level] -= largest[level - 1] - parts[level - 1, choice]
         else:
-            base[level] = room[level]
-            add_slices(data, start, length, size, room[level])
+            base[level] = space[level]
+            add_slices(data, start, length, size, space[level])
             spent += length / _SUMS_PER_LEAF
         known[level] = knowing
         widths[level] = width

@@ -27,7 +27,7 @@ from pdp_calibrate.families.table.tree_kernels import (
     explore,
     fill_node,
     leaf_ratio,
-    room_to_explore,
+    space_to_explore,
 )
 from pdp_calibrate.families.table.two_cell_bound import MOST_BUCKETS, branch_bound, workspace
 
@@ -371,7 +371,7 @@ def _search_branch(
         _habits(search),
         workspace(len(search.outputs)) if search.has_bounds else None,
         _buckets(setting, branch) if search.has_bounds else None,
-        *room_to_explore(open_sizes, sizes[target], len(search.outputs), parts, may_know),
+        *space_to_explore(open_sizes, sizes[target], len(search.outputs), parts, may_know),
         choices,
     )
     if bound == math.inf:  # time was up

@@ -50,7 +50,7 @@ inlined = numba.njit(error_model="numpy", inline="always")
 
 
 def workspace(outputs: int) -> tuple[FloatArray, FloatArray, FloatArray, npt.NDArray[np.int64]]:
-    """Return room for `branch_bound`: allocating it there would take a second to compile.
+    """Return work space for `branch_bound`: allocating it there would take a second to compile.
 
     The first array is indexed [bucket, kind, output]. Kinds 0, 1: the largest and smallest y_w; 2,
     3: the largest and smallest R; all minus one where `one` says so; 4 to 7 the same again.
@@ -69,15 +69,16 @@ def workspace(outputs: int) -> tuple[FloatArray, FloatArray, FloatArray, npt.NDA
     )
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(cache=True, no_cfunc_wrapper=True, nogil=True, error_model="numpy")
 def branch_bound(data, start, bucket_of, secrets, width, begin, end, one, limit, work, result):
     """Write to result[r] an upper bound on ratio − 1 over all soft knowledge of the open tuples.
 
     Only for outputs from `begin` to `end`. bucket_of[c] is the bucket of cell c. Pairs of buckets
     that cannot exceed `limit` at any output are not told apart.
     """
-    room, rows, span, turn = work
+    space, rows, span, turn = work
     outputs = end - begin
+    # Bounds only ever grow from 0: a pair of secrets that nothing tells apart adds nothing.
     here = result[begin:end]
     for r in range(outputs):
         here[r] = 0.0
@@ -87,7 +88,7 @@ def branch_bound(data, start, bucket_of, secrets, width, begin, end, one, limit,
         for w in range(v):
             first, second = start + v * width + begin, start + w * width + begin
             excluding = _fill_buckets(
-                data, first, second, bucket_of, mass_at, outputs, stride, one, span, turn, room
+                data, first, second, bucket_of, mass_at, outputs, stride, one, span, turn, space
             )
             for r in range(outputs):
                 rows[0, r] = rows[1, r] = 0.0
@@ -98,18 +99,18 @@ def branch_bound(data, start, bucket_of, secrets, width, begin, end, one, limit,
                     span[0, filled], span[1, filled] = span[0, k], span[1, k]
                     kind = 4 * turn[k]
                     for r in range(outputs):
-                        up, down = room[k, kind + 2, r], room[k, kind + 3, r]
+                        up, down = space[k, kind + 2, r], space[k, kind + 3, r]
                         down = (1.0 - one - one * down) / (one + down)  # the largest 1/R
                         rows[0, r] = max(rows[0, r], one + up)
                         rows[1, r] = max(rows[1, r], one + down)
-                        room[filled, 8, r], room[filled, 9, r] = up, down
-                        room[filled, 10, r] = 1 / (one + up)
-                        room[filled, 11, r] = 1 / (one + down)
-                        room[filled, 12, r] = room[k, kind, r]
-                        room[filled, 13, r] = room[k, kind + 1, r]
-                        room[filled, 14, r] = 1.0 / (one + room[k, kind + 1, r])
+                        space[filled, 8, r], space[filled, 9, r] = up, down
+                        space[filled, 10, r] = 1 / (one + up)
+                        space[filled, 11, r] = 1 / (one + down)
+                        space[filled, 12, r] = space[k, kind, r]
+                        space[filled, 13, r] = space[k, kind + 1, r]
+                        space[filled, 14, r] = 1.0 / (one + space[k, kind + 1, r])
                     filled += 1
-            skipped = _mix_buckets(room, rows, span, filled, outputs, limit, one, here)
+            skipped = _mix_buckets(space, rows, span, filled, outputs, limit, one, here)
             for r in range(outputs):
                 here[r] = max(here[r], skipped)
             if excluding:
@@ -117,7 +118,7 @@ def branch_bound(data, start, bucket_of, secrets, width, begin, end, one, limit,
 
 
 @inlined
-def _mix_buckets(room, rows, span, filled, outputs, limit, one, result):
+def _mix_buckets(space, rows, span, filled, outputs, limit, one, result):
     """Raise result[r] to the two-cell bound on R − 1 and 1/R − 1 over all pairs of buckets.
 
     All terms are differences from one, √η' − 1 = (η' − 1)/(1 + √η'), so no digits are lost. As
@@ -129,10 +130,12 @@ def _mix_buckets(room, rows, span, filled, outputs, limit, one, result):
     now = 2
     skipped = 0.0
     lacking = 1.0 - one
+    # The largest odds of all: outputs that not even they lift above the limit are left out.
     widest = 1.0
     for a in range(filled):
         for b in range(filled):
             widest = max(widest, _odds_ratio(span[0, a], span[1, b]))
+    # Once for R, once for 1/R.
     for flip in range(2):
         begin, end = outputs, 0
         largest = 0.0
@@ -160,10 +163,10 @@ def _mix_buckets(room, rows, span, filled, outputs, limit, one, result):
                 low, high = (b, a) if flip else (a, b)
                 old, now = now, 5 - now
                 for r in range(np.uint64(begin), np.uint64(end)):  # unsigned: never from the end
-                    top, least, step = room[a, 12, r], room[b, 13, r], room[b, 14, r]
-                    ratio, other = room[low, 8 + flip, r], room[high, 8 + flip, r]
+                    top, least, step = space[a, 12, r], space[b, 13, r], space[b, 14, r]
+                    ratio, other = space[low, 8 + flip, r], space[high, 8 + flip, r]
                     apart = (top - least) * step
-                    falls = (ratio - other) * room[high, 10 + flip, r]
+                    falls = (ratio - other) * space[high, 10 + flip, r]
                     falls = falls if falls < 0.0 else 0.0
                     gain = apart + falls + apart * falls
                     gain = gain if gain > 0.0 else 0.0
@@ -183,17 +186,19 @@ def _odds_ratio(largest, least):
 
 
 @inlined
-def _fill_buckets(data, first, second, bucket_of, mass_at, outputs, stride, one, span, turn, room):
+def _fill_buckets(data, first, second, bucket_of, mass_at, outputs, stride, one, span, turn, space):
     """Gather the extremes of odds, density and ratio; say if a cell excludes just one secret."""
+    # Empty buckets: every extreme gives way to the first cell.
     for k in range(MOST_BUCKETS):
         span[0, k], span[1, k], turn[k] = 0.0, np.inf, 0
         for r in range(outputs):
-            room[k, 0, r] = room[k, 2, r] = -np.inf
-            room[k, 1, r] = room[k, 3, r] = np.inf
+            space[k, 0, r] = space[k, 2, r] = -np.inf
+            space[k, 1, r] = space[k, 3, r] = np.inf
     excluding = False
     for c in range(bucket_of.size):
         at, other_at = first + c * stride, second + c * stride
         mass, other = data[at + mass_at], data[other_at + mass_at]
+        # Cells that exclude one of the two secrets have no odds: they are bounded by themselves.
         if mass <= 0.0 or other <= 0.0:
             excluding = excluding or mass > 0.0 or other > 0.0
             continue
@@ -204,17 +209,18 @@ def _fill_buckets(data, first, second, bucket_of, mass_at, outputs, stride, one,
         row, other_row = data[at : at + outputs], data[other_at : other_at + outputs]
         old, new = 4 * turn[k], 4 - 4 * turn[k]
         turn[k] = 1 - turn[k]
+        # Extremes of the density, then of the ratio: two loops, which both become vectors.
         for r in range(outputs):
             z = other_row[r] * other_inverse
-            most, least = room[k, old, r], room[k, old + 1, r]
-            room[k, new, r] = z if z > most else most
-            room[k, new + 1, r] = z if z < least else least
+            most, least = space[k, old, r], space[k, old + 1, r]
+            space[k, new, r] = z if z > most else most
+            space[k, new + 1, r] = z if z < least else least
         for r in range(outputs):
             y, z = row[r] * inverse, other_row[r] * other_inverse
             ratio = (y - one * z) / (one + z)
-            most, least = room[k, old + 2, r], room[k, old + 3, r]
-            room[k, new + 2, r] = ratio if ratio > most else most
-            room[k, new + 3, r] = ratio if ratio < least else least
+            most, least = space[k, old + 2, r], space[k, old + 3, r]
+            space[k, new + 2, r] = ratio if ratio > most else most
+            space[k, new + 3, r] = ratio if ratio < least else least
     return excluding
 
 

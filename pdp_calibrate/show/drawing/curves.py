@@ -155,7 +155,7 @@ def _point(axes: Axes, x: float, y: float, colour: str, marker: str, colours: Th
 def _call(axes: Axes, text: str, x: float, y: float, colour: str, corner: str = "right") -> None:
     """Write beside a point; the curve falls, so above to the right and below to the left are free.
 
-    Low on the page there is no room below, but the curve is flat there.
+    Low on the page there is no space below, but the curve is flat there.
     """
     shift = {"right": (11, 7), "below": (-8, -8), "left": (4, 14)}[corner]
     axes.annotate(

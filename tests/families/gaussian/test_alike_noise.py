@@ -8,7 +8,6 @@ import pytest
 import pdp_calibrate as pdp
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.gaussian_dp import mu_of
-from pdp_calibrate.core.gaussian_filter import GaussianFilter
 from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.families.gaussian import alike_noise
@@ -172,10 +171,6 @@ def test_a_variance_that_is_not_counted():
 def test_repeats_count_in_squares():
     found = engine_for(household(), [[1] * 4] * 52, [267.704088013] * 52).bracket(1.0)
     assert found.upper == pytest.approx(MU, rel=1e-9)
-    ledger = GaussianFilter(household(), engine=AlikeNoiseEngine, mu=MU * (1 + 1e-9))
-    for _ in range(4):
-        ledger.admit(pdp.Sum(), scale=74.2477550755)
-    assert ledger.spent == pytest.approx(MU, rel=1e-9)
 
 
 def test_clamped_groups_by_their_coupling():
@@ -225,12 +220,3 @@ def test_several_answers_over_a_range_cover_every_correlation_in_it(scale):
     ]
     assert found.upper >= math.sqrt(max(every))
     assert found.lower <= math.sqrt(max(every)) * (1 + 1e-12)
-
-
-def test_a_filter_over_many_households():
-    """Other households are independent: whoever knows them all attacks within one."""
-    model = pdp.Blocks(models=[household()], counts=[50])
-    ledger = GaussianFilter(model, engine=AlikeNoiseEngine, mu=10.0)
-    found = ledger.admit(pdp.Sum(), scale=3.0)
-    alone = engine_for(household(), [[1] * 4]).bracket(3.0)
-    assert found.upper == pytest.approx(alone.upper, rel=1e-12)

@@ -13,10 +13,9 @@ from pdp_calibrate.calibration.solve import certified_scale
 from pdp_calibrate.core import problem as problem_module
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.gaussian_dp import delta_of, mu_of
-from pdp_calibrate.core.gaussian_filter import GaussianFilter
 from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import lower
-from pdp_calibrate.errors import BudgetExceededError, ModelError, PdpError, UnsupportedQueryError
+from pdp_calibrate.errors import ModelError, PdpError, UnsupportedQueryError
 from pdp_calibrate.families.gaussian import nodes
 from pdp_calibrate.families.gaussian.gaussian_noise import GaussianNoiseEngine
 from pdp_calibrate.families.gaussian.gaussian_noise_search import merged_rows
@@ -432,41 +431,6 @@ def test_mu_never_grows_with_the_scale():
     found = [engine.bracket(scale).upper for scale in np.geomspace(1e-3, 1e3, 25)]
     assert all(after <= before * (1 + 1e-9) for before, after in itertools.pairwise(found))
     assert found[0] >= 6e3  # the third tuple, weight 2 and width 3: never below plain DP
-
-
-def test_a_filter_refuses_what_would_pass_its_budget():
-    model = model_of(UNEQUAL, [1, 1, 1])
-    first, second = (pdp.Linear(weights=row) for row in UNEQUAL_ROWS)
-    ledger = GaussianFilter(model, engine=GaussianNoiseEngine, mu=math.sqrt(200.0))
-    assert ledger.spent == 0
-    ledger.admit(first, scale=UNEQUAL_SCALES[0])
-    assert ledger.spent**2 == pytest.approx(30.6441326531, rel=1e-9)
-    # Its own 156.25 and what was spent stay below 200 together, and yet it must be refused.
-    with pytest.raises(BudgetExceededError, match="budget"):
-        ledger.admit(second, scale=UNEQUAL_SCALES[1])
-    assert ledger.spent**2 == pytest.approx(30.6441326531, rel=1e-9)
-    assert ledger.joint(second, scale=UNEQUAL_SCALES[1]).lower ** 2 > 228.55
-    larger = GaussianFilter(model, engine=GaussianNoiseEngine, mu=math.sqrt(228.5577))
-    larger.admit(first, scale=UNEQUAL_SCALES[0])
-    larger.admit(second, scale=UNEQUAL_SCALES[1])
-    assert larger.spent <= larger.mu
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_a_filter_counts_exactly_what_each_release_adds(seed):
-    """The gain given all earlier releases adds up to the joint one, for every adversary."""
-    covariance, rows, scales, widths = random_case(3 * seed + 2)
-    model = model_of(covariance, widths)
-    ledger = GaussianFilter(model, engine=GaussianNoiseEngine, mu=1e6)
-    gains = dict.fromkeys(oracle.adversaries(len(covariance)), 0.0)
-    for number, (row, scale) in enumerate(zip(rows, scales, strict=True)):
-        ledger.admit(pdp.Linear(weights=row.tolist()), scale=float(scale))
-        for target, known in gains:
-            gains[target, known] += oracle.gain(
-                covariance, rows[: number + 1], scales[: number + 1], target, known, after=number
-            )
-        worst = max(widths[target] ** 2 * gain for (target, _), gain in gains.items())
-        assert ledger.spent == pytest.approx(math.sqrt(worst), rel=1e-8)
 
 
 def test_a_witness_of_gaussian_noise_still_describes_itself():

@@ -479,3 +479,24 @@ def test_degenerate_answers():
     many = pdp.Blocks(models=[model, single], counts=[2, 1])
     whole = pdp.leakage(many, pdp.Sum()).value
     assert whole == pytest.approx(pdp.leakage(model, pdp.Sum()).value)
+
+
+@pytest.mark.parametrize("seed", slow_after(8, range(60)))
+def test_the_bracket_holds_in_fractions_next_to_singular(seed):
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(2, 6))
+    pairs = [(k, int(rng.integers(k))) for k in range(1, size)]  # a random tree
+    strengths = 10.0 ** rng.integers(-3, 11, size=len(pairs))
+    edges = pd.DataFrame(pairs, columns=["one", "other"]).assign(strength=strengths)
+    width = float(rng.uniform(0.1, 10.0))
+    model = GaussianNetwork.from_edges(
+        edges, strength="strength", bounds=(0, width), variance=float(rng.uniform(0.1, 9.0))
+    )
+    weights = rng.uniform(0.1, 2.0, size=size)
+    leak = pdp.leakage(model, pdp.Linear(weights=weights), scale=1.0)
+    covariance = inverted(exactly(model.precision.toarray()))
+    held = [[Fraction(weight)] for weight in weights.tolist()]
+    moved = product(covariance, held)
+    truth = [Fraction(width) * moved[k][0] / covariance[k][k] for k in range(size)]
+    assert Fraction(leak.lower) <= max(truth) <= Fraction(leak.value)
+    assert leak.lower <= truth[model.names.index(leak.witness.target)]

@@ -34,7 +34,7 @@ def information(law):
 
 
 def trees(size):
-    """Yield the edges of every tree on so many nodes."""
+    """Yield the edges of every tree on this many nodes."""
     pairs = list(itertools.combinations(range(size), 2))
     for edges in itertools.combinations(pairs, size - 1):
         reached = {0}
@@ -93,15 +93,69 @@ def test_a_tree_is_found_and_written_out():
     assert scales[0] == pytest.approx(scales[1], rel=0.1)
 
 
-def test_a_tree_of_one_column_and_too_many_cells():
+def test_a_tree_of_one_column():
     one = pdp.TableEstimator(structure="chow-liu", source="public").fit(
         pd.DataFrame({"a": [0, 1, 1]})
     )
     assert one.tree_ == ()
     assert one.model_.probabilities == pytest.approx(np.array([1.5, 2.5]) / 4)
-    wide = pd.DataFrame({f"c{k}": [0, 1] for k in range(25)})
-    with pytest.raises(pdp.ModelError, match="at most 2\\^24"):
-        pdp.TableEstimator(structure="chow-liu").fit(wide)
+
+
+def survey(rng, rows, items):
+    """Answers 1 … 5 that follow each other from item to item."""
+    answers = [rng.integers(1, 6, size=rows)]
+    for _ in range(items - 1):
+        changed = np.clip(answers[-1] + rng.integers(-1, 2, size=rows), 1, 5)
+        answers.append(np.where(rng.random(rows) < 0.6, changed, rng.integers(1, 6, size=rows)))
+    return pd.DataFrame({f"q{k}": answer for k, answer in enumerate(answers)})
+
+
+SCALE = [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("epsilon", [200.0])
+def test_a_tree_too_large_for_a_table_stays_a_tree(epsilon):
+    frame = survey(np.random.default_rng(5), 1000, 25)
+    domains = dict.fromkeys(frame, SCALE)
+    fitted = pdp.TableEstimator(
+        structure="chow-liu", domains=domains, epsilon=epsilon, source="public"
+    ).fit(frame)
+    model = fitted.model_
+    assert isinstance(model, pdp.MarkovTree)
+    assert isinstance(model, pdp.Network)
+    assert model.estimation_epsilon == epsilon
+    assert model.provenance == ("public" if epsilon is None else "dp")
+    assert sorted(fitted.tree_) == sorted((f"q{k}", f"q{k + 1}") for k in range(24))
+    leak = pdp.leakage(model, pdp.Sum(), scale=40.0)
+    assert 0.1 < leak.lower < leak.value < 100 / 40
+
+
+def test_a_network_on_a_stated_graph():
+    frame = survey(np.random.default_rng(6), 4000, 4)
+    circle = [("q0", "q1"), ("q1", "q2"), ("q2", "q3"), ("q3", "q0")]
+    fitted = pdp.TableEstimator(
+        structure="network", edges=circle, smoothing=1e-3, source="public"
+    ).fit(frame)
+    assert isinstance(fitted.model_, pdp.Network)
+    # The chord makes two triangles, whose marginals are those of the rows.
+    assert max(len(before) for _, before in fitted.families_) == 2
+    joint = pdp.TableEstimator(smoothing=1e-9, source="public").fit(frame).model_.probabilities
+    learned = fitted.model_.to_table().probabilities
+    assert learned.sum(axis=(2, 3)) == pytest.approx(joint.sum(axis=(2, 3)), abs=1e-4)
+
+
+def test_a_learned_network_is_private_unless_it_is_said_otherwise():
+    frame = survey(np.random.default_rng(7), 500, 3)
+    line = [("q0", "q1"), ("q1", "q2")]
+    domains = dict.fromkeys(frame, SCALE)
+    private = pdp.TableEstimator(structure="network", edges=line).fit(frame).model_
+    assert private.provenance == "private"
+    assert "factors" not in private.to_dict()
+    noisy = pdp.TableEstimator(
+        structure="network", edges=line, domains=domains, epsilon=2.0
+    ).fit(frame).model_  # fmt: skip
+    assert noisy.provenance == "dp"
+    assert noisy.estimation_epsilon == 2.0
 
 
 def test_columns_that_test_independent_are_put_apart():
@@ -167,6 +221,12 @@ def test_the_correction_for_many_tests_is_the_one_asked_for(
     ("parameters", "message"),
     [
         ({"structure": "chow-liu", "confidence": 0.9}, "confidence needs structure='joint'"),
+        (
+            {"structure": "network", "edges": [("a", "b")], "confidence": 0.9},
+            "confidence needs structure='joint'",
+        ),
+        ({"structure": "network"}, "edges= states the graph"),
+        ({"edges": [("a", "b")]}, "edges= states the graph"),
         ({"structure": "blocks", "confidence": 0.9}, "confidence needs structure='joint'"),
         ({"structure": "blocks", "level": 0.0}, "level must lie strictly between"),
         ({"structure": "blocks", "test": "f"}, "test must be one of"),

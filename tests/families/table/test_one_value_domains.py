@@ -13,7 +13,6 @@ import pdp_calibrate as pdp
 from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.core.workers import Clock
-from pdp_calibrate.families.network import tree_search as trees
 from pdp_calibrate.families.table.setting import grid_of
 from pdp_calibrate.families.table.tree_kernels import add_slices
 from pdp_calibrate.families.table.tree_search import (
@@ -35,7 +34,7 @@ EXACTLY = pdp.Adversaries.exactly
 
 
 def with_constants(rng, table, number):
-    """The same table with so many tuples of one value, at any places; and where the others are."""
+    """The same table with more tuples, of one value, at any places; and where the others are."""
     n = len(table.names)
     places = sorted(map(int, rng.choice(n + number, n, replace=False)))
     sizes, domains = [1] * (n + number), [[float(rng.integers(-5, 9))] for _ in range(n + number)]
@@ -46,7 +45,7 @@ def with_constants(rng, table, number):
 
 
 def small_table(rng, *, most=3):
-    """So many tuples of so many values at most, zeros among the cells."""
+    """A number of tuples, of a number of values at most, zeros among the cells."""
     sizes = rng.integers(2, most, endpoint=True, size=int(rng.integers(1, most, endpoint=True)))
     cells = rng.dirichlet(np.full(int(np.prod(sizes)), rng.choice([0.3, 1.0, 5.0]))).reshape(sizes)
     cells = np.where(rng.random(sizes) < rng.choice([0.0, 0.3]), 0.0, cells)
@@ -459,7 +458,7 @@ def test_trees_with_constant_nodes_equal_brute_force(seed):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_large_trees_with_constant_nodes_are_bounded(seed, monkeypatch):
-    monkeypatch.setattr(trees, "_fits_a_table", lambda _tree: False)
+    monkeypatch.setattr(pdp.MarkovTree, "fits_a_table", property(lambda _tree: False))
     rng = np.random.default_rng(seed)
     tree = random_tree(rng)
     table = tree.to_table()

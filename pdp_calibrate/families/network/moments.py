@@ -1,0 +1,434 @@
+"""Exact sums over a network: lower ends of the leakage, draws, and positive association.
+
+In the limits r → ±∞ the density of an output is E[e^{±f/λ} | x_i, x_K] up to a constant: a sum over
+the unknown tuples of a product of factors. It is worked out along an order of elimination, one
+array per front, for every target at once by two passes. Everything is in logarithms.
+
+**Positive association.** Let values be ordered by what they add to the answer, and let every factor
+be log-supermodular: all its cross-ratios on two larger and two smaller values are at least 1. For
+one adversary and any likelihood g of the answer that an output can have, g·e^{∓f/λ} is monotone, so
+by the inequality of Fortuin, Kasteleyn and Ginibre, under the law tilted by e^{±f/λ}, no output
+tells more than r = ±∞, and no secrets more than the extreme ones. The limits are exact then.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.adversary import Knowledge
+from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
+from pdp_calibrate.core.tuning import (
+    MOMENT_CELLS,
+    MOMENT_EVENTS,
+    MOMENT_NUMBERS,
+    MOMENT_REGIONS,
+)
+from pdp_calibrate.families.network.couplings import Couplings
+from pdp_calibrate.families.network.elimination import filled, least_fill
+from pdp_calibrate.families.network.network import Network
+
+
+class Sums:
+    """Sums over all values of a network's unknown tuples, the others being fixed.
+
+    Parameters
+    ----------
+    network
+        A network given by its factors.
+    fixed
+        Tuples, by position, and the values they hold; left out of all sums.
+    target
+        The only tuple asked about; None if all are.
+    """
+
+    def __init__(
+        self, network: Network, fixed: Mapping[int, int], target: int | None = None
+    ) -> None:
+        self.network, self.fixed = network, dict(fixed)
+        self.sizes = [len(domain) for domain in network.domains]
+        self._parts = [
+            part
+            for scope, factor in zip(network.scopes, network.factors, strict=True)
+            if (part := _sliced(scope, factor, self.fixed)) is not None
+        ]
+        pairs = {
+            (min(pair), max(pair)): 1.0
+            for scope, _ in self._parts
+            for pair in itertools.combinations(scope, 2)
+        }
+        graph = Couplings(len(self.sizes), pairs)
+        free = [place for place in range(len(self.sizes)) if place not in self.fixed]
+        self.order = least_fill(graph, free, last=target)
+        self.target = target
+        rank = {place: number for number, place in enumerate(self.order)}
+        self._later = filled([{rank[k] for k in graph.neighbours[place]} for place in self.order])
+        self._children: list[list[int]] = [[] for _ in self.order]
+        self._own: list[list[tuple[tuple[int, ...], FloatArray]]] = [[] for _ in self.order]
+        for number, later in enumerate(self._later):
+            if len(later):
+                self._children[int(later[0])].append(number)
+        for scope, logs in self._parts:
+            ranks = tuple(rank[place] for place in scope)
+            axes = sorted(range(len(ranks)), key=ranks.__getitem__)
+            self._own[min(ranks)].append((tuple(sorted(ranks)), logs.transpose(axes)))
+
+    def _members(self, number: int) -> tuple[int, ...]:
+        return (number, *self._later[number].tolist())
+
+    @functools.cached_property
+    def _cells(self) -> list[int]:
+        """How many numbers the array of each front holds."""
+        return [
+            math.prod(self.sizes[self.order[member]] for member in self._members(number))
+            for number in range(len(self.order))
+        ]
+
+    @property
+    def is_affordable(self) -> bool:
+        """Whether the arrays of all fronts are small enough."""
+        return max(self._cells, default=0) <= MOMENT_CELLS and sum(self._cells) <= MOMENT_NUMBERS
+
+    def log_marginals(self, tilts: Sequence[FloatArray]) -> tuple[dict[int, FloatArray], float]:
+        """Return log Σ of the law times e^{Σ tilts}, for each value of the tuples asked about.
+
+        Each tuple's logarithms are up to a constant of its own.
+
+        Returns
+        -------
+        tuple
+            The logarithms by tuple, and how far the difference of two of them may be off.
+        """
+        largest, said = 0.0, dict[int, FloatArray]()
+        for number, children in enumerate(self._children):
+            table = self._table(number, tilts, [(child, said[child]) for child in children])
+            largest = max(largest, _magnitude(table))
+            if self.order[number] == self.target:
+                return {self.target: table}, self._error(largest)
+            said[number] = _log_sum(table, (0,))
+        heard: dict[int, FloatArray] = {}
+        found: dict[int, FloatArray] = {}
+        for number in reversed(range(len(self.order))):
+            members = self._members(number)
+            table = self._table(number, tilts, [])
+            if number in heard:
+                table = table + heard.pop(number)[np.newaxis]
+            below = [
+                (child, self._spread(said[child], self._later[child], members))
+                for child in self._children[number]
+            ]
+            # What all children but one say is a sum of those before it and those after it.
+            behind = [np.zeros(())]
+            for _, logs in reversed(below):
+                behind.append(behind[-1] + logs)
+            for child, logs in below:
+                behind.pop()
+                shared = set(self._later[child].tolist())
+                away = tuple(axis for axis, member in enumerate(members) if member not in shared)
+                heard[child] = _log_sum(table + behind[-1], away)
+                table = table + logs
+            largest = max(largest, _magnitude(table))
+            found[self.order[number]] = _log_sum(table, tuple(range(1, table.ndim)))
+        return found, self._error(largest)
+
+    def _error(self, largest: float) -> float:
+        """Bound what rounding does to the difference of two logarithms of one tuple."""
+        states = max((self.sizes[place] for place in self.order), default=1)
+        widest = 1 + max(map(len, self._later), default=0)
+        per_front = states * widest + 24 + 6 * largest
+        adding = 4 * largest * len(self._parts)
+        return 8 * UNIT_ROUNDOFF * (len(self.order) * per_front + adding)
+
+    def draws(self, number: int, rng: np.random.Generator) -> FloatArray:
+        """Draw databases, a row each, of positions in the domains."""
+        drawn = np.empty((number, len(self.sizes)))
+        for place, value in self.fixed.items():
+            drawn[:, place] = value
+        none = [np.zeros(size) for size in self.sizes]
+        tables: list[FloatArray] = []
+        said: dict[int, FloatArray] = {}
+        for front in range(len(self.order)):
+            below = [(child, said[child]) for child in self._children[front]]
+            tables.append(self._table(front, none, below))
+            said[front] = _log_sum(tables[-1], (0,))
+        for front in reversed(range(len(self.order))):
+            later = [drawn[:, self.order[member]].astype(np.intp) for member in self._later[front]]
+            index: tuple[Any, ...] = (slice(None), *later)
+            logs = tables[front][index].T if later else tables[front][np.newaxis]
+            shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+            levels = np.cumsum(np.broadcast_to(shares, (number, shares.shape[1])), axis=1)
+            picks = rng.random(number) * levels[:, -1]
+            drawn[:, self.order[front]] = (picks[:, np.newaxis] >= levels[:, :-1]).sum(axis=1)
+        return drawn
+
+    def _table(
+        self, number: int, tilts: Sequence[FloatArray], below: Sequence[tuple[int, FloatArray]]
+    ) -> FloatArray:
+        """Add up all that a front has to say: its own factors, and what those below it say."""
+        members = self._members(number)
+        table = np.zeros([self.sizes[self.order[member]] for member in members])
+        for ranks, logs in self._own[number]:
+            table = table + self._spread(logs, ranks, members)
+        for child, logs in below:
+            table = table + self._spread(logs, self._later[child], members)
+        return table + tilts[self.order[number]].reshape(-1, *[1] * (len(members) - 1))
+
+    def _spread(
+        self, logs: FloatArray, ranks: Sequence[int] | npt.NDArray[np.int64], members: Sequence[int]
+    ) -> FloatArray:
+        there = {int(rank) for rank in ranks}
+        shape = [self.sizes[self.order[member]] if member in there else 1 for member in members]
+        return logs.reshape(shape)
+
+
+def _sliced(
+    scope: Sequence[int], factor: FloatArray, fixed: Mapping[int, int]
+) -> tuple[tuple[int, ...], FloatArray] | None:
+    """Return the logarithms of a factor where some of its tuples are fixed; None if all are."""
+    free = tuple(place for place in scope if place not in fixed)
+    if not free:
+        return None
+    cells = factor[tuple(fixed.get(place, slice(None)) for place in scope)]
+    with np.errstate(divide="ignore"):
+        return free, np.log(cells) - math.log(factor.max())
+
+
+def _magnitude(table: FloatArray) -> float:
+    return float(np.abs(table[np.isfinite(table)]).max(initial=0.0))
+
+
+def _log_sum(logs: FloatArray, axes: tuple[int, ...]) -> FloatArray:
+    """Return log Σ e^{logs} along axes, less its largest entry."""
+    peak = logs.max(axis=axes, keepdims=True)
+    safe = np.where(np.isfinite(peak), peak, 0.0)
+    sums = np.exp(logs - safe)
+    for axis in axes:  # one after the other, so that every sum is short
+        sums = sums.sum(axis=axis, keepdims=True)
+    with np.errstate(divide="ignore"):
+        found = np.squeeze(np.log(sums) + safe, axis=axes)
+    top = found.max(initial=-np.inf)
+    return np.asarray(found - top if np.isfinite(top) else found)
+
+
+class Limit(NamedTuple):
+    """What somebody learns in a limit r → ±∞."""
+
+    target: int
+    """The tuple attacked."""
+    secrets: tuple[int, int]
+    """The values told apart, by position: the one that the output speaks for first."""
+    sign: int
+    """Whether the output is +∞ or −∞."""
+    gain: float
+    """The leakage."""
+    error: float
+    """How far rounding may have moved it."""
+
+
+def best_limit(
+    sums: Sums, contributions: Contributions, scale: float, targets: Sequence[int]
+) -> Limit | None:
+    """Return the limit in which most is learned about one of the targets."""
+    none = [np.zeros(size) for size in sums.sizes]
+    before, error = sums.log_marginals(none)
+    best: Limit | None = None
+    for sign in (1, -1):
+        tilts = [sign * (array[:, 0] - array[:, 0].min()) / scale for array in contributions.values]
+        after, tilted_error = sums.log_marginals(tilts)
+        off = 2 * (error + tilted_error)
+        for target in targets:
+            possible = np.isfinite(before[target])
+            if possible.sum() < 2:
+                continue
+            with np.errstate(invalid="ignore"):
+                told = after[target] - before[target]
+            one = int(np.where(possible, told, -np.inf).argmax())
+            other = int(np.where(possible, told, np.inf).argmin())
+            if one == other:
+                continue
+            gain = float(told[one] - told[other])
+            off_too = off + 16 * UNIT_ROUNDOFF * float(np.abs(told[possible]).max())
+            if best is None or gain > best.gain:
+                best = Limit(target, (one, other), sign, gain, off_too)
+    return best
+
+
+Known = dict[int, int]
+"""Tuples, by position, and the values that an adversary knows they hold."""
+
+
+class Moments:
+    """Sums over a network, kept from scale to scale.
+
+    Parameters
+    ----------
+    network
+        The network.
+    contributions
+        What its tuples add to the answer.
+    """
+
+    def __init__(self, network: Network, contributions: Contributions) -> None:
+        self.network = network
+        self._contributions = contributions
+        self._positive = all(np.all(factor > 0) for factor in network.factors)
+        self._kept: dict[tuple[int | None, tuple[tuple[int, int], ...]], Sums] = {}
+        self._regions: dict[int, Known | None] = {}
+
+    @functools.cached_property
+    def slack(self) -> float:
+        """How far the law is from one that is positively associated; ∞ where it is not so."""
+        return association_slack(self.network, self._contributions)
+
+    def given(self, known: Known, target: int | None) -> Sums:
+        """Return the sums over whoever is unknown."""
+        key = target, tuple(sorted(known.items()))
+        if key not in self._kept:
+            while len(self._kept) > MOMENT_EVENTS:
+                self._kept.pop(next(iter(self._kept)))
+            self._kept[key] = Sums(self.network, known, target)
+        return self._kept[key]
+
+    def events(self, knowledge: Knowledge, target: int) -> list[Known]:
+        """Return things that adversaries of the set may know about others than a target.
+
+        Nothing; or, where a sum over everyone is too much, everyone outside a region.
+        """
+        if self.network.influences is not None:
+            return []
+        if knowledge.known is not None:
+            return self._values_of(knowledge.known, target) or []
+        if knowledge.fewest == 0 and self.given({}, target).is_affordable:
+            return [{}]
+        region = self._outside(target)
+        if region is None or not knowledge.fewest <= len(region) <= knowledge.most:
+            return []
+        return [region]
+
+    def everything(self, knowledge: Knowledge) -> list[tuple[Known, tuple[int, ...]]]:
+        """Return all that adversaries of a small set may know, with the targets of each.
+
+        Nothing where they, or what they may know, are too many, or sums are not affordable.
+        """
+        if knowledge.most == 0 and knowledge.known is None:
+            affordable = self.given({}, None).is_affordable
+            return [({}, knowledge.targets)] if affordable else []
+        if knowledge.known is None:
+            return []
+        (target,) = knowledge.targets
+        events = self._values_of(knowledge.known, target)
+        return [] if events is None else [(known, (target,)) for known in events]
+
+    def _values_of(self, known: frozenset[int], target: int) -> list[Known] | None:
+        """Return all values of known tuples, so far as they matter to a target; None if too many.
+
+        Whoever shares no factor with the target or with an unknown tuple connected to it does not
+        matter. Where factors have zeros, not all values go together.
+        """
+        if not known:
+            return [{}] if self.given({}, target).is_affordable else None
+        if not self._positive:
+            return None
+        near: set[int] = set()
+        together, waiting = {target}, [target]
+        holding: dict[int, list[tuple[int, ...]]] = {}
+        for scope in self.network.scopes:
+            for place in scope:
+                holding.setdefault(place, []).append(scope)
+        while waiting:
+            for scope in holding.get(waiting.pop(), ()):
+                near |= known.intersection(scope)
+                new = set(scope) - known - together
+                together |= new
+                waiting += new
+        sizes = [range(len(self.network.domains[place])) for place in sorted(near)]
+        if math.prod(map(len, sizes)) > MOMENT_EVENTS:
+            return None
+        rest = dict.fromkeys(sorted(known - near), 0)
+        events = [
+            rest | dict(zip(sorted(near), values, strict=True))
+            for values in itertools.product(*sizes)
+        ]
+        return events if self.given(events[0], target).is_affordable else None
+
+    def _outside(self, target: int) -> Known | None:
+        """Return values of all outside a region around a target, which hardly lean either way."""
+        if target not in self._regions:
+            self._regions[target] = None
+            near = list(self.network.couplings.distances(target))
+            for size in MOMENT_REGIONS if self._positive else ():
+                inside = set(near[:size])
+                known = {
+                    place: (place % 2) * (len(domain) - 1)
+                    for place, domain in enumerate(self.network.domains)
+                    if place not in inside
+                }
+                if self.given(known, target).is_affordable:
+                    self._regions[target] = known
+                    break
+        return self._regions[target]
+
+
+def association_slack(network: Network, contributions: Contributions) -> float:
+    """Return how far the law is from one that is positively associated; ∞ where it is not so.
+
+    Rounding may hide that a cross-ratio is 1. The logarithm of a law within the slack is exactly
+    log-supermodular in the orders of what values add to the answer; tuples that add nothing may
+    have their order reversed. The leakage moves by at most four times the slack.
+    """
+    if network.influences is not None:
+        return math.inf
+    orders = [np.argsort(array[:, 0], kind="stable") for array in contributions.values]
+    free = [bool(np.ptp(array) == 0) for array in contributions.values]
+    slack, edges = 0.0, dict[tuple[int, int], tuple[bool, bool]]()
+    for scope, factor in zip(network.scopes, network.factors, strict=True):
+        if len(scope) == 1:
+            continue  # single tuples do not matter; a zero there rules a value out
+        if not np.all(factor > 0):
+            return math.inf
+        logs = np.log(factor)[np.ix_(*(orders[place] for place in scope))]
+        unit = 32 * UNIT_ROUNDOFF * float(np.abs(logs).max())
+        for first, second in itertools.combinations(range(len(scope)), 2):
+            bends = np.diff(np.diff(logs, axis=first), axis=second)
+            if bends.size == 0:
+                continue
+            pair = min(scope[first], scope[second]), max(scope[first], scope[second])
+            rises, falls = edges.get(pair, (True, True))
+            edges[pair] = rises and bool(bends.min() >= -unit), falls and bool(bends.max() <= unit)
+            slack += unit * bends.shape[first] * bends.shape[second]
+    return slack if _signs_fit(edges, free) else math.inf
+
+
+def _signs_fit(edges: Mapping[tuple[int, int], tuple[bool, bool]], free: Sequence[bool]) -> bool:
+    """Whether orders of free tuples can be reversed so that every pair rises together."""
+    signs = {place: 1 for place, is_free in enumerate(free) if not is_free}
+    neighbours: dict[int, list[tuple[int, bool]]] = {}
+    for (first, second), (rises, falls) in edges.items():
+        if not rises and not falls:
+            return False
+        if rises != falls:
+            neighbours.setdefault(first, []).append((second, rises))
+            neighbours.setdefault(second, []).append((first, rises))
+    reached = list(signs)
+    for start in range(-1, len(free)):
+        if start >= 0 and start not in signs:
+            signs[start] = 1
+            reached.append(start)
+        while reached:
+            place = reached.pop()
+            for other, rises in neighbours.get(place, ()):
+                wanted = signs[place] if rises else -signs[place]
+                if other not in signs:
+                    signs[other] = wanted
+                    reached.append(other)
+                elif signs[other] != wanted:
+                    return False
+    return True

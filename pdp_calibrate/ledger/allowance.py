@@ -1,0 +1,226 @@
+"""The budget of a ledger: a pure ε, or an (ε, δ) that is divided before anything is released.
+
+With δ = 0 everything is counted by the joint ε of all releases. With δ > 0 the budget is divided
+beforehand between two filters, and a release that would pass either is refused before its noise is
+drawn:
+
+- μ, for answers with Gaussian noise. What one of them adds depends on the past only through the
+  queries and scales chosen, so whoever keeps the joint μ of all of them within a μ fixed beforehand
+  keeps the whole transcript μ-GDP, however they choose. The level reached is no claim: the budget
+  is.
+- E, for whatever has a pure ε: Laplace noise and outside mechanisms. Their part of any ratio of
+  likelihoods is at most e^E, so δ(ε) ≤ δ_μ(ε − E).
+
+E and μ are fixed before the first release: dividing ε anew after having seen outputs would let the
+analyst take the worse division on each course. Where E is admitted, what adversaries do not know
+does not count as noise, for the other answers tell of it in ways that no covariance describes.
+
+Learning the model under ε_0-DP in whole draws multiplies ratios by e^{ε_0} at most and the
+probabilities of what is learned by as much: δ(ε) ≤ e^{ε_0}·δ_μ(ε − E − ε_0).
+
+The rounding of answers before their noise has a trace of μ of its own. The first choice of all is
+not adaptive, so it may take the trace too.
+
+A budget of ρ is a filter for zCDP: outside mechanisms that are ρ_0-zCDP and not Gaussian count as
+well, and the ε beside δ is what every ρ-zCDP mechanism keeps.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pdp_calibrate.arrays import checked_epsilon, checked_positive, checked_share
+from pdp_calibrate.composition.spending import NoisyAnswers
+from pdp_calibrate.core import gaussian_dp
+from pdp_calibrate.core.model import field_of
+from pdp_calibrate.core.noise import Noise, checked_noise
+from pdp_calibrate.errors import LedgerError, PdpError
+
+_REPORTED_DELTA = 1e-6  # beside which ε is told where μ or ρ was asked for
+
+_FOR_ROUNDING = 1e-6  # of μ: the trace that is left for rounding
+
+_ROUNDED = 1e-12  # of what is left of a budget
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allowance:
+    """What everything released about a draw may leak."""
+
+    epsilon: float
+    """The ε that nobody exceeds."""
+    delta: float = 0.0
+    """The δ beside it; 0 for a ledger of pure ε."""
+    pure: float | None = None
+    """The part of ε for Laplace noise and mechanisms; None where only Gaussian noise is drawn."""
+    mu: float | None = None
+    """The μ that was asked for in place of ε."""
+    rho: float | None = None
+    """The ρ of zCDP that was asked for in place of ε."""
+    noise: Noise = "laplace"
+    """What is drawn where a release does not say."""
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        epsilon: float | None,
+        delta: float | None,
+        pure: float | None,
+        mu: float | None,
+        rho: float | None,
+        noise: object,
+    ) -> Allowance:
+        """Check what was asked for."""
+        kind: Noise = "laplace" if noise == "laplace" else checked_noise(noise)
+        if (epsilon is not None) + (mu is not None) + (rho is not None) > 1:
+            raise PdpError("a ledger has one budget: give one of epsilon=, mu= and rho=.")
+        share = 0.0 if delta is None else checked_share(delta, "delta", error=PdpError)
+        if mu is None and rho is None:
+            level = checked_epsilon(2.0 if epsilon is None else epsilon)
+            if share == 0 and (kind == "gaussian" or pure is not None):
+                raise PdpError(
+                    "a ledger with Gaussian noise needs delta= beside epsilon=, well below one over"
+                    " the number of people; or mu= or rho= in place of both."
+                )
+        else:
+            share = share or _REPORTED_DELTA
+            level = math.inf
+            mu = None if mu is None else checked_positive(mu, "mu", error=PdpError)
+            rho = None if rho is None else checked_positive(rho, "rho", error=PdpError)
+        beside = None if pure is None else _checked_pure(pure)
+        found = cls(epsilon=level, delta=share, pure=beside, mu=mu, rho=rho, noise=kind)
+        if math.isinf(level):
+            strength = found.limit(0.0)
+            level = found.epsilon_of(strength * (1 + _ROUNDED), 0.0, math.inf) + (beside or 0.0)
+            level *= 1 + _ROUNDED
+            if not 0 < level < math.inf:
+                raise PdpError(
+                    f"this budget keeps epsilon = {level:g} at delta = {share:g}: choose another"
+                    " delta."
+                )
+            found = cls(epsilon=level, delta=share, pure=beside, mu=mu, rho=rho, noise=kind)
+        if found.takes_gaussian and not found.limit(0.0) > 0:
+            raise PdpError(
+                f"nothing of epsilon = {found.epsilon:.6g} is left for Gaussian noise beside pure ="
+                f" {pure}."
+            )
+        return found
+
+    @property
+    def takes_gaussian(self) -> bool:
+        """Whether there is a δ, without which Gaussian noise keeps no ε."""
+        return self.delta > 0
+
+    @property
+    def data_counts(self) -> bool:
+        """Whether what adversaries do not know counts as noise."""
+        return self.pure is None
+
+    def check_takes(self, noise: str) -> None:
+        """Refuse noise that the ledger was not begun for."""
+        if noise == "gaussian" and not self.takes_gaussian:
+            raise LedgerError(
+                "this ledger has a budget of pure epsilon, which Gaussian noise never keeps: begin"
+                " one with delta= as well."
+            )
+        if noise != "gaussian" and self.takes_gaussian and self.pure is None:
+            raise LedgerError(
+                "this ledger counts Gaussian noise alone, and with it what nobody knows: begin one"
+                " with pure=, the part of epsilon that Laplace noise and other mechanisms may use."
+            )
+
+    @functools.lru_cache(maxsize=16)  # noqa: B019 - budgets are few, frozen and small
+    def limit(self, learned: float) -> float:
+        """Return the μ of the filter, if the model was learned from the draw with this ε."""
+        if self.rho is not None:
+            return gaussian_dp.mu_of_rho(self.rho)
+        if self.mu is not None:
+            return self.mu
+        left = self.epsilon - (self.pure or 0.0) - learned
+        left = left - self.epsilon * _ROUNDED if left < self.epsilon else left
+        if left <= 0:
+            return 0.0
+        return gaussian_dp.mu_for_drawn(left, self._share(learned))
+
+    def _share(self, learned: float) -> float:
+        return self.delta if learned == 0 else self.delta * math.exp(-learned) * (1 - _ROUNDED)
+
+    def epsilon_of(self, mu: float, learned: float, scale: float) -> float:
+        """Return the ε that answers of this μ keep beside δ, as drawn, rounded up."""
+        share = self._share(learned)
+        scales = [scale] if math.isfinite(scale) else []
+        if self.rho is None:
+            return gaussian_dp.epsilon_of_drawn(mu, share, scales)
+        epsilon = gaussian_dp.epsilon_of_rho(gaussian_dp.rho_of(mu), gaussian_dp.law_delta(share))
+        if scales and math.isfinite(epsilon):
+            gaussian_dp.check_drawn(epsilon, share, scales)
+        return epsilon
+
+    def spent(self, pure: float, mu: float, answers: NoisyAnswers, learned: float) -> float:
+        """Return how much of ε is used: above ε if, and only if, a filter is passed.
+
+        Parameters
+        ----------
+        pure
+            The joint ε of Laplace noise and mechanisms, learning included.
+        mu
+            The joint μ of Gaussian noise.
+        answers
+            What has Gaussian noise.
+        learned
+            The ε of learning the model from this draw.
+        """
+        if not self.takes_gaussian:
+            return pure
+        allowed = learned if self.pure is None else self.pure + learned * (1 + _ROUNDED)
+        limit = self.limit(learned)
+        off = math.sqrt(answers.rounding) * (1 + _ROUNDED)
+        traced = limit * _FOR_ROUNDING
+        within = mu <= limit - traced and off <= traced
+        within |= answers.choices <= 1 and _next(mu + off) <= limit
+        own = self.epsilon_of(mu + off, learned, answers.scale) if mu + off else 0.0
+        if pure > allowed:
+            return max(pure + self.epsilon - allowed, _next(self.epsilon))
+        if not within:
+            return max(own + allowed, _next(self.epsilon))
+        return min(pure + own, self.epsilon)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the budget for JSON; a pure one is its ε alone, as it always was."""
+        described: dict[str, Any] = {"epsilon": self.epsilon}
+        if not self.takes_gaussian:
+            return described
+        asked = {name: getattr(self, name) for name in ("pure", "mu", "rho")}
+        given = {name: value for name, value in asked.items() if value is not None}
+        return described | {"delta": self.delta, "default_noise": self.noise, **given}
+
+    @classmethod
+    def from_dict(cls, described: Mapping[str, Any]) -> Allowance:
+        """Undo `to_dict`."""
+        epsilon = checked_epsilon(field_of(described, "epsilon"))
+        if "delta" not in described:
+            return cls(epsilon=epsilon)
+        asked = {name: described[name] for name in ("mu", "rho") if name in described}
+        for name, value in asked.items():
+            checked_positive(value, name, error=LedgerError)
+        pure = described.get("pure")
+        return cls(
+            epsilon=epsilon,
+            delta=checked_share(described["delta"], "delta", error=LedgerError),
+            pure=None if pure is None else _checked_pure(pure),
+            noise=checked_noise(field_of(described, "default_noise")),
+            **asked,
+        )
+
+
+def _checked_pure(pure: float) -> float:
+    return 0.0 if pure == 0 else checked_positive(pure, "pure", error=PdpError)
+
+
+def _next(value: float) -> float:
+    return math.nextafter(value, math.inf)

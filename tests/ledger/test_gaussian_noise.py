@@ -1,0 +1,282 @@
+"""Ledgers of Gaussian noise: exact joint amounts, a filter, and what they refuse."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import pdp_calibrate as pdp
+from pdp_calibrate import BudgetExceededError, LedgerError, PdpError
+from pdp_calibrate.core import gaussian_dp
+from tests.oracles import gaussian_noise as oracle
+
+MU = 0.236704380663  # of (1, 1e-6)
+DATA = {0: 1.0, 1: 2.0, 2: 3.0, 3: 0.5}
+
+
+def household(size=4, **options):
+    return pdp.GaussianGroup(
+        size=size, correlation=0.4, bounds=(0, 4), **{"variance": 1.0} | options
+    )
+
+
+def model_of(covariance, widths):
+    return pdp.Gaussian(
+        mean=np.zeros(len(covariance)),
+        covariance=covariance,
+        bounds=[(0.0, float(width)) for width in widths],
+    )
+
+
+def at_scale(model, query, scale, **options):
+    """A release with noise of this very scale."""
+    cal = pdp.calibrate(model, query, noise="gaussian", mu=1.0, **options)
+    return cal.with_noise(scale / cal.scale)
+
+
+def ledger_for(model, **options):
+    return pdp.Ledger(model, **{"epsilon": 1.0, "delta": 1e-6, "noise": "gaussian"} | options)
+
+
+# Correlations where each release blurs itself, and the other tells what blurs it.
+UNEQUAL = np.array([[1, -0.2, -0.4], [-0.2, 1, 0.97], [-0.4, 0.97, 1]])
+UNEQUAL_ROWS = np.array([[1.1, -0.5, 1.55], [0.33, 0.7, -0.95]])
+UNEQUAL_SCALES = (0.28, 0.076)
+
+
+def test_own_amounts_of_one_adversary_must_not_be_added():
+    model = model_of(np.eye(2), [1, 1])
+    only = pdp.Adversaries.exactly("x1", known=[])
+    queries = pdp.Sum(), pdp.Linear(weights=[0.0, 1.0])
+    ledger = pdp.Ledger(model, mu=100.0, noise="gaussian", adversaries=only)
+    own = 0.0
+    for query in queries:
+        alone = pdp.leakage(model, query, scale=0.1, noise="gaussian", adversaries=only)
+        own += alone.mu**2
+        # The second alone says nothing to this adversary, so no calibration of it has a scale.
+        ledger.spend(at_scale(model, query, 0.1))
+    assert own == pytest.approx(0.9900990099, rel=1e-9)
+    assert ledger.history[-1].joint_mu ** 2 == pytest.approx(50.2487562189, rel=1e-9)
+
+
+def test_largest_amounts_must_not_be_added():
+    model = model_of(UNEQUAL, [1, 1, 1])
+    first, second = (
+        at_scale(model, pdp.Linear(weights=row.tolist()), scale)
+        for row, scale in zip(UNEQUAL_ROWS, UNEQUAL_SCALES, strict=True)
+    )
+    ledger = pdp.Ledger(model, mu=math.sqrt(200.0), noise="gaussian")
+    ledger.spend(first)
+    assert ledger.history[-1].joint_mu ** 2 == pytest.approx(30.6441326531, rel=1e-9)
+    # Its own 156.25 and what was spent stay below 200 together, and yet it must be refused.
+    with pytest.raises(BudgetExceededError, match="Nothing was released"):
+        ledger.spend(second)
+    assert len(ledger.history) == 1
+    larger = pdp.Ledger(model, mu=math.sqrt(228.56), noise="gaussian")
+    larger.spend(first)
+    larger.spend(second)
+    assert larger.history[-1].joint_mu ** 2 == pytest.approx(228.557608182, rel=1e-9)
+    # Where other mechanisms may follow, what nobody knows is no noise.
+    beside = pdp.Ledger(model, mu=100.0, pure=0.5, noise="gaussian")
+    beside.spend(first)
+    beside.spend(second)
+    assert beside.history[-1].joint_mu ** 2 == pytest.approx(830.238151600, rel=1e-9)
+
+
+@pytest.mark.parametrize("number", [1, 4, 12, 52])
+def test_releases_of_one_sum(number):
+    scale = {1: 37.1238775377, 4: 74.2477550755, 12: 128.600884139, 52: 267.704088013}[number]
+    ledger = ledger_for(household())
+    fitting = at_scale(household(), pdp.Sum(), scale * (1 + 2e-6))
+    for _ in range(number):
+        ledger.spend(fitting)
+    assert ledger.history[-1].joint_mu == pytest.approx(MU, rel=3e-6)
+    assert ledger.spent <= 1.0
+    with pytest.raises(BudgetExceededError):
+        ledger.spend(fitting)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_each_release_adds_is_its_gain_given_all_earlier_ones(seed):
+    random = np.random.default_rng(seed)
+    size = int(random.integers(2, 5))
+    root = random.normal(size=(size, size + 1))
+    covariance = root @ root.T
+    rows, scales = random.normal(size=(3, size)), random.uniform(0.3, 3.0, 3)
+    widths = random.uniform(0.5, 3.0, size)
+    model = model_of(covariance, widths)
+    ledger = pdp.Ledger(model, mu=1e4, noise="gaussian")
+    gains = dict.fromkeys(oracle.adversaries(size), 0.0)
+    for number, (row, scale) in enumerate(zip(rows, scales, strict=True)):
+        ledger.spend(at_scale(model, pdp.Linear(weights=row.tolist()), float(scale)))
+        for target, known in gains:
+            gains[target, known] += oracle.gain(
+                covariance, rows[: number + 1], scales[: number + 1], target, known, after=number
+            )
+        worst = max(widths[target] ** 2 * gain for (target, _), gain in gains.items())
+        assert ledger.history[-1].joint_mu == pytest.approx(math.sqrt(worst), rel=1e-8)
+
+
+def test_other_households_only_know():
+    ledger = ledger_for(pdp.Blocks(models=[household()], counts=[50]))
+    ledger.spend(at_scale(ledger.model, pdp.Sum(), 74.0))
+    alone = 4 * 2.2 / math.sqrt(74.0**2 + 3.96)
+    assert ledger.history[-1].joint_mu == pytest.approx(alone, rel=1e-9)
+
+
+def test_a_whole_budget_fits_once_and_the_rest_fits_in_parts():
+    ledger = ledger_for(household())
+    release = ledger.release(pdp.Sum(), DATA, epsilon=1.0)
+    assert release.calibration.noise == "gaussian"
+    with pytest.raises(BudgetExceededError):
+        ledger.release(pdp.Sum(), DATA, epsilon=None)
+    ledger = ledger_for(household())
+    ledger.release(pdp.Sum(), DATA, epsilon=0.5)
+    before = ledger.would_spend(pdp.Sum(), epsilon=0.4)
+    ledger.release(pdp.Sum(), DATA, epsilon=0.4)
+    assert ledger.spent == before
+    last = ledger.release(pdp.Sum(over=[0, 1]), DATA, epsilon=None).calibration
+    assert ledger.spent <= 1.0
+    assert ledger.remaining < 1e-4
+    assert pdp.verify(last).value <= last.epsilon
+
+
+def test_a_ledger_on_disk_goes_on(tmp_path):
+    path = tmp_path / "ledger.json"
+    ledger = ledger_for(household(), path=path, pure=0.2)
+    ledger.release(pdp.Sum(), DATA, epsilon=0.3)
+    ledger.release(pdp.Sum(), DATA, epsilon=0.1, noise="laplace")
+    ledger.charge(mu=0.01, note="elsewhere")
+    again = pdp.Ledger.open(path)
+    assert (again.epsilon, again.delta, again.mu) == (1.0, 1e-6, ledger.mu)
+    assert again.spent == ledger.spent
+    assert [entry.noise for entry in again.history] == ["gaussian", "laplace", "laplace"]
+    assert again.release(pdp.Sum(), DATA, epsilon=0.05).calibration.noise == "gaussian"
+    assert again.spent > ledger.history[2].spent
+    assert str(DATA[2]) not in json.dumps(json.loads(path.read_text())["entries"][0])
+
+
+def test_ledgers_are_described_in_words_json_and_pages(tmp_path):
+    jsonschema = pytest.importorskip("jsonschema")
+    path = tmp_path / "ledger.json"
+    for options in ({}, {"pure": 0.2}, {"epsilon": None, "rho": 0.05, "pure": 0.0}):
+        path.unlink(missing_ok=True)
+        ledger = ledger_for(household(), path=path, **options)
+        ledger.release(pdp.Sum(), DATA, epsilon=0.1)
+        if options:
+            ledger.charge(mu=0.01)
+        if "rho" in options:
+            ledger.charge(rho=1e-5)
+        jsonschema.validate(json.loads(path.read_text()), pdp.json_schema())
+        words = pdp.explain(ledger)
+        assert f"{ledger.mu:.6g}" in words
+        assert "Gaussian noise" in words
+        assert "μ" in ledger._repr_html_()
+        page = tmp_path / "page.html"
+        pdp.report(ledger, page)
+        assert "used" in page.read_text()
+
+
+def test_laplace_beside_gaussian_is_divided_beforehand():
+    model = household()
+    ledger = ledger_for(model, pure=0.4)
+    assert ledger.mu == pytest.approx(gaussian_dp.mu_of(0.6, 1e-6), rel=1e-9)
+    ledger.release(pdp.Sum(), DATA, epsilon=0.4, noise="laplace")
+    with pytest.raises(BudgetExceededError):
+        ledger.release(pdp.Sum(), DATA, epsilon=0.01, noise="laplace")
+    alone = pdp.leakage(model, pdp.Sum(), scale=100.0, noise="gaussian").mu
+    ledger.spend(at_scale(model, pdp.Sum(), 100.0))
+    without = 4 * 2.2 / 100.0  # what nobody knows does not count beside Laplace noise
+    assert ledger.history[-1].joint_mu == pytest.approx(without, rel=1e-9)
+    assert alone < without
+    together = gaussian_dp.delta_beside_laplace(without, 0.4, ledger.spent * (1 + 1e-9))
+    assert together <= 1e-6
+    with pytest.raises(LedgerError, match="pure="):
+        ledger_for(model).release(pdp.Sum(), DATA, epsilon=0.1, noise="laplace")
+    with pytest.raises(LedgerError, match="pure="):
+        ledger_for(model).charge(0.1)
+
+
+def test_pure_ledgers_take_no_gaussian_noise():
+    ledger = pdp.Ledger(household(), epsilon=1.0)
+    with pytest.raises(LedgerError, match="delta="):
+        ledger.release(pdp.Sum(), DATA, epsilon=0.5, noise="gaussian", delta=1e-6)
+    with pytest.raises(LedgerError, match="delta="):
+        ledger.charge(mu=0.1)
+    with pytest.raises(LedgerError, match="delta="):
+        pdp.calibrate(household(), pdp.Sum(), noise="gaussian", mu=0.1).release(DATA, ledger=ledger)
+    assert ledger.history == ()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"delta": None},
+        {"mu": 1.0},
+        {"epsilon": None, "mu": 1.0, "rho": 1.0},
+        {"delta": 0.0},
+        {"delta": math.nan},
+        {"pure": -0.1},
+        {"pure": 1.0},
+        {"epsilon": None, "mu": math.inf},
+        {"noise": "normal"},
+    ],
+)
+def test_impossible_budgets(options):
+    with pytest.raises(PdpError):
+        ledger_for(household(), **options)
+
+
+def test_outside_mechanisms_count_once_for_everyone_they_may_move():
+    ledger = ledger_for(household(), pure=0.0)
+    ledger.charge(mu=0.02)
+    assert ledger.history[-1].joint_mu == pytest.approx(0.08)  # four members move together
+    ledger.charge(mu=0.02, neighbours="add-remove")
+    assert ledger.history[-1].joint_mu == pytest.approx(math.hypot(0.08, 0.16))
+    ledger.spend(at_scale(household(), pdp.Sum(), 100.0))
+    assert ledger.history[-1].joint_mu == pytest.approx(math.hypot(0.08, 0.16, 0.088))
+    with pytest.raises(LedgerError, match="rho="):
+        ledger.charge(rho=0.001)
+    with pytest.raises(PdpError, match="one of"):
+        ledger.charge(0.1, mu=0.1)
+    with pytest.raises(BudgetExceededError):
+        ledger.charge(mu=1.0)
+
+
+def test_a_budget_of_rho():
+    ledger = pdp.Ledger(household(), rho=0.05, delta=1e-6, pure=0.0)
+    assert ledger.epsilon > gaussian_dp.epsilon_of(math.sqrt(0.1), 1e-6)
+    ledger.charge(rho=0.001)
+    assert ledger.history[-1].joint_mu ** 2 / 2 == pytest.approx(0.016)
+    ledger.charge(rho=0.0005, neighbours="add-remove")
+    assert ledger.history[-1].joint_mu ** 2 / 2 == pytest.approx(0.048)
+    with pytest.raises(BudgetExceededError):
+        ledger.charge(rho=0.001)
+    strict = pdp.Ledger(household(), mu=0.1)
+    assert strict.mu == 0.1
+    assert strict.epsilon == pytest.approx(gaussian_dp.epsilon_of(0.1, 1e-6), rel=1e-6)
+
+
+def test_learning_the_model_comes_first():
+    model = household(provenance="dp").learned_with(0.25)
+    ledger = ledger_for(model)
+    expected = gaussian_dp.mu_of(0.75, 1e-6 * math.exp(-0.25))
+    assert ledger.mu == pytest.approx(expected, rel=1e-9)
+    assert ledger.spent == 0.25
+    ledger.release(pdp.Sum(), DATA, epsilon=0.5)
+    assert 0.25 < ledger.spent <= 1.0
+    with pytest.raises(LedgerError, match="epsilon="):
+        pdp.Ledger(model, mu=0.1)
+
+
+def test_unstated_variances_and_clamped_values():
+    unstated = ledger_for(household(variance=None))
+    unstated.spend(at_scale(unstated.model, pdp.Sum(), 100.0))
+    assert unstated.history[-1].joint_mu == pytest.approx(0.088)
+    clamped = ledger_for(household())
+    for _ in range(3):
+        clamped.spend(at_scale(clamped.model, pdp.Sum(clamp=True), 100.0))
+    assert clamped.history[-1].joint_mu == pytest.approx(0.088 * math.sqrt(3), rel=1e-9)
+    with pytest.raises(PdpError, match="clamp"):
+        clamped.spend(at_scale(clamped.model, pdp.Sum(), 100.0))
