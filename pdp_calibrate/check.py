@@ -1038,15 +1038,19 @@ def check(stored: Any) -> tuple[int, str]:
     return PROVED, f"Proved: nobody learns more than {promise}."
 
 
+def check_file(path: Path) -> tuple[int, str]:
+    """Decide about a file."""
+    try:
+        return check(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, RecursionError):
+        return UNDECIDED, "Cannot decide: the file cannot be read as JSON."
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Read a file, decide, say so."""
     parser = argparse.ArgumentParser(description="Check a calibration or a release.")
     parser.add_argument("file", type=Path)
-    try:
-        stored = json.loads(parser.parse_args(arguments).file.read_text(encoding="utf-8"))
-        code, answer = check(stored)
-    except (OSError, ValueError, RecursionError):
-        code, answer = UNDECIDED, "Cannot decide: the file cannot be read as JSON."
+    code, answer = check_file(parser.parse_args(arguments).file)
     sys.stdout.write(answer + "\n")
     return code
 

@@ -12,6 +12,7 @@ import typer
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.audit import audit
 from pdp_calibrate.cli.calibrate import calibrate
+from pdp_calibrate.cli.check import check
 from pdp_calibrate.cli.command import help_text
 from pdp_calibrate.cli.demo import demo
 from pdp_calibrate.cli.explain import explain
@@ -33,7 +34,7 @@ app = typer.Typer(
 )
 
 
-for _one in (demo, fit, leakage, calibrate, release, audit, explain, report, plan, schema):
+for _one in (demo, fit, leakage, calibrate, release, audit, check, explain, report, plan, schema):
     app.command()(_one)
 
 

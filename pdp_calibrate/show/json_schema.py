@@ -408,6 +408,12 @@ def json_schema() -> dict[str, Any]:
             is_broken={"type": "boolean"},
         ),
         "Explanation": _object("Explanation", "What was calibrated, in words.", text=TEXT),
+        "Check": _object(
+            "Check",
+            "What the stand-alone checker decided.",
+            proved={"type": ["boolean", "null"]},
+            text=TEXT,
+        ),
         "Report": _object("Report", "A page that was written.", path=TEXT),
         "LedgerStatus": _object(
             "LedgerStatus",
