@@ -2,23 +2,16 @@
 
     python check.py release.json        (or: pdp-calibrate check release.json)
 
-One file, the standard library only, no line shared with the engines: copy it, read it, run it. It
-reads a calibration or a release and answers
-
-    0  proved: no adversary the file speaks of learns more than it states;
-    1  not so: an adversary breaks it, or what the file says does not follow;
-    2  cannot decide: numbers are withheld, or the model is too large or of another kind.
-
-It never guesses. It decides about the ideal mechanism, exact answer plus exact noise; what floating
-point adds on top is charged by the library.
+One file, the standard library only, no line shared with the engines. It reads a calibration or a
+release and answers 0: proved; 1: not so, an adversary breaks it, or what the file says does not
+follow; 2: cannot decide, numbers are withheld, or the model is too large or of another kind. It
+never guesses. It decides about exact answers with exact noise; what floating point adds is charged
+by the library.
 
 The promise. A database is one draw x of correlated tuples from a law θ. For every tuple i, every
 set K of others that an adversary may know, every x_K of positive probability, every two values
-v, v' of x_i that are possible then, and every output r:
-
-    p(r | x_i = v, x_K)  ≤  e^ε p(r | x_i = v', x_K)          (Laplace noise),
-
-or, with Gaussian noise, these two densities are at most as easy to tell apart as N(0,1) and N(μ,1),
+v, v' of x_i that are possible then, and every output r, p(r | x_i = v, x_K) ≤ e^ε p(r | x_i = v',
+x_K). With Gaussian noise the two densities are no easier to tell apart than N(0,1) and N(μ,1),
 which is (ε, δ) for δ = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ). Who knows everyone else learns what
 changing x_i alone does to the answer, whatever θ says, over all values of the domains.
 
@@ -275,8 +268,6 @@ def shape(model: dict[str, Any]) -> tuple[list[Any], list[list[Any]], list[int]]
         if any(found != inner[0] for found in inner):
             raise Undecided("the models of a set must be about the same tuples.")
         domains = inner[0][1]
-    elif kind == "LoewnerBall":
-        domains = shape(model["center"])[1]
     elif "domains" in model:
         domains = model["domains"]
     elif "bounds" in model:
@@ -656,11 +647,8 @@ def side_quotients(
 # --- Gaussian values (D, E, F) --------------------------------------------------------------------
 
 
-def check_gaussian(claim: Claim, part: Part, covariance: Matrix, radius: Fraction) -> None:
-    """Check jointly Gaussian values, over all sets of known tuples, in fractions.
-
-    With a radius, all covariances between (1 - radius) and (1 + radius) times this one.
-    """
+def check_gaussian(claim: Claim, part: Part, covariance: Matrix) -> None:
+    """Check jointly Gaussian values, over all sets of known tuples, in fractions."""
     size = part.size
     if any(covariance[j][k] != covariance[k][j] for j in range(size) for k in range(size)):
         raise Undecided("the covariance must be symmetric.")
@@ -672,7 +660,7 @@ def check_gaussian(claim: Claim, part: Part, covariance: Matrix, radius: Fractio
         for ends, width in zip(part.added, widths, strict=True)
     ]
     sets = conditionals(with_answers(covariance, weights), size, 0, frozenset())
-    laplace = claim.mu is None and not part.clamped and not radius
+    laplace = claim.mu is None and not part.clamped
     if laplace and part.everyone and signs_agree(covariance, weights):
         sets = itertools.islice(sets, 1)  # only who knows nobody counts (E)
     elif size > MOST_GAUSSIAN:
@@ -680,7 +668,7 @@ def check_gaussian(claim: Claim, part: Part, covariance: Matrix, radius: Fractio
     for known, inner in sets:
         for target in set(range(size)) - known:
             if part.fewest <= len(known) <= part.most:
-                check_moves(claim, part, inner, target, widths, radius)
+                check_moves(claim, part, inner, target, widths)
 
 
 def with_answers(covariance: Matrix, weights: Sequence[Vector]) -> Matrix:
@@ -717,7 +705,7 @@ def given(covariance: Matrix, known: int) -> Matrix:
 
 
 def check_moves(
-    claim: Claim, part: Part, inner: Matrix, target: int, widths: list[Fraction], radius: Fraction
+    claim: Claim, part: Part, inner: Matrix, target: int, widths: list[Fraction]
 ) -> None:
     """Compare how far the answers move, where x_i moves over its range, with the promise."""
     size, row, name = part.size, inner[target], part.names[target]
@@ -745,11 +733,6 @@ def check_moves(
             released = given(released, place)
         gain = 1 / released[target][target] - 1 / row[target]
         claim.judge_mu(gain * widths[target] ** 2, name)
-    if radius:  # the coefficient may be larger by τ/√(1-τ²)·√(Var(f | x_i, x_K) / Var(x_i | x_K))
-        left = given(inner, target)[size][size] / row[target] * widths[target] ** 2
-        room = claim.epsilon - abs(moves[0])
-        if claim.mu or len(moves) > 1 or room**2 < radius**2 / (1 - radius**2) * left:
-            raise Undecided(f"the radius allows more than ε about {name}.")
 
 
 def signs_agree(covariance: Matrix, weights: Sequence[Vector]) -> bool:
@@ -790,7 +773,7 @@ def check_alike(claim: Claim, part: Part) -> None:
     elif low == high and variance is not None:
         steps = [[abs(j - k) if series else int(j != k) for k in range(size)] for j in range(size)]
         covariance = [[number(variance) * low**step for step in row] for row in steps]
-        check_gaussian(claim, part, covariance, Fraction(0))
+        check_gaussian(claim, part, covariance)
     else:
         raise Undecided("unequal members, or a range below 0, are not decided here.")
 
@@ -950,7 +933,7 @@ def check_family(claim: Claim, part: Part) -> None:
         "MixingChain": check_network,
         "Network": check_network,
     }
-    gaussian = kind in ("Gaussian", "LoewnerBall", "GaussianGroup", "GaussianSeries")
+    gaussian = kind in ("Gaussian", "GaussianGroup", "GaussianSeries")
     if claim.mu is not None and not gaussian and kind != "Unknown":
         raise Undecided("Gaussian noise on finite laws is not decided here.")
     if part.added and kind in searches:
@@ -968,10 +951,7 @@ def check_family(claim: Claim, part: Part) -> None:
     elif kind in ("GaussianGroup", "GaussianSeries"):
         check_alike(claim, part)
     elif gaussian:
-        center, radius = model.get("center", model), number(model.get("radius", 0))
-        if not 0 <= radius < 1:
-            raise Undecided("the radius must be below 1.")
-        check_gaussian(claim, part, [numbers(row) for row in center["covariance"]], radius)
+        check_gaussian(claim, part, [numbers(row) for row in model["covariance"]])
     else:
         raise Undecided(f"a model of the kind {kind} is not decided here.")
 
