@@ -28,6 +28,7 @@ from pdp_calibrate.core.problem import Bound as Bound, Leakage as Leakage
 from pdp_calibrate.core.query import (
     Count as Count,
     Custom as Custom,
+    EachStep as EachStep,
     Histogram as Histogram,
     Linear as Linear,
     Mean as Mean,
@@ -75,6 +76,7 @@ from pdp_calibrate.families.network.bif import read_bif as read_bif
 from pdp_calibrate.families.network.mixing_chain import MixingChain as MixingChain
 from pdp_calibrate.families.network.network import Network as Network
 from pdp_calibrate.families.network.tree import MarkovTree as MarkovTree
+from pdp_calibrate.families.stream.refresh import Refresh as Refresh, refresh as refresh
 from pdp_calibrate.families.table.estimator import TableEstimator as TableEstimator
 from pdp_calibrate.families.table.sets import (
     ConditionalBall as ConditionalBall,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pdp_calibrate.calibration.result import Calibration, Release
     from pdp_calibrate.core.adversary import Adversaries
     from pdp_calibrate.core.model import Model
+    from pdp_calibrate.core.noise import Noise
     from pdp_calibrate.core.problem import Leakage
     from pdp_calibrate.core.query import Query
     from pdp_calibrate.ledger.ledger import Ledger
@@ -148,21 +149,30 @@ class PdpAccessor:
         query: Query,
         *,
         model: Model,
-        epsilon: float = 1.0,
+        epsilon: float | None = None,
         adversaries: Adversaries | None = None,
         time_limit: float | None = None,
+        noise: Noise = "laplace",
+        delta: float | None = None,
+        mu: float | None = None,
+        rho: float | None = None,
     ) -> Calibration:
-        """Find the scale for one answer over all rows of a wide frame."""
+        """Find the scale for one answer over all rows of a wide frame; ε = 1 by default."""
         from pdp_calibrate.calibration.calibrate import calibrate
         from pdp_calibrate.frames.open import rows_in
 
+        options: dict[str, Any] = {} if epsilon is None else {"epsilon": epsilon}
         return calibrate(
             model,
             query,
-            epsilon=epsilon,
             adversaries=adversaries,
             rows=rows_in(self._frame),
             time_limit=time_limit,
+            noise=noise,
+            delta=delta,
+            mu=mu,
+            rho=rho,
+            **options,
         )
 
     @_method

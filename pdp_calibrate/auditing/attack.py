@@ -2,7 +2,8 @@
 
 The adversary is the witness of the leakage: target, known values, two secrets. Databases are drawn
 from θ under either secret, and each goes through the mechanism. If some event E of the output has
-probabilities p and q under the two, the mechanism leaks at least log p/q; Clopper–Pearson intervals
+probabilities p and q under the two, the mechanism leaks at least log p/q, or log (p − δ)/q beside a
+δ; Clopper–Pearson intervals
 turn counts into a bound that holds with the wanted confidence. The event is chosen on other draws,
 as a threshold on the adversary's log-likelihood ratio (by Neyman and Pearson none is better)
 or on a single output; or as a kind of output: NaN, another number of numbers, a text, an exception.
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.arrays import FloatArray, checked_share
 from pdp_calibrate.auditing.events import Event, best_event, log_ratio_at_least, proved_by
 from pdp_calibrate.auditing.observing import Encoding, Mechanism
 from pdp_calibrate.auditing.subject import Subject, most_visible
@@ -41,6 +42,8 @@ class Audit:
     """The mechanism leaks at least this, with the confidence."""
     epsilon: float | None
     """What it was claimed to leak at most."""
+    delta: float = 0.0
+    """Beside which δ; 0 for a pure ε."""
     confidence: float
     """Probability that the lower bound holds."""
     event: Event
@@ -54,7 +57,7 @@ class Audit:
     tested: tuple[int, int]
     """Out of how many draws."""
     visible: float | None
-    """About how much any event of probability at least 1 % could show; None if unknown.
+    """About how much any event of probability at least 1 % could show at δ = 0; None if unknown.
 
     The supremum may lie further out: for Gaussian data it always does.
     """
@@ -69,6 +72,7 @@ class Audit:
             ("leaks at least", f"{self.lower_bound:.4g}"),
             ("confidence", f"{self.confidence:.4g}"),
             ("claimed at most", "–" if self.epsilon is None else f"{self.epsilon:.4g}"),
+            *([("beside δ", f"{self.delta:g}")] if self.delta else []),
             ("claim is", "false" if self.is_broken else "not contradicted"),
         ]
         return card("Audit", rows)
@@ -84,6 +88,7 @@ def audit(
     query: Query | Sequence[Query] | None = None,
     scale: float | Sequence[float] | None = None,
     epsilon: float | None = None,
+    delta: float | None = None,
     seed: int | None = None,
 ) -> Audit:
     """Attack a calibrated release, or any mechanism, with the worst adversary known.
@@ -106,6 +111,8 @@ def audit(
         For a function, what it is believed to release, to sharpen the attack.
     epsilon
         What is claimed; the calibration's ε by default.
+    delta
+        Beside which δ; the calibration's by default, and 0 for a function.
     seed
         Of the databases; the noise of a calibrated release has none.
 
@@ -129,8 +136,9 @@ def audit(
     if not 0 < confidence < 1:
         raise PdpError(f"confidence must lie between 0 and 1, got {confidence}.")
     rng = np.random.default_rng(seed)
-    claim = epsilon
+    claim, share = epsilon, 0.0 if delta is None else checked_share(delta, "delta", error=PdpError)
     if isinstance(release, Calibration):
+        share = release.delta if delta is None else share
         attacked = Subject.calibrated(release, witness)
         claim = release.epsilon if epsilon is None else epsilon
     else:
@@ -139,17 +147,18 @@ def audit(
     secrets = attacked.witness.secrets
     number, mechanism = int(draws) // 2, attacked.mechanism
     if mechanism is None:
-        (event, turned), tests, visible = _attack_release(attacked, number, failure, rng)
+        (event, turned), tests, visible = _attack_release(attacked, number, failure, rng, share)
     else:
         (event, turned), tests, visible = _attack_function(
-            attacked, mechanism, number, failure, rng
+            attacked, mechanism, number, failure, rng, share
         )
     if turned:
         secrets, tests = (secrets[1], secrets[0]), tests[::-1]
     hits = [int(event.contains(one).sum()) for one in tests]
     return Audit(
-        lower_bound=max(0.0, log_ratio_at_least(hits, [len(one) for one in tests], failure)),
+        lower_bound=max(0.0, log_ratio_at_least(hits, [len(one) for one in tests], failure, share)),
         epsilon=claim,
+        delta=share,
         confidence=confidence,
         event=event,
         adversary=attacked.witness.adversary,
@@ -165,11 +174,11 @@ Chosen = tuple[Event, bool]
 
 
 def _attack_release(
-    attacked: Subject, number: int, failure: float, rng: np.random.Generator
+    attacked: Subject, number: int, failure: float, rng: np.random.Generator, delta: float
 ) -> tuple[Chosen, list[FloatArray], float | None]:
     """Return an event chosen on simulated outputs, real ones to test it, and `visible`."""
     tests = [attacked.outputs(secret, number, rng) for secret in attacked.witness.secrets]
-    chosen, visible = _expected(attacked, failure, rng, draws=number)
+    chosen, visible = _expected(attacked, failure, rng, draws=number, delta=delta)
     return chosen, tests, visible
 
 
@@ -179,6 +188,7 @@ def _attack_function(
     number: int,
     failure: float,
     rng: np.random.Generator,
+    delta: float,
 ) -> tuple[Chosen, list[FloatArray], float | None]:
     """Return an event chosen on some real outputs, others to test it, and `visible`.
 
@@ -195,22 +205,24 @@ def _attack_function(
     kinds = encoding.category_scores()
     if not attacked.parts:
         scores = [*encoding.number_scores(), *kinds]
-        return best_event(scores, training, failure, draws=number - cut), tests, None
+        chosen = best_event(scores, training, failure, draws=number - cut, delta=delta)
+        return chosen, tests, None
     attacked.check_shape(first)
-    chosen, visible = _expected(attacked, failure, rng, draws=number - cut)
+    chosen, visible = _expected(attacked, failure, rng, draws=number - cut, delta=delta)
     unforeseen = [*encoding.number_scores()[attacked.width :], *kinds]
     if unforeseen:
-        other = best_event(unforeseen, training, failure, draws=number - cut)
-        if proved_by(other, training, failure) > proved_by(chosen, training, failure):
+        other = best_event(unforeseen, training, failure, draws=number - cut, delta=delta)
+        proofs = [proved_by(one, training, failure, delta) for one in (other, chosen)]
+        if proofs[0] > proofs[1]:
             chosen = other
     return chosen, tests, visible
 
 
 def _expected(
-    attacked: Subject, failure: float, rng: np.random.Generator, *, draws: int
+    attacked: Subject, failure: float, rng: np.random.Generator, *, draws: int, delta: float
 ) -> tuple[Chosen, float]:
     """Choose an event by how outputs should be distributed; and what any event could show."""
     scores = attacked.scores(rng)
     simulated = [attacked.simulated(one, _SIMULATED, rng) for one in attacked.witness.secrets]
     visible = most_visible(*(scores[0][1](one) for one in simulated))
-    return best_event(scores, simulated, failure, draws=draws), visible
+    return best_event(scores, simulated, failure, draws=draws, delta=delta), visible

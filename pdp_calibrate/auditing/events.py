@@ -77,6 +77,7 @@ def best_event(
     failure: float,
     *,
     draws: int,
+    delta: float = 0.0,
 ) -> tuple[Event, bool]:
     """Choose the event that should prove most in these draws; and whether secrets are swapped.
 
@@ -99,7 +100,7 @@ def best_event(
             ]
             for turned in (False, True):
                 first, second = hits[::-1] if turned else hits
-                values = log_ratio_at_least([first, second], [number, number], failure)
+                values = log_ratio_at_least([first, second], [number, number], failure, delta)
                 place = int(np.argmax(values))
                 if best is None or values[place] > best[0]:
                     level = sign * float(levels[place])
@@ -110,14 +111,16 @@ def best_event(
     return best[1], best[2]
 
 
-def proved_by(chosen: tuple[Event, bool], outputs: Sequence[FloatArray], failure: float) -> float:
+def proved_by(
+    chosen: tuple[Event, bool], outputs: Sequence[FloatArray], failure: float, delta: float = 0.0
+) -> float:
     """Return what an event, chosen as by `best_event`, would prove with these outputs."""
     event, turned = chosen
     hits = [int(event.contains(some).sum()) for some in outputs]
     draws = [len(some) for some in outputs]
     if turned:
         hits, draws = hits[::-1], draws[::-1]
-    return float(log_ratio_at_least(hits, draws, failure))
+    return float(log_ratio_at_least(hits, draws, failure, delta))
 
 
 def _levels() -> FloatArray:
@@ -127,8 +130,13 @@ def _levels() -> FloatArray:
     )
 
 
-def log_ratio_at_least(hits: Sequence[Any], draws: Sequence[int], failure: float) -> Any:
-    """Return the Clopper–Pearson bound on log p/q, each side failing with this probability."""
+def log_ratio_at_least(
+    hits: Sequence[Any], draws: Sequence[int], failure: float, delta: float = 0.0
+) -> Any:
+    """Return the Clopper–Pearson bound on log (p − δ)/q, each side failing with this probability.
+
+    A mechanism that is (ε, δ)-private has p ≤ e^ε·q + δ for every event.
+    """
     from scipy.stats import beta  # slow to import, and for audits alone
 
     first, second = (np.asarray(number, dtype=np.float64) for number in hits)
@@ -137,5 +145,5 @@ def log_ratio_at_least(hits: Sequence[Any], draws: Sequence[int], failure: float
         most = np.where(
             second < draws[1], beta.ppf(1 - failure, second + 1, draws[1] - second), 1.0
         )
-        logs = np.log(least) - np.log(most)
+        logs = np.log(np.maximum(least - delta, 0.0)) - np.log(most)
     return float(logs) if logs.ndim == 0 else logs

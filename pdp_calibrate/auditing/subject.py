@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +17,12 @@ from pdp_calibrate.auditing.events import Score, column
 from pdp_calibrate.auditing.observing import Mechanism, Observation, observed
 from pdp_calibrate.auditing.worlds import World, answers_in, as_mappings
 from pdp_calibrate.calibration.release import add_noise
-from pdp_calibrate.calibration.result import AnyCalibration, with_laplace_noise
+from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.core.adversary import Adversaries, Witness
 from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.query import Query, checked_queries, lower
 from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import PdpError, UnsupportedQueryError
@@ -44,17 +45,18 @@ class Subject:
     parts: tuple[Contributions, ...]
     scales: tuple[float, ...]
     mechanism: Mechanism | None
+    noise: Noise = "laplace"
 
     @classmethod
     def calibrated(cls, release: AnyCalibration, witness: Witness | None) -> Subject:
         """Attack a calibrated release as its own witness would."""
-        with_laplace_noise(release, "an audit")
         parts = _attacked(release.queries, release.contributions, release.model)
         scales = release.scales
         found = release.leakage.witness if witness is None else witness
         if found is None:
             raise PdpError("the calibration names no adversary to attack with: pass witness=.")
-        return cls._about(found, release.model, parts, scales, None, release.adversaries)
+        attacked = cls._about(found, release.model, parts, scales, None, release.adversaries)
+        return dataclasses.replace(attacked, noise=release.noise)
 
     @classmethod
     def function(
@@ -114,7 +116,7 @@ class Subject:
         columns = []
         for part, scale in zip(self.parts, self.scales, strict=True):
             answers: Any = answers_in(databases, part, self.model).tolist()
-            noisy = add_noise(answers, part, scale, "laplace")
+            noisy = add_noise(answers, part, scale, self.noise)
             columns.append(np.array(noisy, dtype=np.float64))
         return np.concatenate(columns, axis=1)
 
@@ -153,7 +155,9 @@ class Subject:
         columns = []
         for part, scale in zip(self.parts, self.scales, strict=True):
             answers = answers_in(databases, part, self.model)
-            if part.is_integer:  # the discrete Laplace is a difference of geometric variables
+            if self.noise == "gaussian":
+                columns.append(answers + rng.normal(scale=scale, size=answers.shape))
+            elif part.is_integer:  # the discrete Laplace is a difference of geometric variables
                 odds = -math.expm1(-1 / scale)
                 up, down = rng.geometric(odds, (2, *answers.shape))
                 columns.append(answers + up - down)
@@ -176,8 +180,13 @@ class Subject:
             databases = world.draw(_SAMPLE, np.random.default_rng(seed))
             answers = [answers_in(databases, part, self.model) for part in self.parts]
             samples.append(np.concatenate(answers, axis=1) / units)
-        real = all(part.real and not part.clamped for part in self.parts) and len(units) == 1
-        first, second = (_normal_law(one) if real else _atom_law(one) for one in samples)
+        normal = all(part.real and not part.clamped for part in self.parts)
+        if self.noise == "gaussian":
+            laws = [_noisy_law(one) if normal else _atom_law(one, _squares) for one in samples]
+        else:
+            real = normal and len(units) == 1
+            laws = [_normal_law(one) if real else _atom_law(one, _distances) for one in samples]
+        first, second = laws
 
         def log_ratio(outputs: FloatArray) -> FloatArray:
             here = outputs[:, : len(units)] / units
@@ -247,8 +256,30 @@ def _block_of(witness: Witness, model: Blocks) -> range:
     raise UnsupportedQueryError("the witness is about several blocks at once: audit one of them.")
 
 
-def _atom_law(answers: FloatArray) -> Score:
-    """Return the log-density of atoms that stand for the answers drawn, with Laplace noise."""
+def _distances(gaps: FloatArray) -> FloatArray:
+    """Return minus the logarithm of the density of Laplace noise."""
+    return np.asarray(np.abs(gaps).sum(axis=-1))
+
+
+def _squares(gaps: FloatArray) -> FloatArray:
+    """Return minus the logarithm of the density of Gaussian noise."""
+    return np.asarray(np.square(gaps).sum(axis=-1) / 2)
+
+
+def _noisy_law(answers: FloatArray) -> Score:
+    """Return the log-density of normal answers with Gaussian noise, up to a constant."""
+    mean = answers.mean(axis=0)
+    spread = np.atleast_2d(np.cov(answers, rowvar=False)) + np.eye(answers.shape[1])
+
+    def log_density(outputs: FloatArray) -> FloatArray:
+        away = outputs - mean
+        return np.asarray(-np.sum(away * np.linalg.solve(spread, away.T).T, axis=1) / 2)
+
+    return log_density
+
+
+def _atom_law(answers: FloatArray, costs: Callable[[FloatArray], FloatArray]) -> Score:
+    """Return the log-density of atoms that stand for the answers drawn, with noise of this cost."""
     atoms, counts = np.unique(answers, axis=0, return_counts=True)
     if len(atoms) > _MOST_ATOMS:
         if answers.shape[1] == 1:
@@ -262,10 +293,7 @@ def _atom_law(answers: FloatArray) -> Score:
     def log_density(outputs: FloatArray) -> FloatArray:
         pieces = np.array_split(outputs, max(1, len(outputs) * len(atoms) // 2**20))
         return np.concatenate(
-            [
-                logsumexp(log_masses - np.abs(some[:, np.newaxis] - atoms).sum(axis=-1), axis=1)
-                for some in pieces
-            ]
+            [logsumexp(log_masses - costs(some[:, np.newaxis] - atoms), axis=1) for some in pieces]
         )
 
     return log_density
@@ -275,7 +303,7 @@ def _normal_law(answers: FloatArray) -> Score:
     """Return the log-density of a normal answer with Laplace noise, in closed form."""
     mean, spread = float(answers.mean()), float(answers.std())
     if spread < 1e-9:
-        return _atom_law(answers[:1])
+        return _atom_law(answers[:1], _distances)
 
     def log_density(outputs: FloatArray) -> FloatArray:
         away = outputs[:, 0] - mean

@@ -23,7 +23,8 @@ from pdp_calibrate.families.exchangeable.model import BinaryGroup, CategoryGroup
 from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
 from pdp_calibrate.families.gaussian.model import Gaussian
 from pdp_calibrate.families.gaussian.network import GaussianNetwork
-from pdp_calibrate.families.network.tree import MarkovTree
+from pdp_calibrate.families.network.moments import Sums
+from pdp_calibrate.families.network.network import Network
 
 _LARGEST_DRAW = 3e8  # numbers
 
@@ -50,6 +51,8 @@ class World:
             return _from_table(model, self._places(), number, rng)
         if isinstance(model, MarkovChain):
             return _from_chain(model, self._places(), number, rng)
+        if isinstance(model, Network):
+            return _from_network(model, self._places(), number, rng)
         if isinstance(model, BinaryGroup):
             return _from_group(model, self._places(), number, rng)
         if isinstance(model, Gaussian):
@@ -109,7 +112,7 @@ def as_mappings(databases: FloatArray, model: Model) -> list[dict[Hashable, Any]
 
 def _drawable(model: Model) -> Model:
     """Return the model in a form that can be drawn from."""
-    if isinstance(model, CategoryGroup | MarkovTree):
+    if isinstance(model, CategoryGroup) or (isinstance(model, Network) and model.fits_a_table):
         return model.to_table()
     if isinstance(model, BinaryGroup) and SHORT_TABLE.admits([2] * model.size):
         return model.to_table()
@@ -179,6 +182,20 @@ def _from_chain(
             follow = _shares(log_kernel + later[axis + 1])
             laws = follow[drawn[:, axis].astype(np.intp)]
     return drawn
+
+
+def _from_network(
+    network: Network, fixed: Mapping[int, int], number: int, rng: np.random.Generator
+) -> FloatArray:
+    """Draw tuple after tuple, given those drawn before."""
+    sums = Sums(network, fixed)
+    if network.only_additive and sums.order:
+        raise UnsupportedQueryError("a set of laws cannot be drawn from, only one that it holds.")
+    if not sums.is_affordable:
+        raise UnsupportedQueryError(
+            "the network is too closely connected for databases to be drawn from it."
+        )
+    return sums.draws(number, rng)
 
 
 def _shares(logs: FloatArray) -> FloatArray:

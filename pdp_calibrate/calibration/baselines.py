@@ -52,14 +52,20 @@ def scales(problems: Sequence[Problem], epsilon: float) -> dict[str, float | Non
 
     ``dp`` protects against changes of one tuple (GS/ε), ``group`` against changes of all
     correlated tuples together, ``wasserstein`` (Song, Wang and Chaudhuri 2017) against moving the
-    law of the answer from one secret to another, for the adversaries of the problems.
+    law of the answer from one secret to another, for the adversaries of the problems. Without an
+    end, no noise protects all steps together.
     """
     plain = max(float(problem.contributions.tuple_ranges().max()) for problem in problems)
+    endless = any(problem.model.is_endless for problem in problems)
     group = max(problem.contributions.total_range() for problem in problems)
     distances = [_wasserstein(problem) for problem in problems]
     known = [distance for distance in distances if distance is not None]
     wasserstein = max(known) / epsilon if len(known) == len(distances) else None
-    return {"dp": plain / epsilon, "group": group / epsilon, "wasserstein": wasserstein}
+    return {
+        "dp": plain / epsilon,
+        "group": None if endless else group / epsilon,
+        "wasserstein": wasserstein,
+    }
 
 
 def gaussian_scales(problems: Sequence[Problem], mu: float) -> dict[str, float | None]:

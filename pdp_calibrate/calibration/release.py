@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -45,7 +45,13 @@ from pdp_calibrate.frames.long_answers import (
     largest_group,
     long_answer,
 )
-from pdp_calibrate.frames.open import check_roles, column_name, named_groups, refuse_changed
+from pdp_calibrate.frames.open import (
+    check_roles,
+    column_name,
+    named_groups,
+    refuse_changed,
+    under_name,
+)
 from pdp_calibrate.frames.rows import read_rows
 from pdp_calibrate.learning.private_sums import nearest_with_sum
 
@@ -115,6 +121,46 @@ class Account(Protocol):
         """Write the release down durably, or raise if it does not fit the budget."""
 
 
+@dataclass(frozen=True)
+class Moment:
+    """The step that a release about a model without an end is of."""
+
+    step: int | str
+    """Its number, or when it begins."""
+    every: str | None
+    """How long a step is; None where steps are numbers."""
+
+
+@runtime_checkable
+class StreamAccount(Protocol):
+    """A ledger about a model without an end, or about any other."""
+
+    def moment(self, step: object) -> Moment | None:
+        """Return the step as releases carry it, None where the model has an end; or raise."""
+
+    def spend(
+        self,
+        calibration: Any,
+        *,
+        layout: Layout | None = None,
+        sizes: Sizes | None = None,
+        step: object = None,
+    ) -> None:
+        """Write the release down durably, or raise if it does not fit the budget."""
+
+
+def moment_in(ledger: object, model: Model, step: object) -> Moment | None:
+    """Return the step of a release, or raise where there should be one, or none."""
+    if model.is_endless and (not isinstance(ledger, StreamAccount) or step is None):
+        raise QueryError(
+            "a model without an end is about the record of a step, and all releases about all steps"
+            " count: release with ledger= and step=."
+        )
+    if not model.is_endless and step is not None:
+        raise QueryError("step= is for a model without an end: length=None.")
+    return ledger.moment(step) if model.is_endless and isinstance(ledger, StreamAccount) else None
+
+
 def checked_layout(
     *,
     value: Hashable | None = None,
@@ -149,6 +195,12 @@ def exact_answer(
     adversaries: Adversaries | None = None,
 ) -> FrameAnswer:
     """Return the exact answer, having checked that the scale was proved for data like these."""
+    if model.is_endless and isinstance(layout, LongFrame):
+        if layout.groups is not None or layout.order_by is not None:
+            raise QueryError(
+                "a step has one record of each person, in no order: give value= alone."
+            )
+        data, layout = under_name(data, layout.value, model.names[0]), "wide"
     if isinstance(query, RowQuery):
         return _answer_about_rows(
             data, query, contributions, model, layout=layout, adversaries=adversaries

@@ -23,6 +23,7 @@ from pdp_calibrate.calibration import baselines
 from pdp_calibrate.calibration.release import (
     Account,
     Layout,
+    Moment,
     add_noise,
     by_part,
     checked_answer,
@@ -33,6 +34,7 @@ from pdp_calibrate.calibration.release import (
     labelled,
     labelled_rows,
     layout_from,
+    moment_in,
     note_release,
     sizes_from,
     stored_layout,
@@ -48,6 +50,7 @@ from pdp_calibrate.calibration.stored import (
     restored,
     stored_measure,
     stored_model,
+    stored_moment,
 )
 from pdp_calibrate.core import gaussian_dp, noise
 from pdp_calibrate.core.adversary import Adversaries
@@ -58,6 +61,7 @@ from pdp_calibrate.core.model import (
     Model,
     field_of,
     header,
+    refuse_endless,
 )
 from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.problem import Leakage, Measure, split
@@ -292,6 +296,7 @@ class Calibration(Generic[Asked, Number]):
         time_format: str | None = None,
         ledger: Account | None = None,
         by: Hashable | None = None,
+        step: object = None,
     ) -> Release[Asked, Number]:
         """Answer with noise: one instance, all rows of a wide frame, or of a long one.
 
@@ -317,6 +322,9 @@ class Calibration(Generic[Asked, Number]):
             from this calibration gives a `SecondReleaseWarning`.
         by
             Another name for `groups`.
+        step
+            About a model without an end, which step the data are of, as in `Ledger.release`. Such
+            a release needs a ledger.
 
         Returns
         -------
@@ -333,14 +341,16 @@ class Calibration(Generic[Asked, Number]):
         layout = checked_layout(
             value=value, groups=groups, by=by, order_by=order_by, time_format=time_format
         )
-        draw, sizes = self.answered(data, layout)
+        moment = moment_in(ledger, self.model, step)
+        draw, sizes = self.answered(data, layout, moment=moment)
         if ledger is not None:
-            ledger.spend(self, layout=layout, sizes=sizes)
+            about: dict[str, Any] = {} if moment is None else {"step": step}
+            ledger.spend(self, layout=layout, sizes=sizes, **about)
         note_release(self, counted=ledger is not None)
         return draw()
 
     def answered(
-        self, data: Any, layout: Layout
+        self, data: Any, layout: Layout, *, moment: Moment | None = None
     ) -> tuple[Callable[[], Release[Asked, Number]], Sizes | None]:
         """Do all that can fail: check the data, and return what draws the noise, and their size.
 
@@ -349,7 +359,7 @@ class Calibration(Generic[Asked, Number]):
         """
         found = exact_answers(
             data,
-            self.queries,
+            [query.at_a_step for query in self.queries],
             self.contributions,
             self.model,
             rows=self.rows,
@@ -362,12 +372,13 @@ class Calibration(Generic[Asked, Number]):
             for place, part in enumerate(self.contributions):
                 scale = self.scales[place]
                 (noisy,) = add_noise([found[place].answer], part, scale, self.noise)
-                values.append(labelled(noisy, self.queries[place], self.model))
+                values.append(labelled(noisy, self.queries[place].at_a_step, self.model))
                 behind.append(tuple(noisy) if _is_mean_of_rows(self.queries[place]) else ())
             return Release(
                 value=_as_asked(values, self.query),
                 calibration=self,
                 noisy=tuple(behind),
+                moment=moment,
                 layout=layout,
                 sizes=found[0].sizes,
             )
@@ -380,6 +391,7 @@ class Calibration(Generic[Asked, Number]):
         `value` is a Series on the index of the frame; for a histogram, a DataFrame with a column
         per category. Rows are independent, so a ledger counts one release about each of them.
         """
+        refuse_endless([self.model], "a release by rows")
         answers, sizes = exact_row_answers(
             frame, self.queries, self.contributions, self.model, rows=self.rows
         )
@@ -501,6 +513,8 @@ class Release(Generic[Asked, Number]):
     noisy: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
     """For each query the noisy numbers behind a mean of rows: sums, and counts where those are
     secret. Empty for any other query, whose answer is the noisy number itself."""
+    moment: Moment | None = field(default=None, repr=False)
+    """The step it is about, where the model has no end."""
     layout: Layout | None = field(default=None, repr=False, compare=False)
     """Which columns of the table it is about; None in files of earlier versions."""
     sizes: Sizes | None = field(default=None, repr=False, compare=False)
@@ -604,6 +618,7 @@ class Release(Generic[Asked, Number]):
             **header("Release"),
             "value": _as_asked(values, self.calibration.query, many=list),
             **({"noisy": behind} if any(behind) else {}),
+            **({} if self.moment is None else dataclasses.asdict(self.moment)),
             **({} if self.layout is None else {"layout": stored_layout(self.layout)}),
             **({} if self.sizes is None else {"sizes": [list(pair) for pair in self.sizes]}),
             "calibration": self.calibration.to_dict(),
@@ -639,7 +654,7 @@ class Release(Generic[Asked, Number]):
         if not isinstance(behind, list) or len(behind) != len(stored):
             raise CalibrationError("a release has the noisy numbers behind each answer.")
         values = [
-            restored(checked_answer(value), query, calibration.model)
+            restored(checked_answer(value), query.at_a_step, calibration.model)
             if not _is_mean_of_rows(query)
             else labelled(checked_behind(numbers, query), query, calibration.model)
             for value, numbers, query in zip(stored, behind, calibration.queries, strict=True)
@@ -648,6 +663,7 @@ class Release(Generic[Asked, Number]):
             value=_as_asked(values, calibration.query),
             calibration=calibration,
             noisy=tuple(map(tuple, behind)),
+            moment=stored_moment(described, calibration.model),
             layout=layout_from(described.get("layout"), error=CalibrationError),
             sizes=sizes_from(described.get("sizes"), error=CalibrationError),
         )

@@ -105,7 +105,7 @@ def percent(share: float, *, up: bool | None = None) -> str:
     """
     value = 100 * share
     near = min(value, 100 - value)
-    digits = max(0, 1 - math.floor(math.log10(near))) if near > 0 else 0
+    digits = max(1, 1 - math.floor(math.log10(near))) if near > 0 else 0
     if up is None:
         return f"{round(value, digits):g} %"
     step = 10.0**-digits

@@ -43,6 +43,9 @@ from pdp_calibrate.errors import CalibrationError
 ROWS_COVERED = 2**20
 """A scale for real-valued answers covers the rounding of a sum over this many rows, or `rows`."""
 
+STEP_ROWS_COVERED = 2**10
+"""The same at each step of a model without an end, where the errors of all steps count."""
+
 _TOLERANCE = 1e-13  # of the logarithm of the scale
 
 
@@ -420,9 +423,10 @@ def rounding_error(contributions: Contributions, rows: int, model: Model) -> flo
     """Bound the rounding of the answer before noise; whole numbers are exact."""
     if contributions.is_integer:
         return 0.0
-    return noise.summation_error(contributions.magnitude * covered_rows(rows, model))
+    error = noise.summation_error(contributions.magnitude * covered_rows(rows, model))
+    return error * model.lasting if contributions.every_step else error
 
 
 def covered_rows(rows: int, model: Model) -> int:
     """Return the number of rows or groups whose summation error a scale covers."""
-    return max(rows * model.instances, ROWS_COVERED)
+    return max(rows * model.instances, STEP_ROWS_COVERED if model.is_endless else ROWS_COVERED)

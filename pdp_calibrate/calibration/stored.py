@@ -9,7 +9,13 @@ from typing import Any
 import pandas as pd
 
 from pdp_calibrate.arrays import checked_positive, checked_share
-from pdp_calibrate.calibration.release import by_part, checked_answer, labelled, labelled_rows
+from pdp_calibrate.calibration.release import (
+    Moment,
+    by_part,
+    checked_answer,
+    labelled,
+    labelled_rows,
+)
 from pdp_calibrate.core.model import LATER, SCHEMA, Model, field_of, is_later
 from pdp_calibrate.core.problem import LAPLACE, Measure
 from pdp_calibrate.core.query import Histogram, Query
@@ -28,6 +34,16 @@ def stored_model(described: Mapping[str, Any], given: Model | None) -> Model:
     if inner.get("digest", given.digest) != given.digest or stored not in (None, given):
         raise CalibrationError("the model given is not the one this calibration was made for.")
     return given
+
+
+def stored_moment(described: Mapping[str, Any], model: Model) -> Moment | None:
+    """Return the step that a release is about; None where the model has an end."""
+    if not model.is_endless:
+        return None
+    step, every = field_of(described, "step"), field_of(described, "every")
+    if type(step) not in (int, str) or not isinstance(every, str | None):
+        raise CalibrationError("a step is a whole number, or text.")
+    return Moment(step, every)
 
 
 def stored_measure(described: Mapping[str, Any]) -> tuple[Measure, float | None]:

@@ -51,6 +51,7 @@ def audit(
                 **header("Audit"),
                 "lower_bound": found.lower_bound,
                 "epsilon": found.epsilon,
+                **({"delta": found.delta} if found.delta else {}),
                 "confidence": found.confidence,
                 "visible": found.visible,
                 "event": found.event.words,
@@ -63,6 +64,7 @@ def audit(
             [
                 ("leaks at least", f"{found.lower_bound:.4g} (confidence {confidence:.4g})"),
                 ("promised at most", f"{found.epsilon:.4g}"),
+                *([("beside delta", f"{found.delta:g}")] if found.delta else []),
                 ("event", found.event.words),
                 ("verdict", verdict),
                 *law_of(attacked.model),

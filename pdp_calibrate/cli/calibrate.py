@@ -15,6 +15,7 @@ from pdp_calibrate.cli.options import (
     Report,
     Rows,
     TableOptions,
+    document_of,
     job_for,
     task_for,
 )
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     "    --bounds income=0:100000 --correlation 0:0.4 --assume gaussian -o calibration.json",
     'pdp-calibrate calibrate survey.csv -q "count(mother,child=1)" --kind table',
     'pdp-calibrate calibrate model.json -q "sum(mother)" -q "sum(child)" -e 0.5',
+    'pdp-calibrate calibrate home.json -q "sum()" -e 1 --noise gaussian --delta 1e-6',
 )
 def calibrate(
     *,
@@ -51,19 +53,22 @@ def calibrate(
     force: Force = False,
     json: AsJson = False,
 ) -> None:
-    """Find the smallest Laplace scale at which nobody learns more than ε.
+    """Find the smallest scale of noise at which nobody learns more than ε.
 
     FILE holds the rows an answer will be about, or a model. Nothing is released.
     """
+    from pdp_calibrate.calibration.release import checked_layout
     from pdp_calibrate.jobs.run import calibrate_task
 
     kept = [table.get("file"), table.get("database"), options.get("model")]
     check_outputs(output, force=force, reports=[report], kept=kept)
     job = job_for(query, options, learning)
-    found = calibrate_task(job, task_for(job, table, rows))
+    task = task_for(job, table, rows)
+    found = calibrate_task(job, task)
     show_result(found, facts(found, query), output=output, force=force, json=json)
     if report is not None:
-        write_report(found, report, quiet=json)
+        about = checked_layout(**task.columns)
+        write_report(found, report, quiet=json, document=document_of(table), layout=about)
 
 
 def facts(found: AnyCalibration, texts: list[str]) -> list[tuple[str, str]]:
@@ -71,6 +76,12 @@ def facts(found: AnyCalibration, texts: list[str]) -> list[tuple[str, str]]:
     promise = ("leakage", f"{in_words(found.leakage, found.model)} (ε = {total_in_words(found)})")
     others = {"plain DP": found.baselines["dp"], "group DP": found.baselines["group"]}
     law = "whole-number Laplace" if found.is_integer else "Laplace"
+    if found.noise == "gaussian":
+        law = "Gaussian, rounded to whole numbers" if found.is_integer else "Gaussian"
+        promise = (
+            promise[0],
+            f"{promise[1]}, beside δ = {found.total_delta:g}, μ = {found.mu:.4g}",
+        )
     query = found.queries[0]
     behind = " of the sum behind it" if isinstance(query, RowQuery) and query.is_ratio else ""
     noises = [

@@ -20,12 +20,14 @@ from pdp_calibrate.cli.options import (
 )
 from pdp_calibrate.cli.output import described_leakage, in_words, law_of, print_facts, print_json
 from pdp_calibrate.core.model import header
+from pdp_calibrate.core.noise import checked_noise
 
 
 @command(
     'pdp-calibrate leakage model.json -q "sum()" --scale 1',
     'pdp-calibrate leakage people.csv -q "sum(income)" --scale 100000 --groups household \\',
     "    --bounds income=0:100000 --correlation 0:0.4 --assume gaussian",
+    'pdp-calibrate leakage model.json -q "sum()" --scale 40 --noise gaussian --delta 1e-6',
 )
 def leakage(
     *,
@@ -33,11 +35,18 @@ def leakage(
     options: SearchOptions,
     learning: LearningOptions,
     query: Queries,
-    scale: Annotated[float, typer.Option(help="The Laplace scale λ of every answer.")],
+    scale: Annotated[
+        float, typer.Option(help="The scale of every answer: λ of Laplace noise, σ of Gaussian.")
+    ],
     rows: Rows = None,
+    noise: Annotated[str, typer.Option(help="laplace or gaussian.")] = "laplace",
+    delta: Annotated[
+        float | None,
+        typer.Option(help="With Gaussian noise, say the ε of (ε, δ); without it, μ."),
+    ] = None,
     json: AsJson = False,
 ) -> None:
-    """Measure what Laplace noise of a given scale leaks to the worst adversary."""
+    """Measure what noise of a given scale leaks to the worst adversary."""
     task = task_for(job_for(query, options, learning), table, rows)
     found = pdp.leakage(
         task.model,
@@ -46,6 +55,8 @@ def leakage(
         adversaries=options.get("adversaries"),
         rows=task.rows,
         time_limit=options.get("time_limit"),
+        noise=checked_noise(noise),
+        delta=delta,
     )
     if json:
         print_json(

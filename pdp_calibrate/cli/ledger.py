@@ -21,6 +21,18 @@ ledger_app = typer.Typer(
 )
 
 
+Step = Annotated[
+    str | None,
+    typer.Option(help="For a model without an end: which step, a number or a date."),
+]
+
+
+def step_in(book: pdp.Ledger, step: str | None) -> object:
+    """Return a step as the ledger names it: a number where steps have no length."""
+    whole = step is not None and book.every is None and step.lstrip("-").isdecimal()
+    return int(step or 0) if whole else step
+
+
 Book = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.")]
 
 
@@ -65,6 +77,17 @@ def create(
             help="The model was learned from other, independent data: its ε is not spent here.",
         ),
     ] = False,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            help="For a model without an end: how long a step is (D, W, M, 30D); steps are then"
+            " dates."
+        ),
+    ] = None,
+    promise: Annotated[
+        float | None,
+        typer.Option(help="For a model without an end: what every step to come may still spend."),
+    ] = None,
     anchor: AnchorFile = None,
     json: AsJson = False,
 ) -> None:
@@ -93,6 +116,8 @@ def create(
         draw=draw,
         learned_here=not learned_elsewhere,
         anchor=anchor,
+        every=every,
+        promise=promise,
     )
     _print_status(book, json=json)
 
@@ -151,12 +176,14 @@ def charge(
     neighbours: Annotated[
         str, typer.Option(help="What its budget counts: substitution, or add-remove.")
     ] = "substitution",
+    step: Step = None,
     anchor: AnchorFile = None,
     json: AsJson = False,
 ) -> None:
     """Account for an outside mechanism by its plain-DP budget, before it is run."""
     book = pdp.Ledger.open(ledger, anchor=anchor)
-    book.charge(dp_epsilon, mu=mu, rho=rho, neighbours=neighbours, note=note)
+    where = step_in(book, step)
+    book.charge(dp_epsilon, mu=mu, rho=rho, neighbours=neighbours, note=note, step=where)
     _print_status(book, json=json)
 
 
@@ -192,7 +219,8 @@ def _what(entry: pdp.Entry) -> str:
     from pdp_calibrate.show.explain import of_column
 
     about = ", ".join(type(query).__name__ for query in entry.queries) or entry.kind
-    return about + of_column(entry)
+    when = "" if entry.step is None else f" at {entry.step}"
+    return about + of_column(entry) + when
 
 
 def _print_status(book: pdp.Ledger, *, json: bool) -> None:
@@ -204,6 +232,8 @@ def _print_status(book: pdp.Ledger, *, json: bool) -> None:
         "draw": book.draw,
         "entries": len(book.history),
     }
+    if book.model.is_endless:
+        status |= {"every": book.every, "promise": book.promise, "still_gains": book.still_gains()}
     if json:
         print_json(header("LedgerStatus") | status)
     else:

@@ -21,6 +21,8 @@ from pdp_calibrate.cli.leakage import leakage
 from pdp_calibrate.cli.ledger import ledger_app
 from pdp_calibrate.cli.people import people_app
 from pdp_calibrate.cli.plan import plan
+from pdp_calibrate.cli.refresh import refresh
+from pdp_calibrate.cli.registry import registry
 from pdp_calibrate.cli.release import release
 from pdp_calibrate.cli.report import report
 from pdp_calibrate.cli.schema import schema
@@ -34,7 +36,10 @@ app = typer.Typer(
 )
 
 
-for _one in (demo, fit, leakage, calibrate, release, audit, check, explain, report, plan, schema):
+for _one in (
+    demo, fit, leakage, calibrate, release, audit, check, explain, report, plan, refresh, registry,
+    schema,
+):  # fmt: skip
     app.command()(_one)
 
 

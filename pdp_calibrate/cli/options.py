@@ -159,6 +159,11 @@ def source_of(table: Said) -> Source:
     return Source(**table)
 
 
+def document_of(table: Said) -> dict[str, Any]:
+    """Return what a report may say about the table: the name of its file, without its folder."""
+    return {"data": table["file"].name} if "file" in table else {}
+
+
 def is_model(table: Said) -> bool:
     """Whether the file is a model and not rows."""
     return "file" in table and table["file"].suffix == ".json"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,11 +90,21 @@ def show_result(
         say(f"Written to {output}.", quiet=json)
 
 
-def write_report(obj: Any, path: Path, *, ledger: Any = None, quiet: bool) -> None:
+def write_report(
+    obj: Any,
+    path: Path,
+    *,
+    ledger: Any = None,
+    quiet: bool,
+    document: Mapping[str, Any] | None = None,
+    layout: Any = None,
+) -> None:
     """Write an HTML report, and say so."""
-    from pdp_calibrate.show.page import report
+    from pdp_calibrate.show.page import written_to
+    from pdp_calibrate.show.summary import Document, summarise
 
-    report(obj, path, ledger=ledger)
+    said = Document(**(document or {}))
+    written_to(path, summarise(obj, ledger=ledger, document=said, layout=layout))
     say(f"Report written to {path}.", quiet=quiet)
 
 
@@ -141,6 +151,10 @@ def described_leakage(leakage: pdp.Leakage, model: Model) -> dict[str, Any]:
 def in_words(leakage: pdp.Leakage, model: Model) -> str:
     """Say how much leaks, and to whom unless the model is private."""
     amount = f"{leakage.value:.4g}" if leakage.exact else f"at most {leakage.value:.4g}"
+    if leakage.unit != "epsilon":
+        amount += f" ({leakage.unit})"
+    elif leakage.measure.delta:
+        amount += f" (at δ = {leakage.measure.delta:g})"
     witness = leakage.witness
     if witness is None or model.provenance == "private":
         return amount

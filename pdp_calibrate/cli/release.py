@@ -9,6 +9,7 @@ import typer
 
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
+from pdp_calibrate.cli.ledger import step_in
 from pdp_calibrate.cli.options import (
     AsJson,
     Force,
@@ -17,6 +18,7 @@ from pdp_calibrate.cli.options import (
     ReleaseOptions,
     Report,
     TableOptions,
+    document_of,
     is_model,
     job_for,
     source_of,
@@ -65,6 +67,10 @@ def release(
         str | None,
         typer.Option(help="With --calibration and a row per value: the column of values."),
     ] = None,
+    step: Annotated[
+        str | None,
+        typer.Option(help="With --calibration for a model without an end: which step it is about."),
+    ] = None,
     output: Out = None,
     report: Report = None,
     force: Force = False,
@@ -82,6 +88,8 @@ def release(
         raise pdp.PdpError("a release needs rows, not a model: name a data file.")
     if bool(query) == (calibration is not None):
         raise pdp.PdpError("a release needs either a --query or a --calibration.")
+    if query and step is not None:
+        raise pdp.PdpError("--step goes with a --calibration for a model without an end.")
     if rest:
         if "ledger" not in options or len(query) != 1 or {"epsilon", "belief"} & set(options):
             raise pdp.PdpError("--rest takes a --ledger, one --query and no --epsilon.")
@@ -107,12 +115,14 @@ def release(
             order_by=options.get("order_by"),
             time_format=options.get("time_format"),
             ledger=ledger,
+            step=step if ledger is None else step_in(ledger, step),
         )
     note = "" if ledger is None else f"Budget: {ledger.spent:.4g} of {ledger.epsilon:.4g} spent."
     facts = _facts(found, query or ["answer"])
     show_result(found, facts, output=output, force=force, json=json, note=note)
     if report is not None:
-        write_report(found, report, ledger=ledger, quiet=json)
+        said = document_of(table)
+        write_report(found, report, ledger=ledger, quiet=json, document=said)
 
 
 def _stored(path: Path, time_limit: float | None) -> AnyCalibration:
@@ -121,7 +131,7 @@ def _stored(path: Path, time_limit: float | None) -> AnyCalibration:
     found = load(path) if time_limit is None else load(path, time_limit=time_limit)
     if not isinstance(found, pdp.Calibration):
         raise pdp.PdpError(f"{path} describes a {type(found).__name__}, not a calibration.")
-    clamps = all(getattr(query, "clamp", True) for query in found.queries)
+    clamps = all(getattr(query.at_a_step, "clamp", True) for query in found.queries)
     if found.model.is_continuous and not clamps:
         raise pdp.PdpError(
             f"{path} was calibrated without clamping; the command line always clamps. Calibrate"

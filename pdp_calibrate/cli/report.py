@@ -16,6 +16,8 @@ from pdp_calibrate.core.model import header
 
 @command(
     "pdp-calibrate report release.json -o report.html",
+    'pdp-calibrate report release.json --title "Mean income 2025" --data "Household survey" \\',
+    '    --purpose "yearly statistics" --author "A. Steward" --sign',
 )
 def report(
     *,
@@ -29,11 +31,17 @@ def report(
         Path | None, typer.Option(help="Show this ledger's history in the report too.")
     ] = None,
     anchor: AnchorFile = None,
+    title: Annotated[str, typer.Option(help="The heading.")] = "Privacy report",
+    data: Annotated[str | None, typer.Option(help="What the table is called.")] = None,
+    purpose: Annotated[str | None, typer.Option(help="What the answer is published for.")] = None,
+    author: Annotated[str | None, typer.Option(help="Who wrote the report.")] = None,
+    date: Annotated[str | None, typer.Option(help="Its date; by default today.")] = None,
+    sign: Annotated[bool, typer.Option("--sign", help="End with a place to sign.")] = False,
     time_limit: TimeLimit = 60.0,
     force: Force = False,
     json: AsJson = False,
 ) -> None:
-    """Write an HTML report: the guarantee, its assumptions, the worst adversary, the cost.
+    """Write an HTML report for the person who signs: what is promised, to whom, on what it rests.
 
     One file, no network; never a true answer or a raw record.
     """
@@ -42,6 +50,10 @@ def report(
     check_outputs(force=force, reports=[output], kept=[file], ledgers=[ledger, anchor])
     found = explainable(file, anchor=anchor, time_limit=time_limit)
     book = None if ledger is None else pdp.Ledger.open(ledger, anchor=anchor)
-    write_report(found, output, ledger=book, quiet=json)
+    document = {
+        "title": title, "data": data, "purpose": purpose,
+        "author": author, "date": date, "sign": sign,
+    }  # fmt: skip
+    write_report(found, output, ledger=book, quiet=json, document=document)
     if json:
         print_json(header("Report") | {"path": str(output)})

@@ -16,6 +16,7 @@ from pdp_calibrate.arrays import checked_positive, deadline_after
 from pdp_calibrate.composition.joint import spent
 from pdp_calibrate.composition.spending import Spending
 from pdp_calibrate.core.adversary import Adversaries
+from pdp_calibrate.core.composer import composer_of
 from pdp_calibrate.core.model import Model, warn_if_private
 from pdp_calibrate.core.problem import Bound
 from pdp_calibrate.errors import CalibrationError, PdpError
@@ -47,7 +48,9 @@ def black_box_leakage(
     model
         How the tuples are correlated.
     epsilon
-        The pure-DP budget of the mechanism (δ = 0), or the sum of the budgets of several.
+        The pure-DP budget of the mechanism (δ = 0), or the sum of the budgets of several. About a
+        model without an end (``length=None``) it is spent at every step, for ever, as a budget that
+        is refreshed is; the bound is then about the record of any one step.
     neighbours
         What the budget is about: ``substitution`` of one tuple's value, or adding and removing a
         tuple (``add-remove``), of which a substitution takes two.
@@ -72,10 +75,16 @@ def black_box_leakage(
     >>> pair = JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
     >>> round(black_box_leakage(pair, epsilon=1.0).value, 4)
     1.5694
+    >>> from pdp_calibrate import MarkovChain
+    >>> endless = MarkovChain(transition=[[0.8, 0.2], [0.2, 0.8]], length=None)
+    >>> round(black_box_leakage(endless, epsilon=1.5).value, 3)  # a budget of 1.5 a month
+    4.857
     """
     budget = substitution_budget(epsilon, neighbours)
     warn_if_private(model, "bound")
     everyone = Adversaries.all() if adversaries is None else adversaries
+    if model.is_endless:
+        everyone.resolve(model)  # refuses all but everyone
     spending = Spending(dp_epsilon=budget)
     return spent(model, spending, everyone, deadline=deadline_after(time_limit))
 
@@ -95,11 +104,12 @@ def dp_budget(
     model, neighbours, adversaries, time_limit
         As in `black_box_leakage`.
     epsilon
-        The leakage that nobody may exceed.
+        The leakage that nobody may exceed; about a model without an end, about any one step.
 
     Returns
     -------
     float
+        About a model without an end, the budget of each step, for ever.
         The largest budget that could be certified, within a millionth, rounded down: at exactly
         this budget the certified leakage is at most ε.
 
@@ -114,10 +124,18 @@ def dp_budget(
     >>> pair = JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
     >>> round(dp_budget(pair, epsilon=1.0), 4)
     0.6299
+    >>> from pdp_calibrate import MarkovChain
+    >>> endless = MarkovChain(transition=[[0.8, 0.2], [0.2, 0.8]], length=None)
+    >>> round(dp_budget(endless, epsilon=1.0), 6)
+    0.252445
     """
     substitution_budget(epsilon, neighbours)
     warn_if_private(model, "budget")
     deadline = deadline_after(time_limit)
+    steady = composer_of(model).budget_for_ever(model, float(epsilon))
+    if steady is not None:
+        (Adversaries.all() if adversaries is None else adversaries).resolve(model)
+        return steady / substitution_budget(1.0, neighbours)
 
     def leaks(budget: float) -> float:
         everyone = Adversaries.all() if adversaries is None else adversaries

@@ -76,6 +76,8 @@ def spent(
     >>> round(bound.value, 4), bound.method
     (1.1854, 'exact')
     """
+    if model.is_endless:
+        return _endless(model, spending)
     on_top = spending.rounding + spending.draw_epsilon
     left = None if threshold is None else threshold - on_top
     if not spending.parts and not spending.only_budgets and spending.dp_epsilon == 0:
@@ -93,6 +95,14 @@ def spent(
     if math.isnan(value):
         raise PdpError("the leakage is not a number: nothing can be certified.")
     return Bound(value=value, method=found.method)
+
+
+def _endless(model: Model, spending: Spending) -> Bound:
+    """Bound what one plain-DP budget, spent anew at every step, tells about any step."""
+    if spending.parts or spending.only_budgets or not spending.noisy.is_empty:
+        raise UnsupportedQueryError("releases about a model without an end are added up by step.")
+    value = composer_of(model).for_ever(model, spending.dp_epsilon)
+    return Bound(value=value, method="stream")
 
 
 def joint_mu(

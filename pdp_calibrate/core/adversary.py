@@ -103,6 +103,11 @@ class Adversaries:
     def resolve(self, model: Model) -> Knowledge:
         """Translate names and limits into positions in this model."""
         total = sum(checked_model(model).copies)
+        if model.is_endless and self != Adversaries():
+            raise ModelError(
+                "a model without an end is protected against everyone, Adversaries.all(); how many"
+                " others somebody knows has no limit there."
+            )
         if self.known is not None:
             target = position_of(self.target, model.names)
             known = frozenset(position_of(name, model.names) for name in self.known)

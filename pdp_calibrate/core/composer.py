@@ -17,6 +17,7 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.rounding import ROUND_UP
+from pdp_calibrate.errors import UnsupportedQueryError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +87,16 @@ class Composer:
         del releases, deadline
         return None
 
+    def for_ever(self, model: Model, dp_epsilon: float) -> float:
+        """Bound what this budget at every step tells about any, where the model has no end."""
+        del dp_epsilon
+        raise UnsupportedQueryError(f"{model!r} has an end.")
+
+    def budget_for_ever(self, model: Model, epsilon: float) -> float | None:
+        """Return the budget per step that keeps ε for ever; None where the model has an end."""
+        del model, epsilon
+        return None
+
     def is_counted_exactly(self, releases: Releases) -> bool:
         """Whether the dual program of the family's table is the same as `counted`."""
         del releases
@@ -94,7 +105,7 @@ class Composer:
 
 def composer_of(model: Model) -> Composer:
     """Return what the model's family says of several releases."""
-    found = type(model).composer
+    found = model.composer
     if isinstance(found, str):
         module, _, name = found.partition(":")
         found = cast("type[Composer]", getattr(import_module(module), name))

@@ -15,6 +15,7 @@ from pdp_calibrate.core.model import (
     Provenance,
     checked_names,
     most_secret,
+    refuse_endless,
 )
 from pdp_calibrate.errors import ModelError
 
@@ -66,6 +67,7 @@ class Blocks(Model):
         blocks = tuple(models)
         if not blocks or not all(isinstance(block, Model) for block in blocks):
             raise ModelError("Blocks needs at least one model.")
+        refuse_endless(blocks, "Blocks")
         if any(isinstance(block, Blocks) for block in blocks):
             raise ModelError("Blocks do not nest: list the inner blocks side by side.")
         numbers = (1,) * len(blocks) if counts is None else tuple(counts)
@@ -191,6 +193,7 @@ class ModelSet(Model):
         members = tuple(models)
         if not members or not all(isinstance(member, Model) for member in members):
             raise ModelError("ModelSet needs at least one model.")
+        refuse_endless(members, "ModelSet")
         first = members[0]
         for member in members[1:]:
             if member.names != first.names or member.copies != first.copies:

@@ -39,6 +39,8 @@ class Contributions:
     """Whether some tuple takes any value between the two ends that `values` holds."""
     clamped: bool = False
     """Whether values outside the domain are moved to its nearest end before they are added."""
+    every_step: bool = False
+    """Whether it is answered anew at every step of a model without an end."""
     roundings: tuple[float, ...] = ()
     """`roundings[j]`: how far `values[j]`, being floats, may be from the difference of what two
     values of tuple j add exactly; one number for a table. Empty where nothing was rounded."""
@@ -78,6 +80,8 @@ class Contributions:
         """Stack several answers about the same tuples, each divided by its unit."""
         if len({part.clamped for part in parts}) > 1:
             raise QueryError("queries released together must all clamp, or none of them.")
+        if len({part.every_step for part in parts}) > 1:
+            raise QueryError("queries released together must all be of each step, or of one step.")
         if any(part.table is not None for part in parts):
             tables = [part.in_every_cell() for part in parts]
             errors = [
@@ -85,7 +89,12 @@ class Contributions:
                 for part, unit in zip(parts, units, strict=True)
             ]
             error = _up(sum(errors) + _division_error(tables, units))
-            return cls(values=(), table=_stacked(tables, units), roundings=(error,))
+            return cls(
+                values=(),
+                table=_stacked(tables, units),
+                every_step=parts[0].every_step,
+                roundings=(error,),
+            )
         values = list(zip(*(part.values for part in parts), strict=True))
         weights = None
         if all(part.weights is not None for part in parts):
@@ -102,6 +111,7 @@ class Contributions:
             weights=weights,
             real=any(part.real for part in parts),
             clamped=parts[0].clamped,
+            every_step=parts[0].every_step,
             roundings=roundings,
         )
 

@@ -79,6 +79,8 @@ class Model(abc.ABC):
     """The same for Gaussian noise, with brackets of μ; None if only Laplace noise is answered."""
     composer: ClassVar[str | type[Composer] | None] = None
     """What this family says of several releases, named as engines are; None for nothing special."""
+    is_endless: bool = False
+    """Whether it goes on for ever, step after step: its one tuple stands for the record of any."""
 
     def __init_subclass__(cls) -> None:
         Model._families[cls.__name__] = cls
@@ -141,6 +143,11 @@ class Model(abc.ABC):
     def runs_along_time(self) -> bool:
         """Whether it says how a value depends on the one before."""
         return any(inner.runs_along_time for inner in self.inner_models)
+
+    @property
+    def lasting(self) -> float:
+        """By how much an error in the answer of every step counts about any one step, at most."""
+        return 1.0
 
     @property
     def only_additive(self) -> bool:
@@ -566,12 +573,29 @@ def public_structure(model: Model) -> dict[str, Any]:
         "domain_sizes": _runs(len(domain) for domain in model.domains),
         "real": _runs(model.continuous_tuples),
         "copies": _runs(model.copies),
+        **({"endless": True} if model.is_endless else {}),
     }
 
 
 def _runs(values: Iterable[int]) -> list[list[int]]:
     """Write equal values that follow each other as [value, how many]."""
     return [[value, len(list(run))] for value, run in itertools.groupby(values)]
+
+
+FOR_EVER: dict[str, Any] = {
+    "length": None,
+    "is_endless": True,
+    "engine": "pdp_calibrate.families.stream.search:StreamEngine",
+    "gaussian_noise_engine": None,
+    "composer": "pdp_calibrate.families.stream.search:StreamComposer",
+}
+"""What a model along time without an end has in place of its family's own: see `Model`."""
+
+
+def refuse_endless(models: Iterable[Model], what: str) -> None:
+    """Raise where something is made of models that must have an end."""
+    if any(checked_model(model).is_endless for model in models):
+        raise ModelError(f"{what} needs a model with an end: give it a length.")
 
 
 Bounds = tuple[float, float] | Sequence[tuple[float, float]]

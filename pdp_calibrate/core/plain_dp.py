@@ -106,7 +106,12 @@ class WrittenOut:
     def search(self, scale: float, limits: Limits) -> Bracket:
         """Search the table; the witness is about the model itself."""
         engine = self.about_table.engine
-        found = engine.bracket(scale, incumbent=limits.incumbent, deadline=limits.deadline)
+        found = engine.bracket(
+            scale,
+            incumbent=limits.incumbent,
+            deadline=limits.deadline,
+            rounding=limits.rounding,
+        )
         if found.witness is None:
             return found
         witness = dataclasses.replace(found.witness, model=self.problem.model)

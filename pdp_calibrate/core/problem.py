@@ -106,9 +106,8 @@ class Bracket:
         return dataclasses.replace(self.plus(cost), lower=lower)
 
     def at_most(self, bound: float) -> Bracket:
-        """Lower the upper end to another certified bound."""
-        mu = None if self.mu is None else min(self.mu, bound)
-        return dataclasses.replace(self, upper=min(self.upper, bound), mu=mu)
+        """Lower the upper end to another certified bound, which may be about one δ only."""
+        return self if self.upper <= bound else dataclasses.replace(self, upper=bound)
 
     def or_worse(self, other: Bracket) -> Bracket:
         """Return the larger upper end together with the larger lower end."""
@@ -125,8 +124,9 @@ class Bound:
     value: float
     """Nobody learns more, rounding included."""
     method: str
-    """``exact``, ``windows``, ``dual``, ``birkhoff``, ``shift``, ``group``, ``filter`` (of Gaussian
-    noise), ``whole`` (learning the model, which is private in whole draws) or ``nothing``."""
+    """``exact``, ``windows``, ``dual``, ``birkhoff``, ``shift``, ``group``, ``stream`` (step by
+    step, for ever), ``filter`` (of Gaussian noise), ``whole`` (learning the model, which is private
+    in whole draws) or ``nothing``."""
 
     def or_worse(self, other: Bound) -> Bound:
         """Return the larger of two bounds on different adversaries."""
@@ -377,7 +377,7 @@ class Problem:
 
         It holds whatever the law of discrete tuples is; an unclamped Gaussian can leak more.
         """
-        if self.model.is_continuous:
+        if self.model.is_continuous or self.model.is_endless:
             return math.inf
         return self.contributions.total_range() / scale * ROUND_UP
 
@@ -501,7 +501,7 @@ def engine_of(problem: Problem) -> Engine:
     """Make the engine that the problem's model names for its noise."""
     family = type(problem.model)
     gaussian = problem.measure.noise == "gaussian"
-    found = family.gaussian_noise_engine if gaussian else family.engine
+    found = problem.model.gaussian_noise_engine if gaussian else problem.model.engine
     if found is None and gaussian:
         raise UnsupportedQueryError(
             f"Gaussian noise is calibrated for Gaussian models, not for {family.__name__}: use"

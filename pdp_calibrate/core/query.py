@@ -23,7 +23,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar, cast
@@ -153,6 +153,11 @@ class Query(abc.ABC):
     @abc.abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Describe the query for JSON."""
+
+    @property
+    def at_a_step(self) -> Query:
+        """What one answer answers: the query itself, but for one that is asked at each step."""
+        return self
 
     @classmethod
     @abc.abstractmethod
@@ -673,8 +678,58 @@ def checked_queries(queries: object) -> list[Query]:
     raise QueryError("a query such as Sum(), or a list of queries, is needed.")
 
 
+@dataclass(frozen=True)
+class EachStep(Query):
+    """One answer at every step of a model without an end, for ever, all with the same noise.
+
+    Parameters
+    ----------
+    query
+        What is asked at a step, about its records alone.
+
+    Examples
+    --------
+    >>> import pdp_calibrate as pdp
+    >>> chain = pdp.MarkovChain(transition=[[0.8, 0.2], [0.2, 0.8]], length=None)
+    >>> cal = pdp.calibrate(chain, pdp.EachStep(pdp.Sum()), epsilon=1.0)
+    >>> round(1 / cal.scale, 6)  # the budget of a step that keeps ε = 1 for ever
+    0.252445
+    """
+
+    query: Query
+    """What is asked at a step."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.query, Query) or isinstance(self.query, EachStep):
+            raise QueryError("EachStep asks one query, such as EachStep(Sum()), at every step.")
+
+    @property
+    def at_a_step(self) -> Query:
+        """What is asked at a step."""
+        return self.query
+
+    def contributions(self, model: Model, *, rows: int) -> Contributions:
+        """Lower: what a record adds to the answer of its step."""
+        if not model.is_endless:
+            raise UnsupportedQueryError(
+                "EachStep is asked of a model without an end: give it length=None."
+            )
+        return replace(self.query.contributions(model, rows=rows), every_step=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Describe the query for JSON."""
+        return {"type": "EachStep", "query": self.query.to_dict()}
+
+    @classmethod
+    def from_parameters(cls, described: Mapping[str, Any]) -> EachStep:
+        """Undo `to_dict`."""
+        return cls(Query.from_dict(field_of(described, "query")))
+
+
 def frozen(query: Query, model: Model) -> Query:
     """Return a query that can only ever mean one thing: a function as its table of values."""
+    if isinstance(query, EachStep):
+        return EachStep(frozen(query.query, model))
     return query.tabulate(model) if isinstance(query, Custom) else query
 
 

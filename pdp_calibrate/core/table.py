@@ -217,6 +217,7 @@ class JointTable(Model):
     defined_by = ("domains", "probabilities")
     cells = "probabilities"
     engine = "pdp_calibrate.families.table.search:TableEngine"
+    gaussian_noise_engine = "pdp_calibrate.families.table.gaussian_noise:TableNoiseEngine"
     composer = "pdp_calibrate.families.table.composed:TableComposer"
 
     probabilities: FloatArray

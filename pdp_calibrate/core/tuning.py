@@ -24,7 +24,7 @@ SHARE_OF_BAR = 0.25
 COMPILED_MEMBERS = 64
 """Members of a yes/no group beyond which events are compared in compiled code."""
 COMPILED_CHAIN_STEPS = 4e8
-"""Elementary steps of one search along a chain (see `Setup.work`) beyond which it is compiled."""
+"""Elementary steps of one search along a chain (`Setup.is_large`) beyond which it is compiled."""
 
 # Memory (float64 numbers held at once)
 
@@ -114,6 +114,11 @@ SET_CASES = 2**19
 """Pairs of a target and a set of unknown tuples, likewise."""
 SET_STEPS_BETWEEN_CHECKS = 2**27
 """Elementary steps between checks of the clock."""
+
+# Gaussian noise on finite laws
+
+FINITE_NUMBERS = 3e8
+"""Probabilities in the laws that one search compares: some tens of seconds."""
 
 # Tables
 

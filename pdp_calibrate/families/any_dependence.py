@@ -18,6 +18,7 @@ import numpy as np
 
 from pdp_calibrate.arrays import frozen_array
 from pdp_calibrate.core.composer import Composer
+from pdp_calibrate.core.couplings import joint_range, tuple_moves
 from pdp_calibrate.core.model import (
     Domain,
     Model,
@@ -28,7 +29,7 @@ from pdp_calibrate.core.model import (
 )
 from pdp_calibrate.core.plain_dp import witness_at
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
-from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP
+from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 
 
@@ -57,6 +58,7 @@ class Unknown(Model):
 
     defined_by = ("size", "domain", "continuous")
     engine = "pdp_calibrate.families.any_dependence:AnyDependenceEngine"
+    gaussian_noise_engine = "pdp_calibrate.families.any_dependence:AnyDependenceNoiseEngine"
     composer = "pdp_calibrate.families.any_dependence:AnyDependenceComposer"
     only_additive = True
 
@@ -173,6 +175,22 @@ class AnyDependenceEngine(Engine):
             target=self.target,
             unknown=self.unknown,
         )
+
+
+class AnyDependenceNoiseEngine(AnyDependenceEngine):
+    """The same for Gaussian noise: the answers of such a group move together, measured in L2."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        contributions = problem.contributions
+        if contributions.coordinates > 1:
+            moving = [self.target, *self.unknown]
+            moves, _ = tuple_moves(contributions)
+            alike = self.attained == self.reach
+            rounding = 4 * (len(moving) + contributions.coordinates + 4) * UNIT_ROUNDOFF
+            together = math.fsum(moves[moving])
+            self.reach = min(together, joint_range(contributions.select(moving))) * (1 + rounding)
+            self.attained = (together if alike else float(moves[moving].max())) * (1 - rounding)
 
 
 def _least_knowing(problem: Problem, ranges: np.ndarray) -> tuple[int, tuple[int, ...]]:

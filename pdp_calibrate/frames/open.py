@@ -141,6 +141,14 @@ def selected(frame: Any, columns: Sequence[str]) -> Any:
 
 
 @asks_the_engine
+def under_name(frame: Any, column: Hashable, name: Hashable) -> Any:
+    """Return one column of a frame under another name, as its own library holds it."""
+    chosen(frame, [column])  # refuses one that is not there
+    held = nw.from_native(_named_by_text(frame))
+    return held.select(nw.col(column_name(column)).alias(column_name(name))).to_native()
+
+
+@asks_the_engine
 def rows_in(frame: Any) -> int:
     """Return the number of rows."""
     return int(one_row(opened(frame).select(nw.len().alias("rows")))["rows"])

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, cast, get_args
 
 from pdp_calibrate.calibration.risk import epsilon_for
+from pdp_calibrate.core import gaussian_dp
 from pdp_calibrate.errors import ModelError, QueryError, did_you_mean
 from pdp_calibrate.jobs import forms
 from pdp_calibrate.jobs.forms import Form, Range
@@ -24,6 +25,7 @@ from pdp_calibrate.jobs.grammar import Question
 if TYPE_CHECKING:
     from pdp_calibrate.core.adversary import Adversaries
     from pdp_calibrate.core.model import Model
+    from pdp_calibrate.core.noise import Noise
     from pdp_calibrate.ledger.ledger import Ledger
 
 ModelKind = Literal["table", "gaussian", "groups", "chain", "series"]
@@ -332,6 +334,43 @@ class Options(TypedDict, total=False):
             written="Such as 1%:3%.",
         ),
     ]
+    noise: Annotated[
+        "Noise | None",
+        Option(
+            words="What is drawn: laplace, by default or as the ledger says; or gaussian, which"
+            " needs delta beside epsilon, and takes less noise where many answers are given.",
+            group=QUERY,
+            form=forms.word("laplace", "gaussian"),
+        ),
+    ]
+    delta: Annotated[
+        float | None,
+        Option(
+            words="With Gaussian noise, the probability with which more than epsilon may be"
+            " learned: well below one over the number of people, such as 1e-6; the ledger's by"
+            " default.",
+            group=QUERY,
+            form=forms.POSITIVE,
+        ),
+    ]
+    mu: Annotated[
+        float | None,
+        Option(
+            words="With Gaussian noise, instead of epsilon: the mu of Gaussian differential"
+            " privacy.",
+            group=QUERY,
+            form=forms.POSITIVE,
+        ),
+    ]
+    rho: Annotated[
+        float | None,
+        Option(
+            words="With Gaussian noise, instead of epsilon: the rho of zero-concentrated"
+            " differential privacy (zCDP).",
+            group=QUERY,
+            form=forms.POSITIVE,
+        ),
+    ]
     adversaries: Annotated[
         "Adversaries | None",
         Option(
@@ -542,6 +581,13 @@ class Job:
             )
         if "assume" in said and "correlation" not in said:
             raise QueryError("assume says which law a correlation is about: give both.")
+        strengths = [name for name in ("epsilon", "mu", "rho") if name in said]
+        if len(strengths) > 1:
+            raise QueryError(f"{' and '.join(strengths)} say the same: give one of them.")
+        if {"mu", "rho"} & set(said) and said.get("noise") != "gaussian":
+            raise QueryError("mu and rho are about Gaussian noise: say noise='gaussian' too.")
+        if said.get("noise") not in (None, "laplace", "gaussian"):
+            raise QueryError(f"noise is 'laplace' or 'gaussian', got {said.get('noise')!r}.")
         if "time_format" in said and "order_by" not in said:
             raise QueryError("time_format says how the column of order_by is read: name it.")
         if "anchor" in said and "ledger" not in said:
@@ -677,7 +723,14 @@ class Job:
 
     @property
     def epsilon(self) -> float | None:
-        """What nobody may exceed; None for as much as still fits the ledger."""
+        """What nobody may exceed; None for as much as still fits the ledger.
+
+        For Gaussian noise, beside its δ, 1e-6 where it is not said.
+        """
+        given: Any = self.options
+        if "mu" in given or "rho" in given:
+            mu = given["mu"] if "mu" in given else gaussian_dp.mu_of_rho(given["rho"])
+            return gaussian_dp.epsilon_of(mu, given.get("delta", 1e-6))
         return self.options.get("epsilon", OPTIONS["epsilon"].default)
 
     @property

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.errors import PdpError, PlanError, did_you_mean
 from pdp_calibrate.frames.files import Source
 from pdp_calibrate.jobs.grammar import parse_query
 from pdp_calibrate.jobs.job import Job, Learning, Options, Table, declared
-from pdp_calibrate.jobs.schema_parts import POSITIVE, TEXT, Schema, described, items
+from pdp_calibrate.jobs.schema_parts import POSITIVE, TEXT, Schema, described, items, one_of
 from pdp_calibrate.jobs.signature import ASKED, TABLE
 
 if TYPE_CHECKING:
@@ -31,6 +32,12 @@ class Plan:
     """What is asked, one query each; about the same people, so with one model."""
     epsilon: float
     """What everything together may leak."""
+    delta: float | None = None
+    """The δ beside it, for Gaussian noise."""
+    noise: Noise = "laplace"
+    """What is drawn where a query does not say."""
+    pure: float | None = None
+    """The part of ε for Laplace noise beside Gaussian noise."""
     ledger: Path | None = None
     """A file that keeps the budget between runs."""
     anchor: Path | None = None
@@ -94,6 +101,15 @@ PLAN: Schema = _table(
             ["epsilon"],
             {
                 "epsilon": POSITIVE,
+                "delta": described("The δ beside it, where Gaussian noise is drawn.", POSITIVE),
+                "noise": described(
+                    "What is drawn where a query does not say.", one_of("laplace", "gaussian")
+                ),
+                "pure": described(
+                    "With delta, the part of epsilon for Laplace noise; without it, only Gaussian"
+                    " noise is drawn.",
+                    POSITIVE,
+                ),
                 "draw": described(
                     "The draw of the data; a new name has a budget of its own.", TEXT
                 ),
@@ -116,7 +132,7 @@ PLAN: Schema = _table(
                 | _declared("queries")
                 | {name: _declared("model")[name] for name in _STATED},
             )
-            | {"anyOf": [{"required": ["epsilon"]}, {"required": ["belief"]}]}
+            | {"anyOf": [{"required": [name]} for name in ("epsilon", "belief", "mu", "rho")]}
         )
         | {"minItems": 1},
         "output": _table(
@@ -199,6 +215,7 @@ def plan_from(found: Mapping[str, Any], *, folder: Path) -> Plan:
             for one, said in zip(found["queries"], jobs, strict=True)
         ),
         epsilon=float(budget["epsilon"]),
+        **{name: budget[name] for name in ("delta", "noise", "pure") if name in budget},
         ledger=ledger,
         anchor=anchor,
         draw=budget.get("draw"),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -26,7 +27,7 @@ from pdp_calibrate.frames.counts import group_sizes
 from pdp_calibrate.frames.long_answers import instances_in
 from pdp_calibrate.frames.open import check_roles, rows_in
 from pdp_calibrate.jobs.grammar import Question
-from pdp_calibrate.jobs.job import Job
+from pdp_calibrate.jobs.job import Job, Options
 from pdp_calibrate.jobs.model import (
     assumed_model,
     estimator_of,
@@ -36,6 +37,7 @@ from pdp_calibrate.jobs.model import (
 )
 from pdp_calibrate.jobs.plan import Plan
 from pdp_calibrate.jobs.rows import model_of_rows, rows_of_question, with_seeds
+from pdp_calibrate.ledger.allowance import Allowance
 from pdp_calibrate.ledger.learning import has_model, learned_ledger
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.ledger.people import PeopleLedger
@@ -80,7 +82,8 @@ def run(job: Job, frame: Any) -> AnyRelease:
             raise LedgerError(
                 f"what still fits is about the ledger's own adversaries, {ledger.adversaries!r}."
             )
-        return ledger.release(task.query, frame, epsilon=None, **task.columns)
+        drawn = _drawn(job, ledger)
+        return ledger.release(task.query, frame, epsilon=None, **drawn, **task.columns)
     found = calibrate_task(job, task, ledger=ledger)
     return found.release(frame, ledger=ledger, **task.columns)
 
@@ -281,11 +284,31 @@ def calibrate_task(job: Job, task: Task, *, ledger: Ledger | None = None) -> Any
     return calibrate(
         task.model,
         task.query,
-        epsilon=job.epsilon,
+        **_strength(job),
+        **_drawn(job, ledger),
         adversaries=job.options.get("adversaries") or default,
         rows=task.rows,
         time_limit=job.options.get("time_limit"),
     )
+
+
+def _strength(job: Job) -> dict[str, Any]:
+    """Return how much may leak, as `calibrate` takes it."""
+    said: Mapping[str, Any] = job.options
+    given = {name: said[name] for name in ("mu", "rho") if name in said}
+    return given or {"epsilon": job.epsilon}
+
+
+def _drawn(job: Job, ledger: Ledger | None = None) -> dict[str, Any]:
+    """Return what is drawn, and the δ beside it; what is not said is as the ledger was begun."""
+    noise = job.options.get("noise", "laplace" if ledger is None else ledger.allowance.noise)
+    found: dict[str, Any] = {"noise": noise}
+    if noise == "gaussian":
+        delta = job.options.get("delta", None if ledger is None else ledger.delta or None)
+        return found if delta is None else found | {"delta": delta}
+    if "delta" in job.options:
+        raise QueryError("delta is about Gaussian noise: say noise='gaussian' too.")
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -457,9 +480,20 @@ def _calibrated(plan: Plan, frame: Any, model: Model | None) -> list[tuple[Task,
         tasks = [task_of(job, frame, model) for job in plan.jobs]
     _refuse_several({task.model for task in tasks})
     return [
-        (task, cast("Calibration", calibrate_task(job, task)))  # a job of a plan has one query
+        # a job of a plan has one query
+        (task, cast("Calibration", calibrate_task(_with_noise(plan, job), task)))
         for job, task in zip(plan.jobs, tasks, strict=True)
     ]
+
+
+def _with_noise(plan: Plan, job: Job) -> Job:
+    """Return a job of the plan with what its budget says about noise, where it does not itself."""
+    said: dict[str, Any] = {**job.options}
+    if plan.delta is not None and "noise" not in said:
+        said["noise"] = plan.noise
+    if plan.delta is not None and said.get("noise") == "gaussian":
+        said.setdefault("delta", plan.delta)
+    return dataclasses.replace(job, options=cast("Options", said))
 
 
 def _is_about_rows(jobs: Sequence[Job]) -> bool:
@@ -509,7 +543,7 @@ def _learned_ledger(plan: Plan, frame: Any) -> Ledger | None:
     return learned_ledger(
         lambda: learned_model(job, frame),
         estimation_epsilon=epsilon,
-        epsilon=plan.epsilon,
+        allowance=_allowance(plan),
         path=plan.ledger,
         anchor=plan.anchor,
         adversaries=_adversaries(plan),
@@ -538,6 +572,12 @@ def _check_before_learning(plan: Plan, frame: Any) -> None:
         )
 
 
+def _allowance(plan: Plan) -> Allowance:
+    return Allowance.of(
+        epsilon=plan.epsilon, delta=plan.delta, pure=plan.pure, mu=None, rho=None, noise=plan.noise
+    )
+
+
 def _adversaries(plan: Plan) -> Adversaries:
     return plan.jobs[0].options.get("adversaries") or Adversaries.all()
 
@@ -553,12 +593,20 @@ def _ledger(plan: Plan, model: Model) -> Ledger:
         return Ledger(
             model,
             epsilon=plan.epsilon,
+            delta=plan.delta,
+            noise=plan.noise,
+            pure=plan.pure,
             path=plan.ledger,
             adversaries=adversaries,
             draw=plan.draw or "first",
             **options,
         )
     ledger = Ledger.open(plan.ledger, model=model, **options)
+    if (ledger.delta or None, ledger.allowance.pure) != (plan.delta, plan.pure):
+        raise LedgerError(
+            f"the ledger {plan.ledger} was begun with delta = {ledger.delta:g} and pure ="
+            f" {ledger.allowance.pure}; the plan says {plan.delta} and {plan.pure}."
+        )
     if (ledger.epsilon, ledger.adversaries) != (plan.epsilon, adversaries):
         raise LedgerError(
             f"the ledger {plan.ledger} has budget {ledger.epsilon:.6g} against"

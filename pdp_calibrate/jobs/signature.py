@@ -21,8 +21,8 @@ TABLE = (
 
 
 ASKED = (
-    "epsilon", "belief", "correlation", "persistence", "assume", "where", "by", "missing",
-    "time_limit",
+    "epsilon", "belief", "noise", "delta", "mu", "rho", "correlation", "persistence", "assume",
+    "where", "by", "missing", "time_limit",
 )  # fmt: skip
 """What is said with each question about them."""
 

@@ -290,14 +290,16 @@ def _nearly_smallest(joint: Callable[[float], float], budget: float) -> float:
 class Step:
     """One line to write, and how it adds to what was spent before."""
 
-    add: Callable[[Spending], Spending]
-    """Returns the spending after it."""
+    add: Callable[[Any], Any]
+    """Returns the spending after it, as the accounts of the ledger keep it."""
     described: dict[str, Any]
     """The line, but for when and what everything amounts to."""
     layout: Layout | None = None
     """Which values of a frame it is about, where that is known."""
     sizes: Sizes | None = None
     """How many groups of each size the frame has, where that is known."""
+    check: Callable[[Sequence[Mapping[str, Any]]], None] = lambda _: None
+    """Refuses it after certain entries."""
 
 
 def charge_step(dp_epsilon: float, note: str) -> Step:
@@ -341,6 +343,18 @@ def release_step(
     sizes: Sizes | None,
 ) -> Step:
     """Return the line of a release."""
+    return Step(
+        add=lambda before: accounts.after(before, calibration),
+        described=release_line(calibration, layout, sizes),
+        layout=layout,
+        sizes=sizes,
+    )
+
+
+def release_line(
+    calibration: AnyCalibration, layout: Layout | None, sizes: Sizes | None
+) -> dict[str, Any]:
+    """Describe for JSON what a release is about, but for when."""
     described = {
         "kind": "release",
         "queries": [query.to_dict() for query in calibration.queries],
@@ -355,12 +369,7 @@ def release_step(
         described["layout"] = stored_layout(layout)
     if sizes is not None:
         described["sizes"] = [list(pair) for pair in sizes]
-    return Step(
-        add=lambda before: accounts.after(before, calibration),
-        described=described,
-        layout=layout,
-        sizes=sizes,
-    )
+    return described
 
 
 def record(
@@ -403,8 +412,11 @@ def _with_steps(
     before = last_spent(entries, draw)
     after = accounts.total(state, draw)
     for step in steps:
+        step.check(entries)
         check_same_tuples(entries, draw, step.layout)
-        check_same_sizes(entries, draw, step.sizes)
+        time = step.described.get("step")  # who takes part may differ from one step to the next
+        there = [one for one in entries if one.get("step") == time]
+        check_same_sizes(there, draw, step.sizes)
         after = step.add(after)
         bound = accounts.bound(after)
         line: dict[str, Any] = {

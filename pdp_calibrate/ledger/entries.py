@@ -105,8 +105,8 @@ class Entry:
     spent: float
     """The certified joint leakage of the draw so far, this entry included."""
     method: str
-    """The bound in force: ``exact``, ``windows``, ``dual``, ``birkhoff``, ``shift``, ``group`` or
-    ``whole``."""
+    """The bound in force: ``exact``, ``windows``, ``dual``, ``birkhoff``, ``shift``, ``group``,
+    ``stream`` or ``whole``."""
     queries: tuple[Query, ...] = ()
     """What was answered."""
     scales: tuple[float, ...] = ()
@@ -133,6 +133,8 @@ class Entry:
     """Which column of a long frame a release is about, or ``wide``; None if that is not known."""
     sizes: Sizes | None = None
     """How many groups of each size the frame has, or rows; None if that is not known."""
+    step: int | str | None = None
+    """In a ledger of a model without an end, the step it is about."""
     column: str | None = None
     """In a ledger about people, the column whose model the release was calibrated for; None for
     whole households, of any dependence between all columns."""
@@ -162,6 +164,7 @@ class Entry:
             "spent": self.spent,
             "method": self.method,
             "note": self.note,
+            **({} if self.step is None else {"step": self.step}),
         }
         strengths = {name: getattr(self, name) for name in _STRENGTHS}
         described |= {name: value for name, value in strengths.items() if value is not None}
@@ -194,6 +197,7 @@ class Entry:
                 key: field_of(described, key)
                 for key in ("draw", "kind", "at", "spent", "method", "note")
             }
+            common["step"] = _step_from(described.get("step"))
             common |= {name: float(described[name]) for name in _STRENGTHS if name in described}
             if common["kind"] in ("charge", "estimation"):
                 if not {"mu", "rho"} & set(common):
@@ -214,6 +218,12 @@ class Entry:
             )
         except (PdpError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise LedgerError("an entry of the ledger is not what it should be.") from error
+
+
+def _step_from(step: Any) -> int | str | None:
+    if step is not None and type(step) not in (int, str):
+        raise LedgerError("a step is a whole number, or text.")
+    return step  # type: ignore[no-any-return]  # one of the two
 
 
 def last_spent(entries: Sequence[Mapping[str, Any]], draw: str) -> float:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pdp_calibrate.arrays import checked_epsilon
 from pdp_calibrate.core.adversary import Adversaries
-from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.model import Model, refuse_endless
 from pdp_calibrate.errors import LedgerError
 from pdp_calibrate.ledger.allowance import Allowance
 from pdp_calibrate.ledger.entries import estimation_entries
@@ -29,7 +29,7 @@ def learned_ledger(
     learn: Callable[[], Model],
     *,
     estimation_epsilon: float,
-    epsilon: float,
+    allowance: Allowance,
     path: str | os.PathLike[str] | None,
     adversaries: Adversaries,
     draw: str,
@@ -47,18 +47,27 @@ def learned_ledger(
         Learns the model from this very draw, under differential privacy.
     estimation_epsilon
         With which ε it does so.
-    epsilon, path, adversaries, draw, time_limit, anchor
+    allowance
+        The budget of the ledger.
+    path, adversaries, draw, time_limit, anchor
         As for `Ledger`.
     """
-    budget, learning = checked_epsilon(epsilon), checked_epsilon(estimation_epsilon)
+    budget, learning = allowance.epsilon, checked_epsilon(estimation_epsilon)
     first = estimation_entries([], learning, draw, budget)
     if path is None:  # nobody but this process could read it meanwhile
         model = _checked(learn(), learning)
         return Ledger(
-            model, epsilon=budget, adversaries=adversaries, draw=draw, time_limit=time_limit
+            model,
+            epsilon=budget,
+            delta=allowance.delta or None,
+            noise=allowance.noise,
+            pure=allowance.pure,
+            adversaries=adversaries,
+            draw=draw,
+            time_limit=time_limit,
         )
     pages = Pages(FileStore(path, anchor=anchor))
-    heading = heading_of(None, Allowance(epsilon=budget), adversaries)
+    heading = heading_of(None, allowance, adversaries)
     if Path(path).exists():
         with pages.changing() as state:
             if any(state.get(key) != value for key, value in heading.items()):
@@ -70,6 +79,7 @@ def learned_ledger(
         pages.start(heading, draw, first)
     model = _checked(learn(), learning)
     adversaries.resolve(model)
+    refuse_endless([model], "a model that is learned into its ledger")
     with pages.changing() as state:
         if state["model"] is not None:
             raise LedgerError("another run learned the model of this ledger meanwhile.")

@@ -9,7 +9,14 @@ from typing import Any, overload
 
 import pandas as pd
 
-from pdp_calibrate.calibration.release import Layout, LongFrame, checked_layout, note_release
+from pdp_calibrate.arrays import checked_share
+from pdp_calibrate.calibration.release import (
+    Layout,
+    LongFrame,
+    Moment,
+    checked_layout,
+    note_release,
+)
 from pdp_calibrate.calibration.result import (
     AnyCalibration,
     AnyRelease,
@@ -53,7 +60,9 @@ from pdp_calibrate.ledger.accounts import (
 )
 from pdp_calibrate.ledger.allowance import Allowance
 from pdp_calibrate.ledger.entries import last_spent, learning_entries
+from pdp_calibrate.ledger.steps import step_name
 from pdp_calibrate.ledger.store import FileStore, MemoryStore, Pages, Store
+from pdp_calibrate.ledger.stream import StreamAccounts, charge_at, release_at
 
 _ATTEMPTS = 5  # when others spend at the same time
 
@@ -101,6 +110,13 @@ class Ledger(Budget):
         and must agree with it from then on: on another disk, or where those who may write the
         ledger may not delete. With it an old copy of the ledger, one begun anew, or two copies
         used in turn are refused.
+    every
+        About a model without an end, how long a step is, as pandas writes it (``D``, ``W``, ``M``,
+        ``30D``): steps are then named by dates, Periods or ISO 8601 text. By default they are whole
+        numbers.
+    promise
+        About a model without an end, the plain-DP budget that every step to come may still spend:
+        what would leave less for any of them is refused. Nothing is promised by default.
 
     Notes
     -----
@@ -109,6 +125,11 @@ class Ledger(Budget):
     was put in its place between two processes: that takes an `anchor`. Nothing notices when the
     ledger and its anchor are restored together, when somebody writes both anew on purpose (the
     checksums have no key), or what is released past the ledger.
+
+    About a model without an end (``length=None``) a ledger grows: every release is about one step,
+    and `spent` is the most that all releases together tell about the record of any one step, past
+    or to come. A new period brings no new budget for the old ones: what was told about last month's
+    record grows with what is told about this month's.
 
     Examples
     --------
@@ -120,6 +141,12 @@ class Ledger(Budget):
     (0.5, 'exact')
     >>> round(ledger.would_spend(pdp.Sum(), epsilon=0.4), 4)
     0.8958
+    >>> health = pdp.MarkovChain(transition=[[0.8, 0.2], [0.2, 0.8]], length=None)
+    >>> daily = pdp.Ledger(health, epsilon=1.0, every="D")
+    >>> for day in ["2026-11-16", "2026-11-17"]:
+    ...     release = daily.release(pdp.Sum(), {0: 1}, epsilon=0.25, step=day)
+    >>> round(daily.spent, 4)
+    0.3999
     """
 
     def __init__(
@@ -138,6 +165,8 @@ class Ledger(Budget):
         time_limit: float | None = None,
         learned_here: bool = True,
         anchor: str | os.PathLike[str] | None = None,
+        every: str | None = None,
+        promise: float | None = None,
     ) -> None:
         everyone = Adversaries.all() if adversaries is None else adversaries
         everyone.resolve(model)
@@ -147,8 +176,13 @@ class Ledger(Budget):
         allowance = Allowance.of(
             epsilon=epsilon, delta=delta, pure=pure, mu=mu, rho=rho, noise=noise
         )
-        self._settle(model, allowance, everyone, Pages(store), draw, time_limit)
+        stream = {"every": every, "promise": promise}
+        if not model.is_endless and any(value is not None for value in stream.values()):
+            raise LedgerError("every= and promise= are for a model without an end: length=None.")
+        self._settle(model, allowance, everyone, Pages(store), draw, time_limit, stream)
         heading = heading_of(model, allowance, everyone)
+        if self._stream is not None:
+            heading["stream"] = self._stream.heading()
         if model.provenance == "private":
             heading["structure"] = public_structure(model)
         learned = learning_entries(model, draw, allowance.epsilon) if learned_here else []
@@ -167,11 +201,15 @@ class Ledger(Budget):
         pages: Pages,
         draw: str,
         time_limit: float | None,
+        stream: Mapping[str, Any],
     ) -> None:
         self._model, self._allowance, self._adversaries = model, allowance, adversaries
         self._epsilon = allowance.epsilon
         self._pages, self._draw = pages, draw
         self._accounts = Accounts(model, adversaries, allowance=allowance, time_limit=time_limit)
+        self._stream: StreamAccounts | None = None
+        if model.is_endless:
+            self._stream = StreamAccounts(model, allowance, **stream, time_limit=time_limit)
 
     @classmethod
     @damage_refused("the ledger", kind=LedgerError)
@@ -216,7 +254,9 @@ class Ledger(Budget):
         adversaries = Adversaries.from_dict(field_of(state, "adversaries"))
         allowance = Allowance.from_dict(state)
         ledger = cls.__new__(cls)
-        cls._settle(ledger, used, allowance, adversaries, pages, chosen, time_limit)
+        stream = field_of(state, "stream") if used.is_endless else {}
+        about = {"every": stream.get("every"), "promise": stream.get("promise") or None}
+        cls._settle(ledger, used, allowance, adversaries, pages, chosen, time_limit, about)
         return ledger
 
     @property
@@ -256,9 +296,53 @@ class Ledger(Budget):
     def spent(self) -> float:
         """The certified joint leakage of everything released about this draw.
 
-        With Gaussian noise, how much of the filter is used, as an ε: the claim is the budget.
+        With Gaussian noise, how much of the filter is used, as an ε: the claim is the budget. About
+        a model without an end, the most that is told about any step, past or to come; steps to
+        come count with what is promised.
         """
+        if self._stream is not None:
+            state = self._pages.read()
+            return self._stream.bound(self._stream.total(state, self._draw)).value
         return last_spent(self._pages.read()["entries"], self._draw)
+
+    @property
+    def every(self) -> str | None:
+        """How long a step is, about a model without an end; None where steps are numbers."""
+        return None if self._stream is None else self._stream.every
+
+    @property
+    def promise(self) -> float:
+        """The plain-DP budget kept free for every step to come."""
+        return 0.0 if self._stream is None else self._stream.promise
+
+    def spent_about(self, step: object) -> float:
+        """Return what all releases so far tell about one step, with what is promised.
+
+        About steps folded long ago it is the most that is told about any of them.
+        """
+        stream = self._growing("spent_about")
+        course = stream.total(self._pages.read(), self._draw)
+        return course.about(stream.step_number(step))
+
+    def still_gains(self, share: float = 0.01) -> int:
+        """Return for how many more steps what is told about a step still grows noticeably.
+
+        A release that many steps later, or any number of them, adds at most this share of the
+        budget to what is told about the step.
+
+        Examples
+        --------
+        >>> import pdp_calibrate as pdp
+        >>> health = pdp.MarkovChain(transition=[[0.8, 0.2], [0.2, 0.8]], length=None)
+        >>> pdp.Ledger(health, epsilon=1.0).still_gains(share=0.01)
+        10
+        """
+        return self._growing("still_gains").still_gains(checked_share(share, "share"))
+
+    def _growing(self, what: str) -> StreamAccounts:
+        if self._stream is None:
+            raise LedgerError(f"{what} is about the steps of a model without an end: length=None.")
+        return self._stream
 
     def _repr_html_(self) -> str:
         rows = [
@@ -275,8 +359,14 @@ class Ledger(Budget):
         """Turn to a new, independent draw of the data, with a budget of its own.
 
         Yesterday's budget says nothing about today's data if today's are drawn independently of
-        yesterday's. If they depend on each other, they belong into one model and one draw.
+        yesterday's. If they depend on each other, they belong into one model and one draw: a model
+        without an end has only one.
         """
+        if self._stream is not None:
+            raise LedgerError(
+                "a model without an end says how each step depends on the one before: there is no"
+                " new, independent draw. Release about the next step."
+            )
         self._pages.add_draw(name)
         self._draw = name
 
@@ -289,6 +379,7 @@ class Ledger(Budget):
         rows: int = 1,
         noise: Noise | None = None,
         delta: float | None = None,
+        step: object = None,
     ) -> float:
         """Return what would be spent after one more release, without making it.
 
@@ -304,22 +395,57 @@ class Ledger(Budget):
             Number of independent instances that one answer is about.
         noise, delta
             For a query, as in `release`.
+        step
+            About a model without an end, the step it would be about.
         """
-        before = self._accounts.total(self._pages.read(), self._draw)
+        self._check_step(step)
         if (what is None) == (dp_epsilon is None):
             raise PdpError("would_spend takes either a release or dp_epsilon=, and not both.")
         if dp_epsilon is not None:
             self._accounts.check_takes("laplace")
             budget = substitution_budget(dp_epsilon, "substitution")
             warn_if_private(self._model, "amount spent")
-            return self._accounts.bound(before.plus_mechanism(budget)).value
+            return self._after(self._charge(budget, "", step))
         if not isinstance(what, Calibration):
             if what is None or epsilon is None:
                 raise PdpError("would_spend needs epsilon= beside a query.")
             drawn = self._allowance.noise if noise is None else noise
-            what = self._accounts.calibrate(what, epsilon, rows=rows, noise=drawn, delta=delta)
+            accounts: Any = self._accounts if self._stream is None else self._stream
+            found = accounts.calibrate(what, epsilon, rows=rows, noise=drawn, delta=delta)
+            return self._after(self._line(found, None, None, step))
         self._accounts.check_takes(what.noise)
-        return self._accounts.bound(self._accounts.after(before, what)).value
+        return self._after(self._line(what, None, None, step))
+
+    def _after(self, line: Step) -> float:
+        """Return what would be spent after one more line."""
+        accounts: Any = self._accounts if self._stream is None else self._stream
+        before = accounts.total(self._pages.read(), self._draw)
+        return float(accounts.bound(line.add(before)).value)
+
+    def _check_step(self, step: object) -> None:
+        if self._stream is not None:
+            self._stream.step_number(step)
+        elif step is not None:
+            raise LedgerError("step= is for a ledger about a model without an end: length=None.")
+
+    def _line(
+        self,
+        calibration: AnyCalibration,
+        layout: Layout | None,
+        sizes: Sizes | None,
+        step: object,
+    ) -> Step:
+        """Return the line of a release."""
+        self._check_step(step)
+        if self._stream is None:
+            return release_step(self._accounts, calibration, layout, sizes)
+        return release_at(self._stream, calibration, layout, sizes, step)
+
+    def _charge(self, budget: float, note: str, step: object) -> Step:
+        """Return the line of an outside mechanism."""
+        if self._stream is None:
+            return charge_step(budget, note)
+        return charge_at(self._stream, budget, note, step)
 
     @overload
     def release(
@@ -335,6 +461,7 @@ class Ledger(Budget):
         by: Hashable | None = None,
         noise: Noise | None = None,
         delta: float | None = None,
+        step: object = None,
     ) -> Release: ...
 
     @overload
@@ -351,6 +478,7 @@ class Ledger(Budget):
         by: Hashable | None = None,
         noise: Noise | None = None,
         delta: float | None = None,
+        step: object = None,
     ) -> Release[SeveralQueries, SeveralNumbers]: ...
 
     def release(
@@ -366,6 +494,7 @@ class Ledger(Budget):
         by: Hashable | None = None,
         noise: Noise | None = None,
         delta: float | None = None,
+        step: object = None,
     ) -> AnyRelease:
         """Calibrate a query alone at ε, and release it if the joint leakage stays in the budget.
 
@@ -383,6 +512,10 @@ class Ledger(Budget):
             ``"laplace"`` or ``"gaussian"``; what the ledger was begun with by default.
         delta
             For Gaussian noise, the δ beside ε of this release alone; the ledger's by default.
+        step
+            About a model without an end, the step that the data are of: a whole number, or a date
+            where the ledger has `every`. Data are then one record, ``{0: value}``, or a frame with
+            a row per person and `value`. Steps may be left out, and come late for a while.
 
         Notes
         -----
@@ -397,31 +530,43 @@ class Ledger(Budget):
         layout = checked_layout(
             value=value, groups=groups, by=by, order_by=order_by, time_format=time_format
         )
+        self._check_step(step)
         rows = self._instances(data, layout)
         options: dict[str, Any] = {
             "rows": rows,
             "noise": self._allowance.noise if noise is None else noise,
             "delta": delta,
         }
+        accounts: Any = self._accounts if self._stream is None else self._stream
         if epsilon is not None:
-            calibration = self._accounts.calibrate(query, epsilon, **options)
-            return self._released(calibration, data, layout)
+            calibration = accounts.calibrate(query, epsilon, **options)
+            return self._released(calibration, data, layout, step)
+        if self._stream is not None:
+            options["step"] = self._stream.step_number(step)
         for _ in range(_ATTEMPTS):
-            before = self._accounts.total(self._pages.read(), self._draw)
-            largest = self._accounts.largest(before, query, **options)
+            before = accounts.total(self._pages.read(), self._draw)
+            largest = accounts.largest(before, query, **options)
             with contextlib.suppress(BudgetExceededError):  # others spent in between: look again
-                return self._released(largest, data, layout)
-        return self._released(largest, data, layout)
+                return self._released(largest, data, layout, step)
+        return self._released(largest, data, layout, step)
 
-    def _released(self, calibration: AnyCalibration, data: Any, layout: Layout) -> AnyRelease:
+    def _released(
+        self, calibration: AnyCalibration, data: Any, layout: Layout, step: object
+    ) -> AnyRelease:
         """Check the data, write the release down, and only then draw its noise."""
-        draw, sizes = calibration.answered(data, layout)
-        self.spend(calibration, layout=layout, sizes=sizes)
+        draw, sizes = calibration.answered(data, layout, moment=self.moment(step))
+        self.spend(calibration, layout=layout, sizes=sizes, step=step)
         note_release(calibration, counted=True)
         return draw()
 
+    def moment(self, step: object) -> Moment | None:
+        """Return the step as releases carry it; None where the model has an end."""
+        self._check_step(step)
+        every = self.every
+        return None if self._stream is None else Moment(step_name(step, every), every)
+
     def _instances(self, data: Any, layout: Layout) -> int:
-        if isinstance(layout, LongFrame):
+        if isinstance(layout, LongFrame) and self._stream is None:
             return instances_in(group_sizes(data, layout.groups), self._model)
         return 1 if isinstance(data, pd.Series | Mapping) else rows_in(data)
 
@@ -433,6 +578,7 @@ class Ledger(Budget):
         rho: float | None = None,
         neighbours: str = "substitution",
         note: str = "",
+        step: object = None,
     ) -> float:
         """Account for an outside mechanism by its plain-DP budget, and return what is spent.
 
@@ -449,7 +595,11 @@ class Ledger(Budget):
             ``substitution`` of one tuple, or ``add-remove``.
         note
             What to write beside it.
+        step
+            About a model without an end, the step whose records it is run on. A mechanism that
+            looks at several steps spends its budget on each of them: charge it for each.
         """
+        self._check_step(step)
         given = [one for one in (dp_epsilon, mu, rho) if one is not None]
         if len(given) != 1:
             raise PdpError("charge takes one of dp_epsilon, mu= and rho=.")
@@ -468,7 +618,11 @@ class Ledger(Budget):
             budget *= 1 if neighbours == "substitution" else 2  # two steps count fourfold in ρ
         warn_if_private(self._model, "amount spent")
         if dp_epsilon is not None:
-            return self._record([charge_step(budget, note)])
+            return self._record([self._charge(budget, note, step)])
+        if self._stream is not None:
+            raise LedgerError(
+                "about a model without an end, charge mechanisms by their pure epsilon."
+            )
         strengths = {"mu": None if mu is None else budget, "rho": None if rho is None else budget}
         return self._record([noisy_charge_step(note, **strengths)])
 
@@ -478,25 +632,28 @@ class Ledger(Budget):
         *,
         layout: Layout | None = None,
         sizes: Sizes | None = None,
+        step: object = None,
     ) -> None:
         """Write down one release that is about to be made; raise if it does not fit.
 
         `Calibration.release(data, ledger=…)` calls this before it draws noise. `layout` says which
         values of a frame the release is about, and `sizes` how many groups of each size (or rows)
-        the frame has; without them, that is for the caller to watch.
+        the frame has; without them, that is for the caller to watch. `step` is as in `release`.
         """
-        self.spend_together([(calibration, layout, sizes)])
+        self.spend_together([(calibration, layout, sizes)], step=step)
 
     def spend_together(
         self,
         releases: Sequence[tuple[AnyCalibration, Layout | None, Sizes | None]],
+        *,
+        step: object = None,
     ) -> None:
         """Write down several releases that are about to be made: all of them, or none."""
         for calibration, layout, _ in releases:
             self._accounts.check_takes(calibration.noise)
             self.check_model(calibration.model)
             self._check_adversaries(calibration.adversaries, layout)
-        self._record([release_step(self._accounts, *one) for one in releases])
+        self._record([self._line(*one, step) for one in releases])
 
     def check_model(self, model: Model) -> None:
         """Refuse a model that is not the ledger's."""
@@ -515,9 +672,8 @@ class Ledger(Budget):
             )
 
     def _record(self, steps: Sequence[Step]) -> float:
-        return record(
-            steps, self._pages, self._accounts, draw=self._draw, budget=self._allowance.epsilon
-        )
+        accounts: Any = self._accounts if self._stream is None else self._stream
+        return record(steps, self._pages, accounts, draw=self._draw, budget=self._epsilon)
 
 
 def heading_of(

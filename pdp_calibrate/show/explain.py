@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pdp_calibrate.auditing.attack import Audit
+from pdp_calibrate.calibration.release import EVERY_COLUMN, Layout, LongFrame
 from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Calibration, Release
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.cards import printable
 from pdp_calibrate.core.model import PRIVATE_MODEL, Model
 from pdp_calibrate.core.problem import Leakage
 from pdp_calibrate.errors import PdpError
+from pdp_calibrate.families.stream.refresh import Refresh, period_words
 from pdp_calibrate.ledger.entries import Entry
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.ledger.people import PeopleLedger, stated
 from pdp_calibrate.show import words as costs
+from pdp_calibrate.show.numbers import beside_noise, width
 from pdp_calibrate.show.words import (
     anyone,
     asked,
@@ -31,12 +34,13 @@ _METHODS = {
     "exact": "worked out exactly",
     "windows": "window by window around each tuple",
     "dual": "by a certified linear program",
-    "birkhoff": "by contraction along the chain or tree",
+    "birkhoff": "by contraction: what passes from entry to entry shrinks",
     "shift": "by moving one database onto another",
     "group": "as for group privacy",
     "whole": "as a release about whole draws",
     "filter": "by the joint precision of all Gaussian noise",
     "household": "as all members and columns of a household at once",
+    "stream": "step by step, the most about any one",
     "nothing": "nothing was released",
 }
 
@@ -56,7 +60,15 @@ ONE_GAUSSIAN_RELEASE = (
 )
 
 
-Explainable: TypeAlias = AnyCalibration | AnyRelease | Ledger | PeopleLedger | Leakage | Audit
+Explainable: TypeAlias = (
+    AnyCalibration | AnyRelease | Ledger | PeopleLedger | Leakage | Audit | Refresh
+)
+
+
+EVERY_STEP = (
+    "Every release about these people, at any step, is in one ledger: answers about one step tell"
+    " about the steps around it too."
+)
 
 
 def explain(subject: Explainable) -> str:
@@ -96,7 +108,8 @@ def paragraphs(subject: Explainable, *, plain: Leakage | None = None) -> dict[st
     if isinstance(subject, Calibration):
         return _of_calibration(subject, plain)
     if isinstance(subject, Release):
-        return {"answer": _answer(subject)} | _of_calibration(subject.calibration, plain)
+        column = column_of(subject.layout)
+        return {"answer": _answer(subject)} | _of_calibration(subject.calibration, plain, column)
     if isinstance(subject, Ledger):
         return _of_ledger(subject)
     if isinstance(subject, PeopleLedger):
@@ -105,21 +118,30 @@ def paragraphs(subject: Explainable, *, plain: Leakage | None = None) -> dict[st
         return _of_leakage(subject)
     if isinstance(subject, Audit):
         return _of_audit(subject)
+    if isinstance(subject, Refresh):
+        return _of_refresh(subject)
     raise PdpError(f"there are no words for a {type(subject).__name__}; give a calibration.")
 
 
-def promise(calibration: AnyCalibration) -> str:
+def column_of(layout: Layout | None) -> str | None:
+    """Return the column that a layout is about, where it is one."""
+    if isinstance(layout, LongFrame) and layout.value != EVERY_COLUMN:
+        return str(layout.value)
+    return None
+
+
+def promise(calibration: AnyCalibration, column: str | None = None) -> str:
     """Say what is guaranteed, and how."""
     noise = costs.kind_of_noise(calibration)
     each = [
-        f"{asked(query)} with scale {scale:.4g}"
+        f"{asked(query, column=column)} with scale {costs.number(float(scale))}"
         for query, scale in zip(calibration.queries, calibration.scales, strict=True)
     ]
     how = f"Release together, with {noise} noise: {'; '.join(each)}."
     if len(each) == 1:
         how = (
-            f"Release {asked(calibration.queries[0])} with {noise} noise of scale"
-            f" {calibration.scales[0]:.4g}."
+            f"Release {asked(calibration.queries[0], column=column)} with {noise} noise of scale"
+            f" {costs.number(float(calibration.scales[0]))}."
         )
     certainty = "exactly" if calibration.leakage.exact else "at most"
     law = calibration.model.assuming
@@ -146,7 +168,9 @@ def promise(calibration: AnyCalibration) -> str:
     )
 
 
-def _of_calibration(calibration: AnyCalibration, plain: Leakage | None) -> dict[str, str]:
+def _of_calibration(
+    calibration: AnyCalibration, plain: Leakage | None, column: str | None = None
+) -> dict[str, str]:
     if calibration.model.provenance == "private":
         about = {"worst": f"Careful: {PRIVATE_MODEL}"}
     else:
@@ -157,7 +181,7 @@ def _of_calibration(calibration: AnyCalibration, plain: Leakage | None) -> dict[
             "group": costs.group_privacy(calibration),
         }
     return {
-        "promise": promise(calibration),
+        "promise": promise(calibration, column),
         **about,
         "learning": costs.learning(calibration),
         "interval": _joined(costs.interval_to_expect(calibration), costs.clamping(calibration)),
@@ -181,20 +205,25 @@ def adversary(leakage: Leakage, model: Model) -> str:
 
 
 def _answer(release: AnyRelease) -> str:
+    widths = release.half_widths(alpha=0.05)
     if len(release.values) > 1:
         shown = [
-            f"{value:.6g}" if isinstance(value, int | float) else f"{len(value)} noisy answers"
-            for value in release.values
+            beside_noise(value, half) if isinstance(value, int | float) else _many(value)
+            for value, half in zip(release.values, widths, strict=True)
         ]
         return f"Released together: {listed(shown)}."
-    (value,), ((low, high),) = release.values, release.intervals(alpha=0.05)
+    (value,), ((low, high),), (half,) = release.values, release.intervals(alpha=0.05), widths
     if not isinstance(value, int | float):
-        (width,) = release.half_widths(alpha=0.05)
-        return f"Released: {len(value)} noisy answers, each within ±{width:.4g} at 95 %."
+        return f"Released: {_many(value)}, each within ±{width(half)} at 95 %."
     return (
-        f"Released: {value:.6g}. With probability 95 % the answer without noise lies"
-        f" between {low:.6g} and {high:.6g}."
+        f"Released: {beside_noise(value, half)}. With probability 95 % the answer without noise"
+        f" lies between {beside_noise(low, half, side='low')} and"
+        f" {beside_noise(high, half, side='high')}."
     )
+
+
+def _many(value: Any) -> str:
+    return f"{len(value)} noisy answers"
 
 
 def _of_ledger(ledger: Ledger) -> dict[str, str]:
@@ -209,11 +238,72 @@ def _of_ledger(ledger: Ledger) -> dict[str, str]:
         spent += f" {_divided(ledger)}"
     private = ledger.model.provenance == "private"
     return {
-        "spent": spent,
+        "spent": _of_stream(ledger) if ledger.model.is_endless else spent,
         "history": "\n".join(f"- {describe(entry)}" for entry in own),
         "worst": f"Careful: {PRIVATE_MODEL}" if private else "",
         "assumptions": _listed_assumptions(assumptions(ledger.model, ledger.adversaries)),
     }
+
+
+def _of_stream(ledger: Ledger) -> str:
+    """Say what a ledger that grows step by step has spent, and for how long steps still gain."""
+    each = "" if ledger.every is None else f" ({ledger.every})"
+    promised = (
+        f" Every step to come may still spend a plain-DP budget of {ledger.promise:.4g}."
+        if ledger.promise
+        else " Nothing is promised to steps to come."
+    )
+    return (
+        f"Of the budget ε = {ledger.epsilon:.4g} about the record of any one step{each},"
+        f" {ledger.spent:.4g} is spent and {ledger.remaining:.4g} is left, by"
+        f" {len(ledger.history)} entries. That is the most that everything released together tells"
+        " about a step, past or to come, to anyone, whichever other records they know and whatever"
+        f" hints they have.{promised} What is told about a step goes on growing after it has"
+        f" passed: by at most a hundredth of the budget from all that comes {ledger.still_gains()}"
+        " steps later. A new period brings no new budget for those before."
+    )
+
+
+def _of_refresh(found: Refresh) -> dict[str, str]:
+    every = period_words(found.every)
+    period = every if every.isalpha() else f"period of {every}"
+    verdict = (
+        f"ε = {found.epsilon:.4g} every {every} is ε ≤ {rounded_up_to(found.told, 3)} about the"
+        f" record of any one {period}, for ever: {learns(found.told)}."
+    )
+    why = (
+        f"A record stays as it was from one {period} to the next with probability"
+        f" {found.persistence:.4g}, among {found.states} values, so that answers about one {period}"
+        f" also tell about those before and after it, by less and less: after {found.still_gains}"
+        " of them a release adds at most a hundredth. It holds against anyone, whichever other"
+        " records they know, and whatever mechanisms the budget was spent on."
+    )
+    if found.states == 2:
+        why += " Somebody with noisy hints about every record is told just that much."
+    beside = (
+        f"To somebody without known records or hints it tells {found.temporal:.4g} (temporal"
+        f" privacy leakage, Cao et al.). Counting every {period} as one group (group privacy, plain"
+        f" composition) says {found.counted_for_a_year:.4g} after a year, and more every year; it"
+        " protects the whole course of a person's records, which the budget of one record does not."
+    )
+    keep = (
+        f"To keep ε = {found.epsilon:.4g} about any one record, spend {found.budget:.4g} every"
+        f" {every}."
+    )
+    return {"verdict": verdict, "why": why, "beside": beside, "keep": keep}
+
+
+def rounded_up_to(value: float, digits: int) -> str:
+    """Write an upper bound with a few digits, never below it.
+
+    Examples
+    --------
+    >>> rounded_up_to(4.8561, 3), rounded_up_to(2.0, 3)
+    ('4.86', '2')
+    """
+    step = 10.0 ** (math.floor(math.log10(value)) - digits + 1) if value > 0 else 1.0
+    shown = float(f"{value:.{digits}g}")
+    return f"{shown if shown >= value else shown + step:.{digits}g}"
 
 
 def _divided(ledger: Ledger) -> str:
@@ -292,6 +382,8 @@ def describe(entry: Entry) -> str:
     """Say in one line what was released or charged."""
     method = _METHODS.get(entry.method, entry.method)
     so_far = f"{entry.spent:.4g} spent so far ({method})"
+    if entry.step is not None:
+        so_far = f"about step {entry.step}; {so_far}"
     note = f" “{entry.note}”" if entry.note else ""
     if entry.dp_epsilon is not None:
         what = "learning of the model" if entry.kind == "estimation" else "an outside mechanism"
@@ -302,7 +394,7 @@ def describe(entry: Entry) -> str:
     what = "; ".join(asked(query) for query in entry.queries) + of_column(entry)
     if entry.column is not None:
         so_far = f"{entry.price:.4g} to other columns; {so_far}"
-    scales = listed(f"{scale:.4g}" for scale in entry.scales)
+    scales = listed(costs.number(float(scale)) for scale in entry.scales)
     alone = f"ε = {entry.epsilon:.4g}"
     if entry.noise == "gaussian":
         what, alone = f"{what}, Gaussian noise", f"{alone}, δ = {entry.delta:g}"
@@ -320,7 +412,7 @@ def _of_leakage(leakage: Leakage) -> dict[str, str]:
     how_much = (
         f"{leakage.value:.4g}" if leakage.exact else f"{leakage.lower:.4g} to {leakage.value:.4g}"
     )
-    at = listed(f"{scale:.4g}" for scale in scales)
+    at = listed(costs.number(float(scale)) for scale in scales)
     witness = leakage.witness
     law = None if witness is None else witness.model.assuming
     given = "" if law is None else f", assuming {law}"
@@ -364,6 +456,8 @@ def _assumptions(calibration: AnyCalibration) -> str:
 
 def of_the_release(calibration: AnyCalibration) -> list[str]:
     """List what the guarantee assumes of this release beside the model."""
+    if calibration.model.is_endless:
+        return [EVERY_STEP]
     if calibration.noise == "laplace":
         return [ONE_RELEASE]
     counted = not is_clamped(calibration)

@@ -76,7 +76,7 @@ FAMILIES: dict[str, tuple[str, dict[str, Schema]]] = {
         {"correlation": RANGE, "bounds": RANGE, "variance": nullable(POSITIVE)},
     ),
     "GaussianSeries": (
-        "A series in which each value depends on the one before.",
+        "A series in which each value depends on the one before; its length is null without end.",
         {"correlation": NUMBER, "bounds": RANGE, "variance": nullable(POSITIVE)},
     ),
     "BinaryGroup": (
@@ -93,14 +93,14 @@ FAMILIES: dict[str, tuple[str, dict[str, Schema]]] = {
             "transition": described(
                 "Row v is the law of the next state after state v.", {"type": "array"}
             ),
-            "length": COUNT,
+            "length": described("Null for a chain without an end.", nullable(COUNT)),
             "states": NAMES,
             "initial": nullable(VECTOR),
         },
     ),
     "MixingChain": (
         "Every Markov chain that forgets fast enough.",
-        {"length": COUNT, "states": NAMES, "diameter": NUMBER},
+        {"length": nullable(COUNT), "states": NAMES, "diameter": NUMBER},
     ),
     "MarkovTree": (
         "Discrete tuples along a tree, each depending on its parent.",
@@ -159,6 +159,7 @@ _QUERY = described(
         record(type=one_of("Count"), over=_OVER, values=items(CELL)),
         record(type=one_of("Histogram"), over=_OVER, categories=nullable(items(CELL))),
         record(type=one_of("Custom"), over=_OVER, table=items({"type": "array"})),
+        record(type=one_of("EachStep"), query=ref("Query")),
         record(
             type=one_of("RowQuery"),
             kind=one_of("count", "sum", "mean"),
@@ -274,7 +275,14 @@ _OF_PEOPLE = {
 }
 
 
+_STEP = described(
+    "About a model without an end: the step, a number or when its period begins.",
+    {"type": ["integer", "string"]},
+)
+
+
 _NOISY = {
+    "step": _STEP,
     "noise": described("What was drawn, if it is not Laplace noise.", one_of("gaussian")),
     "delta": described("The δ beside ε, of Gaussian noise.", NUMBER),
     "mu": described("The μ that it keeps alone, of Gaussian noise.", NUMBER),
@@ -355,7 +363,25 @@ def json_schema() -> dict[str, Any]:
             "allOf": [
                 {
                     "properties": {
-                        "anchor": described("A second file that must agree with it.", TEXT)
+                        "anchor": described("A second file that must agree with it.", TEXT),
+                        "stream": described(
+                            "About a model without an end: how long a step is, and what is"
+                            " promised to steps to come.",
+                            record(every=nullable(TEXT), promise=NUMBER),
+                        ),
+                        "course": described(
+                            "What was spent at each step, old steps folded into three numbers.",
+                            record(
+                                steps=items({"type": "array", "minItems": 2, "maxItems": 2}),
+                                on_top=NUMBER,
+                                folded=nullable(
+                                    record(
+                                        before={"type": "integer"}, forward=NUMBER, largest=NUMBER
+                                    )
+                                ),
+                                entries=COUNT,
+                            ),
+                        ),
                     }
                 }
             ]
@@ -407,6 +433,21 @@ def json_schema() -> dict[str, Any]:
             confidence=NUMBER,
             is_broken={"type": "boolean"},
         ),
+        "Refresh": _object(
+            "Refresh",
+            "A budget that is refreshed every period, and what it comes to about any one of them.",
+            epsilon=POSITIVE,
+            every=TEXT,
+            persistence=POSITIVE,
+            states=COUNT,
+            diameter=NUMBER,
+            told=described("The most that is told about any one record, for ever.", POSITIVE),
+            told_about_the_latest=POSITIVE,
+            temporal=described("Temporal privacy leakage.", POSITIVE),
+            counted_for_a_year=described("What counting every period says.", POSITIVE),
+            still_gains=COUNT,
+            budget=described("The budget of a period that would keep epsilon.", POSITIVE),
+        ),
         "Explanation": _object("Explanation", "What was calibrated, in words.", text=TEXT),
         "Check": _object(
             "Check",
@@ -452,12 +493,14 @@ def json_schema() -> dict[str, Any]:
         objects[name]["properties"] |= _LAW
     objects["Calibration"]["properties"] |= _GAUSSIAN_CLAIMS
     objects["Ledger"]["properties"] |= _DIVIDED
+    objects["Audit"]["properties"]["delta"] = described("The δ beside ε.", POSITIVE)
     objects["LedgerStatus"]["properties"] |= {"delta": POSITIVE, "mu": POSITIVE}
     objects["Release"]["properties"]["noisy"] = described(
         "For each query the noisy numbers behind a mean of rows: sums, and secret counts.",
         items(items(NUMBER)),
     )
     objects["Release"]["properties"] |= {"layout": _LAYOUT, "sizes": _SIZES}
+    objects["Release"]["properties"] |= {"step": _STEP, "every": nullable(TEXT)}
     objects["Calibration"]["properties"]["certificate"] = described(
         "Reserved: what others can check the calibration by. Of any form, or null.", {}
     )

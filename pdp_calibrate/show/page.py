@@ -14,7 +14,8 @@ from pdp_calibrate.core.cards import printable
 from pdp_calibrate.errors import MissingLibraryError, PdpError
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.show import plots
-from pdp_calibrate.show.summary import Reportable, Summary, summarise
+from pdp_calibrate.show.numbers import beside_noise, ordinary, width
+from pdp_calibrate.show.summary import Document, Reportable, Summary, summarise
 
 _PARAGRAPHS = ("promise", "spent", "worst", "plain", "group", "learning", "interval")
 
@@ -26,21 +27,29 @@ _TITLES = {
     "beliefs": "Belief before and after",
     "correlations": "Correlations in the model",
     "adversary_graph": "Every adversary",
+    "network": "About whom most could be learned",
 }
+
+
+_FOR_EVERYBODY = ("leakage_by_scale", "scales", "beliefs")
+"""Pictures that need no mathematics; the others are folded with it."""
 
 
 _CAPTIONS = {
     "leakage_by_scale": "More noise leaks less. The curve is the worst case over every allowed"
-    " adversary; the square is the noise that plain differential privacy would have used.",
+    " adversary; the square is the noise that plain differential privacy would have used. Noise to"
+    " the left of the round point breaks the promise.",
     "leakage_by_knowledge": "The worst case among adversaries who already know some number of the"
     " other entries.",
-    "scales": "The noise that each method needs for the same promise; plain DP ignores"
-    " correlation.",
-    "beliefs": "What the worst adversary believes about one entry before and after the output"
-    " that helps them most.",
+    "scales": "The noise that each method asks for. Plain differential privacy ignores correlation:"
+    " where its bar is shorter than ours, it does not keep the promise.",
+    "beliefs": "What the worst adversary believes about one entry before the release, and after"
+    " the answer that helps them most. What they know already is subtracted from it.",
     "correlations": "Pairs of entries: together (+) or against each other (−).",
     "adversary_graph": "Each box is an adversary: the entries known, and the exact leakage. Edge"
     " weights are those of the paper; no guarantee rests on them.",
+    "network": "Lines join entries that depend on each other given all others; the deeper its"
+    " colour, the more somebody could learn about an entry.",
 }
 
 
@@ -49,14 +58,20 @@ def report(
     path: str | os.PathLike[str],
     *,
     ledger: Ledger | None = None,
-    title: str = "Privacy report",
+    title: str = Document.title,
+    data: str | None = None,
+    purpose: str | None = None,
+    author: str | None = None,
+    date: str | None = None,
+    sign: bool = False,
 ) -> Path:
-    """Write one HTML page that explains a calibration, a release or a ledger.
+    """Write one HTML page about a calibration, a release or a ledger, for the person who signs.
 
-    It needs no network and no script, prints, and reads on a phone and in the dark. It holds the
-    guarantee in words and symbols, model and provenance, worst adversary, pictures, baselines,
-    ledger, versions, and all its numbers as JSON; never a true answer, a record, or a parameter of
-    a model learned from private rows.
+    It opens with one paragraph: what was released about whom, what was assumed, what is promised,
+    in odds. Then the answer, what it rests on, who could learn most, other methods, what is not
+    protected, a checklist of hazards, and the mathematics, folded. It needs no network and no
+    script, prints on A4, and reads on a phone and in the dark. It never holds a true answer, a
+    record, or a parameter of a model learned from private rows.
 
     Parameters
     ----------
@@ -68,13 +83,31 @@ def report(
         The ledger that the release was counted in, to be shown too; any other is refused.
     title
         The heading of the page.
+    data
+        What the table is called, such as "Household survey 2025".
+    purpose
+        What the answer is published for.
+    author
+        Who wrote the report.
+    date
+        Its date; by default today.
+    sign
+        Whether the page ends with a place to sign.
 
     Returns
     -------
     Path
         Where the page is.
     """
-    page = render(summarise(subject, ledger=ledger), title=title)
+    document = Document(
+        title=title, data=data, purpose=purpose, author=author, date=date, sign=sign
+    )
+    return written_to(path, summarise(subject, ledger=ledger, document=document))
+
+
+def written_to(path: str | os.PathLike[str], summary: Summary) -> Path:
+    """Write the page of a summary."""
+    page = render(summary)
     target = Path(path)
     try:
         target.write_text(page, encoding="utf-8")
@@ -83,7 +116,7 @@ def report(
     return target
 
 
-def render(summary: Summary, *, title: str) -> str:
+def render(summary: Summary) -> str:
     """Fill the page with what a summary says."""
     jinja2, canvas = libraries()
     template = resources.files("pdp_calibrate.show").joinpath("page.html.j2").read_text("utf-8")
@@ -91,7 +124,7 @@ def render(summary: Summary, *, title: str) -> str:
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         finalize=_shown,
     )  # fmt: skip
-    environment.filters["number"] = written
+    environment.filters |= {"number": ordinary, "width": width, "beside": beside_noise}
     pictures = [
         {
             "name": name,
@@ -103,10 +136,10 @@ def render(summary: Summary, *, title: str) -> str:
     ]
     facts = summary.facts | {"views": {name: _plain(v) for name, v in summary.views.items()}}
     page: str = environment.from_string(template).render(
-        title=title,
         facts=facts,
         words=dict.fromkeys(_PARAGRAPHS, "") | summary.words,
-        pictures=pictures,
+        pictures=[one for one in pictures if one["name"] in _FOR_EVERYBODY],
+        diagrams=[one for one in pictures if one["name"] not in _FOR_EVERYBODY],
         embedded=_embedded(facts),
     )
     return page
@@ -120,15 +153,6 @@ def libraries() -> tuple[Any, Any]:
     except ImportError as error:
         reason = "a report needs jinja2 and matplotlib"
         raise MissingLibraryError.needed_for(reason, extra="report") from error
-
-
-def written(value: Any) -> str:
-    """Write a number as the page shows it: four digits, whole numbers in full."""
-    if value is None:
-        return "–"
-    if isinstance(value, int):
-        return str(value)
-    return f"{value:.4g}"
 
 
 def _shown(value: Any) -> Any:

@@ -17,13 +17,15 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from pdp_calibrate.calibration.result import AnyCalibration, Calibration
+from pdp_calibrate.calibration.result import AnyCalibration, Calibration, single
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.posterior import Beliefs
 from pdp_calibrate.errors import MissingLibraryError, PdpError
+from pdp_calibrate.families.stream.refresh import Refresh
 from pdp_calibrate.learning.pearson import Correlations
 from pdp_calibrate.show import views
 from pdp_calibrate.show.correlations import CorrelationMap, correlations as correlations_of
+from pdp_calibrate.show.networks import NetworkMap, network as network_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,10 +38,12 @@ _MODULES = {
     "leakage_by_scale": "curves",
     "leakage_by_knowledge": "curves",
     "what_if": "curves",
+    "refresh": "curves",
     "scales": "bars",
     "beliefs": "bars",
     "correlations": "maps",
     "adversary_graph": "graphs",
+    "network": "networks",
 }
 
 
@@ -83,7 +87,7 @@ def leakage_by_knowledge(
 def scales(subject: AnyCalibration | dict[str, float], *, theme: Theme = "light") -> Figure:
     """Draw the scales of all methods as bars."""
     if isinstance(subject, Calibration):
-        subject = views.scales_of_methods(views.one_with_laplace_noise(subject))
+        subject = views.scales_of_methods(single(subject, "a picture"))
     return draw("scales", subject, theme=theme)
 
 
@@ -104,6 +108,11 @@ def adversary_graph(
     return _seen("adversary_graph", views.adversary_graph, subject, theme)
 
 
+def network(subject: AnyCalibration | NetworkMap, *, theme: Theme = "light") -> Figure:
+    """Draw the graph of a network, with how much could be learned about each entry."""
+    return _seen("network", network_of, subject, theme)
+
+
 def beliefs(
     subject: AnyCalibration | Beliefs | views.BeliefBars, *, theme: Theme = "light"
 ) -> Figure:
@@ -111,6 +120,12 @@ def beliefs(
     if isinstance(subject, Beliefs):
         return draw("beliefs", views.bars_of(subject), theme=theme)
     return _seen("beliefs", views.beliefs, subject, theme)
+
+
+def refresh(subject: Refresh | views.RefreshCurve, *, theme: Theme = "light") -> Figure:
+    """Draw what a refreshed budget tells about any one record, against how long people stay."""
+    view = views.refresh_curve(subject) if isinstance(subject, Refresh) else subject
+    return draw("refresh", view, theme=theme)
 
 
 def what_if(curve: Any, *, theme: Theme = "light") -> Figure:

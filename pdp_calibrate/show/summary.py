@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any, TypeAlias
 
+from pdp_calibrate.calibration.release import Layout
 from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Calibration, Release
 from pdp_calibrate.core.model import PRIVATE_MODEL, SCHEMA, Model
 from pdp_calibrate.core.problem import Leakage
@@ -21,11 +22,22 @@ from pdp_calibrate.show import words as costs
 from pdp_calibrate.show.correlations import correlations
 from pdp_calibrate.show.explain import (
     ONE_RELEASE,
+    column_of,
     of_column,
     of_the_release,
     paragraphs,
     people_assumptions,
     table_of,
+)
+from pdp_calibrate.show.hazards import checklist
+from pdp_calibrate.show.networks import network
+from pdp_calibrate.show.opening import (
+    assumed,
+    keeps_promise,
+    learns_most,
+    ledger_opening,
+    opening,
+    unprotected,
 )
 from pdp_calibrate.show.views import (
     adversary_graph,
@@ -63,8 +75,44 @@ class Summary:
     """What is to be drawn, by the name of the picture; empty for a private model."""
 
 
-def summarise(subject: Reportable, *, ledger: Ledger | None = None) -> Summary:
-    """Collect what a report about a calibration, release or ledger says."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Document:
+    """What the people who use a report say about it; all of it may be left out."""
+
+    title: str = "Privacy report"
+    """The heading."""
+    data: str | None = None
+    """What the table is called."""
+    purpose: str | None = None
+    """What the answer is published for."""
+    author: str | None = None
+    """Who wrote the report."""
+    date: str | None = None
+    """When; by default the day on which it is made."""
+    sign: bool = False
+    """Whether there is a place to sign."""
+
+
+def summarise(
+    subject: Reportable,
+    *,
+    ledger: Ledger | None = None,
+    document: Document | None = None,
+    layout: Layout | None = None,
+) -> Summary:
+    """Collect what a report about a calibration, release or ledger says.
+
+    Parameters
+    ----------
+    subject
+        What it is about.
+    ledger
+        The ledger that a release was counted in.
+    document
+        What people say about the report.
+    layout
+        Which columns of the table a calibration is about; a release says it itself.
+    """
     if not isinstance(subject, Calibration | Release | Ledger | PeopleLedger):
         raise PdpError(
             f"a report is about a calibration, a release or a ledger, got {type(subject).__name__}."
@@ -74,9 +122,16 @@ def summarise(subject: Reportable, *, ledger: Ledger | None = None) -> Summary:
         "type": "Report",
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": versions(),
+        "document": dataclasses.asdict(document or Document()),
     }
+    data = facts["document"]["data"]
     if isinstance(subject, PeopleLedger):
-        return Summary(facts=facts | _of_people(subject), words=paragraphs(subject), views={})
+        facts |= _of_people(subject)
+        facts["opening"] = ledger_opening(subject, data=data)
+        facts |= _for_the_reader(subject, layout=None, total=subject.spent, counted=True)
+        return Summary(facts=facts, words=paragraphs(subject), views={})
+    if isinstance(subject, Release):
+        layout = subject.layout
     calibration = subject.calibration if isinstance(subject, Release) else subject
     plain = _plain_dp(calibration)
     words = paragraphs(subject, plain=plain)
@@ -89,7 +144,7 @@ def summarise(subject: Reportable, *, ledger: Ledger | None = None) -> Summary:
             facts["warning"] = PRIVATE_MODEL
         views: dict[str, Any] = {}
     else:
-        facts |= _of_calibration(calibration, plain)
+        facts |= _of_calibration(calibration, plain, layout)
         views = _views(calibration, plain)
     if isinstance(subject, Release):
         facts["answers"] = _of_release(subject)
@@ -99,8 +154,15 @@ def summarise(subject: Reportable, *, ledger: Ledger | None = None) -> Summary:
     if ledger is not None and isinstance(subject, Release):
         facts["total_epsilon"] = max(_spent_with(subject, ledger), subject.calibration.epsilon)
         facts["total_of"] = "everything in the ledger below about the same draw"
-    if "total_epsilon" in facts:
-        facts["odds_factor"] = math.exp(min(facts["total_epsilon"], 700.0))
+    if isinstance(subject, Ledger):
+        total = subject.epsilon if subject.delta else subject.spent
+        facts["opening"] = ledger_opening(subject, data=data)
+    else:
+        total = facts["total_epsilon"]
+        facts["odds_factor"] = math.exp(min(total, 700.0))
+        facts["opening"] = opening(subject, data=data, layout=layout, total=total)
+    counted = ledger is not None
+    facts |= _for_the_reader(subject, layout=layout, total=total, counted=counted)
     if ledger is not None:
         facts["ledger"] = _of_ledger(ledger)
         facts["assumptions"] = [
@@ -108,6 +170,17 @@ def summarise(subject: Reportable, *, ledger: Ledger | None = None) -> Summary:
             "Every release about these people is in the ledger below.",
         ]
     return Summary(facts=facts, words=words, views=views)
+
+
+def _for_the_reader(
+    subject: Reportable, *, layout: Layout | None, total: float, counted: bool
+) -> dict[str, Any]:
+    """Collect what is not protected, and what else can undo a promise."""
+    hazards = checklist(subject, layout=layout, total=total, counted=counted)
+    return {
+        "unprotected": unprotected(subject, layout),
+        "hazards": [dataclasses.asdict(one) for one in hazards],
+    }
 
 
 def _spent_with(subject: AnyRelease, ledger: Ledger) -> float:
@@ -161,12 +234,15 @@ def _plain_dp(calibration: AnyCalibration | Ledger) -> Leakage | None:
     return costs.leakage_of_plain_dp(calibration)
 
 
-def _of_calibration(calibration: AnyCalibration, plain: Leakage | None) -> dict[str, Any]:
+def _of_calibration(
+    calibration: AnyCalibration, plain: Leakage | None, layout: Layout | None
+) -> dict[str, Any]:
     private = calibration.model.provenance == "private"
+    column, clamped = column_of(layout), is_clamped(calibration)
     leak = calibration.leakage
     widths = calibration.half_widths(alpha=0.05)
     facts = {
-        "about": "; ".join(asked(query) for query in calibration.queries),
+        "about": "; ".join(asked(query, column=column) for query in calibration.queries),
         "epsilon": calibration.epsilon,
         "total_epsilon": calibration.total_epsilon,
         "total_of": "the answer and the learning of the model",
@@ -178,14 +254,13 @@ def _of_calibration(calibration: AnyCalibration, plain: Leakage | None) -> dict[
         "adversaries": repr(calibration.adversaries),
         "model": _of_model(calibration.model),
         "assumptions": [
-            *assumptions(
-                calibration.model, calibration.adversaries, clamped=is_clamped(calibration)
-            ),
+            f"The model is right: {assumed(calibration.model, layout, clamped=clamped)}.",
+            *assumptions(calibration.model, calibration.adversaries, clamped=clamped)[1:],
             *of_the_release(calibration),
         ],
         "queries": [
             {
-                "about": asked(query),
+                "about": asked(query, column=column),
                 "scale": scale,
                 "noise": kind_of_noise(calibration),
                 "half_width": width,
@@ -197,6 +272,7 @@ def _of_calibration(calibration: AnyCalibration, plain: Leakage | None) -> dict[
         "dp_epsilon": calibration.dp_epsilon,
         "clamping_bias": None if private else _bias(calibration),
         "methods": _methods(calibration, plain),
+        "who": "" if private else learns_most(calibration, column),
     }
     return facts | ({"warning": PRIVATE_MODEL} if private else {})
 
@@ -229,9 +305,16 @@ def _methods(calibration: AnyCalibration, plain: Leakage | None) -> list[dict[st
                 "ratio": other.scales[0] / calibration.scales[0],
                 "half_width": other.accuracy(alpha=0.05),
                 "leakage": leaks.get(name),
+                "keeps": _keeps(calibration, other, leaks.get(name)),
             }
         )
     return found
+
+
+def _keeps(own: AnyCalibration, other: AnyCalibration, leaked: float | None) -> str:
+    if own.model.provenance == "private" and other.scales != own.scales:
+        return "not told: the model is private"
+    return keeps_promise(other.scales[0], own.scales[0], leaked, own.epsilon)
 
 
 def _of_model(model: Model) -> dict[str, Any]:
@@ -249,10 +332,11 @@ def _of_model(model: Model) -> dict[str, Any]:
 
 def _of_release(release: AnyRelease) -> list[dict[str, Any]]:
     found = []
+    column = column_of(release.layout)
     for query, value, (low, high) in zip(
         release.calibration.queries, release.values, release.intervals(alpha=0.05), strict=True
     ):
-        about = asked(query)
+        about = asked(query, column=column)
         if isinstance(value, int | float):
             found.append({"about": about, "value": value, "low": low, "high": high})
         elif value.ndim == 1:
@@ -260,9 +344,10 @@ def _of_release(release: AnyRelease) -> list[dict[str, Any]]:
                 {"about": f"{about}: {label}", "value": one, "low": low.loc[label], "high": top}
                 for (label, one), top in zip(value.items(), high, strict=True)
             ]
-    return [
-        one | {key: _plain(one[key]) for key in ("value", "low", "high")} for one in found[:200]
+    plain = [
+        {**one, **{key: _plain(one[key]) for key in ("value", "low", "high")}} for one in found
     ]
+    return [one | {"half_width": (one["high"] - one["low"]) / 2} for one in plain[:200]]
 
 
 def _plain(value: Any) -> int | float:
@@ -327,13 +412,18 @@ def _views(calibration: AnyCalibration, plain: Leakage | None) -> dict[str, Any]
     if calibration.model.provenance == "private":
         return {}
     found: Mapping[str, Any] = {"correlations": correlations(calibration.model)}
-    if len(calibration.queries) == 1 and calibration.noise == "laplace":
+    if len(calibration.queries) == 1:
         found = {
             "leakage_by_scale": leakage_by_scale(calibration, plain=plain),
             "leakage_by_knowledge": leakage_by_knowledge(calibration),
             "scales": scales_of_methods(calibration),
-            "beliefs": beliefs(calibration),
             **found,
+        }
+    if len(calibration.queries) == 1 and calibration.noise == "laplace":  # as the paper draws them
+        found = {
+            **found,
+            "beliefs": beliefs(calibration),
             "adversary_graph": adversary_graph(calibration),
+            "network": network(calibration),
         }
     return {name: view for name, view in found.items() if view is not None}

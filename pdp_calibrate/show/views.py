@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -18,10 +19,12 @@ from pdp_calibrate.calibration.result import (
 from pdp_calibrate.core.adversary import Adversaries, Witness
 from pdp_calibrate.core.leakage import leakage
 from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.posterior import Beliefs, posterior
 from pdp_calibrate.core.problem import Leakage
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.errors import ModelError, PdpError
+from pdp_calibrate.families.stream.refresh import Refresh
 from pdp_calibrate.paper import graph
 from pdp_calibrate.paper.graph import WeightedHierarchicalGraph
 from pdp_calibrate.show.words import entry, knowledge, number
@@ -65,6 +68,10 @@ class ScaleCurve:
     """What that leaks at most."""
     plain_exact: bool
     """Whether it leaks exactly so much."""
+    noise: Noise = "laplace"
+    """What is drawn."""
+    delta: float = 0.0
+    """The δ beside ε, for Gaussian noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,13 +125,13 @@ class AdversaryGraph:
 def drawable(calibration: AnyCalibration) -> Calibration:
     """Return a calibration of one answer that may be drawn, or raise."""
     refuse_private(calibration.model)
-    return one_with_laplace_noise(calibration)
-
-
-def one_with_laplace_noise(calibration: AnyCalibration) -> Calibration:
-    """Return a calibration of one answer with Laplace noise, or raise."""
-    with_laplace_noise(calibration, "a picture")
     return single(calibration, "a picture")
+
+
+def drawable_with_laplace_noise(calibration: AnyCalibration) -> Calibration:
+    """Return a calibration of one answer with Laplace noise that may be drawn, or raise."""
+    with_laplace_noise(calibration, "this picture")
+    return drawable(calibration)
 
 
 def refuse_private(model: Model) -> None:
@@ -179,6 +186,8 @@ def leakage_by_scale(
         plain_scale=plain_scale,
         plain_leakage=None if mark is None else float(values[mark]),
         plain_exact=mark is not None and bool(values[mark] - lowers[mark] <= 1e-6 * values[mark]),
+        noise=calibration.noise,
+        delta=calibration.delta,
     )
 
 
@@ -192,6 +201,8 @@ def _leak(
         adversaries=calibration.adversaries if adversaries is None else adversaries,
         rows=calibration.rows,
         time_limit=seconds,
+        noise=calibration.noise,
+        delta=calibration.delta or None,
     )
     return found.value, found.lower, found.witness
 
@@ -260,7 +271,7 @@ def beliefs(calibration: AnyCalibration) -> BeliefBars | None:
 
     Of a joint table by its own prior; elsewhere from even odds between the two secrets.
     """
-    calibration = drawable(calibration)
+    calibration = drawable_with_laplace_noise(calibration)
     witness = calibration.leakage.witness
     if witness is None or isinstance(witness.output, tuple):
         return None
@@ -280,7 +291,9 @@ def beliefs(calibration: AnyCalibration) -> BeliefBars | None:
         after=tuple(after.values()),
         target=entry(witness.target, calibration.model),
         knows=knowledge(witness.known, calibration.model),
-        output=limit if math.isinf(witness.output) else f"an answer of {witness.output:.4g}",
+        output=limit
+        if math.isinf(witness.output)
+        else f"an answer of {number(float(witness.output))}",
     )
 
 
@@ -320,7 +333,7 @@ def adversary_graph(calibration: AnyCalibration) -> AdversaryGraph | None:
 
     None for other models, and where not all adversaries are allowed.
     """
-    calibration = drawable(calibration)
+    calibration = drawable_with_laplace_noise(calibration)
     model = calibration.model
     if not isinstance(model, JointTable) or not 2 <= len(model.names) <= 4:
         return None
@@ -337,4 +350,31 @@ def adversary_graph(calibration: AnyCalibration) -> AdversaryGraph | None:
             leakages[target, known] = _leak(calibration, calibration.scale, _PATIENCE, one)[0]
     return AdversaryGraph(
         graph=found, leakages=leakages, worst=max(leakages, key=leakages.__getitem__)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RefreshCurve:
+    """What a refreshed budget tells about any one record, by how likely records stay."""
+
+    persistence: tuple[float, ...]
+    """The probabilities of staying, from pure chance upwards."""
+    told: tuple[float, ...]
+    """The certified bound, for ever."""
+    temporal: tuple[float, ...]
+    """Temporal privacy leakage: somebody without hints."""
+    chosen: Refresh
+    """The one asked about."""
+
+
+def refresh_curve(chosen: Refresh) -> RefreshCurve:
+    """Vary how likely records stay, everything else as asked."""
+    lowest = 1 / max(2, chosen.states)
+    grid = np.append(np.linspace(lowest, 0.98, 60), chosen.persistence)
+    cases = [dataclasses.replace(chosen, persistence=float(value)) for value in np.unique(grid)]
+    return RefreshCurve(
+        persistence=tuple(case.persistence for case in cases),
+        told=tuple(case.told for case in cases),
+        temporal=tuple(case.temporal for case in cases),
+        chosen=chosen,
     )

@@ -16,7 +16,7 @@ from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.leakage import leakage
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Leakage
-from pdp_calibrate.core.query import Count, Custom, Histogram, Linear, Mean, Query, Sum
+from pdp_calibrate.core.query import Count, Custom, EachStep, Histogram, Linear, Mean, Query, Sum
 from pdp_calibrate.core.row_query import ANY_RECORD, RowQuery
 from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.families.chain.model import MarkovChain
@@ -25,7 +25,9 @@ from pdp_calibrate.families.gaussian.model import Gaussian
 from pdp_calibrate.families.gaussian.network import GaussianNetwork
 from pdp_calibrate.families.gaussian.sets import LoewnerBall, SampledGaussian
 from pdp_calibrate.families.network.mixing_chain import MixingChain
+from pdp_calibrate.families.network.network import Network
 from pdp_calibrate.families.table.sets import SampledTable
+from pdp_calibrate.show.numbers import ordinary, width
 
 _MOST_LISTED = 6
 
@@ -98,22 +100,26 @@ def number(value: object) -> str:
     """Write a number with four digits, several with commas, and anything else as it is."""
     if isinstance(value, tuple) and value and all(isinstance(one, float) for one in value):
         return listed(map(number, value))
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return ordinary(value) if isinstance(value, float) else str(value)
 
 
-def asked(query: Query) -> str:
-    """Say what a query asks for."""
+def asked(query: Query, *, column: str | None = None) -> str:
+    """Say what a query asks for; of one column of a long table, by its name."""
+    if isinstance(query, EachStep):
+        return f"at each step, once, {asked(query.query, column=column)}"
     over = getattr(query, "over", None)
-    whose = "all entries" if over is None else listed(map(entry, over))
+    whose = (column or "all entries") if over is None else listed(map(entry, over))
     if isinstance(query, Sum):
         return f"the sum of {whose}" + _clamped(clamp=query.clamp)
     if isinstance(query, Mean):
         return f"the mean of {whose}" + _clamped(clamp=query.clamp)
     if isinstance(query, Count):
         values = listed(sorted(map(number, query.values)))
+        if column is not None and over is None:
+            return f"the number of entries of {column} that are {values}"
         return f"how many of {whose} are {values}"
     if isinstance(query, Histogram):
-        return f"how often each value occurs among {whose}"
+        return f"how often each value occurs {'in' if whose == column else 'among'} {whose}"
     if isinstance(query, Linear):
         return f"the weighted sum {_weighted(query)}" + _clamped(clamp=query.clamp)
     if isinstance(query, Custom):
@@ -129,7 +135,7 @@ def _asked_of_rows(query: RowQuery) -> str:
         words = "how many rows there are"
     else:
         low, high = query.bounds or (0.0, 0.0)
-        words = f"the {query.kind} of {query.value} (moved into {low:,.6g} to {high:,.6g})"
+        words = f"the {query.kind} of {query.value} (moved into {number(low)} to {number(high)})"
     for column in query.where:
         several = "one of " if len(column.values) > 1 else ""
         words += f"{' and' if column is not query.where[0] else ' where'} {column.name} is"
@@ -147,14 +153,18 @@ def _asked_of_rows(query: RowQuery) -> str:
     return words
 
 
+CLAMPED = " (each moved into its public range first)"
+
+
 def _clamped(*, clamp: bool) -> str:
-    return " (each moved into its public range first)" if clamp else ""
+    return CLAMPED if clamp else ""
 
 
 def _weighted(query: Linear) -> str:
     if isinstance(query.weights, Mapping):
         return " + ".join(
-            f"{weight:.4g}·{entry(name)}" for name, weight in list(query.weights.items())[:8]
+            f"{number(float(weight))}·{entry(name)}"
+            for name, weight in list(query.weights.items())[:8]
         )
     return f"with weights {listed(number(weight) for weight in query.weights)}"
 
@@ -214,12 +224,12 @@ def worst_adversary(
     target = entry(witness.target, model)
     again = target if _place(witness.target) is None else "their entry"
     first, second = map(number, witness.secrets)
-    apart = f"{again} = {first} and against {second}"
+    apart = f"{again} = {first}, and against {second}"
     if model is not None and model.covers_any_dependence and set(model.domains) == {ANY_RECORD}:
-        apart = "one of their possible records and against another"
+        apart = "one of their possible records, and against another"
     return (
         f"{who} attacks {target} and {knowledge(witness.known, model)}. They learn most"
-        f" when the released answer is {_where(witness.output)}, which speaks for {apart}."
+        f" when the released answer is {place_of(witness.output)}, which speaks for {apart}."
     )
 
 
@@ -251,12 +261,13 @@ def factor(leakage: float) -> str:
     return f"{math.exp(leakage):.3g}" if leakage < 10 else f"e^{leakage:.4g}"
 
 
-def _where(output: float | tuple[float, ...]) -> str:
+def place_of(output: float | tuple[float, ...]) -> str:
+    """Say where an answer lies."""
     if isinstance(output, tuple):
         return f"near ({listed(map(number, output))})"
     if math.isinf(output):
         return "as high as can be" if output > 0 else "as low as can be"
-    return f"near {output:.4g} or beyond"
+    return f"near {number(output)} or beyond"
 
 
 _SOURCES = {
@@ -273,7 +284,7 @@ _FAMILIES = {
     "LoewnerBall": "jointly Gaussian entries, every variance within the stated factor",
     "SampledGaussian": "jointly Gaussian entries that the sample does not rule out",
     "GaussianNetwork": "jointly Gaussian entries on a graph, each depending on its neighbours only",
-    "GaussianGroup": "jointly Gaussian members, one common correlation for every pair",
+    "GaussianGroup": "jointly Gaussian values, one common correlation for every pair",
     "GaussianSeries": "a Gaussian series in which each value depends on the one before",
     "BinaryGroup": "yes/no members of a group, nobody told apart from another",
     "CategoryGroup": "members of a group with categories, nobody told apart from another",
@@ -308,8 +319,12 @@ def family(model: Model) -> str:
     """Say what kind of dependence a model allows."""
     name = type(model).__name__
     kind = _FAMILIES.get(name, name)
+    if model.is_endless:
+        kind += ", step after step without an end"
     if isinstance(model, GaussianGroup | GaussianSeries) and model.variance is None:
         return f"{kind}; any means, one unknown variance common to all"
+    if isinstance(model, Network) and type(model) is Network and model.only_additive:
+        return "any law whose couplings between entries are at most as strong as stated"
     if isinstance(model, Blocks):
         return f"{kind} of {'; or '.join(dict.fromkeys(map(family, model.models)))}"
     return kind
@@ -347,8 +362,14 @@ def _of_adversaries(
     adversaries: Adversaries, parts: tuple[Model, ...], *, clamped: bool
 ) -> list[str]:
     found = []
-    closed = all(isinstance(part, _CLOSED) for part in parts)
-    if not closed or clamped:
+    closed = all(isinstance(part, _CLOSED) or part.is_endless for part in parts)
+    hinted = (isinstance(part, Network) and part.only_additive for part in parts)
+    if not closed and all(hinted):
+        found.append(
+            "Adversaries hold exact values of other entries, or hints about single entries that are"
+            " independent of each other."
+        )
+    elif not closed or clamped:
         found.append(
             "Adversaries hold exact values of other entries; noisy knowledge can tell more."
         )
@@ -450,7 +471,7 @@ def group_privacy(calibration: AnyCalibration) -> str:
         return ""
     group = number(calibration.baselines["group"])
     compared = (
-        f"{ratio:.2g} times as much noise"
+        f"{ordinary(ratio, digits=2)} times as much noise"
         if ratio > 1 + 1e-6
         else "less noise"
         if ratio < 1 - 1e-6
@@ -476,12 +497,12 @@ def interval_to_expect(calibration: AnyCalibration) -> str:
         elif several:
             each = " each count" if calibration.is_integer else " each number"
         return (
-            f"The noise moves{each} by at most ±{wide:.4g} in 95 % of releases, and by at most"
-            f" ±{likely:.4g} in half of them."
+            f"The noise moves{each} by at most ±{width(wide)} in 95 % of releases, and by at most"
+            f" ±{width(likely)} in half of them."
         )
     parts = [
-        f"±{width:.4g} for {asked(query)}"
-        for width, query in zip(widths, calibration.queries, strict=True)
+        f"±{width(one)} for {asked(query)}"
+        for one, query in zip(widths, calibration.queries, strict=True)
     ]
     return f"In 95 % of releases the noise stays within {'; '.join(parts)}."
 

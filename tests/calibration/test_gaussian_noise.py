@@ -135,17 +135,6 @@ def test_no_noise_needed_is_refused():
         gaussian(wide, mu=2.0, adversaries=pdp.Adversaries.weakest())
 
 
-def test_other_models_name_the_alternative():
-    table = pdp.JointTable(probabilities=[[0.3, 0.2], [0.2, 0.3]], domains=[[0, 1]] * 2)
-    with pytest.raises(UnsupportedQueryError, match="JointTable: use noise='laplace'"):
-        gaussian(table, epsilon=1.0, delta=1e-6)
-    with pytest.raises(UnsupportedQueryError, match="noise='laplace'"):
-        pdp.leakage(table, pdp.Sum(), noise="gaussian")
-    mixed = pdp.Blocks(models=[household(), table], counts=[1, 1])
-    with pytest.raises(UnsupportedQueryError, match="JointTable"):
-        gaussian(mixed, mu=1.0)
-
-
 @pytest.mark.parametrize(
     ("promise", "message"),
     [
@@ -305,16 +294,28 @@ def test_words_and_report(tmp_path):
         assert "λ" not in shown
 
 
+def test_pictures_show_the_standard_deviation():
+    found = gaussian(household(), epsilon=1.0, delta=1e-6)
+    axes = pdp.plots.leakage_by_scale(found).axes[0]
+    assert "σ" in axes.get_xlabel()
+    assert "δ = 1e-06" in axes.get_ylabel()
+    assert pdp.plots.scales(found).axes
+    assert pdp.plots.leakage_by_knowledge(found).axes
+
+
 def test_what_counts_laplace_noise_refuses_gaussian():
     found = gaussian(household(), epsilon=1.0, delta=1e-6)
     ledger = pdp.Ledger(household(), epsilon=2.0)
     data = dict.fromkeys(range(4), 1.0)
     for use in (
-        lambda: pdp.audit(found),
         lambda: ledger.spend(found),
         lambda: found.release(data, ledger=ledger),
-        lambda: pdp.plots.leakage_by_scale(found),
-        lambda: pdp.plots.scales(found),
+    ):
+        with pytest.raises(pdp.LedgerError, match="delta="):
+            use()
+    for use in (
+        lambda: pdp.plots.beliefs(found),
+        lambda: pdp.plots.adversary_graph(found),
         lambda: charge_of(found),
     ):
         with pytest.raises(UnsupportedQueryError, match="takes Laplace noise"):

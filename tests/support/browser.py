@@ -158,4 +158,4 @@ class Browser:
 
     def printed(self) -> bytes:
         """Return the page as PDF, as a printer would get it."""
-        return base64.b64decode(self.call("Page.printToPDF")["data"])
+        return base64.b64decode(self.call("Page.printToPDF", preferCSSPageSize=True)["data"])

@@ -27,3 +27,19 @@ def grid_edges(rows, columns):
     along = zip(places[:, :-1].ravel(), places[:, 1:].ravel(), strict=True)
     across = zip(places[:-1].ravel(), places[1:].ravel(), strict=True)
     return [(int(one), int(other)) for one, other in itertools.chain(along, across)]
+
+
+def random_factors(rng, sizes, *, zeros=False):
+    """Return factors about one to three tuples each, of both signs, in circles or not."""
+    size = len(sizes)
+    factors = []
+    for _ in range(int(rng.integers(1, size + 3))):
+        number = min(size, int(rng.choice([1, 2, 2, 2, 2, 3])))
+        scope = rng.choice(size, number, replace=False)
+        shape = np.asarray(sizes)[scope]
+        cells = np.exp(rng.normal(size=shape) * rng.choice([0.05, 0.3, 1.0, 3.0]))
+        if zeros and rng.random() < 0.6:
+            cells = np.where(rng.random(shape) < 0.3, 0.0, cells)
+            cells.flat[int(rng.integers(cells.size))] = 1.0
+        factors.append((tuple(int(place) for place in scope), cells))
+    return factors

@@ -1,4 +1,4 @@
-"""Compiled steps along a chain: the same as in `steps`, for chains that are large.
+"""Compiled steps along a chain: the same as in `windows`, for chains that are large.
 
 Densities and laws are compared by functions of their own, and a problem compiles only what it uses.
 """
@@ -16,7 +16,7 @@ from pdp_calibrate.core.mixtures import DEFICITS, DENSITIES, LOGS
 def _shift(source, mass, size, by, new_size, step, decay, lack, form, out):
     """Move a density to the right by some points, filling in its exponential tails.
 
-    Outside the points held so far there is no atom; see `steps.Noise.tail`. For laws, `decay` and
+    Outside the points held so far there is no atom; see `windows.Noise.tail`. For laws, `decay` and
     `lack` are zero there: no noise, no tails.
     """
     # The new points on the left, below the smallest sum.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import functools
+import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -12,13 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray, read_only
+from pdp_calibrate.core.contraction import diameter_of
 from pdp_calibrate.core.model import (
+    FOR_EVER,
     Domain,
     Model,
     checked_domain,
     checked_laws,
     checked_size,
     numbered_names,
+    refuse_endless,
 )
 from pdp_calibrate.core.table import (
     LOG_SMALLEST,
@@ -42,7 +46,9 @@ class MarkovChain(Model):
         Square array; row v is the law of the next state after state v. A zero is an assumption:
         adversaries never condition on an event of probability zero.
     length
-        The number T of tuples.
+        The number T of tuples. None for a chain without an end: `names` then names the one record
+        of a step, releases are made step by step in a ledger, and every transition must be
+        possible.
     states
         The values of the states, in the order of the rows; numbers where a sum is asked for.
     initial
@@ -63,13 +69,14 @@ class MarkovChain(Model):
 
     defined_by = ("states", "length", "transition", "initial")
     engine = "pdp_calibrate.families.chain.search:ChainEngine"
+    gaussian_noise_engine = "pdp_calibrate.families.chain.gaussian_noise:ChainNoiseEngine"
     composer = "pdp_calibrate.families.chain.search:ChainComposer"
     runs_along_time = True
 
     transition: FloatArray
     """P(next state | state), read-only."""
     length: int
-    """How many tuples there are."""
+    """How many tuples there are; None if the chain has no end, which its own engine never sees."""
     states: Domain
     """The values that every tuple can take."""
     initial: FloatArray | None
@@ -79,7 +86,7 @@ class MarkovChain(Model):
         self,
         *,
         transition: npt.ArrayLike,
-        length: int,
+        length: int | None,
         states: Iterable[Hashable] = (0, 1),
         initial: npt.ArrayLike | None = None,
         names: Iterable[Hashable] | None = None,
@@ -103,20 +110,31 @@ class MarkovChain(Model):
                 f"initial must have one probability per state ({len(values)}),"
                 f" got shape {first.shape}."
             )
-        size = checked_size(length, "length")
+        size = 1 if length is None else checked_size(length, "length")
+        if length is None and np.any(matrix[:, matrix.max(axis=0) > 0] == 0):
+            raise ModelError(
+                "a chain without an end must be able to go from every state to every state it"
+                " reaches: an impossible step is never forgotten, and over all time nothing finite"
+                " could be promised. Smooth the transition law, or give the chain a length."
+            )
         self._settle(
             transition=matrix,
-            length=size,
             states=values,
             initial=first,
             names=numbered_names(names, size),
             provenance=provenance,
+            **({"length": size} if length is not None else FOR_EVER),
         )
 
     @property
     def domains(self) -> tuple[Domain, ...]:
         """The states, once per tuple."""
-        return (self.states,) * self.length
+        return (self.states,) * len(self.names)
+
+    @functools.cached_property
+    def diameter(self) -> float:
+        """The Hilbert diameter of a step, rounded up: how little it forgets."""
+        return diameter_of(self.kernel)
 
     @functools.cached_property
     def kernel(self) -> FloatArray:
@@ -147,6 +165,11 @@ class MarkovChain(Model):
                 logs = np.log(law)
         return read_only(law), read_only(logs)
 
+    @property
+    def lasting(self) -> float:
+        """The steepest that what is told about a step rises with the budget of every step."""
+        return math.exp(min(self.diameter / 2, 700.0)) * (1 + 1e-12)
+
     def to_table(self) -> JointTable:
         """Write the chain out as a joint table, if that has at most 2²⁴ cells.
 
@@ -156,6 +179,7 @@ class MarkovChain(Model):
         >>> chain.to_table().probabilities.tolist()
         [[0.9, 0.1], [0.0, 0.0]]
         """
+        refuse_endless([self], "a joint table")
         refuse_too_many_cells([len(self.states)] * self.length)
         refuse_underflow(underflows=self.log_rarest() < LOG_SMALLEST)
         joint = self.start
@@ -175,7 +199,8 @@ class MarkovChain(Model):
         return (*others, "stationary" if initial is None else initial)
 
     def __repr__(self) -> str:
-        return f"MarkovChain({len(self.states)} states, length {self.length}, {self.provenance})"
+        extent = "for ever" if self.is_endless else f"length {self.length}"
+        return f"MarkovChain({len(self.states)} states, {extent}, {self.provenance})"
 
 
 def _is_irreducible(transition: FloatArray) -> bool:

@@ -125,8 +125,8 @@ class ChainEngine(Engine):
         chain = self.chain
         if self.problem.contributions.table is not None:
             return True
-        if self._several or (_separated(self.problem) and chain.length <= SHORT_TABLE.tuples):
-            if _fits_a_table(chain):
+        if self._several or (separates(self.problem) and chain.length <= SHORT_TABLE.tuples):
+            if fits_a_table(chain):
                 return True
             if self._several:
                 return False
@@ -167,7 +167,7 @@ class ChainEngine(Engine):
         return dataclasses.replace(nobody(problem), upper=value, target=target, unknown=unknown)
 
 
-def _separated(problem: Problem) -> bool:
+def separates(problem: Problem) -> bool:
     """Whether unknown tuples beyond a known one may blur the answer."""
     knowledge, length = problem.knowledge, problem.knowledge.total
     if knowledge.known is None:
@@ -177,14 +177,16 @@ def _separated(problem: Problem) -> bool:
     return length - 1 - len(knowledge.known) > place.inside
 
 
-def _fits_a_table(chain: MarkovChain) -> bool:
-    return ANY_TABLE.admits([len(chain.states)] * chain.length, chain.log_rarest())
+def fits_a_table(chain: MarkovChain, *, short: bool = False) -> bool:
+    """Whether the chain can be written out as a joint table, or as a short one."""
+    limits = SHORT_TABLE if short else ANY_TABLE
+    return limits.admits([len(chain.states)] * chain.length, chain.log_rarest())
 
 
 def _is_small(chain: MarkovChain) -> bool:
     """Whether all conditional laws of the joint table are quickly listed."""
     laws = chain.length * (2 * len(chain.states)) ** min(chain.length, 64)
-    return laws <= QUICK_LAWS and _fits_a_table(chain)
+    return laws <= QUICK_LAWS and fits_a_table(chain)
 
 
 def _search_all(
@@ -375,6 +377,22 @@ def walk_around(walk: Walk, rules: Rules, threshold: float, deadline: float) -> 
     return outcome
 
 
+def all_left_parts(
+    walk: Walk, rules: Rules
+) -> Iterator[tuple[int, list[tuple[Side, FloatArray, FloatArray]]]]:
+    """Yield the left sides of all windows with densities and masses, distance by distance."""
+    if rules.none_left(0):
+        yield 0, [(_NOWHERE, *walk.at_start())]
+    for distance, here, masses in walk.lefts(rules.most_left):
+        sides = [
+            (Side("known", distance, state), here[state], masses[state])
+            for state in rules.possible(distance)
+        ]
+        if rules.none_left(distance):
+            sides.append((Side("none", distance), *walk.from_start(distance, here, masses)))
+        yield distance, sides
+
+
 def _begun(walk: Walk, rules: Rules) -> Iterator[_Begun]:
     """Yield the left parts of all windows, distance by distance."""
 
@@ -389,15 +407,7 @@ def _begun(walk: Walk, rules: Rules) -> Iterator[_Begun]:
             begun.lefts.append(walk.begun(rows, masses, left.inside, ends))
         return begun
 
-    if rules.none_left(0):
-        yield begin(0, [(_NOWHERE, *walk.at_start())])
-    for distance, here, masses in walk.lefts(rules.most_left):
-        sides = [
-            (Side("known", distance, state), here[state], masses[state])
-            for state in rules.possible(distance)
-        ]
-        if rules.none_left(distance):
-            sides.append((Side("none", distance), *walk.from_start(distance, here, masses)))
+    for distance, sides in all_left_parts(walk, rules):
         yield begin(distance, sides)
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
@@ -43,7 +44,8 @@ KERNELS = "pdp_calibrate.families.chain.kernels"
 class Walk:
     """Windows around one target (or around all of them, where every tuple adds the same).
 
-    With `laws`, the law of each window's sum is walked instead of the density of the noisy sum.
+    With `laws`, the law of each window's sum is walked instead of the density of the noisy sum;
+    if they are `plain`, without compiled code.
     Densities are indexed [state at the end, secret, point].
     """
 
@@ -58,6 +60,7 @@ class Walk:
         right: int,
         laws: bool = False,
         compiled: bool = False,
+        plain: bool = False,
     ) -> None:
         self.setup, self.scale = setup, scale
         place = 0 if target is None else target
@@ -99,9 +102,15 @@ class Walk:
         self.left_costs = moved[place] + np.concatenate([[0.0], np.cumsum(before[::-1])])
         self.right_costs = np.concatenate([[0.0], np.cumsum(after)])
         self.together = max(1, TOGETHER_NUMBERS // (setup.states**2 * (total + 1)))
-        self.evaluation = Evaluation(advance, compare)
-        if laws or compiled or is_worth_loading(KERNELS):
-            self.evaluation = self._compiled()
+        self._is_compiled = compiled or (laws and not plain)
+        self._is_plain = plain
+
+    @functools.cached_property
+    def evaluation(self) -> Evaluation:
+        """How densities are computed, loaded when the first window is walked to its right end."""
+        if self._is_compiled or (not self._is_plain and is_worth_loading(KERNELS)):
+            return self._compiled()
+        return Evaluation(advance, compare)
 
     def _compiled(self) -> Evaluation:
         """Return compiled steps; both take one array of walks side by side."""

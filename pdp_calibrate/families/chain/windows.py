@@ -114,7 +114,7 @@ class Setup:
     def lattice(self, reach: int) -> Lattice:
         """Return the lattice on which sums within reach are counted."""
         if reach not in self._lattices:
-            # Windows much longer than the chain's memory are rarely walked: see `around`.
+            # Windows much longer than the memory are rarely walked: see `search.walk_around`.
             forgotten = np.flatnonzero(self.diameters <= FORGOTTEN)
             usual = min(reach, int(forgotten[0])) if len(forgotten) else reach
             largest = int(np.clip(LATTICE_STEPS / self._runs(usual), 512, 2**15))
@@ -503,7 +503,7 @@ class Side(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Ends:
-    """What the right ends of one left side count for; see `steps.Left`."""
+    """What the right ends of one left side count for; see `Left`."""
 
     known_up: FloatArray
     known_low: IntArray

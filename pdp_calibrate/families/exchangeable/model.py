@@ -84,6 +84,7 @@ class BinaryGroup(_Exchangeable):
 
     defined_by = ("count_probabilities",)
     engine = "pdp_calibrate.families.exchangeable.search:GroupEngine"
+    gaussian_noise_engine = "pdp_calibrate.families.exchangeable.gaussian_noise:GroupNoiseEngine"
     composer = "pdp_calibrate.families.exchangeable.composed:BinaryComposer"
 
     count_probabilities: FloatArray
@@ -151,6 +152,7 @@ class CategoryGroup(_Exchangeable):
 
     defined_by = ("categories", "count_probabilities")
     engine = "pdp_calibrate.families.exchangeable.search:GroupEngine"
+    gaussian_noise_engine = "pdp_calibrate.families.exchangeable.gaussian_noise:GroupNoiseEngine"
 
     categories: Domain
     """The values that every member can take."""

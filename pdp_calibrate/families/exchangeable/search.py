@@ -36,7 +36,7 @@ from pdp_calibrate.core.mixtures import (
 )
 from pdp_calibrate.core.plain_dp import WrittenOut, nobody, plain_dp, witness_at
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
-from pdp_calibrate.core.rounding import ROUND_UP
+from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.table import ANY_TABLE
 from pdp_calibrate.core.tuning import CHUNK_NUMBERS, COMPILED_MEMBERS
 from pdp_calibrate.core.workers import best_first, load_kernels
@@ -103,13 +103,13 @@ class GroupSearch(abc.ABC):
         most = float(self.added.max())
 
         def judge(_bound: float, case: Case) -> Bracket:
-            target, unknown = self._members(case)
+            target, unknown = self.members(case)
             if unknown or self.problem.hidden_noise:
                 return self.evaluated(case, scale, target, unknown)
             return plain_dp(self.problem, target, scale, dict.fromkeys(range(self.size), 0))
 
         def unjudged(bound: float, case: Case) -> Bracket:
-            target, unknown = self._members(case)
+            target, unknown = self.members(case)
             return Bracket(upper=bound, lower=0.0, witness=None, target=target, unknown=unknown)
 
         return best_first(
@@ -142,7 +142,7 @@ class GroupSearch(abc.ABC):
         (target,) = self.problem.knowledge.targets
         return target, tuple(p for p in range(self.size) if p != target and p not in known)
 
-    def _members(self, case: Case) -> tuple[int, tuple[int, ...]]:
+    def members(self, case: Case) -> tuple[int, tuple[int, ...]]:
         """Name a target and unknown members that fit the case."""
         if self.problem.knowledge.known is not None:
             return self._named(self.problem.knowledge.known)
@@ -194,6 +194,26 @@ class BinaryGroupSearch(GroupSearch):
         moved = self._moved(target, unknown, point)
         witness = witness_at(self.problem, target, values, (secret, 1 - secret), moved)
         return dataclasses.replace(found, lower=max(0.0, gain - error), witness=witness)
+
+    def laws(self, case: Case) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+        """Return the laws of the number of ones among unknown members inside, and what can occur.
+
+        By the number of ones among the known, the secret, and that number.
+        """
+        known = self.size - 1 - case.inside - case.outside
+        ones, secret = np.ogrid[: known + 1, :2]
+        places = (ones + secret)[..., np.newaxis] + np.arange(case.inside + 1)
+        logs = self.log_weights[case.outside][places] + self.log_ways[case.inside]
+        peaks = logs.max(axis=2)
+        possible = peaks > -np.inf
+        shares = np.exp(logs - np.where(possible, peaks, 0.0)[..., np.newaxis])
+        totals = shares.sum(axis=2, keepdims=True)
+        return shares / np.where(totals > 0, totals, 1.0), possible
+
+    def law_error(self, case: Case) -> float:
+        """Bound the relative error of these laws."""
+        operations = (6 + 2 * case.outside) * (2 + self.largest_log) + 3 * case.inside + 8
+        return 4 * UNIT_ROUNDOFF * operations
 
     def _worst_event(
         self, weights: FloatArray, ways: FloatArray, own: int, known: int, step: float, form: int
@@ -276,6 +296,19 @@ class _Unknown(NamedTuple):
         return cls(counts, ways, sums, of_counts.ravel())
 
 
+class _Laws(NamedTuple):
+    """What the known members hold, and what unknown members add given that and the secret."""
+
+    events: npt.NDArray[np.int64]
+    """How many known members hold each category, shape (events, categories)."""
+    possible: npt.NDArray[np.bool_]
+    """Whether the target can hold each category beside them."""
+    laws: FloatArray
+    """P(sum | event, secret)."""
+    log_laws: FloatArray | None
+    """Their logarithms, where some are too small for a float."""
+
+
 class CategoryGroupSearch(GroupSearch):
     """The search through a group with categories."""
 
@@ -293,38 +326,51 @@ class CategoryGroupSearch(GroupSearch):
 
     def evaluated(self, case: Case, scale: float, target: int, unknown: tuple[int, ...]) -> Bracket:
         """Go through all values that the known members may hold, by their counts."""
-        own, inside, outside = case.own, case.inside, case.outside
-        if inside not in self._unknown:
-            self._unknown[inside] = _Unknown.members(inside, self.added)
-        counts, ways, sums, of_counts = self._unknown[inside]
-        atoms = (own * self.added[:, np.newaxis] + sums)[np.newaxis, :, :, np.newaxis]
+        atoms = self.atoms(case)[np.newaxis, :, :, np.newaxis]
         outputs = np.unique(atoms)
-        weights = self.weights[outside]
+        found = Bracket(upper=0.0, lower=0.0, witness=None, target=target, unknown=unknown)
+        for events, possible, laws, log_laws in self.laws(case, len(outputs)):
+            log_density, error = log_densities(
+                laws,
+                atoms / scale,
+                outputs[np.newaxis, :, np.newaxis] / scale,
+                additions=self.additions(case),
+                log_laws=log_laws,
+            )
+            here = self._compared(found, events, possible, log_density, error, outputs)
+            found = found.or_worse(here)
+        return found
+
+    def atoms(self, case: Case) -> FloatArray:
+        """Return what target and unknown members add, by secret, in the order of the laws."""
+        return np.asarray(case.own * self.added[:, np.newaxis] + self._unknown_of(case).sums)
+
+    def additions(self, case: Case) -> int:
+        """Bound the rounded operations behind a law."""
+        logs = math.ceil((6 + 2 * case.outside) * (2 + self.largest_log))
+        return len(self._unknown_of(case).counts) + logs
+
+    def _unknown_of(self, case: Case) -> _Unknown:
+        if case.inside not in self._unknown:
+            self._unknown[case.inside] = _Unknown.members(case.inside, self.added)
+        return self._unknown[case.inside]
+
+    def laws(self, case: Case, outputs: int) -> Iterator[_Laws]:
+        """Yield the laws of what unknown members add, as many as densities at outputs allow."""
+        counts, ways, sums, of_counts = self._unknown_of(case)
+        weights = self.weights[case.outside]
         known_counts = np.array(
-            list(compositions(weights.size - 1 - inside, self.categories)), dtype=np.int64
+            list(compositions(weights.size - 1 - case.inside, self.categories)), dtype=np.int64
         )
         places = counts + np.eye(self.categories, dtype=np.int64)[:, np.newaxis]
-        chunk = max(
-            1, CHUNK_NUMBERS // (self.categories * max(len(counts), len(sums) * len(outputs)))
-        )
-        found = Bracket(upper=0.0, lower=0.0, witness=None, target=target, unknown=unknown)
+        chunk = max(1, CHUNK_NUMBERS // (self.categories * max(len(counts), len(sums) * outputs)))
         for first in range(0, len(known_counts), chunk):
             events = known_counts[first : first + chunk]
             logs = weights[places + events[:, np.newaxis, np.newaxis]] + ways
             peaks = logs.max(axis=2)
             possible = peaks > -np.inf
             logs = logs - np.where(possible, peaks, 0.0)[..., np.newaxis]
-            laws, log_laws = _laws_of_sums(logs, of_counts, len(sums))
-            log_density, error = log_densities(
-                laws,
-                atoms / scale,
-                outputs[np.newaxis, :, np.newaxis] / scale,
-                additions=len(counts) + math.ceil((6 + 2 * outside) * (2 + self.largest_log)),
-                log_laws=log_laws,
-            )
-            here = self._compared(found, events, possible, log_density, error, outputs)
-            found = found.or_worse(here)
-        return found
+            yield _Laws(events, possible, *_laws_of_sums(logs, of_counts, len(sums)))
 
     def _compared(
         self,

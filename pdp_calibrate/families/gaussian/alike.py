@@ -6,11 +6,13 @@ import abc
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray, checked_positive
 from pdp_calibrate.core.model import (
+    FOR_EVER,
     Domain,
     Model,
     checked_bounds,
@@ -20,6 +22,11 @@ from pdp_calibrate.core.model import (
 from pdp_calibrate.core.tuning import WRITTEN_TUPLES
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.gaussian.model import Gaussian
+
+STEPS_COVERED = 2.0**20
+"""Of a series without an end, the answers whose rounding a scale covers: two years of minutes."""
+
+_NOISE_FOR_EVER = {"gaussian_noise_engine": "pdp_calibrate.families.stream.noise:StreamNoiseEngine"}
 
 _CONCENTRATED = 2.0**-20  # standard deviation, in widths of the range, in place of the limit 0
 
@@ -53,6 +60,7 @@ class _Homogeneous(Model):
         names: Iterable[Hashable] | None,
         size: int,
         provenance: str,
+        **others: object,
     ) -> None:
         """Check and set what groups and series share."""
         self._settle(
@@ -61,6 +69,7 @@ class _Homogeneous(Model):
             variance=None if variance is None else checked_positive(variance, "variance"),
             names=numbered_names(names, size),
             provenance=provenance,
+            **others,
         )
 
     def concentrated(self, correlation: float, *, still: Sequence[int] = ()) -> Gaussian | None:
@@ -208,7 +217,8 @@ class GaussianSeries(_Homogeneous):
     Parameters
     ----------
     length
-        Number of points in time T.
+        Number of points in time T. None for a series without an end: `names` then names the one
+        record of a step, and releases are made step by step in a ledger.
     correlation
         The correlation φ of neighbours, between −1 and 1; at distance d it is φ^d.
     bounds
@@ -243,18 +253,39 @@ class GaussianSeries(_Homogeneous):
     def __init__(
         self,
         *,
-        length: int,
+        length: int | None,
         correlation: float,
         bounds: tuple[float, float],
         variance: float | None = None,
         names: Iterable[Hashable] | None = None,
         provenance: str = "assumed",
     ) -> None:
-        points = checked_size(length, "length")
+        points = 1 if length is None else checked_size(length, "length")
         phi, _ = checked_range(correlation)
         if not -1 < phi < 1:
             raise ModelError(f"correlation must lie between -1 and 1, got {phi}.")
-        self._settle_alike(phi, bounds, variance, names, points, provenance)
+        endless = {} if length is not None else FOR_EVER | _NOISE_FOR_EVER
+        self._settle_alike(phi, bounds, variance, names, points, provenance, **endless)
+
+    @property
+    def lasting(self) -> float:
+        """The number of steps whose rounding a scale covers; a ledger counts every one."""
+        return STEPS_COVERED
+
+    def content(self) -> tuple[object, ...]:
+        """Return what defines it; that it has no end too."""
+        return (*super().content(), *(("endless",) if self.is_endless else ()))
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what defines it, ready for JSON; a length of its own only where it has no end."""
+        return super().parameters() | ({"length": None} if self.is_endless else {})
+
+    def __repr__(self) -> str:
+        return (
+            f"GaussianSeries(for ever, {self.provenance})"
+            if self.is_endless
+            else super().__repr__()
+        )
 
     @property
     def least_correlation(self) -> float:

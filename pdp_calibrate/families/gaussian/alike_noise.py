@@ -110,13 +110,15 @@ class AlikeNoiseEngine(Engine):
     def search(self, scale: float, limits: Limits) -> Bracket:
         """Bracket the largest μ at one scale; see `core.problem.Engine`."""
         if self._clamped is not None:
-            return coupled_bracket(self._clamped, scale, deadline=limits.deadline)
+            # Unstated variances may be as small as they like: then values sit where means are.
+            shifts = self._problem.model.variance is None  # type: ignore[attr-defined]
+            return coupled_bracket(self._clamped, scale, deadline=limits.deadline, shifts=shifts)
         if self._search is not None:
             return self._found(self._search.worst(noise_in(self._units, scale)))
         if not self._bounds:
             # Too large to be searched: without the data's own noise the shifts add in squares.
-            shifts = coupled_bracket(self._shifts, scale, deadline=limits.deadline)
-            return dataclasses.replace(shifts, lower=0.0, witness=None)
+            moved = coupled_bracket(self._shifts, scale, deadline=limits.deadline, shifts=False)
+            return dataclasses.replace(moved, witness=None)
         best: Bracket | None = None
         for engine in self._bounds:
             found = engine.search(scale, limits.above(best.upper) if best else limits)

@@ -93,7 +93,7 @@ class GaussianNoiseEngine(Engine):
     def search(self, scale: float, limits: Limits) -> Bracket:
         """Bracket the largest μ at one scale; see `core.problem.Engine`."""
         if self._clamped is not None:
-            return coupled_bracket(self._clamped, scale, deadline=limits.deadline)
+            return coupled_bracket(self._clamped, scale, deadline=limits.deadline, shifts=False)
         noise = noise_in(self._units, scale)
         best: Bracket | None = None
         for place, part in enumerate(self._parts):
@@ -318,11 +318,18 @@ def _coordinate(contributions: Contributions, place: int) -> Contributions:
     )
 
 
-def coupled_bracket(engines: Sequence[Engine], scale: float, *, deadline: float) -> Bracket:
-    """Bound μ where all answers are shifted at once: in squares."""
+def coupled_bracket(
+    engines: Sequence[Engine], scale: float, *, deadline: float, shifts: bool
+) -> Bracket:
+    """Bound μ where all answers are shifted at once: in squares.
+
+    What somebody attains with Laplace noise says something of Gaussian noise only where, in the
+    limit, it is a mere shift of the answer.
+    """
     found = [engine.bracket(scale, deadline=deadline) for engine in engines]
     worst = max(found, key=lambda one: one.upper)
-    if len(found) == 1:
-        return worst
-    upper = math.hypot(*(one.upper for one in found)) * (1 + 2 * len(found) * UNIT_ROUNDOFF)
-    return dataclasses.replace(worst, upper=upper, lower=max(one.lower for one in found))
+    upper = worst.upper
+    if len(found) > 1:
+        upper = math.hypot(*(one.upper for one in found)) * (1 + 2 * len(found) * UNIT_ROUNDOFF)
+    lower = max(one.lower for one in found) if shifts else 0.0
+    return dataclasses.replace(worst, upper=upper, lower=lower)

@@ -36,8 +36,10 @@ class NetworkNoiseEngine(Engine):
 
     def search(self, scale: float, limits: Limits) -> Bracket:
         """Bracket the largest μ at one scale; see `core.problem.Engine`."""
-        found = coupled_bracket(self._shifts, scale, deadline=limits.deadline)
-        found = dataclasses.replace(found, lower=0.0, witness=None)
+        until = limits.deadline
+        found = coupled_bracket(self._shifts, scale, deadline=until, shifts=False)
+        found = dataclasses.replace(found, witness=None)
         if not self._attained:
             return found
-        return found.with_lower(coupled_bracket(self._attained, scale, deadline=limits.deadline))
+        strongest = coupled_bracket(self._attained, scale, deadline=until, shifts=True)
+        return found.with_lower(strongest)

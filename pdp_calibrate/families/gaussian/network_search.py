@@ -256,7 +256,9 @@ class NetworkEngine(Engine):
 
     @staticmethod
     def _lowered(slope: float, factor: float) -> float:
-        """Round a lower end down; the factor itself was rounded up."""
+        """Round a lower end down; the factor itself was rounded up, below normal numbers by far."""
+        if factor <= np.finfo(np.float64).tiny:
+            return 0.0
         return float(slope) * factor * (1 - 64 * UNIT_ROUNDOFF)
 
     def _farthest(self, target: int, number: int) -> tuple[int, ...]:

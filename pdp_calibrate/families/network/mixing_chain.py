@@ -15,6 +15,7 @@ from pdp_calibrate.arrays import check_number
 from pdp_calibrate.core.contraction import hilbert_diameter
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import (
+    FOR_EVER,
     Domain,
     Model,
     checked_domain,
@@ -43,7 +44,8 @@ class MixingChain(Network):
     Parameters
     ----------
     length
-        The number T of tuples.
+        The number T of tuples. None for chains without an end: `names` then names the one record of
+        a step, and releases are made step by step in a ledger.
     states
         The values of the states; numbers where a sum is asked for.
     diameter
@@ -64,7 +66,7 @@ class MixingChain(Network):
     covers_any_answer = True
 
     length: int
-    """How many tuples there are."""
+    """How many tuples there are; None if the chains have no end, which their engine never sees."""
     states: Domain
     """The values that every tuple can take."""
     diameter: float
@@ -73,7 +75,7 @@ class MixingChain(Network):
     def __init__(
         self,
         *,
-        length: int,
+        length: int | None,
         states: Iterable[Hashable] = (0, 1),
         diameter: float,
         names: Iterable[Hashable] | None = None,
@@ -85,16 +87,16 @@ class MixingChain(Network):
                 f"diameter must be zero or more and finite, got {diameter}. Chains that may never"
                 " forget are a group of which nothing is known: use Unknown."
             )
-        size = checked_size(length, "length")
+        size = 1 if length is None else checked_size(length, "length")
         self._settle(
             scopes=(),
             factors=(),
             influences=(),
-            length=size,
             states=checked_domain(states, "the states"),
             diameter=float(diameter),
             names=numbered_names(names, size),
             provenance=provenance,
+            **({"length": size} if length is not None else FOR_EVER),
         )
 
     @staticmethod
@@ -148,7 +150,12 @@ class MixingChain(Network):
     @property
     def domains(self) -> tuple[Domain, ...]:
         """The states, once per tuple."""
-        return (self.states,) * self.length
+        return (self.states,) * len(self.names)
+
+    @property
+    def lasting(self) -> float:
+        """The steepest that what is told about a step rises with the budget of every step."""
+        return math.exp(min(self.diameter / 2, 700.0)) * (1 + 1e-12)
 
     @functools.cached_property
     def couplings(self) -> EvenPath:
@@ -174,4 +181,5 @@ class MixingChain(Network):
         return member.marked_like(self)
 
     def __repr__(self) -> str:
-        return f"MixingChain({len(self.states)} states, length {self.length}, {self.provenance})"
+        extent = "for ever" if self.is_endless else f"length {self.length}"
+        return f"MixingChain({len(self.states)} states, {extent}, {self.provenance})"

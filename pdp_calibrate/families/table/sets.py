@@ -50,6 +50,7 @@ class ConditionalBall(Model):
 
     defined_by = ("center", "radius")
     engine = "pdp_calibrate.families.table.set_search:TableSetEngine"
+    gaussian_noise_engine = "pdp_calibrate.families.table.set_gaussian_noise:TableSetNoiseEngine"
     composer = "pdp_calibrate.families.table.composed:TableComposer"
     only_additive = True
 
@@ -131,6 +132,7 @@ class SampledTable(Model):
     defined_by = ("domains", "counts", "confidence", "noise_scale")
     cells = "counts"
     engine = "pdp_calibrate.families.table.set_search:TableSetEngine"
+    gaussian_noise_engine = "pdp_calibrate.families.table.set_gaussian_noise:TableSetNoiseEngine"
     composer = "pdp_calibrate.families.table.composed:TableComposer"
     only_additive = True
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from matplotlib.figure import Figure
 
 from pdp_calibrate.show.drawing.canvas import canvas, theme_called
-from pdp_calibrate.show.drawing.curves import SCALE_AXIS
 from pdp_calibrate.show.views import METHODS, BeliefBars
 
 _MOST_BARS = 12
@@ -30,7 +29,7 @@ def scales(found: Mapping[str, float], theme: str) -> Figure:
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     axes.set_xlim(0, max(found.values()) * 1.16)
-    axes.set_xlabel(SCALE_AXIS)
+    axes.set_xlabel("scale of the noise (units of the answer)")
     return figure
 
 

@@ -8,13 +8,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from pdp_calibrate.families.stream.refresh import period_words
 from pdp_calibrate.show.drawing.canvas import Theme, canvas, theme_called
-from pdp_calibrate.show.views import KnowledgeCurve, ScaleCurve
+from pdp_calibrate.show.views import KnowledgeCurve, RefreshCurve, ScaleCurve
 
 _PLAIN = FuncFormatter(lambda value, _: f"{value:.4g}")
 
 
 SCALE_AXIS = "Laplace scale λ (units of the answer)"
+
+
+NOISE_AXIS = "standard deviation σ (units of the answer)"
 
 
 LEAKAGE_AXIS = "leakage (nats of log-odds)"
@@ -38,12 +42,13 @@ def leakage_by_scale(curve: ScaleCurve, theme: str) -> Figure:
     _scale_axis(axes, curve.scales)
     axes.axhline(curve.epsilon, color=colours.muted, linewidth=1.2, linestyle=(0, (5, 3)))
     _note(axes, f"budget ε = {curve.epsilon:.3g}", curve.epsilon, colours.muted)
-    label = f"this release: λ = {curve.scale:.3g}"
+    symbol = "λ" if curve.noise == "laplace" else "σ"
+    label = f"this release: {symbol} = {curve.scale:.3g}"
     if curve.plain_scale is not None and curve.plain_leakage is not None:
         leaks = "really leaks" if curve.plain_exact else "leaks up to"
-        plain = f"plain DP: λ = {curve.plain_scale:.3g}\n{leaks} {curve.plain_leakage:.3g}"
+        plain = f"plain DP: {symbol} = {curve.plain_scale:.3g}\n{leaks} {curve.plain_leakage:.3g}"
         if abs(curve.plain_scale / curve.scale - 1) < _SAME:
-            label = f"this release, as plain DP: λ = {curve.scale:.3g}"
+            label = f"this release, as plain DP: {symbol} = {curve.scale:.3g}"
         else:
             _point(axes, curve.plain_scale, curve.plain_leakage, colours.orange, "s", colours)
             _call(axes, plain, curve.plain_scale, curve.plain_leakage, colours.orange)
@@ -53,8 +58,9 @@ def leakage_by_scale(curve: ScaleCurve, theme: str) -> Figure:
         corner = "below" if curve.leakage > 0.14 * max(curve.values) else "left"
     _call(axes, label, curve.scale, curve.leakage, colours.green, corner)
     axes.set_ylim(0, max(curve.values) * 1.08)
-    axes.set_xlabel(SCALE_AXIS)
-    axes.set_ylabel(LEAKAGE_AXIS)
+    axes.set_xlabel(SCALE_AXIS if curve.noise == "laplace" else NOISE_AXIS)
+    beside = f"ε at δ = {curve.delta:g}" if curve.delta else "nats of log-odds"
+    axes.set_ylabel(f"leakage ({beside})")
     return figure
 
 
@@ -118,6 +124,51 @@ def what_if(curve: Any, theme: str) -> Figure:
     axes.set_xlabel(f"{curve.parameter}, if it were so")
     axes.set_ylabel("Laplace scale λ needed\n(units of the answer)")
     axes.set_ylim(0, max(curve.scales) * 1.1)
+    return figure
+
+
+def refresh(curve: RefreshCurve, theme: str) -> Figure:
+    """Draw what a refreshed budget tells, beside what is claimed and what counting says."""
+    colours = theme_called(theme)
+    figure, axes = canvas(colours)
+    chosen, period = curve.chosen, period_words(curve.chosen.every)
+    period = f"a {period}" if period.isalpha() else period
+    axes.plot(
+        curve.persistence,
+        curve.told,
+        color=colours.blue,
+        linewidth=2.2,
+        label="nobody is told more, for ever",
+    )
+    axes.plot(
+        curve.persistence,
+        curve.temporal,
+        color=colours.orange,
+        linewidth=1.6,
+        linestyle=(0, (4, 2)),
+        label="temporal privacy leakage",
+    )
+    axes.axhline(
+        chosen.counted_for_a_year,
+        color=colours.muted,
+        linewidth=1.2,
+        linestyle=(0, (1, 2)),
+        label="every period counted, one year",
+    )
+    axes.axhline(
+        chosen.epsilon,
+        color=colours.muted,
+        linewidth=1.2,
+        linestyle=(0, (5, 3)),
+        label=f"claimed: ε = {chosen.epsilon:.3g}",
+    )
+    _point(axes, chosen.persistence, chosen.told, colours.green, "o", colours)
+    _call(axes, f"here: {chosen.told:.3g}", chosen.persistence, chosen.told, colours.green, "left")
+    highest = max(chosen.counted_for_a_year, chosen.told, min(curve.told[-1], 8 * chosen.epsilon))
+    axes.set_ylim(0, highest * 1.08)
+    axes.set_xlabel(f"probability that a record stays as it was over {period}")
+    axes.set_ylabel("ε about any one record")
+    _legend(figure, axes, colours)
     return figure
 
 

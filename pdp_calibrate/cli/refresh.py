@@ -1,0 +1,53 @@
+"""``pdp-calibrate refresh``: what a budget that begins anew every period really promises."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import pdp_calibrate as pdp
+from pdp_calibrate.cli.command import command
+from pdp_calibrate.cli.options import AsJson, Force
+from pdp_calibrate.cli.output import check_outputs, print_json, say
+
+
+@command(
+    "pdp-calibrate refresh --epsilon 1.5 --every 30d --persistence 0.8 --states 2",
+    "pdp-calibrate refresh -e 0.3 --every d --persistence 0.95 --plot verdict.png",
+)
+def refresh(
+    *,
+    epsilon: Annotated[
+        float, typer.Option("--epsilon", "-e", help="The plain-DP budget of each period.")
+    ],
+    persistence: Annotated[
+        float,
+        typer.Option(help="How likely a record stays as it was from one period to the next."),
+    ],
+    every: Annotated[
+        str, typer.Option(help="How long a period is: 30d, w, m; of h, d, w, m, q, y.")
+    ] = "30d",
+    states: Annotated[int, typer.Option(help="How many values a record can have.")] = 2,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw it over persistence, into this picture.")
+    ] = None,
+    force: Force = False,
+    json: AsJson = False,
+) -> None:
+    """Say what a refreshed budget promises about the record of any one period, for ever.
+
+    People who stay as they were from one period to the next are told about by the answers of all of
+    them. Beside the verdict stand temporal privacy leakage (Cao et al.) and counting every period.
+    """
+    check_outputs(plot, force=force)
+    found = pdp.refresh(epsilon=epsilon, every=every, persistence=persistence, states=states)
+    if plot is not None:
+        pdp.plots.refresh(found).savefig(plot)
+    if json:
+        print_json(found.to_dict())
+    else:
+        say(pdp.explain(found))
+    if plot is not None:
+        say(f"Drawn to {plot}.", quiet=json)

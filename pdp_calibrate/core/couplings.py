@@ -1,0 +1,175 @@
+"""How far an answer must move to turn its law under one secret into its law under another.
+
+If a coupling of both laws moves the answer by at most Δ, the release with Gaussian noise σ is a
+mixture of pairs of normal laws at most Δ apart, and hockey-stick divergences are jointly convex: it
+is Δ/σ-GDP. On a line the least Δ is W∞, the largest distance of equal quantiles. It holds at every
+δ, and needs no search over outputs; often it is just how far the answer can move at all.
+
+Values of different queries do **not** add: each may be coupled without any move while no coupling
+serves both. One coupling must move all answers at once, and its length is measured in L2.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
+
+_EQUAL = 1e-12  # levels closer than this, relatively, are one, and taken the worse way
+_HALF = 0.5 + 1e-9  # a little more, so that no level is left out
+_MANY_ANSWERS = 2048  # from here on, coordinate by coordinate
+
+
+def furthest_quantiles(
+    atoms: FloatArray, first: FloatArray, second: FloatArray, *, error: float = 0.0
+) -> FloatArray:
+    """Bound W∞ of every pair of laws on a line from above.
+
+    Parameters
+    ----------
+    atoms
+        Where the answers lie, ascending.
+    first, second
+        The laws, shape (pairs, atoms).
+    error
+        Bound on the relative error of every probability.
+
+    Examples
+    --------
+    >>> law = np.array([[0.5, 0.5, 0.0]])
+    >>> furthest_quantiles(np.array([0.0, 1.0, 2.0]), law, law[:, ::-1])
+    array([1.])
+    """
+    equal = max(_EQUAL, 4 * (error + len(atoms) * UNIT_ROUNDOFF))
+    low = _lower_half(atoms, first, second, equal)
+    high = _lower_half(-atoms[::-1], first[:, ::-1], second[:, ::-1], equal)
+    return np.maximum(low, high) * (1 + 4 * UNIT_ROUNDOFF)
+
+
+def _lower_half(
+    atoms: FloatArray, first: FloatArray, second: FloatArray, equal: float
+) -> FloatArray:
+    """Compare the quantiles up to one half, for which sums from below are right relatively."""
+    ends, after = np.cumsum(first, axis=1), np.cumsum(second, axis=1)
+    starts = np.concatenate([np.zeros((len(first), 1)), ends[:, :-1]], axis=1)
+    counts = (first > 0) & (starts < _HALF)
+    possible = second > 0
+    lowest = possible.argmax(axis=1)[:, np.newaxis]
+    highest = len(atoms) - 1 - possible[:, ::-1].argmax(axis=1)[:, np.newaxis]
+    # The quantiles of the second law between both levels of an atom, from the first to the last.
+    before, until = starts * (1 - equal), np.minimum(ends, _HALF) * (1 + equal)
+    low = np.clip(_number_below(after, before, equal_too=True), lowest, highest)
+    high = np.clip(_number_below(after, until, equal_too=False), lowest, highest)
+    moves = np.maximum(np.abs(atoms[low] - atoms), np.abs(atoms[high] - atoms))
+    return np.asarray(np.where(counts, moves, 0.0).max(axis=1))
+
+
+def _number_below(
+    values: FloatArray, levels: FloatArray, *, equal_too: bool
+) -> npt.NDArray[np.intp]:
+    """Count, row by row, the values below every level; both ascend."""
+    size = values.shape[1]
+    both = [values, levels] if equal_too else [levels, values]
+    order = np.argsort(np.concatenate(both, axis=1), axis=1, kind="stable")
+    is_value = order < size if equal_too else order >= size
+    counts = np.cumsum(is_value, axis=1)
+    return np.asarray(counts[~is_value].reshape(levels.shape), dtype=np.intp)
+
+
+def one_number(contributions: Contributions) -> tuple[Contributions, float] | None:
+    """Return the one number that all coordinates of an answer are multiples of, and its error.
+
+    Multiples c_m of one number f, each with noise of deviation 1, say together what f·√(Σ c_m²)
+    says with such noise: the weighted mean is sufficient. So repeats of one query are one release
+    with σ^{−2} = Σ σ_m^{−2}. None if the coordinates are no multiples.
+    """
+    if contributions.coordinates == 1:
+        return contributions, 0.0
+    table = contributions.table
+    arrays = contributions.values if table is None else (table.reshape(-1, table.shape[-1]),)
+    shifted = [array - array[:1] for array in arrays]
+    joined = np.concatenate(list({id(a): a for a in shifted}.values()))
+    row = joined[np.abs(joined).max(axis=1).argmax()]
+    base = int(np.abs(row).argmax())
+    if row[base] == 0:
+        return _first_coordinate(contributions), 0.0
+    factors = row / row[base]
+    off = np.abs(joined - joined[:, base : base + 1] * factors).max()
+    if off > 16 * UNIT_ROUNDOFF * float(np.abs(joined).max()):
+        return None
+    length = float(np.linalg.norm(factors))
+    # Every tuple may be off by as much, in every coordinate, and in the norm's own rounding.
+    error = len(arrays) * (2 * math.sqrt(contributions.coordinates) * off) + (
+        8 * (contributions.coordinates + 4) * UNIT_ROUNDOFF
+    ) * length * sum(float(np.abs(array).max()) for array in shifted)
+    if table is not None:
+        answers = (table[..., base] - table[..., base].min()) * length
+        return Contributions.tabulated(answers), error
+    made = {id(array): array[:, base] * length for array in shifted}
+    return Contributions.additive([made[id(array)] for array in shifted]), error
+
+
+def _first_coordinate(contributions: Contributions) -> Contributions:
+    if contributions.table is not None:
+        return Contributions.tabulated(contributions.table[..., 0])
+    return Contributions.additive([array[:, 0] for array in contributions.values])
+
+
+def joint_range(contributions: Contributions) -> float:
+    """Return how far all answers together can move in L2 at all, rounded up."""
+    table = contributions.table
+    if table is not None:
+        return _diameter(table.reshape(-1, table.shape[-1]))
+    size = math.prod(map(float, contributions.sizes))
+    if size <= _MANY_ANSWERS:
+        return _diameter(contributions.in_every_cell().reshape(-1, contributions.coordinates))
+    spread = np.sum([np.ptp(array, axis=0) for array in contributions.values], axis=0)
+    by_tuple = math.fsum(_diameter(array) for array in contributions.values)
+    return min(by_tuple, float(np.linalg.norm(spread))) * (
+        1 + 4 * (len(contributions.values) + len(spread)) * UNIT_ROUNDOFF
+    )
+
+
+def tuple_moves(contributions: Contributions) -> tuple[FloatArray, list[tuple[int, int]]]:
+    """Return how far each tuple alone can move all answers in L2, and between which values."""
+    moves, secrets = [], []
+    if contributions.table is None:
+        for array in contributions.values:
+            move, pair = _furthest(array[np.newaxis])
+            moves.append(move)
+            secrets.append(pair)
+    else:
+        for axis in range(len(contributions.sizes)):
+            lines = np.moveaxis(contributions.table, axis, -2)
+            move, pair = _furthest(lines.reshape(-1, *lines.shape[-2:]))
+            moves.append(move)
+            secrets.append(pair)
+    return np.array(moves), secrets
+
+
+def _furthest(lines: FloatArray) -> tuple[float, tuple[int, int]]:
+    """Return the largest L2 distance of two points of a line, and which; (lines, points, d)."""
+    best, pair = 0.0, (0, 1)
+    for a, b in itertools.combinations(range(lines.shape[1]), 2):
+        move = float(np.sqrt(((lines[:, a] - lines[:, b]) ** 2).sum(axis=-1)).max())
+        if move > best:
+            best, pair = move, (a, b)
+    return best, pair
+
+
+def _diameter(points: FloatArray) -> float:
+    """Return the largest L2 distance of two points, rounded up."""
+    distinct = np.unique(points, axis=0)
+    if len(distinct) > _MANY_ANSWERS:
+        widest = float(np.linalg.norm(np.ptp(distinct, axis=0)))
+    else:
+        widest = max(
+            float(np.sqrt(((distinct - point) ** 2).sum(axis=1)).max()) for point in distinct
+        )
+    return float(widest * (1 + 4 * (points.shape[1] + 4) * UNIT_ROUNDOFF))

@@ -1,0 +1,461 @@
+"""Gaussian noise on answers of finitely many values: the search every such family shares.
+
+A family lists the mixtures its adversaries compare, in `Mixtures`: laws of the answer given what is
+known, one per secret. Everything else happens here.
+
+**At one δ** (`measure.unit` is ε) every pair of laws is compared exactly, as
+`core.gaussian_mixtures` says. Pairs are tested at the ε reached so far; whoever exceeds δ there is
+solved for, and raises it.
+Brackets are on the scale of μ, as `core.problem` says: an ε stands for the μ of normal laws with
+that ε at this δ.
+
+**At every δ** (μ, ρ) the answer is a coupling's, an upper bound: the largest W∞ of two laws
+(`core.couplings`), or how far the answer moves when one tuple changes, for those who know everyone
+else and are exact. Vectors of different numbers are always answered so, by the L2 range.
+
+**Rounding.** Atoms that may be off by m deviations change a density by a factor of at most
+e^{±κ}, κ = m·T + m²/2, wherever the output lies within T of them; so δ at ε + 2κ is at most
+e^κ·δ(ε), and what lies further out is charged: κ costs 2κ of ε and 2κ·δ of δ.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core import gaussian_dp
+from pdp_calibrate.core.adversary import Witness
+from pdp_calibrate.core.couplings import furthest_quantiles, joint_range, tuple_moves
+from pdp_calibrate.core.gaussian_mixtures import LARGEST_EPSILON, deltas, epsilon_at
+from pdp_calibrate.core.plain_dp import nobody
+from pdp_calibrate.core.problem import Bracket, Limits, Problem
+from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP, UNIT_ROUNDOFF
+
+IntArray = npt.NDArray[np.intp]
+
+_REACH = 39.0  # deviations within which moved atoms are followed
+_SMALLEST_DELTA = 1e-60  # below it, what lies beyond that could matter
+_LARGEST_COST = 0.25
+_SAME = 512 * UNIT_ROUNDOFF  # of the range: closer atoms are one
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Mixtures:
+    """The laws of the answer that some adversaries compare."""
+
+    atoms: FloatArray
+    """Where the answers lie, ascending."""
+    laws: FloatArray
+    """P(atom | event, secret), shape (events, secrets, atoms)."""
+    possible: npt.NDArray[np.bool_]
+    """Whether a secret can occur beside an event, shape (events, secrets)."""
+    adversary: Callable[[int, tuple[int, int], float], Named]
+    """Names the adversary of an event, two secrets, and an output."""
+    error: float
+    """Bound on the relative error of the probabilities."""
+    moved: float = 0.0
+    """How far an atom may be from where it truly lies."""
+    extra: float = 0.0
+    """What to add to ε, for mixtures that stand for others."""
+    attained: bool = True
+    """Whether this is what the adversaries see, and not a bound on it."""
+    radius: FloatArray | None = None
+    """How far, in total variation, a true law may be from the one given; shape (events, secrets).
+
+    P(E) then grows by at most that, and Q(E) falls by at most that: δ grows by τ_P + e^ε·τ_Q.
+    """
+
+
+class Named(NamedTuple):
+    """Who compares two laws."""
+
+    witness: Witness | None
+    target: int
+    unknown: tuple[int, ...]
+
+
+class Case(NamedTuple):
+    """Adversaries whose mixtures are listed together."""
+
+    move: float
+    """How far their answers can move at all: a bound on every coupling."""
+    target: int
+    unknown: tuple[int, ...]
+    mixtures: Callable[[], Iterable[Mixtures]]
+
+
+class Source(Protocol):
+    """What a family gives."""
+
+    def cases(self) -> Iterator[Case]:
+        """List all adversaries but those who know everyone else."""
+
+
+class _Pair(NamedTuple):
+    """Two laws that are furthest apart so far."""
+
+    value: float
+    mixtures: Mixtures
+    event: int
+    secrets: tuple[int, int]
+
+    @property
+    def named(self) -> Named:
+        """Who compares them; the output lies far out, where it speaks most for the first."""
+        laws, atoms = self.mixtures.laws[self.event], self.mixtures.atoms
+        first, second = (float(laws[secret] @ atoms) for secret in self.secrets)
+        output = math.inf if first >= second else -math.inf
+        return self.mixtures.adversary(self.event, self.secrets, output)
+
+
+class FiniteSearch:
+    """Searches the mixtures of one problem, at many scales.
+
+    Parameters
+    ----------
+    problem
+        What was asked, about an answer of one number.
+    source
+        Lists the mixtures.
+    strongest
+        Says what those who know everyone else learn at a scale, in μ; None if there are none.
+    rounding
+        How far answers may be off for reasons of the family's own.
+    unlisted
+        How far the answers of adversaries can move whom the source does not list.
+    move
+        How far a coupling moves the answer at most, where the mixtures do not tell.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        source: Source,
+        *,
+        strongest: Callable[[float], Bracket] | None,
+        rounding: float = 0.0,
+        unlisted: float = 0.0,
+        move: float | None = None,
+    ) -> None:
+        self.problem, self._source, self._strongest = problem, source, strongest
+        self._rounding, self._unlisted = rounding, unlisted
+        self._cases: list[Case] | None = None
+        self._proved: dict[tuple[int, int, tuple[int, int]], _Proved] = {}
+        self._coupled: tuple[float, int, tuple[int, ...]] | None = None
+        if move is not None:
+            self._coupled = move, problem.knowledge.targets[0], ()
+
+    @property
+    def cases(self) -> list[Case]:
+        """All of them, those whose answers move furthest first."""
+        if self._cases is None:
+            self._cases = sorted(self._source.cases(), key=lambda case: -case.move)
+        return self._cases
+
+    def search(self, scale: float, limits: Limits) -> Bracket:
+        """Find the worst adversary at one scale; see `core.problem.Engine`."""
+        off = limits.rounding + self._rounding
+        best = nobody(self.problem)
+        if self._strongest is not None:
+            best = self._strongest(scale)
+            best = dataclasses.replace(
+                best,
+                upper=(best.upper + off / scale) * ROUND_UP,
+                lower=max(0.0, best.lower - off / scale) * ROUND_DOWN,
+            )
+        move, target, unknown = self._coupling(limits.deadline)
+        everywhere = max(best.upper, (move + off) / scale * ROUND_UP)
+        measure = self.problem.measure
+        if measure.unit != "epsilon":
+            bound = dataclasses.replace(best, upper=everywhere, lower=0.0, witness=None)
+            if everywhere > best.upper:
+                bound = dataclasses.replace(bound, target=target, unknown=unknown)
+            return bound.with_lower(best)
+        found = self._at_delta(scale, off, best, limits, everywhere)
+        found = dataclasses.replace(
+            found, upper=max(found.upper, (self._unlisted + off) / scale * ROUND_UP)
+            if self._unlisted else found.upper,
+        )  # fmt: skip
+        return dataclasses.replace(found, mu=everywhere).at_most(everywhere)
+
+    def _coupling(self, deadline: float) -> tuple[float, int, tuple[int, ...]]:
+        """Return the largest move that a coupling needs, and who sees it."""
+        if self._coupled is not None:
+            return self._coupled
+        best: tuple[float, int, tuple[int, ...]]
+        best = self._unlisted, self.problem.knowledge.targets[0], ()
+        for case in self.cases:
+            if case.move <= best[0]:
+                break
+            if time.monotonic() > deadline:
+                return case.move, case.target, case.unknown  # not kept: another time may suffice
+            for mixtures in case.mixtures():
+                for pair in _pairs(mixtures):
+                    found = self._moves(mixtures, pair)
+                    if found.value > best[0]:
+                        who = found.named
+                        best = found.value, who.target, who.unknown
+        self._coupled = best
+        return best
+
+    def _moves(self, mixtures: Mixtures, pair: _Rows) -> _Pair:
+        """Return the furthest of some pairs of laws."""
+        (first, second), events = pair
+        if mixtures.radius is None:
+            found = furthest_quantiles(
+                mixtures.atoms,
+                mixtures.laws[events, first],
+                mixtures.laws[events, second],
+                error=mixtures.error,
+            )
+        else:  # some of the mass may lie anywhere
+            found = np.full(len(events), float(np.ptp(mixtures.atoms)))
+        place = int(found.argmax())
+        value = (float(found[place]) + 2 * mixtures.moved) * ROUND_UP
+        return _Pair(value, mixtures, int(events[place]), (first, second))
+
+    def _at_delta(
+        self, scale: float, off: float, strongest: Bracket, limits: Limits, everywhere: float
+    ) -> Bracket:
+        """Find the largest ε at the δ that is asked about, on the scale of μ."""
+        measure = self.problem.measure
+        if measure.law_delta < _SMALLEST_DELTA:
+            return self._bound_only(strongest, everywhere)
+        level = measure.epsilon_below(max(limits.incumbent, strongest.lower))
+        asked = _Asked(
+            scale=scale,
+            off=off,
+            delta=measure.delta,
+            law_delta=measure.law_delta,
+            everywhere=everywhere,
+        )
+        upper: _Pair | None = None
+        lower: _Pair | None = None
+        several = len(self.cases) > 1
+        harmless = self._harmless(level, scale, off) if several else 0.0
+        for number, case in enumerate(self.cases):
+            if case.move <= harmless:
+                break
+            listed = ((place, m, p) for place, m in enumerate(case.mixtures()) for p in _pairs(m))
+            for place, mixtures, (secrets, events) in listed:
+                if time.monotonic() > limits.deadline or level > LARGEST_EPSILON:
+                    return self._bound_only(self._combined(strongest, upper, lower), everywhere)
+                attains = mixtures.attained and not self.problem.hidden_noise
+                before, begun = self._proved.get((number, place, secrets)), level
+                if before is not None and before.holds(level, scale, off):
+                    events = before.left
+                left: list[IntArray] = []
+                for over, attained in asked.exceeding(mixtures, (secrets, events), level, left):
+                    level = max(level, over.value)
+                    if upper is None or over.value > upper.value:
+                        upper = over
+                    if attains and (lower is None or attained > lower.value):
+                        lower = over._replace(value=attained)
+                if left:
+                    self._proved[number, place, secrets] = _Proved(begun, scale, off, left[0])
+            if several and upper is not None and math.isfinite(level):
+                harmless = self._harmless(level, scale, off)
+        return self._combined(strongest, upper, lower)
+
+    def _harmless(self, level: float, scale: float, off: float) -> float:
+        """Return how far answers may move without exceeding δ at a level of ε."""
+        mu = gaussian_dp.mu_of(level, self.problem.measure.law_delta)
+        return (mu * scale * ROUND_DOWN - off) * ROUND_DOWN
+
+    def _combined(self, strongest: Bracket, upper: _Pair | None, lower: _Pair | None) -> Bracket:
+        """Put what was found beside those who know everyone else."""
+        found, measure = strongest, self.problem.measure
+        if upper is not None:
+            who = upper.named
+            mu = measure.mu_above(upper.value) if math.isfinite(upper.value) else math.inf
+            found = found.or_worse(
+                Bracket(upper=mu, lower=0.0, witness=None, target=who.target, unknown=who.unknown)
+            )
+        if lower is not None:
+            who = lower.named
+            attained = dataclasses.replace(
+                found, lower=measure.mu_below(lower.value) if lower.value > 0 else 0.0,
+                witness=who.witness,
+            )  # fmt: skip
+            if who.witness is not None and attained.lower > found.lower:
+                found = attained
+        return found
+
+    def _bound_only(self, found: Bracket, everywhere: float) -> Bracket:
+        _, target, unknown = self._coupled or (0.0, found.target, found.unknown)
+        return dataclasses.replace(found, upper=everywhere, target=target, unknown=unknown)
+
+
+class _Proved(NamedTuple):
+    """What is known of some pairs of laws: more noise never leaks more."""
+
+    level: float
+    """The ε at which they were tested."""
+    scale: float
+    """The scale of the noise."""
+    off: float
+    """How far answers may be off."""
+    left: IntArray
+    """The events that exceeded δ there; no other did."""
+
+    def holds(self, level: float, scale: float, off: float) -> bool:
+        """Whether it says something at other values."""
+        return level >= self.level and scale >= self.scale and off <= self.off
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """A question about pairs of laws."""
+
+    scale: float
+    """The standard deviation of the noise."""
+    off: float
+    """How far answers may be off, besides what the mixtures say."""
+    delta: float
+    """The δ that lower ends exceed."""
+    law_delta: float
+    """The δ that upper ends keep."""
+    everywhere: float
+    """A μ that nobody exceeds, from a coupling."""
+
+    @functools.cached_property
+    def most(self) -> float:
+        """An ε that nobody exceeds, from the same."""
+        return gaussian_dp.epsilon_of(self.everywhere, self.law_delta)
+
+    def exceeding(
+        self, mixtures: Mixtures, pair: _Rows, level: float, left: list[IntArray]
+    ) -> Iterator[tuple[_Pair, float]]:
+        """Yield pairs that exceed δ at the level, each worse than all before: both ends of ε.
+
+        All events that do are put into `left`.
+        """
+        (first, second), events = pair
+        atoms, laws, moved = _joined_atoms(mixtures)
+        atoms = (atoms - atoms[0]) / self.scale
+        moved = (moved + self.off) / self.scale + 4 * UNIT_ROUNDOFF * float(atoms[-1])
+        # The last term is for probabilities of less than 1e-80 that may be missing.
+        cost = 2 * (moved * _REACH + moved * moved / 2) * ROUND_UP + 4 * UNIT_ROUNDOFF
+        if cost > _LARGEST_COST:
+            yield _Pair(self.most, mixtures, int(events[0]), (first, second)), 0.0
+            return
+        extra, radii = mixtures.extra + cost, self._radii(mixtures, pair)
+        limits = self.law_delta * (1 - cost) - radii
+        while len(events):
+            start = max(0.0, level - extra)
+            p, q = laws[events, first], laws[events, second]
+            found = deltas(atoms, p, q, start, error=mixtures.error).upper
+            over = np.flatnonzero((found > limits) | (extra > level))
+            left.append(events[over])
+            if not len(over):
+                return
+            worst = int(over[(found - limits)[over].argmax()])
+            above, below = float(limits[worst]), self.delta * (1 + cost)
+            upper, lower = math.inf, 0.0
+            if above > 0:
+                upper, lower = epsilon_at(
+                    atoms, p[worst], q[worst], above=above, below=below, start=start,
+                    error=mixtures.error,
+                )  # fmt: skip
+            value = upper + extra if upper + extra <= LARGEST_EPSILON else max(self.most, level)
+            level = max(level, value)
+            found_pair = _Pair(value, mixtures, int(events[worst]), (first, second))
+            yield found_pair, max(0.0, lower - cost)
+            if level > LARGEST_EPSILON:
+                return
+            rest = over[over != worst]
+            events, limits = events[rest], limits[rest]
+
+    def _radii(self, mixtures: Mixtures, pair: _Rows) -> FloatArray:
+        """Return how much of δ the distance from estimated laws may take."""
+        (first, second), events = pair
+        if mixtures.radius is None:
+            return np.zeros(len(events))
+        level = math.exp(min(self.most, 700.0)) * ROUND_UP
+        radii = mixtures.radius[events]
+        return np.asarray((radii[:, first] + level * radii[:, second]) * ROUND_UP)
+
+
+_Rows = tuple[tuple[int, int], IntArray]
+"""Two secrets, and the events beside which both can occur."""
+
+
+def _pairs(mixtures: Mixtures) -> Iterator[_Rows]:
+    """Yield all ordered pairs of secrets."""
+    for first, second in itertools.permutations(range(mixtures.possible.shape[1]), 2):
+        both = mixtures.possible[:, first] & mixtures.possible[:, second]
+        if both.any():
+            yield (first, second), np.flatnonzero(both)
+
+
+def _joined_atoms(mixtures: Mixtures) -> tuple[FloatArray, FloatArray, float]:
+    """Make one atom of those that differ by rounding only."""
+    atoms, laws = mixtures.atoms, mixtures.laws
+    same = _SAME * float(atoms[-1] - atoms[0])
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(atoms) > same]))
+    if len(starts) == len(atoms):
+        return atoms, laws, mixtures.moved
+    ends = np.append(starts[1:], len(atoms)) - 1
+    moved = float((atoms[ends] - atoms[starts]).max())
+    return atoms[starts], np.add.reduceat(laws, starts, axis=2), mixtures.moved + moved
+
+
+class VectorBound:
+    """Bounds answers of several different numbers: one coupling must move all of them.
+
+    Parameters
+    ----------
+    problem
+        What was asked.
+    move
+        How far a coupling moves all answers in L2, where the family knows; the range otherwise.
+    """
+
+    def __init__(self, problem: Problem, move: float | None = None) -> None:
+        self.problem = problem
+        self._moves, self._secrets = tuple_moves(problem.contributions)
+        self._move = joint_range(problem.contributions) if move is None else move
+
+    def search(self, scale: float, limits: Limits) -> Bracket:
+        """Bound everyone at once; see `core.problem.Engine`."""
+        problem, knowledge = self.problem, self.problem.knowledge
+        target = max(knowledge.targets, key=lambda place: self._moves[place])
+        upper = (max(self._move, float(self._moves[target])) + limits.rounding) / scale * ROUND_UP
+        known = knowledge.known or frozenset()
+        others = (place for place in range(knowledge.total) if place not in (target, *known))
+        found = Bracket(upper=upper, lower=0.0, witness=None, target=target, unknown=tuple(others))
+        alone = knowledge.admits_strongest and not problem.hidden_noise
+        if not alone or not self._moves[target] or problem.contributions.table is not None:
+            return found
+        domains = problem.model.domains
+        first, second = self._secrets[target]
+        names = problem.names
+        witness = Witness(
+            target=names[target],
+            known={names[p]: domains[p][0] for p in range(len(names)) if p != target},
+            secrets=(domains[target][first], domains[target][second]),
+            output=(math.inf,) * problem.contributions.coordinates,
+            model=problem.model,
+            index=problem.index,
+        )
+        least = max(0.0, float(self._moves[target]) * ROUND_DOWN**2 - limits.rounding) / scale
+        return dataclasses.replace(found, lower=min(least * ROUND_DOWN, upper), witness=witness)
+
+
+def output_side(found: Bracket, problem: Problem) -> Bracket:
+    """Say where the output lies in every coordinate: far out, where it speaks most."""
+    number, witness = problem.contributions.coordinates, found.witness
+    if witness is None or number == 1 or isinstance(witness.output, tuple):
+        return found
+    everywhere = dataclasses.replace(witness, output=(witness.output,) * number)
+    return dataclasses.replace(found, witness=everywhere)

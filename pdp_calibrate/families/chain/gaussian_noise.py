@@ -1,0 +1,348 @@
+"""Gaussian noise on Markov chains: the windows of the Laplace search, compared for another noise.
+
+Given what is known, only the nearest known tuple on each side of the target matters, whatever the
+noise. A window's law of the sum is walked as for repeated releases (`windows`, the form LAWS), and
+two secrets' laws are compared exactly.
+
+**Truncation.** Let q be the states at the ends of a smaller window inside. The larger window's laws
+average those of the smaller one with weights P(q|x_i) ≤ e^I·P(q|x_i'), so for every set E
+
+    P(E) − e^{ε+I}·Q(E) ≤ Σ_q P(q|x_i)·(P_q(E) − e^ε·Q_q(E)):
+
+at the same δ, the larger window needs at most I more of ε. What stands for larger windows is
+charged so, as in the Laplace search.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.couplings import one_number
+from pdp_calibrate.core.finite_noise import (
+    Case,
+    FiniteSearch,
+    Mixtures,
+    Named,
+    VectorBound,
+    output_side,
+)
+from pdp_calibrate.core.plain_dp import WrittenOut, nobody, plain_dp
+from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
+from pdp_calibrate.core.tuning import FINITE_NUMBERS, SHORTEST_REACH
+from pdp_calibrate.families.chain.model import MarkovChain
+from pdp_calibrate.families.chain.search import (
+    all_left_parts,
+    fits_a_table,
+    separates,
+)
+from pdp_calibrate.families.chain.walk import Place, Walk, likely_course
+from pdp_calibrate.families.chain.windows import (
+    LAWS,
+    NOT,
+    TAILS,
+    WHOLE,
+    Ends,
+    Rules,
+    Setup,
+    Side,
+    advance,
+    first_right,
+    mixed,
+)
+
+_DEEP = 600.0  # nats: no probability of a path is lost above e^{−600}
+_MISSING = 1e-80  # probability that may be missing from a law
+_TOGETHER = 2**20  # numbers of laws walked side by side
+
+
+class ChainNoiseEngine(Engine):
+    """Searches windows, or the joint table of a short chain.
+
+    Parameters
+    ----------
+    problem
+        The chain, what its tuples add, and who attacks them.
+    """
+
+    charges_rounding = True
+
+    def __init__(self, problem: Problem) -> None:
+        chain = problem.model
+        if not isinstance(chain, MarkovChain):
+            raise TypeError(f"this engine searches Markov chains, got {chain!r}.")
+        self.problem, self._chain = problem, chain
+        self._one: tuple[Problem, float] | None = None
+        self._fixed: VectorBound | WrittenOut | None = None
+        self._searches: dict[int, FiniteSearch] = {}
+        if len(chain.states) < 2:
+            return
+        once = one_number(problem.contributions)
+        custom = problem.contributions.table is not None
+        if custom or (once is not None and separates(problem) and fits_a_table(chain, short=True)):
+            self._fixed = WrittenOut.of(problem, chain.to_table())
+        elif once is None:
+            small = fits_a_table(chain, short=True)
+            self._fixed = (
+                WrittenOut.of(problem, chain.to_table()) if small else VectorBound(problem)
+            )
+        else:
+            self._one = dataclasses.replace(problem, contributions=once[0]), once[1]
+            self._setup = Setup(chain, once[0])
+
+    def search(self, scale: float, limits: Limits) -> Bracket:
+        """Find the worst adversary at one scale; see `core.problem.Engine`."""
+        if self._fixed is not None:
+            found = self._fixed.search(scale, limits)
+        elif self._one is not None:
+            found = self._search_within(self._reach(scale)).search(scale, limits)
+        else:
+            found = nobody(self.problem)
+        return output_side(found, self.problem)
+
+    def _reach(self, scale: float) -> int:
+        """Return how far windows are walked: as far as the work allowed goes."""
+        setup = self._setup
+        reach = setup.reach(scale)
+        if self.problem.knowledge.known is not None or self.problem.knowledge.most == 0:
+            return reach
+        targets = 1 if setup.homogeneous else setup.length
+        while reach > SHORTEST_REACH:
+            tops = np.sort(setup.lattice(reach).points.max(axis=1))[-2 * reach - 1 :]
+            events = targets * reach**2 * (setup.states + 1) ** 2 * setup.states**2 / 4
+            if events * float(tops.sum() + 1) <= FINITE_NUMBERS:
+                break
+            reach = max(SHORTEST_REACH, reach * 7 // 8)
+        return reach
+
+    def _search_within(self, reach: int) -> FiniteSearch:
+        if reach not in self._searches and self._one is not None:
+            problem, rounding = self._one
+            source = _Windows(problem, self._setup, reach)
+            strongest = None
+            if problem.knowledge.admits_strongest and not problem.hidden_noise:
+                strongest = functools.partial(_strongest, problem, self._setup)
+            whole = float(self._setup.ranges.sum()) * (1 + 4 * reach * UNIT_ROUNDOFF)
+            truncated = source.truncated or source.underflows
+            self._searches[reach] = FiniteSearch(
+                problem,
+                source,
+                strongest=strongest,
+                rounding=rounding,
+                unlisted=whole if source.deep else 0.0,
+                move=whole if truncated else None,
+            )
+        return self._searches[reach]
+
+
+def _strongest(problem: Problem, setup: Setup, scale: float) -> Bracket:
+    """Knowing everyone else, an answer moves by what the target adds."""
+    targets = problem.knowledge.targets
+    target = max(targets, key=lambda place: float(setup.ranges[place]))
+    found = plain_dp(problem, target, scale, likely_course(setup))
+    if found.witness is None:
+        return found
+    return dataclasses.replace(found, witness=dataclasses.replace(found.witness, output=math.inf))
+
+
+class _Begun(NamedTuple):
+    """The left part of some windows, and what their right ends count for."""
+
+    side: Side
+    rows: FloatArray
+    masses: FloatArray
+    ends: Ends
+
+
+class _Windows:
+    """The laws of all windows that the adversaries of a problem look through."""
+
+    def __init__(self, problem: Problem, setup: Setup, reach: int) -> None:
+        self._problem, self._setup, self._reach = problem, setup, reach
+        chain_depth = setup.largest_log * (setup.length + 1)
+        self.underflows = chain_depth > _DEEP
+        self.truncated = reach < setup.length - 1
+        target = None if setup.homogeneous else 0
+        side = min(reach, setup.length - 1)
+        probe = self._walk(target, side, side)
+        self.deep = probe.is_deep or probe.tiny * (1 + setup.length) > _MISSING
+        self._unit = probe.unit
+
+    def _walk(self, target: int | None, left: int, right: int) -> Walk:
+        setup = self._setup
+        scale = float(setup.ranges.sum()) + float(setup.lattice(self._reach).step)
+        lattice = setup.lattice(self._reach)
+        return Walk(
+            setup, lattice, scale, target=target, left=left, right=right, laws=True, plain=True
+        )
+
+    def cases(self) -> Iterator[Case]:
+        """List windows around one target after the other, or around all of them at once."""
+        setup, knowledge = self._setup, self._problem.knowledge
+        if self.deep:
+            return
+        if knowledge.known is not None:
+            (target,) = knowledge.targets
+            place = Place.nearest(setup.length, target, knowledge.known)
+            if place.inside or self._problem.hidden_noise:
+                unknown = tuple(
+                    p for p in range(setup.length) if p != target and p not in knowledge.known
+                )
+                listed = functools.partial(self._one_window, place, unknown)
+                yield Case(self._most(), target, unknown, listed)
+            return
+        targets: list[int | None] = [None] if setup.homogeneous else list(range(setup.length))
+        seen = set[object]()
+        for around in targets:
+            view = None if around is None else setup.view(around, self._reach)
+            if view not in seen:
+                seen.add(view)
+                named = setup.length // 2 if around is None else around
+                others = tuple(p for p in range(setup.length) if p != named)
+                yield Case(self._most(), named, others, functools.partial(self._around, around))
+
+    def _most(self) -> float:
+        return float(self._setup.ranges.sum()) * (1 + 4 * self._setup.length * UNIT_ROUNDOFF)
+
+    def _around(self, target: int | None) -> Iterator[Mixtures]:
+        """Yield the laws of all windows around a target."""
+        setup, knowledge, reach = self._setup, self._problem.knowledge, self._reach
+        hidden = self._problem.hidden_noise
+        rules = Rules(setup, knowledge, hidden=hidden, target=target, reach=reach)
+        walk = self._walk(target, rules.most_left, rules.most_right)
+        most = max(1, _TOGETHER // (setup.states**2 * (len(walk.noise.decay))))
+        waiting: list[_Begun] = []
+        for _, sides in all_left_parts(walk, rules):
+            for side, rows, masses in sides:
+                ends = rules.ends(side)
+                if ends.used:
+                    waiting.append(_Begun(side, rows, masses, ends))
+            if len(waiting) >= most:
+                yield from self._to_the_right(walk, target, waiting)
+                waiting = []
+        if waiting:
+            yield from self._to_the_right(walk, target, waiting)
+
+    def _one_window(self, place: Place, unknown: tuple[int, ...]) -> Iterator[Mixtures]:
+        """Yield the laws of the window of one adversary."""
+        setup = self._setup
+        left, right = place.sides(setup.length, self._reach)
+        walk = self._walk(place.target, left.distance, right.distance)
+        hidden = self._problem.hidden_noise or len(unknown) > place.inside
+        cost = sum(setup.diameters[side.distance] for side in (left, right) if side.kind == "far")
+        rows, masses = walk.left_part(left)
+        sides = [left]
+        if left.kind == "none":
+            rows, masses = rows[np.newaxis], masses[np.newaxis]
+        else:
+            states = np.flatnonzero(setup.support[place.target - left.distance]).tolist()
+            sides = [left._replace(value=state) for state in states]
+            rows, masses = rows[states], masses[states]
+        here = walk.whole_windows(rows.swapaxes(0, 1), masses.T, right)
+        counts = [(float(cost), WHOLE if cost == 0 and not hidden else TAILS)] * len(sides)
+        yield from self._ending(walk, place.target, sides, counts, *here, right)
+
+    def _to_the_right(
+        self, walk: Walk, target: int | None, begun: list[_Begun]
+    ) -> Iterator[Mixtures]:
+        """Walk to the right of the target, and yield laws wherever a window may end."""
+        form, number = walk.noise.form, len(begun)
+        if form != LAWS:
+            raise ValueError("windows are walked as laws here.")
+        steps = np.array([len(one.ends.known_up) for one in begun])
+        size = max(one.rows.shape[1] for one in begun)
+        rows = np.zeros((len(walk.matrix), number, size))
+        masses = np.stack([one.masses for one in begun], axis=1)
+        for place, one in enumerate(begun):
+            rows[:, place, : one.rows.shape[1]] = one.rows
+        here, ends = first_right(rows, masses, walk.matrix, form)
+        backwards, flat = walk.matrix.T, np.ones((1, len(walk.matrix)))
+        which = np.arange(number)
+        for b in range(1, int(steps.max())):
+            own = [begun[place] for place in which]
+            known = [(one.ends.known_up[b], one.ends.known_low[b]) for one in own]
+            sides = [one.side for one in own]
+            yield from self._ending(walk, target, sides, known, here, ends, Side("known", b))
+            none = [(one.ends.none_up[b - 1], one.ends.none_low[b - 1]) for one in own]
+            if any(up > -np.inf or low != NOT for up, low in none):
+                summed = mixed(here, flat, form), mixed(ends, flat, form)
+                yield from self._ending(walk, target, sides, none, *summed, Side("none", b - 1))
+            left_over = steps[which] > b + 1
+            if not left_over.any():
+                return
+            which, here, ends = which[left_over], here[:, :, left_over], ends[:, :, left_over]
+            here, ends = advance(here, ends, walk.right[b - 1], backwards, walk.noise)
+
+    def _ending(
+        self,
+        walk: Walk,
+        target: int | None,
+        lefts: list[Side],
+        counts: list[tuple[float, int]],
+        here: FloatArray,
+        masses: FloatArray,
+        right: Side,
+    ) -> Iterator[Mixtures]:
+        """Yield the laws of the windows that end here, those together that count alike."""
+        alike: dict[tuple[float, bool], list[int]] = {}
+        for place, (up, low) in enumerate(counts):
+            if up > -np.inf or low != NOT:
+                alike.setdefault((max(float(up), 0.0), low == WHOLE), []).append(place)
+        step = float(self._setup.lattice(self._reach).step)
+        errors = self._setup.lattice(self._reach).errors
+        for (extra, attained), places in alike.items():
+            rows, totals = here[:, :, places], masses[:, :, places]
+            used = np.flatnonzero(rows.any(axis=(0, 1, 2)))
+            stop = int(used[-1]) + 1 if len(used) else 1
+            # (state, secret, left, point) → (event, secret, point)
+            laws = rows[..., :stop].transpose(0, 2, 1, 3).reshape(-1, rows.shape[1], stop)
+            mass = totals.transpose(0, 2, 1).reshape(-1, rows.shape[1])
+            possible = mass > 0
+            laws = laws / np.where(possible, mass, 1.0)[..., np.newaxis]
+            inside = max(lefts[place].inside for place in places) + right.distance + 1
+            moved = float(np.sort(errors)[::-1][:inside].sum())
+            span = stop * step
+            yield Mixtures(
+                atoms=np.arange(stop, dtype=np.float64) * step,
+                laws=laws,
+                possible=possible,
+                adversary=functools.partial(
+                    self._named, target, [lefts[place] for place in places], right
+                ),
+                error=walk.unit,
+                moved=moved * (1 + 1e-9) + 4 * UNIT_ROUNDOFF * span,
+                extra=extra,
+                attained=attained,
+            )
+
+    def _named(
+        self,
+        target: int | None,
+        lefts: list[Side],
+        right: Side,
+        event: int,
+        secrets: tuple[int, int],
+        output: float,
+    ) -> Named:
+        """Name the adversary who looks through a window."""
+        problem, setup = self._problem, self._setup
+        state, place = divmod(event, len(lefts))
+        left = lefts[place]
+        knowledge = problem.knowledge
+        if knowledge.known is not None:
+            where = Place.nearest(setup.length, knowledge.targets[0], knowledge.known)
+            hidden = {where.target, *knowledge.known}
+            unknown = tuple(p for p in range(setup.length) if p not in hidden)
+        else:
+            where = Place.of(setup, knowledge, target, left, right)
+            unknown = where.unknown(setup.length, knowledge.most)
+        ends = left.value, state if right.kind == "known" else 0
+        witness = where.witness(problem, setup, ends, secrets, output, unknown)
+        return Named(witness, where.target, unknown)

@@ -1,0 +1,219 @@
+"""Gaussian noise on exchangeable groups: adversaries by numbers of members, exactly.
+
+**Different queries about a yes/no group.** Let h be the largest W∞ between the laws of the number
+of ones among unknown members, under both values of the target, over all that may be known. Given
+their number every assignment is equally likely, so some coupling changes the target and at most h
+other members: those who must change are drawn among those who can. No answer then moves further
+than the target moves it, and the h members besides who move it most. One coupling serves all
+queries, so any number of them are covered together, also those chosen one after the other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.couplings import furthest_quantiles, joint_range, one_number
+from pdp_calibrate.core.finite_noise import (
+    Case as Listed,
+    FiniteSearch,
+    Mixtures,
+    Named,
+    VectorBound,
+    output_side,
+)
+from pdp_calibrate.core.plain_dp import WrittenOut, nobody, plain_dp, witness_at
+from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
+from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
+from pdp_calibrate.core.table import ANY_TABLE
+from pdp_calibrate.families.exchangeable.model import BinaryGroup, CategoryGroup
+from pdp_calibrate.families.exchangeable.search import (
+    BinaryGroupSearch,
+    Case,
+    CategoryGroupSearch,
+    equal_values,
+)
+
+
+class GroupNoiseEngine(Engine):
+    """Searches an exchangeable group by its cases, or as a table where its members differ."""
+
+    charges_rounding = True
+
+    def __init__(self, problem: Problem) -> None:
+        group = problem.model
+        if not isinstance(group, BinaryGroup | CategoryGroup):
+            raise TypeError(f"this engine searches exchangeable groups, got {group!r}.")
+        self.problem = problem
+        self._search: FiniteSearch | WrittenOut | VectorBound | None = None
+        if len(group.domains[0]) > 1:  # else nobody has two secrets
+            self._search = _search_of(problem, group)
+
+    def search(self, scale: float, limits: Limits) -> Bracket:
+        """Find the worst adversary at one scale; see `core.problem.Engine`."""
+        if self._search is None:
+            return nobody(self.problem)
+        return output_side(self._search.search(scale, limits), self.problem)
+
+
+def _search_of(
+    problem: Problem, group: BinaryGroup | CategoryGroup
+) -> FiniteSearch | WrittenOut | VectorBound:
+    """Prepare the search by cases, where all members inside the query add the same."""
+    once = one_number(problem.contributions)
+    if once is not None:
+        inner, rounding = dataclasses.replace(problem, contributions=once[0]), once[1]
+        added = equal_values(inner)
+        if added is not None:
+            source: _BinaryMixtures | _CategoryMixtures
+            if isinstance(group, BinaryGroup):
+                source = _BinaryMixtures(inner, BinaryGroupSearch(inner, group, added))
+            else:
+                source = _CategoryMixtures(inner, CategoryGroupSearch(inner, group, added))
+            strongest = None
+            if problem.knowledge.admits_strongest and not problem.hidden_noise:
+                strongest = functools.partial(_strongest, inner)
+            return FiniteSearch(inner, source, strongest=strongest, rounding=rounding)
+        if ANY_TABLE.admits(list(map(len, group.domains))):
+            return WrittenOut.of(problem, group.to_table())
+    if isinstance(group, BinaryGroup):
+        return VectorBound(problem, binary_move(problem, group))
+    return VectorBound(problem)
+
+
+def _strongest(problem: Problem, scale: float) -> Bracket:
+    """Knowing everyone else, an answer moves by what the target adds."""
+    ranges = problem.contributions.tuple_ranges()
+    target = max(problem.knowledge.targets, key=lambda place: float(ranges[place]))
+    found = plain_dp(problem, target, scale, dict.fromkeys(range(len(ranges)), 0))
+    if found.witness is None:
+        return found
+    return dataclasses.replace(found, witness=dataclasses.replace(found.witness, output=math.inf))
+
+
+def members_moved(problem: Problem, group: BinaryGroup) -> int:
+    """Return h: how many other members a coupling changes at most, besides the target."""
+    counted = Contributions.additive([np.array([0.0, 1.0])] * group.size)
+    inner = dataclasses.replace(problem, contributions=counted)
+    added = equal_values(inner)
+    if added is None:
+        raise TypeError("counts add up alike.")
+    search, most = BinaryGroupSearch(inner, group, added), 0
+    knowledge = problem.knowledge
+    for unknown in range(group.size - 1 - knowledge.most, group.size - knowledge.fewest):
+        case = Case(own=0, inside=unknown, outside=0)
+        laws, possible = search.laws(case)
+        both = possible.all(axis=1)
+        if both.any():
+            atoms, error = np.arange(unknown + 1.0), search.law_error(case)
+            found = furthest_quantiles(atoms, laws[both, 0], laws[both, 1], error=error)
+            most = max(most, round(float(found.max())))
+    return most
+
+
+def binary_move(problem: Problem, group: BinaryGroup) -> float:
+    """Return how far one coupling moves all answers in L2, rounded up."""
+    contributions = problem.contributions
+    if contributions.table is not None:
+        return joint_range(contributions)
+    moved = members_moved(problem, group)
+    moves = np.array([np.ptp(array, axis=0) for array in contributions.values])
+    largest = 0.0
+    for target in problem.knowledge.targets:
+        others = np.sort(np.delete(moves, target, axis=0), axis=0)[::-1][:moved]
+        largest = max(largest, float(np.linalg.norm(moves[target] + others.sum(axis=0))))
+    rounding = 1 + 4 * (moved + contributions.coordinates + 4) * UNIT_ROUNDOFF
+    return min(joint_range(contributions), largest * rounding)
+
+
+class _GroupMixtures:
+    """What the mixtures of both kinds of groups share."""
+
+    def __init__(self, problem: Problem, search: BinaryGroupSearch | CategoryGroupSearch) -> None:
+        self._problem, self._group = problem, search
+        self._most = float(search.added.max())
+
+    def cases(self) -> Iterator[Listed]:
+        """List all adversaries but those who know everyone else."""
+        for case in self._group.cases:
+            target, unknown = self._group.members(case)
+            if unknown or self._problem.hidden_noise:
+                move = (case.own + case.inside) * self._most * ROUND_UP
+                yield Listed(move, target, unknown, functools.partial(self.mixtures, case))
+
+    def mixtures(self, case: Case) -> Iterator[Mixtures]:
+        """List the mixtures of one case."""
+        raise NotImplementedError
+
+    def _named(
+        self, case: Case, held: FloatArray, event: int, secrets: tuple[int, int], output: float
+    ) -> Named:
+        """Name members; `held` says how many of the known hold each value, by event."""
+        target, unknown = self._group.members(case)
+        hidden = {target, *unknown}
+        known = [position for position in range(self._group.size) if position not in hidden]
+        values = [value for value, number in enumerate(held[event]) for _ in range(int(number))]
+        fixed = dict(zip(known, values, strict=True))
+        return Named(witness_at(self._problem, target, fixed, secrets, output), target, unknown)
+
+
+class _BinaryMixtures(_GroupMixtures):
+    """The mixtures of a yes/no group."""
+
+    def __init__(self, problem: Problem, search: BinaryGroupSearch) -> None:
+        super().__init__(problem, search)
+        self._binary = search
+
+    def mixtures(self, case: Case) -> Iterator[Mixtures]:
+        """List them by the number of ones among the known."""
+        laws, possible = self._binary.laws(case)
+        known = len(laws) - 1
+        step, size = abs(self._binary.step), case.inside + case.own
+        shifted = np.zeros((*laws.shape[:2], size + 1))
+        for secret in range(2):
+            start = case.own * secret
+            shifted[:, secret, start : start + case.inside + 1] = laws[:, secret]
+        if self._binary.step < 0:  # ones add nothing, zeros add the step
+            shifted = shifted[:, :, ::-1]
+        ones = np.arange(known + 1.0)
+        yield Mixtures(
+            atoms=np.arange(size + 1, dtype=np.float64) * step,
+            laws=shifted,
+            possible=possible,
+            adversary=functools.partial(self._named, case, np.stack([known - ones, ones], axis=1)),
+            error=self._binary.law_error(case),
+            moved=2 * (size + 2) * UNIT_ROUNDOFF * step * size,
+        )
+
+
+class _CategoryMixtures(_GroupMixtures):
+    """The mixtures of a group with categories."""
+
+    def __init__(self, problem: Problem, search: CategoryGroupSearch) -> None:
+        super().__init__(problem, search)
+        self._categories = search
+
+    def mixtures(self, case: Case) -> Iterator[Mixtures]:
+        """List them by the counts of the categories among the known."""
+        search = self._categories
+        own = search.atoms(case)
+        atoms, places = np.unique(own, return_inverse=True)
+        places = places.reshape(own.shape)
+        for events, possible, laws, _ in search.laws(case, len(atoms)):
+            joined = np.zeros((*laws.shape[:2], len(atoms)))
+            for secret, columns in enumerate(places):
+                joined[:, secret, columns] = laws[:, secret]
+            yield Mixtures(
+                atoms=atoms,
+                laws=joined,
+                possible=possible,
+                adversary=functools.partial(self._named, case, events.astype(np.float64)),
+                error=4 * UNIT_ROUNDOFF * (search.additions(case) + 8),
+                moved=4 * (search.size + 2) * UNIT_ROUNDOFF * float(atoms[-1] - atoms[0]),
+            )

@@ -1,0 +1,1 @@
+"""Models without an end: what is told about any step, for ever."""

@@ -1,0 +1,235 @@
+"""Gaussian noise on joint tables: the mixtures that the Laplace engine compares, for another noise.
+
+Every target, every known set and every value it may have gives one law of the answer per secret.
+Where there are few events all their laws stand in one matrix; else they are listed set by set, the
+sets whose answers move furthest first. Independent groups of tuples are searched apart, as for
+Laplace noise: what is independent of the target given what is known only adds noise, whatever noise
+there is already (hockey-stick divergences are jointly convex).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterator
+
+import numpy as np
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.adversary import Witness
+from pdp_calibrate.core.couplings import one_number
+from pdp_calibrate.core.finite_noise import (
+    Case,
+    FiniteSearch,
+    Mixtures,
+    Named,
+    VectorBound,
+    output_side,
+)
+from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
+from pdp_calibrate.core.tuning import CHUNK_NUMBERS, FEW_LAWS
+from pdp_calibrate.families.table.cells import Cells
+from pdp_calibrate.families.table.search import search_strongest
+from pdp_calibrate.families.table.setting import (
+    Events,
+    Group,
+    PreparedTable,
+    Varying,
+    independent_groups,
+    no_secrets,
+    setting_of,
+)
+
+
+class TableNoiseEngine(Engine):
+    """Searches the adversaries of one joint table, at many scales of Gaussian noise."""
+
+    charges_rounding = True
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        error: float = 0.0,
+        like: tuple[Varying, Cells] | None = None,
+    ) -> None:
+        """Prepare the search; `error` is the relative error of the table's probabilities."""
+        self._problem, self._error = problem, error
+        smaller, cells = like or (None, None)
+        self._varying = Varying.of(problem, like=smaller)
+        if self._varying is None:
+            return
+        inner = self._varying.problem
+        once = one_number(inner.contributions)
+        self._groups: list[tuple[Group, TableNoiseEngine]] = []
+        self._search: FiniteSearch | VectorBound
+        if once is not None:
+            single, rounding = once
+            inner = dataclasses.replace(inner, contributions=single)
+        self._prepared = prepared = PreparedTable.of(inner, cells)
+        for group in independent_groups(prepared):
+            apart = dataclasses.replace(group, error=0.0)  # charged as an error of the laws
+            engine = TableNoiseEngine(group.problem, error=error + group.error)
+            self._groups.append((apart, engine))
+        if once is None:
+            self._search = VectorBound(inner)
+            return
+        mixtures = TableMixtures(prepared, error)
+        self._search = FiniteSearch(
+            inner, mixtures, strongest=mixtures.strongest, rounding=rounding
+        )
+
+    def against(self, problem: Problem) -> TableNoiseEngine:
+        """Return an engine for other adversaries that takes over the table as it was prepared."""
+        if self._varying is None:
+            return TableNoiseEngine(problem, error=self._error)
+        like = self._varying, self._prepared.cells
+        return TableNoiseEngine(problem, error=self._error, like=like)
+
+    def search(self, scale: float, limits: Limits) -> Bracket:
+        """Find the worst adversary at one scale; see `core.problem.Engine`."""
+        if self._varying is None:
+            return no_secrets(self._problem)
+        found: Bracket | None = None
+        for group, engine in self._groups:
+            above = limits.above(found.lower) if found else limits
+            here = group.put_back(engine.search(scale, above))
+            found = here if found is None else found.or_worse(here)
+        if found is None:
+            found = self._search.search(scale, limits)
+        return output_side(self._varying.put_back(found), self._problem)
+
+
+class TableMixtures:
+    """The laws of the answer, for all adversaries of a table."""
+
+    def __init__(self, prepared: PreparedTable, error: float) -> None:
+        self._prepared, self._error = prepared, error
+        problem, cells = prepared.problem, prepared.cells
+        self._spread = float(cells.spread[0])
+        self._rounding = 2 * (len(cells.sizes) + 2) * UNIT_ROUNDOFF * self._spread
+        admits = problem.knowledge.admits_strongest and not problem.hidden_noise
+        self.strongest = self._strongest if admits else None
+
+    def _strongest(self, scale: float) -> Bracket:
+        """Knowing everyone else, an answer moves by LS_i, whatever the table is."""
+        prepared = self._prepared
+        outcome = search_strongest(setting_of(prepared, scale))
+        target = prepared.knowledge.targets[0] if outcome.attack is None else outcome.attack.target
+        witness = None
+        if outcome.attack is not None:
+            secrets = outcome.attack.secrets
+            witness = self._witness(target, outcome.attack.known, secrets, float("inf"))
+        return Bracket(
+            upper=outcome.upper, lower=outcome.lower, witness=witness, target=target, unknown=()
+        )
+
+    def cases(self) -> Iterator[Case]:
+        """List all adversaries but those who know everyone else."""
+        prepared, cells = self._prepared, self._prepared.cells
+        answers = min(cells.outputs, cells.probabilities.size)
+        if cells.events * answers <= FEW_LAWS and cells.levels is not None:
+            targets = prepared.knowledge.targets
+            yield Case(self._spread, targets[0], (), self._of_all_events)
+            return
+        for target, unknown in prepared.cases():
+            move = self._spread
+            if cells.table is None:
+                move = sum(float(cells.parts[place].max()) for place in (target, *unknown))
+            move += self._rounding
+            listed = functools.partial(self._of_set, target, unknown)
+            yield Case(move, target, unknown, listed)
+
+    def _of_all_events(self) -> Iterator[Mixtures]:
+        """Yield the laws of all admitted events, some at a time."""
+        prepared, cells = self._prepared, self._prepared.cells
+        admitted, levels = prepared.admitted, cells.levels
+        if levels is None or not len(admitted.rows):
+            return
+        sizes = prepared.sizes
+        values = levels.values[0][levels.distinct[0]]
+        order = np.argsort(values)
+        operations = sum(sizes) + len(sizes) + len(values)
+        possible = np.zeros((len(admitted.rows), max(sizes)), dtype=np.bool_)
+        np.put_along_axis(possible, admitted.secrets, values=True, axis=1)
+        rows = np.zeros(possible.shape, dtype=np.intp)
+        np.put_along_axis(rows, admitted.secrets, admitted.rows, axis=1)
+        step = max(1, CHUNK_NUMBERS // (4 * rows.shape[1] * len(values)))
+        for start in range(0, len(rows), step):
+            yield Mixtures(
+                atoms=values[order],
+                laws=admitted.laws[rows[start : start + step]][..., order],
+                possible=possible[start : start + step],
+                adversary=functools.partial(self._of_event, start),
+                error=self._error + 4 * operations * UNIT_ROUNDOFF,
+                moved=float(levels.moved[0]) + self._rounding,
+            )
+
+    def _of_event(self, start: int, event: int, secrets: tuple[int, int], output: float) -> Named:
+        """Name the adversary of an event in the matrix of all events."""
+        admitted, sizes = self._prepared.admitted, self._prepared.sizes
+        target = int(admitted.targets[start + event])
+        values = np.unravel_index(int(admitted.places[start + event]), [size + 1 for size in sizes])
+        known = {p: int(v) for p, v in enumerate(values) if p != target and v < sizes[p]}
+        return self._named(target, known, secrets, output)
+
+    def _of_set(self, target: int, unknown: tuple[int, ...]) -> Iterator[Mixtures]:
+        """Yield the laws of one set of unknown tuples, given all values of the others."""
+        events = self._prepared.laws(target, unknown)
+        sizes = [self._prepared.sizes[position] for position in events.known]
+
+        def adversary(first: int, event: int, secrets: tuple[int, int], output: float) -> Named:
+            values = np.unravel_index(first + event, sizes) if sizes else ()
+            known = dict(zip(events.known, map(int, values), strict=True))
+            return self._named(target, known, secrets, output)
+
+        for first, atoms, laws, possible in _pieces(events):
+            yield Mixtures(
+                atoms=atoms,
+                laws=laws,
+                possible=possible,
+                adversary=functools.partial(adversary, first),
+                error=self._error + 4 * (events.additions + 4) * UNIT_ROUNDOFF,
+                moved=self._rounding,
+            )
+
+    def _named(
+        self, target: int, known: dict[int, int], secrets: tuple[int, int], output: float
+    ) -> Named:
+        places = range(len(self._prepared.sizes))
+        unknown = tuple(p for p in places if p != target and p not in known)
+        return Named(self._witness(target, known, secrets, output), target, unknown)
+
+    def _witness(
+        self, target: int, known: dict[int, int], secrets: tuple[int, int], output: float
+    ) -> Witness:
+        problem = self._prepared.problem
+        domains, names = problem.model.domains, problem.names
+        return Witness(
+            target=names[target],
+            known={names[place]: domains[place][value] for place, value in known.items()},
+            secrets=(domains[target][secrets[0]], domains[target][secrets[1]]),
+            output=output,
+            model=problem.model,
+            index=problem.index,
+        )
+
+
+def _pieces(
+    events: Events,
+) -> Iterator[tuple[int, FloatArray, FloatArray, np.ndarray]]:
+    """Yield first event, atoms, laws and possible secrets of events with the same atoms."""
+    if len(events.atoms) == 1:
+        atoms, laws = events.on_all_atoms
+        yield 0, atoms[:, 0], laws, events.possible
+        return
+    for event in range(len(events.laws)):
+        own = dataclasses.replace(
+            events,
+            laws=events.laws[event : event + 1],
+            possible=events.possible[event : event + 1],
+            atoms=events.atoms[event : event + 1],
+        )
+        atoms, laws = own.on_all_atoms
+        yield event, atoms[:, 0], laws, own.possible

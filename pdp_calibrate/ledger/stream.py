@@ -1,0 +1,277 @@
+"""The accounts of a ledger that grows step by step, about a model without an end."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pdp_calibrate.arrays import checked_positive
+from pdp_calibrate.calibration.calibrate import calibrate
+from pdp_calibrate.calibration.release import Layout
+from pdp_calibrate.calibration.result import AnyCalibration
+from pdp_calibrate.calibration.solve import rounding_error
+from pdp_calibrate.core.adversary import Adversaries
+from pdp_calibrate.core.composer import composer_of
+from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.noise import Noise
+from pdp_calibrate.core.problem import Bound
+from pdp_calibrate.core.query import EachStep, Query, lower
+from pdp_calibrate.core.rounding import ROUND_UP
+from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError
+from pdp_calibrate.families.stream.course import Course
+from pdp_calibrate.families.stream.memory import Contracting
+from pdp_calibrate.families.stream.search import memory_of
+from pdp_calibrate.frames.answers import Sizes
+from pdp_calibrate.ledger.accounts import CLOSE, Step, largest_fitting, release_line
+from pdp_calibrate.ledger.allowance import Allowance
+from pdp_calibrate.ledger.entries import Entry
+from pdp_calibrate.ledger.steps import checked_every, name_of, step_name, step_number
+
+
+class StreamAccounts:
+    """Adds up what was released at each step, and bounds what that tells about any.
+
+    Parameters
+    ----------
+    model
+        A model without an end.
+    allowance
+        What may be told about any step.
+    every
+        How long a step is; None where steps are numbers.
+    promise
+        The plain-DP budget kept free for every step to come.
+    time_limit
+        Seconds for a calibration.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        allowance: Allowance,
+        *,
+        every: object = None,
+        promise: object = None,
+        time_limit: float | None = None,
+    ) -> None:
+        self.every = checked_every(every)
+        self.promise = (
+            0.0 if promise is None else checked_positive(promise, "promise", error=PdpError)
+        )
+        if allowance.takes_gaussian:
+            raise LedgerError(
+                "about a model without an end a ledger counts Laplace noise and pure epsilon: leave"
+                " delta=, mu= and rho= out."
+            )
+        budget = allowance.epsilon
+        self._model, self._budget, self._time_limit = model, budget, time_limit
+        self._start = Course(memory=memory_of(model), limit=budget, promise=self.promise)
+        told = self._start.told()
+        if not told <= budget:
+            raise BudgetExceededError(
+                f"a promise of {self.promise:.6g} at every step tells {told:.6g} about each, above"
+                f" the budget {budget:.6g}; {self._largest_promise(budget)}"
+            )
+
+    def _largest_promise(self, budget: float) -> str:
+        memory = self._start.memory
+        if isinstance(memory, Contracting):
+            most = composer_of(self._model).budget_for_ever(self._model, budget)
+        else:
+            most = budget / memory.for_ever(1.0)
+        return f"{most:.6g} at every step is the most that fits." if most else "nothing fits."
+
+    def heading(self) -> dict[str, Any]:
+        """Describe for JSON what a step is and what is promised."""
+        return {"every": self.every, "promise": self.promise}
+
+    def step_number(self, step: object) -> int:
+        """Return the number of a step, or raise."""
+        if step is None:
+            raise LedgerError(
+                "the model of this ledger has no end, and releases are about one step: give step=."
+            )
+        return step_number(step, self.every)
+
+    def total(self, state: Mapping[str, Any], draw: str) -> Course:
+        """Go on from what is kept in the state with the entries written since."""
+        course, done = self._start, 0
+        kept = state.get("course")
+        entries: Sequence[Mapping[str, Any]] = state["entries"]
+        if kept is not None:
+            try:
+                course, done = course.continued(kept), kept["entries"]
+            except (KeyError, TypeError, ValueError) as error:
+                raise LedgerError("the steps of the ledger are not what they should be.") from error
+            if type(done) is not int or not 0 <= done <= len(entries):
+                raise LedgerError("the steps of the ledger are about other entries than it has.")
+        for described in entries[done:]:
+            if described.get("draw") == draw:
+                course = self._with_entry(course, Entry.from_dict(described))
+        return course
+
+    def _with_entry(self, course: Course, entry: Entry) -> Course:
+        if entry.kind == "estimation":
+            return course.plus_everywhere(entry.dp_epsilon or 0.0)
+        step = self.step_number(entry.step)
+        if entry.dp_epsilon is not None:
+            return course.plus(step, entry.dp_epsilon)
+        parts = [lower(query, self._model, rows=entry.rows) for query in entry.queries]
+        return self._plus(course, step, parts, entry.scales, rows=entry.rows)
+
+    def keep(self, state: dict[str, Any], draw: str, course: Course) -> None:
+        """Write down what all entries so far come to, with old steps folded."""
+        del draw  # there is only one
+        state["course"] = course.closed().to_dict() | {"entries": len(state["entries"])}
+
+    def after(self, before: Course, released: AnyCalibration, step: int) -> Course:
+        """Return the course after one more release."""
+        self._check_open(before, step)
+        return self._plus(before, step, released.contributions, released.scales, rows=released.rows)
+
+    def after_mechanism(self, before: Course, dp_epsilon: float, step: int) -> Course:
+        """Return the course after one more outside mechanism of this plain-DP budget."""
+        self._check_open(before, step)
+        composer_of(self._model).for_ever(self._model, dp_epsilon)  # raises where nothing is sound
+        return before.plus(step, dp_epsilon)
+
+    def _plus(
+        self,
+        course: Course,
+        step: int,
+        parts: Sequence[Contributions],
+        scales: Sequence[float],
+        *,
+        rows: int,
+    ) -> Course:
+        amount = rounding = 0.0
+        for part, scale in zip(parts, scales, strict=True):
+            once = dataclasses.replace(part, every_step=False)
+            error = 2 * rounding_error(once, rows, self._model) / scale
+            own = float(part.exact_ranges()[0]) / scale * ROUND_UP
+            amount = own if amount == 0 else (amount + own) * ROUND_UP
+            rounding = (rounding + error) * ROUND_UP
+        if isinstance(course.memory, Contracting):  # errors are part of what the step tells
+            return course.plus(step, (amount + rounding) * ROUND_UP if rounding else amount)
+        return (
+            course.plus(step, amount).plus_everywhere(rounding)
+            if rounding
+            else course.plus(step, amount)
+        )
+
+    def still_gains(self, share: float) -> int:
+        """Return for how many steps what is told about one grows by more than a share of ε."""
+        return self._start.memory.fading(share)
+
+    def _check_open(self, course: Course, step: int) -> None:
+        first = course.open_from
+        if first is not None and step < first:
+            name = name_of(first, self.every)
+            raise LedgerError(
+                f"step {name_of(step, self.every)} is folded: later steps were accounted for"
+                f" as if nothing more were released about it. Open are the steps from {name} on."
+            )
+
+    def bound(self, course: Course, *, threshold: float | None = None) -> Bound:
+        """Return the most that is told about any step, past or to come."""
+        del threshold
+        value = course.told()
+        if math.isnan(value):
+            raise PdpError("the leakage is not a number: nothing can be certified.")
+        only_learned = not course.amounts and course.folded is None and not course.promise
+        return Bound(value=value, method="whole" if only_learned and value else "stream")
+
+    def joint_mu(self, course: Course) -> None:
+        """Say nothing of Gaussian noise, which is not drawn here."""
+        del course
+
+    def calibrate(
+        self,
+        query: Query | Sequence[Query],
+        epsilon: float,
+        *,
+        rows: int,
+        noise: Noise = "laplace",
+        delta: float | None = None,
+    ) -> AnyCalibration:
+        """Find the scale of a release that tells ε alone: once, or at each step for ever."""
+        if noise != "laplace" or delta is not None:
+            raise LedgerError("about a model without an end a ledger counts Laplace noise only.")
+        options: dict[str, Any] = {
+            "epsilon": epsilon,
+            "adversaries": Adversaries.all(),
+            "rows": rows,
+            "time_limit": self._time_limit,
+        }
+        return calibrate(self._model, query, **options)
+
+    def largest(
+        self,
+        before: Course,
+        query: Query | Sequence[Query],
+        *,
+        rows: int,
+        step: int,
+        noise: Noise = "laplace",
+        delta: float | None = None,
+    ) -> AnyCalibration:
+        """Find the smallest scale at which one more release about a step fits into the budget."""
+        budget = self._budget
+        self._check_open(before, step)
+        if budget - before.plus(step, 0.0).about(step) <= budget * CLOSE:
+            raise BudgetExceededError(f"the budget {budget:.6g} of this step is spent.")
+        alone = self.calibrate(query, budget, rows=rows, noise=noise, delta=delta)
+
+        def joint(louder: AnyCalibration) -> float:
+            return self.after(before, louder, step).told()
+
+        return largest_fitting(alone, joint, budget, time_limit=self._time_limit)
+
+
+def charge_at(accounts: StreamAccounts, dp_epsilon: float, note: str, step: object) -> Step:
+    """Return the line of an outside mechanism about one step."""
+    number = accounts.step_number(step)
+    return Step(
+        add=lambda before: accounts.after_mechanism(before, dp_epsilon, number),
+        described={
+            "kind": "charge",
+            "dp_epsilon": dp_epsilon,
+            "note": note,
+            "step": step_name(step, accounts.every),
+        },
+    )
+
+
+def release_at(
+    accounts: StreamAccounts,
+    calibration: AnyCalibration,
+    layout: Layout | None,
+    sizes: Sizes | None,
+    step: object,
+) -> Step:
+    """Return the line of a release about one step."""
+    number, name = accounts.step_number(step), step_name(step, accounts.every)
+    line = release_line(calibration, layout, sizes)
+    return Step(
+        add=lambda before: accounts.after(before, calibration, number),
+        described=line | {"step": name},
+        layout=layout,
+        sizes=sizes,
+        check=lambda entries: check_once(entries, calibration.queries, name),
+    )
+
+
+def check_once(
+    entries: Sequence[Mapping[str, Any]], queries: Sequence[Query], step: int | str
+) -> None:
+    """Refuse a second answer to a query that is asked once at each step."""
+    asked = [query.to_dict() for query in queries if isinstance(query, EachStep)]
+    for entry in entries:
+        if entry.get("step") == step and any(one in asked for one in entry.get("queries", ())):
+            raise LedgerError(
+                f"this query was answered at step {step} already: EachStep is answered once at"
+                " each step."
+            )

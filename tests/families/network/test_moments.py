@@ -1,0 +1,160 @@
+"""Exact sums over networks: marginals, draws, limits, and what positive association makes exact."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import pdp_calibrate as pdp
+from pdp_calibrate.core.query import lower
+from pdp_calibrate.families.network.moments import Sums, association_slack
+from tests.families.network.test_elimination import drawn
+from tests.oracles.brute_force import log_density_ratio
+from tests.support.networks import grid_edges, ising_factors
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_marginals_are_sums_over_the_joint_law(seed):
+    found = drawn(seed)
+    if found is None:
+        return
+    rng, sizes, joint, network = found
+    tilts = [rng.normal(size=number) for number in sizes]
+    for axis, tilt in enumerate(tilts):
+        joint = joint * np.exp(tilt).reshape([-1 if k == axis else 1 for k in range(len(sizes))])
+    everyone, error = Sums(network, {}).log_marginals(tilts)
+    assert error < 1e-10
+    for target in range(len(sizes)):
+        alone, _ = Sums(network, {}, target).log_marginals(tilts)
+        others = tuple(axis for axis in range(len(sizes)) if axis != target)
+        with np.errstate(divide="ignore"):
+            truth = np.log(joint.sum(axis=others))
+        for logs in (everyone[target], alone[target]):
+            assert logs - logs.max() == pytest.approx(truth - truth.max(), abs=1e-10)
+
+
+def test_draws_follow_the_law_given_what_is_fixed():
+    network = pdp.Network(
+        factors=[*ising_factors(grid_edges(2, 3), 0.4), ((0,), [1, 3])],
+        domains={place: [0, 1] for place in range(6)},
+    )
+    draws = Sums(network, {3: 1}).draws(40_000, np.random.default_rng(0)).astype(int)
+    counts = np.zeros((2,) * 6)
+    np.add.at(counts, tuple(draws.T), 1)
+    law = network.to_table().probabilities.copy()
+    law[:, :, :, 0] = 0
+    assert counts / 40_000 == pytest.approx(law / law.sum(), abs=0.012)
+
+
+def cycle(size, strength):
+    edges = [(place, (place + 1) % size) for place in range(size)]
+    return pdp.Network(
+        factors=ising_factors(edges, strength), domains={place: [0, 1] for place in range(size)}
+    )
+
+
+def test_positive_association_is_told_from_its_absence():
+    for strength, query, positive in (
+        (0.3, pdp.Sum(), True),
+        (-0.3, pdp.Sum(), False),
+        (-0.3, pdp.Linear(weights=[1, -1, 1, -1, 1, -1]), True),
+        (0.3, pdp.Linear(weights=[1, -1, 1, 1, 1, 1]), False),
+        (-0.3, pdp.Sum(over=[0]), True),  # the others may be turned round
+    ):
+        network = cycle(6, strength)
+        slack = association_slack(network, lower(query, network))
+        assert (slack < 1e-10) if positive else slack == math.inf
+
+
+@pytest.mark.parametrize("strength", [0.2, 0.5])
+def test_the_limits_are_exact_where_tuples_are_positively_associated(strength, monkeypatch):
+    network = cycle(6, strength)
+    sets = [
+        pdp.Adversaries.weakest(),
+        pdp.Adversaries.exactly(0),
+        pdp.Adversaries.exactly(0, known=[3]),
+        pdp.Adversaries.exactly(2, known=[0, 1, 4]),
+    ]
+    searched = [pdp.leakage(network, pdp.Sum(), scale=1.0, adversaries=who) for who in sets]
+    everyone = pdp.leakage(network, pdp.Sum(), scale=1.0)
+    monkeypatch.setattr(pdp.Network, "fits_a_table", False)
+    for who, truth in zip(sets, searched, strict=True):
+        found = pdp.leakage(network, pdp.Sum(), scale=1.0, adversaries=who)
+        assert found.exact
+        assert found.value == pytest.approx(truth.value, rel=1e-9)
+    found = pdp.leakage(network, pdp.Sum(), scale=1.0)
+    assert found.lower <= everyone.value <= found.value
+    assert found.lower == pytest.approx(searched[0].value, rel=1e-9)  # somebody who knows nobody
+
+
+def test_nobody_known_is_not_always_worst():
+    path = pdp.Network(
+        factors=ising_factors([(place, place + 1) for place in range(5)], 0.5),
+        domains={place: [0, 1] for place in range(6)},
+    )
+    nobody = pdp.leakage(path, pdp.Sum(), scale=1.0, adversaries=pdp.Adversaries.weakest())
+    everyone = pdp.leakage(path, pdp.Sum(), scale=1.0)
+    assert nobody.value == pytest.approx(2.2141831, abs=1e-7)
+    assert everyone.value == pytest.approx(2.2162719, abs=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_lower_ends_are_attained(seed, monkeypatch):
+    found = drawn(200 + 2 * seed)
+    rng, sizes, joint, network = found
+    monkeypatch.setattr(pdp.Network, "fits_a_table", False)
+    monkeypatch.setattr("pdp_calibrate.families.network.moments.MOMENT_CELLS", 2 ** (2 + seed % 6))
+    weights = rng.choice([-1.0, 0.5, 1.0, 2.0], len(sizes)).tolist()
+    leak = pdp.leakage(network, pdp.Linear(weights=weights), scale=1.5)
+    witness = leak.witness
+    assert leak.lower <= leak.value
+    if witness is None or math.isinf(witness.output):
+        output = math.copysign(500.0, witness.output) if witness else 0.0
+    else:
+        output = witness.output
+    domains = [list(domain) for domain in network.domains]
+    ratio = log_density_ratio(
+        joint / joint.sum(),
+        domains,
+        lambda row: sum(weight * value for weight, value in zip(weights, row, strict=True)),
+        1.5,
+        witness.target,
+        witness.known,
+        witness.secrets,
+        output,
+    )
+    assert ratio == pytest.approx(leak.lower, rel=1e-9, abs=1e-9)
+
+
+def test_a_large_grid_has_a_lower_end_within_a_region(monkeypatch):
+    """Where a sum over everyone is too much, somebody who knows all around a region is worst."""
+    monkeypatch.setattr("pdp_calibrate.families.network.moments.MOMENT_CELLS", 2**7)
+    domains = {place: [0, 1] for place in range(64)}
+    grid = pdp.Network(factors=ising_factors(grid_edges(8, 8), 0.1), domains=domains)
+    nobody = pdp.leakage(grid, pdp.Sum(), scale=2.0, adversaries=pdp.Adversaries.exactly(27))
+    assert nobody.lower == 0.0
+    leak = pdp.leakage(grid, pdp.Sum(), scale=2.0)
+    assert 0.85 * leak.value < leak.lower < leak.value
+    assert len(leak.witness.known) == 64 - 40
+
+
+def test_audits_draw_from_networks_too_large_for_tables():
+    grid = pdp.Network(
+        factors=ising_factors(grid_edges(3, 10), 0.2), domains={k: [0, 1] for k in range(30)}
+    )
+    found = pdp.audit(pdp.calibrate(grid, pdp.Sum(), epsilon=1.0), draws=4000)
+    assert 0 < found.lower_bound <= 1.0
+
+
+def test_every_pair_of_values_counts():
+    """Three values, of which the middle one adds most: the extremes are in the order of sums."""
+    alike = np.exp(np.multiply.outer([0, 2, 1], [0, 2, 1]) * 0.4)
+    network = pdp.Network(
+        factors=[(pair, alike) for pair in itertools.pairwise(range(3))],
+        domains={place: [0, 5, 1] for place in range(3)},
+    )
+    contributions = lower(pdp.Sum(), network)
+    assert association_slack(network, contributions) < 1e-10

@@ -1,0 +1,66 @@
+"""The code on pages, run as a reader would: block by block, each output compared.
+
+A line that ends with ``# noise`` gives another number every time. Its output is compared by its
+form: every number stands for any other, and how many columns it takes does not matter.
+"""
+
+import doctest
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+NUMBER = re.compile(r"[-−]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?")
+NOISE = "# noise"
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def pages() -> list[str]:
+    """List every page of the site and the pages beside it, as paths from the root."""
+    found = [
+        path
+        for path in (ROOT / "docs").rglob("*.md")
+        if not {"_build", "_generated"} & set(path.parts)
+    ]
+    return ["README.md", *sorted(str(path.relative_to(ROOT)) for path in found)]
+
+
+def blocks(page: str) -> list[str]:
+    """Return the Python on a page."""
+    return BLOCK.findall((ROOT / page).read_text())
+
+
+class _Form(doctest.OutputChecker):
+    """Compares by form where the line says that noise is in it."""
+
+    noisy = False
+
+    def check_output(self, want: str, got: str, optionflags: int) -> bool:
+        if self.noisy:
+            want, got = (" ".join(NUMBER.sub("0", text).split()) for text in (want, got))
+        return super().check_output(want, got, optionflags)
+
+
+class _Runner(doctest.DocTestRunner):
+    """Tells the checker which line it is at."""
+
+    def run_page(self, test: doctest.DocTest) -> list[str]:
+        problems: list[str] = []
+        checker: Any = self._checker  # type: ignore[attr-defined]
+        examples = test.examples
+        for example in examples:
+            test.examples = [example]
+            checker.noisy = NOISE in example.source
+            out: list[str] = []
+            self.run(test, out=out.append, clear_globs=False)
+            problems += out
+        test.examples = examples
+        return problems
+
+
+def problems_of(block: str, page: str) -> str:
+    """Run one block, and say what came out otherwise than the page shows; empty if nothing."""
+    test = doctest.DocTestParser().get_doctest(block, {"__name__": "page"}, page, page, 0)
+    runner = _Runner(checker=_Form(), verbose=False, optionflags=FLAGS)
+    return "".join(runner.run_page(test))
