@@ -82,6 +82,7 @@ from pdp_calibrate.families.table.sets import (
     ConditionalBall as ConditionalBall,
     SampledTable as SampledTable,
 )
+from pdp_calibrate.jobs.advise import Advice as Advice, Choice as Choice, advise as advise
 from pdp_calibrate.jobs.load import load as load
 from pdp_calibrate.jobs.plan import Plan as Plan, read_plan as read_plan
 from pdp_calibrate.jobs.run import run_plan as run_plan

@@ -13,14 +13,13 @@ import pandas as pd
 
 from pdp_calibrate.errors import QueryError
 from pdp_calibrate.jobs.grammar import Kind, Question
-from pdp_calibrate.jobs.job import OPTIONS, Job, Options
+from pdp_calibrate.jobs.job import OPTIONS, Job, Options, refuse_unknown
 from pdp_calibrate.jobs.signature import with_options
 
 if TYPE_CHECKING:
     from pdp_calibrate.calibration.result import Calibration, Release
     from pdp_calibrate.core.adversary import Adversaries
     from pdp_calibrate.core.model import Model
-    from pdp_calibrate.core.noise import Noise
     from pdp_calibrate.core.problem import Leakage
     from pdp_calibrate.core.query import Query
     from pdp_calibrate.ledger.ledger import Ledger
@@ -29,12 +28,17 @@ _OWN = {
     "columns": "Of a wide frame, the columns that enter, by default all of the model. Of a long"
     " frame, the column of values.",
     "weights": "The weight of each column that enters.",
+    "query": "What is asked, as text, or a query about a model.",
     "values": "The values that count.",
     "categories": "The values that are counted, each by itself; by default every possible one.",
 }
 
 
 _method = with_options("df.pdp", _OWN, list(OPTIONS))
+
+
+_OF_A_MODEL = ("adversaries", "time_limit", "noise", "delta", "mu", "rho")
+"""What can be said where a query is asked of a model, beside the model and ε."""
 
 
 Columns = str | Iterable[Hashable] | None
@@ -144,36 +148,35 @@ class PdpAccessor:
         return self._release("histogram", columns, options, values=categories)
 
     @_method
-    def calibrate(
-        self,
-        query: Query,
-        *,
-        model: Model,
-        epsilon: float | None = None,
-        adversaries: Adversaries | None = None,
-        time_limit: float | None = None,
-        noise: Noise = "laplace",
-        delta: float | None = None,
-        mu: float | None = None,
-        rho: float | None = None,
+    def calibrate(self, query: Query | str | list[str], **options: Unpack[Options]) -> Calibration:
+        """Find the scale for one answer over all rows, and release nothing; ε = 1 by default.
+
+        A question as text, such as ``"mean(income)"``, or several to be answered together, take
+        every option that the methods above take. A query object is asked of a model of a wide
+        frame.
+        """
+        from pdp_calibrate.jobs.grammar import parse_query
+        from pdp_calibrate.jobs.run import calibrate_task, model_of, task_of
+
+        if isinstance(query, str | list):
+            texts = [query] if isinstance(query, str) else query
+            job = Job(questions=tuple(map(parse_query, texts)), options=options)
+            task = task_of(job, self._frame, model_of(job, self._frame))
+            return cast("Calibration", calibrate_task(job, task))
+        if "model" not in options:
+            raise QueryError("a query object is asked of a model: give model= too.")
+        return self._calibrated(query, **options)
+
+    def _calibrated(
+        self, query: Query, *, model: Any, epsilon: float | None = None, **options: Any
     ) -> Calibration:
-        """Find the scale for one answer over all rows of a wide frame; ε = 1 by default."""
         from pdp_calibrate.calibration.calibrate import calibrate
         from pdp_calibrate.frames.open import rows_in
 
-        options: dict[str, Any] = {} if epsilon is None else {"epsilon": epsilon}
-        return calibrate(
-            model,
-            query,
-            adversaries=adversaries,
-            rows=rows_in(self._frame),
-            time_limit=time_limit,
-            noise=noise,
-            delta=delta,
-            mu=mu,
-            rho=rho,
-            **options,
-        )
+        refuse_unknown(options, _OF_A_MODEL, where="df.pdp.calibrate of a query and its model")
+        if epsilon is not None:
+            options["epsilon"] = epsilon
+        return calibrate(model, query, rows=rows_in(self._frame), **options)
 
     @_method
     def release(

@@ -5,8 +5,7 @@
 One file, the standard library only, no line shared with the engines. It reads a calibration or a
 release and answers 0: proved; 1: not so, an adversary breaks it, or what the file says does not
 follow; 2: cannot decide, numbers are withheld, or the model is too large or of another kind. It
-never guesses. It decides about exact answers with exact noise; what floating point adds is charged
-by the library.
+decides about exact answers with exact noise; what floating point adds is charged by the library.
 
 The promise. A database is one draw x of correlated tuples from a law θ. For every tuple i, every
 set K of others that an adversary may know, every x_K of positive probability, every two values
@@ -135,6 +134,13 @@ def hashable(value: Any) -> Any:
     return tuple(hashable(part) for part in value) if isinstance(value, list) else value
 
 
+def listed(values: Any) -> list[Any]:
+    """Return a list of names or values so that they can be looked up."""
+    if not isinstance(values, list):
+        raise Undecided("a list is needed where there is none.")
+    return [hashable(value) for value in values]
+
+
 def digits(precision: int) -> Context:
     """Return arithmetic of so many digits in which nothing is lost: what is too small stops it."""
     context = Context(prec=precision, Emax=MAX_EMAX, Emin=MIN_EMIN)
@@ -257,7 +263,7 @@ class Part:
 
 def shape(model: Stored) -> tuple[list[Any], list[Any], list[int]]:
     """Return the names of a model, the values of each tuple, and how many copies there are."""
-    names, kind = [hashable(name) for name in model["names"]], model["type"]
+    names, kind = listed(model["names"]), model["type"]
     if whole_number(model.get("version", 1)) > FORMAT or len(set(names)) != len(names) or not names:
         raise Undecided("the model is of a later version, or its names do not differ.")
     if kind == "ModelSet":
@@ -298,7 +304,7 @@ def additions(claim: Claim, copies: dict[Any, int], domains: Sequence[Any]) -> l
     found: list[list[Vector]] = [[()] * len(values) for values in domains]
     for query, scale, noise in zip(claim.queries, claim.scales, claim.noises, strict=True):
         kind, over, counted = query["type"], query.get("over"), None
-        chosen = names if over is None else [hashable(name) for name in over]
+        chosen = names if over is None else listed(over)
         weights = dict.fromkeys(chosen, Fraction(1))
         if kind == "Linear":
             by_name = query["by"] == "name"
@@ -308,12 +314,11 @@ def additions(claim: Claim, copies: dict[Any, int], domains: Sequence[Any]) -> l
             total = claim.rows * sum(copies[name] for name in chosen)
             weights = dict.fromkeys(chosen, Fraction(1, total))
         elif kind == "Count":
-            counted = [{hashable(value) for value in query["values"]}]
+            counted = [set(listed(query["values"]))]
         elif kind == "Histogram":
-            every = query["categories"] or itertools.chain.from_iterable(
-                values for name, values in zip(names, domains, strict=True) if name in weights
-            )
-            counted = [{value} for value in dict.fromkeys(map(hashable, every))]
+            own_values = (domains[names.index(name)] for name in chosen)
+            every = query["categories"] or list(itertools.chain.from_iterable(own_values))
+            counted = [{value} for value in dict.fromkeys(listed(every))]
         if not weights or set(weights) - set(names) or len(chosen) != len(set(chosen)):
             raise Undecided("a query must name tuples that are there, each once.")
         if counted and any(isinstance(values, tuple) for values in domains):
@@ -348,11 +353,9 @@ def row_additions(claim: Claim, part: Part) -> list[list[Vector]]:
     leaves = bool(by or secret or value in missing)  # counts or does not
     low, high = (Fraction(0), Fraction(1)) if asked == "count" else numbers(query["bounds"], 2)
     here = kind in ("Unknown", "GaussianGroup") and asked in ("count", "sum", "mean")
-    if len(claim.queries) > 1 or not here:
-        raise Undecided("this question about rows is not decided here.")
     laplace = claim.noises[0] == "Laplace" or (claim.mu is None and asked == "count")
-    if not laplace or missing.get(value, "zero") != "zero":
-        raise Undecided("this noise, or this rule for what is missing, is not decided here.")
+    if len(claim.queries) > 1 or not here or not laplace or missing.get(value, "zero") != "zero":
+        raise Undecided("this question about rows is not decided here.")
     if kind == "GaussianGroup" and (
         (moves or leaves or asked == "count")
         or any(tuple(ends) != (low, high) for ends in part.domains)
@@ -418,7 +421,7 @@ def answers_of(claim: Claim, part: Part) -> list[Vector]:
     query, scale, noise = claim.queries[0], claim.scales[0], claim.noises[0]
     if claim.rows != 1 or len(claim.queries) > 1:
         raise Undecided("a function of several rows, or beside others, is not decided here.")
-    chosen = part.names if query["over"] is None else [hashable(name) for name in query["over"]]
+    chosen = part.names if query["over"] is None else listed(query["over"])
     places = [list(part.names).index(name) for name in chosen]
     stored = {hashable(cell): number(value) for cell, value in query["table"]}
     answers = (stored[tuple(hashable(cell[p]) for p in places)] for cell in product(*part.domains))
@@ -607,8 +610,8 @@ def conditionals(
 ) -> Iterator[tuple[frozenset[int], Matrix]]:
     """Yield every set of known tuples with the covariance given it."""
     yield known, covariance
-    for place in range(start, size):
-        yield from conditionals(given(covariance, place), size, place + 1, known | {place})
+    for k in range(start, size):
+        yield from conditionals(given(covariance, k), size, k + 1, known | {k})
 
 
 def given(covariance: Matrix, known: int) -> Matrix:
@@ -691,16 +694,14 @@ def check_part(claim: Claim, part: Part) -> None:
     model, kind = part.model, part.model["type"]
     if model["provenance"] == "private" or "digest" in model:
         raise Undecided("the numbers of the model are withheld.")
+    if "RowQuery" in {one["type"] for one in claim.queries} and kind not in ("ModelSet", "Blocks"):
+        part = replace(part, added=row_additions(claim, part))
     if kind == "ModelSet":
         for member in model["models"]:
             check_part(claim, replace(part, model=member))
-        return
-    if kind == "Blocks":
+    elif kind == "Blocks":
         check_blocks(claim, part)
-        return
-    if any(query["type"] == "RowQuery" for query in claim.queries):
-        part = replace(part, added=row_additions(claim, part))
-    if kind in CELLS:
+    elif kind in CELLS:
         check_table(claim, part)
     elif not part.added:
         raise Undecided(f"a function of a {kind} is not decided here.")

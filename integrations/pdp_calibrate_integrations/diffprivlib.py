@@ -13,12 +13,17 @@ attacks) and is not exact; for a release with exact noise use ``calibration.rele
 from __future__ import annotations
 
 import inspect
+import math
 import warnings
 from typing import Any
 
 from pdp_calibrate import Calibration, Ledger, PdpError, UnsupportedQueryError
 from pdp_calibrate.core.model import Model
-from pdp_calibrate_integrations.handover import Neighbours, laplace_parameters
+from pdp_calibrate_integrations.handover import (
+    Neighbours,
+    gaussian_scale,
+    laplace_parameters,
+)
 from pdp_calibrate_integrations.requiring import require
 from pdp_calibrate_integrations.wrapping import Wrapped, wrap
 
@@ -78,6 +83,45 @@ def laplace(
     if accountant is not None:
         accountant.spend(handed.epsilon, 0)
     return mechanism
+
+
+def gaussian(calibration: Calibration, *, ledger: Ledger | None = None) -> Any:
+    """Return diffprivlib's Gaussian mechanism at the calibrated standard deviation.
+
+    Parameters
+    ----------
+    calibration
+        What will be released, with ``noise="gaussian"``. Every number of its answer gets
+        `randomise` once. The proof is about normal noise; diffprivlib's is normal in floating
+        point (a sum of two draws, arXiv 2107.10138), which is close to it and not the same.
+    ledger
+        Where the release is written down first; it refuses what does not fit.
+
+    Returns
+    -------
+    diffprivlib.mechanisms.Gaussian
+        Whose standard deviation is at least σ. Its ε, δ and sensitivity are those that give it by
+        the classical formula, and say nothing about correlated values.
+
+    Examples
+    --------
+    >>> import pdp_calibrate as pdp
+    >>> home = pdp.GaussianGroup(size=4, correlation=0.4, bounds=(0, 4), variance=1.0)
+    >>> cal = pdp.calibrate(home, pdp.Sum(), noise="gaussian", epsilon=1.0, delta=1e-6)
+    >>> 0 <= gaussian(cal).variance(0) ** 0.5 / cal.scale - 1 < 1e-9
+    True
+    """
+    library = require("diffprivlib", extra="diffprivlib")
+    scale = gaussian_scale(calibration, ledger=ledger)
+    spread = math.sqrt(2 * math.log(1.25 / calibration.delta))
+    sensitivity = scale / spread
+    while True:
+        mechanism = library.mechanisms.Gaussian(
+            epsilon=1.0, delta=calibration.delta, sensitivity=sensitivity
+        )
+        if mechanism.variance(0) >= scale * scale:
+            return mechanism
+        sensitivity *= 1 + 1e-15
 
 
 def with_budget(

@@ -20,6 +20,7 @@ import numpy as np
 from pdp_calibrate import UnsupportedQueryError
 from pdp_calibrate.calibration.result import AnyCalibration, with_laplace_noise
 from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.model import refuse_endless
 from pdp_calibrate_integrations.handover import Neighbours, counted_as
 from pdp_calibrate_integrations.requiring import require
 
@@ -50,9 +51,61 @@ def laplace_event(calibration: AnyCalibration, *, neighbours: Neighbours = "unkn
     """
     events = require("dp_accounting.dp_event", extra="dp-accounting")
     with_laplace_noise(calibration, "a Laplace event")
+    refuse_endless([calibration.model], "a Laplace event")
     parts = zip(calibration.contributions, calibration.scales, strict=True)
     found = [_event(events, *part, neighbours) for part in parts]
     return found[0] if len(found) == 1 else events.ComposedDpEvent(found)
+
+
+def gaussian_event(calibration: AnyCalibration, *, neighbours: Neighbours = "unknown") -> Any:
+    """Describe a release with Gaussian noise for an accountant of plain DP.
+
+    Parameters
+    ----------
+    calibration
+        One release, or several made together, with ``noise="gaussian"``.
+    neighbours
+        As in `laplace_event`.
+
+    Returns
+    -------
+    DpEvent
+        A `GaussianDpEvent` of the scale over the largest L2 change; a `ComposedDpEvent` for
+        several.
+
+    Examples
+    --------
+    >>> import pdp_calibrate as pdp
+    >>> home = pdp.GaussianGroup(size=4, correlation=0.4, bounds=(0, 4), variance=1.0)
+    >>> cal = pdp.calibrate(home, pdp.Sum(), noise="gaussian", mu=0.5)
+    >>> round(gaussian_event(cal).noise_multiplier, 4)
+    4.3718
+    """
+    events = require("dp_accounting.dp_event", extra="dp-accounting")
+    if calibration.noise != "gaussian":
+        raise UnsupportedQueryError("a Gaussian event needs a calibration with noise='gaussian'.")
+    parts = zip(calibration.contributions, calibration.scales, strict=True)
+    found = [
+        events.GaussianDpEvent(
+            noise_multiplier=math.nextafter(scale / _largest_l2_change(added, neighbours), 0.0)
+        )
+        for added, scale in parts
+    ]
+    return found[0] if len(found) == 1 else events.ComposedDpEvent(found)
+
+
+def _largest_l2_change(added: Contributions, neighbours: Neighbours) -> float:
+    """Bound how far the answer moves in L2 between neighbours."""
+    if added.coordinates == 1 or added.table is not None:
+        return _largest_change(added, neighbours)
+    substituted = max(float(np.linalg.norm(np.ptp(values, axis=0))) for values in added.values) * (
+        1 + 1e-12
+    )
+    if counted_as(neighbours) == "substitution":
+        return substituted
+    present = max(float(np.linalg.norm(values, axis=-1).max()) for values in added.values)
+    present *= 1 + 1e-12
+    return present if neighbours == "add-remove" else max(present, substituted)
 
 
 def _event(events: Any, added: Contributions, scale: float, neighbours: Neighbours) -> Any:

@@ -24,7 +24,8 @@ from pdp_calibrate import (
     verify,
 )
 from pdp_calibrate.calibration.result import single, with_laplace_noise
-from pdp_calibrate.core.model import Model
+from pdp_calibrate.core import gaussian_dp
+from pdp_calibrate.core.model import Model, refuse_endless
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 
 Neighbours = Literal["substitution", "add-remove", "unknown"]
@@ -80,6 +81,7 @@ def laplace_parameters(
         Where the release is written down before anything is handed over.
     """
     with_laplace_noise(calibration, "the library")
+    refuse_endless([calibration.model], "the library")
     scale = with_slack(single(calibration, "the library"), slack).scale
     own = calibration.sensitivity
     numerator = own if sensitivity_used is None else float(sensitivity_used)
@@ -91,6 +93,49 @@ def laplace_parameters(
     if ledger is not None:
         ledger.spend(calibration)
     return LaplaceParameters(epsilon=epsilon, sensitivity=numerator)
+
+
+def gaussian_scale(
+    calibration: Calibration, *, slack: float = 0.0, ledger: Ledger | None = None
+) -> float:
+    """Return σ for a library that draws Gaussian noise, with room for its own rounding.
+
+    Parameters
+    ----------
+    calibration
+        What is released with ``noise="gaussian"``, and the proved σ.
+    slack
+        How far the library's rounding may shift the answer, in units of σ; that adds to μ.
+    ledger
+        Where the release is written down before anything is handed over.
+    """
+    refuse_endless([calibration.model], "the library")
+    one = with_gaussian_noise(calibration, "the library")
+    leak = one.leakage
+    if slack and (leak.mu is None or leak.mu > float(one.mu or 0.0)):
+        raise UnsupportedQueryError("rounding is charged to a mu, which this calibration lacks.")
+    factor = 1.0
+    for step in range(_STEPS):
+        strength = (leak.mu or 0.0) / factor + slack
+        kept = gaussian_dp.epsilon_of_drawn(strength, one.delta, [one.scale * factor])
+        if not slack or (kept <= one.epsilon and strength <= float(one.mu or 0.0)):
+            break
+        factor = 1 + 2.0**step * 2 * slack / float(one.mu or 1.0)
+    else:
+        raise CalibrationError("no larger scale leaves room for the rounding of the library.")
+    if ledger is not None:
+        ledger.spend(calibration.with_noise(factor))
+    return math.nextafter(one.scale * factor, math.inf) if factor > 1 else one.scale
+
+
+def with_gaussian_noise(calibration: Calibration, what: str) -> Calibration:
+    """Return a calibration of one answer with Gaussian noise, or refuse it."""
+    if calibration.noise != "gaussian":
+        raise UnsupportedQueryError(
+            f"{what} is to draw Gaussian noise, and this calibration is of Laplace noise: calibrate"
+            " with noise='gaussian'."
+        )
+    return single(calibration, what)
 
 
 def with_slack(calibration: Calibration, slack: float) -> Calibration:
@@ -141,7 +186,6 @@ def check_clamped(calibration: Calibration) -> None:
 
     Clamping is another function of the data, and for Gaussian models it can leak more.
     """
-    with_laplace_noise(calibration, "the library")
     (added,) = single(calibration, "the library").contributions
     if added.real and not added.clamped:
         raise UnsupportedQueryError(

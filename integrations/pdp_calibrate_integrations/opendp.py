@@ -35,7 +35,10 @@ from pdp_calibrate import (
     UnsupportedQueryError,
     verify,
 )
-from pdp_calibrate_integrations.handover import check_clamped
+from pdp_calibrate.calibration.result import with_laplace_noise
+from pdp_calibrate.core import gaussian_dp
+from pdp_calibrate.core.model import refuse_endless
+from pdp_calibrate_integrations.handover import check_clamped, with_gaussian_noise
 from pdp_calibrate_integrations.requiring import require
 
 _FEATURES = ("contrib", "honest-but-curious")
@@ -84,6 +87,8 @@ def make_pdp_laplace(
     (1.0, True)
     """
     dp = _opendp()
+    with_laplace_noise(calibration, "Laplace noise")
+    refuse_endless([calibration.model], "Laplace noise")
     leaks = _leakage_map(calibration)
     measure = dp.user_divergence("PDP")
     return _measurement(dp, input_domain, input_metric, measure, leaks, calibration, ledger)
@@ -106,6 +111,8 @@ def make_pdp_and_dp_laplace(
         for plain DP; for PDP pass a ``ledger``.
     """
     dp = _opendp()
+    with_laplace_noise(calibration, "Laplace noise")
+    refuse_endless([calibration.model], "Laplace noise")
     leaks = _leakage_map(calibration)
 
     def map_both(distance: Any) -> float:
@@ -116,9 +123,57 @@ def make_pdp_and_dp_laplace(
     return _measurement(dp, input_domain, input_metric, measure, map_both, calibration, ledger)
 
 
+def make_pdp_gaussian(
+    input_domain: Any, input_metric: Any, calibration: Calibration, *, ledger: Ledger | None = None
+) -> Any:
+    """Add Gaussian noise at the calibrated σ; the map is the PDP leakage ε beside its δ.
+
+    Parameters
+    ----------
+    input_domain, input_metric
+        Of the answer: floats with absolute distance, or vectors of them with L2 distance. Integer
+        Gaussian noise does not keep a μ, so whole numbers are to be cast to floats first.
+    calibration
+        Of the query, with ``noise="gaussian"``; as in `make_pdp_laplace`.
+    ledger
+        Where each call is written down first; it refuses what does not fit.
+
+    Returns
+    -------
+    Measurement
+        From answers to noisy answers, under ``user_divergence("PDP")``.
+
+    Examples
+    --------
+    >>> import opendp.prelude as dp
+    >>> import pdp_calibrate as pdp
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> home = pdp.GaussianGroup(size=4, correlation=0.4, bounds=(0, 4))
+    >>> cal = pdp.calibrate(home, pdp.Sum(clamp=True), noise="gaussian", epsilon=1.0, delta=1e-6)
+    >>> answer = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+    >>> round(make_pdp_gaussian(*answer, cal).map(4.0), 9)
+    1.0
+    """
+    dp = _opendp()
+    calibration = with_gaussian_noise(calibration, "OpenDP")
+    if "f64" not in str(input_domain.carrier_type):
+        raise QueryError(
+            f"the domain holds {input_domain.carrier_type}: Gaussian noise on whole numbers does"
+            " not keep a mu. Use a domain of f64."
+        )
+    leaks = _leakage_map(calibration)
+    measure = dp.user_divergence("PDP")
+    return _measurement(dp, input_domain, input_metric, measure, leaks, calibration, ledger)
+
+
 def then_pdp_laplace(calibration: Calibration, *, ledger: Ledger | None = None) -> Any:
     """Return `make_pdp_laplace` without its domain and metric, to be chained with ``>>``."""
     return _then(make_pdp_laplace)(calibration, ledger=ledger)
+
+
+def then_pdp_gaussian(calibration: Calibration, *, ledger: Ledger | None = None) -> Any:
+    """Return `make_pdp_gaussian` without its domain and metric, to be chained with ``>>``."""
+    return _then(make_pdp_gaussian)(calibration, ledger=ledger)
 
 
 def then_pdp_and_dp_laplace(calibration: Calibration, *, ledger: Ledger | None = None) -> Any:
@@ -129,7 +184,7 @@ def then_pdp_and_dp_laplace(calibration: Calibration, *, ledger: Ledger | None =
 def register() -> None:
     """Put ``.pdp_laplace`` and ``.pdp_and_dp_laplace`` on the queries of OpenDP's Context API."""
     context = require("opendp.context", extra="opendp")
-    for constructor in (make_pdp_laplace, make_pdp_and_dp_laplace):
+    for constructor in (make_pdp_laplace, make_pdp_and_dp_laplace, make_pdp_gaussian):
         if constructor.__name__.removeprefix("make_") not in context.constructors:
             context.register(constructor)
 
@@ -177,6 +232,8 @@ def make_pdp_lazyframe(
         )
     scale = float(summary["scale"][0])
     spent = float(measurement.map(_substitution_distance(input_metric)))
+    with_laplace_noise(calibration, "the expression")
+    refuse_endless([calibration.model], "the expression")
     check_clamped(calibration)
     moves = calibration.sensitivity
     if scale < calibration.scale or spent * scale > moves * (1 + _LOOSE):
@@ -209,7 +266,8 @@ def _measurement(
             " covered. Use a domain of f64, or of integers for whole numbers."
         )
     check_clamped(calibration)
-    noisy = dp.m.make_laplace(input_domain, input_metric, scale=float(calibration.scale))
+    make = dp.m.make_gaussian if calibration.noise == "gaussian" else dp.m.make_laplace
+    noisy = make(input_domain, input_metric, scale=float(calibration.scale))
 
     def function(answer: Any) -> Any:
         if ledger is not None:
@@ -235,6 +293,10 @@ def _leakage_map(calibration: Calibration) -> Callable[[Any], float]:
             )
         if excess <= 0:
             return calibration.leakage.value
+        if calibration.leakage.mu is not None:
+            strength = calibration.leakage.mu + excess / calibration.scale
+            scales = [calibration.scale]
+            return gaussian_dp.epsilon_of_drawn(strength, calibration.delta, scales)
         return math.nextafter(calibration.leakage.value + excess / calibration.scale, math.inf)
 
     return leaks

@@ -21,6 +21,7 @@ from pdp_calibrate_integrations.handover import (
     GRID_ROUNDING,
     budget,
     checked_ledger,
+    gaussian_scale,
     laplace_parameters,
     sum_parameters,
 )
@@ -55,6 +56,28 @@ def laplace(calibration: Calibration, *, ledger: Ledger | None = None) -> Any:
     computations = require("pipeline_dp.dp_computations", extra="pipelinedp")
     handed = laplace_parameters(calibration, slack=GRID_ROUNDING, ledger=ledger)
     return computations.LaplaceMechanism.create_from_epsilon(handed.epsilon, handed.sensitivity)
+
+
+def gaussian(calibration: Calibration, *, ledger: Ledger | None = None) -> Any:
+    """Return PipelineDP's Gaussian mechanism at the calibrated σ, for one release.
+
+    Parameters
+    ----------
+    calibration
+        What will be released, with ``noise="gaussian"``. Every number of its answer gets
+        `add_noise` once. The proof is about normal noise; Google's sampler draws a binomial law on
+        a grid that is close to it, and rounds the answer to that grid, which is charged.
+    ledger
+        Where the release is written down first; it refuses what does not fit.
+
+    Returns
+    -------
+    pipeline_dp.dp_computations.GaussianMechanism
+        Whose `std` is at least σ.
+    """
+    computations = require("pipeline_dp.dp_computations", extra="pipelinedp")
+    scale = gaussian_scale(calibration, slack=GRID_ROUNDING, ledger=ledger)
+    return computations.GaussianMechanism.create_from_std_deviation(scale, 1.0)
 
 
 def aggregation(calibration: Calibration, *, ledger: Ledger | None = None) -> Aggregation:

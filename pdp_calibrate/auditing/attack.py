@@ -24,7 +24,7 @@ from pdp_calibrate.auditing.subject import Subject, most_visible
 from pdp_calibrate.calibration.result import AnyCalibration, Calibration
 from pdp_calibrate.core.adversary import Adversaries, Witness
 from pdp_calibrate.core.cards import card
-from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.model import Model, refuse_endless
 from pdp_calibrate.core.query import Query
 from pdp_calibrate.errors import PdpError
 
@@ -138,6 +138,7 @@ def audit(
     rng = np.random.default_rng(seed)
     claim, share = epsilon, 0.0 if delta is None else checked_share(delta, "delta", error=PdpError)
     if isinstance(release, Calibration):
+        refuse_endless([release.model], "an audit")
         share = release.delta if delta is None else share
         attacked = Subject.calibrated(release, witness)
         claim = release.epsilon if epsilon is None else epsilon

@@ -10,6 +10,7 @@ import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.couplings import joint_range
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.query import Query, lower
@@ -71,17 +72,29 @@ def scales(problems: Sequence[Problem], epsilon: float) -> dict[str, float | Non
 def gaussian_scales(problems: Sequence[Problem], mu: float) -> dict[str, float | None]:
     """Return the standard deviation of Gaussian noise that each method needs for the same μ.
 
-    What counts is how far the answers move in L2, when one tuple changes or all of them together.
-    The Wasserstein mechanism is one of Laplace noise.
+    What counts is how far the answers move in L2, when one tuple changes or all of them together,
+    or as far as a coupling of their laws must move them (``wasserstein``, which a search says).
     """
-    moves = [shifts(problem.contributions) for problem in problems]
-    group = max(float(np.linalg.norm(one.sum(axis=0))) for one in moves)
-    return {"dp": max(map(l2_sensitivity, moves)) / mu, "group": group / mu, "wasserstein": None}
+    plain = max(l2_sensitivity(shifts(problem.contributions)) for problem in problems)
+    group = max(_moved_together(problem.contributions) for problem in problems)
+    return {"dp": plain / mu, "group": group / mu, "wasserstein": None}
+
+
+def _moved_together(contributions: Contributions) -> float:
+    """Return how far all tuples together move the answers in L2."""
+    if contributions.table is not None:
+        return joint_range(contributions)
+    return float(np.linalg.norm(shifts(contributions).sum(axis=0)))
 
 
 def shifts(contributions: Contributions) -> FloatArray:
     """Return how far each tuple moves each answer: a row per tuple."""
-    return np.array([np.ptp(array, axis=0) for array in contributions.values])
+    table = contributions.table
+    if table is None:
+        return np.array([np.ptp(array, axis=0) for array in contributions.values])
+    places = range(table.ndim - 1)
+    everywhere = tuple(range(table.ndim - 2))
+    return np.array([np.ptp(table, axis=place).max(axis=everywhere) for place in places])
 
 
 def l2_sensitivity(moves: FloatArray) -> float:

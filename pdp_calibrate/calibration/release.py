@@ -129,6 +129,8 @@ class Moment:
     """Its number, or when it begins."""
     every: str | None
     """How long a step is; None where steps are numbers."""
+    number: int
+    """Its number, counted from 1970 where steps have a length."""
 
 
 @runtime_checkable

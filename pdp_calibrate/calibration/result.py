@@ -11,7 +11,7 @@ import functools
 import json
 import math
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast
 
@@ -120,7 +120,8 @@ class Calibration(Generic[Asked, Number]):
     delta: float = 0.0
     """The δ beside ε; 0 for Laplace noise."""
     mu: float | None = None
-    """For Gaussian noise, the μ of Gaussian differential privacy that nobody exceeds."""
+    """For Gaussian noise, a μ of Gaussian differential privacy that nobody exceeds; for tables,
+    groups, chains and networks an upper bound from a coupling."""
     rows: int = 1
     """Number of independent instances that one answer is about."""
     contributions: tuple[Contributions, ...] = field(default=(), repr=False, compare=False)
@@ -216,13 +217,14 @@ class Calibration(Generic[Asked, Number]):
         else:
             joined, units = Contributions.joined(self.contributions, self.scales), [*self.scales]
         problems = split(self.model, joined, self.adversaries)
-        found = (
-            baselines.scales(problems, self.epsilon)
-            if self.mu is None
-            else baselines.gaussian_scales(
-                problems, gaussian_dp.mu_for_drawn(self.epsilon, self.delta)
-            )
-        )
+        if self.mu is None:
+            found = baselines.scales(problems, self.epsilon)
+        else:
+            mu = gaussian_dp.mu_for_drawn(self.epsilon, self.delta)
+            found = baselines.gaussian_scales(problems, mu)
+            if self.leakage.mu is not None and not self.model.is_continuous:
+                scale = self.scales[0] if isinstance(self.query, Query) else 1.0
+                found["wasserstein"] = self.leakage.mu * scale / mu  # where a coupling says mu
         return {
             name: None if factor is None else self._shaped([factor * unit for unit in units])
             for name, factor in found.items()
@@ -609,6 +611,25 @@ class Release(Generic[Asked, Number]):
             for value, is_counted in zip(self.values, counts, strict=True)
         ]
         return _as_asked(found, self.calibration.query)
+
+    def estimate(
+        self,
+        others: Iterable[AnyRelease] = (),
+        *,
+        alpha: float = 0.05,
+        variance: float | None = None,
+    ) -> pd.DataFrame:
+        """Smooth noisy answers about the steps of one stream with its public model.
+
+        It looks at noisy answers only, so it costs no privacy. `others` are releases of the same
+        query about other steps. Returns, by step, the estimate
+        ``value`` and the ends ``low`` and ``high`` of an interval that misses the answer without
+        noise with probability `alpha`, if the model holds. A Gaussian series needs the `variance`
+        of a record, that of the model by default.
+        """
+        from pdp_calibrate.calibration.estimate import estimated
+
+        return estimated(self, others, alpha=alpha, variance=variance)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the release for JSON; the counts of a histogram are a list."""

@@ -1,5 +1,7 @@
 """The smallest scale at which no adversary leaks more than ε.
 
+Theorem 2 (docs/theory).
+
 A search at some scale, cut at ε, either proves it or names a violator. The scale is then raised
 until this adversary keeps ε, or a neighbour who leaks more: where a search of everyone is slow,
 neighbours are tried one by one. It ends because every search that names somebody raises the scale.

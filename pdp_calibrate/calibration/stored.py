@@ -40,10 +40,10 @@ def stored_moment(described: Mapping[str, Any], model: Model) -> Moment | None:
     """Return the step that a release is about; None where the model has an end."""
     if not model.is_endless:
         return None
-    step, every = field_of(described, "step"), field_of(described, "every")
-    if type(step) not in (int, str) or not isinstance(every, str | None):
-        raise CalibrationError("a step is a whole number, or text.")
-    return Moment(step, every)
+    step, every, number = (field_of(described, key) for key in ("step", "every", "number"))
+    if type(step) not in (int, str) or not isinstance(every, str | None) or type(number) is not int:
+        raise CalibrationError("a step is a whole number, or text with its number.")
+    return Moment(step, every, number)
 
 
 def stored_measure(described: Mapping[str, Any]) -> tuple[Measure, float | None]:

@@ -26,6 +26,7 @@ from pdp_calibrate.cli.output import (
     number,
     show_result,
     total_in_words,
+    within,
     write_report,
 )
 from pdp_calibrate.core.row_query import RowQuery
@@ -86,12 +87,12 @@ def facts(found: AnyCalibration, texts: list[str]) -> list[tuple[str, str]]:
     behind = " of the sum behind it" if isinstance(query, RowQuery) and query.is_ratio else ""
     noises = [
         ("scale", f"{number(found.scales[0])} ({law})"),
-        ("noise", f"±{number(found.half_widths()[0])}{behind} in 95 % of releases"),
+        ("noise", f"±{within(found.half_widths()[0])}{behind} in 95 % of releases"),
     ]
     if len(found.queries) > 1:
         each = zip(texts, found.scales, found.half_widths(), strict=True)
         noises = [
-            (text, f"scale {number(scale)}, ±{number(wide)} in 95 %") for text, scale, wide in each
+            (text, f"scale {number(scale)}, ±{within(wide)} in 95 %") for text, scale, wide in each
         ]
     return [
         *noises,

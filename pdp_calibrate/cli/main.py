@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 import pdp_calibrate as pdp
+from pdp_calibrate.cli.advise import advise
 from pdp_calibrate.cli.audit import audit
 from pdp_calibrate.cli.calibrate import calibrate
 from pdp_calibrate.cli.check import check
@@ -37,8 +38,8 @@ app = typer.Typer(
 
 
 for _one in (
-    demo, fit, leakage, calibrate, release, audit, check, explain, report, plan, refresh, registry,
-    schema,
+    demo, advise, fit, leakage, calibrate, release, audit, check, explain, report, plan, refresh,
+    registry, schema,
 ):  # fmt: skip
     app.command()(_one)
 

@@ -176,12 +176,21 @@ def law_of(model: Model) -> list[tuple[str, str]]:
     return [] if model.assuming is None else [("assuming", model.assuming)]
 
 
+def within(value: Any) -> str:
+    """Write how far noise reaches: one number, or one for each answer."""
+    from pdp_calibrate.show.numbers import width
+
+    if isinstance(value, tuple):
+        return ", ".join(within(one) for one in value)
+    return width(float(value))
+
+
 def number(value: Any) -> str:
     """Write a number, several, or the counts of a histogram."""
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.6g}"
+    if isinstance(value, int | float):
+        from pdp_calibrate.show.numbers import ordinary
+
+        return ordinary(value, digits=6)
     if isinstance(value, tuple):
         return ", ".join(number(one) for one in value)
     return ", ".join(f"{name}: {number(one)}" for name, one in value.to_dict().items())

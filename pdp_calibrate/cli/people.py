@@ -29,6 +29,7 @@ from pdp_calibrate.cli.output import (
     print_json,
     print_table,
     say,
+    within,
     write_json,
     write_report,
 )
@@ -153,7 +154,7 @@ def release(
         print_json(described)
     else:
         print_facts(
-            (name, f"{number(one.value)}   (±{number(one.half_widths()[0])} in 95 % of releases)")
+            (name, f"{number(one.value)}   (±{within(one.half_widths()[0])} in 95 % of releases)")
             for name, one in zip(query, found, strict=True)
         )
         say(f"Budget: {people.ledger.spent:.4g} of {people.ledger.epsilon:.4g} spent.")

@@ -17,6 +17,7 @@ from pdp_calibrate.cli.output import (
     print_json,
     print_table,
     say,
+    within,
     write_json,
     write_report,
 )
@@ -110,7 +111,7 @@ def plan(
                 (
                     one.job.name,
                     number(one.release.value),
-                    f"±{number(one.release.half_widths()[0])}",
+                    f"±{within(one.release.half_widths()[0])}",
                 )
                 for one in outcome.releases
             ),
@@ -136,7 +137,7 @@ def _checked(one: PlannedCheck) -> tuple[str, str, str, str]:
     found, epsilon = one.calibration, f"{one.job.epsilon:.4g}"
     if found is None:
         return one.job.name, "when run", "when run", epsilon
-    return one.job.name, number(found.scale), f"±{number(found.accuracy())}", epsilon
+    return one.job.name, number(found.scale), f"±{within(found.accuracy())}", epsilon
 
 
 def _say_law(model: Model) -> None:

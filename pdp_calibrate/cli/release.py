@@ -29,6 +29,7 @@ from pdp_calibrate.cli.output import (
     number,
     show_result,
     total_in_words,
+    within,
     write_report,
 )
 
@@ -148,7 +149,7 @@ def _facts(found: AnyRelease, texts: list[str]) -> list[tuple[str, str]]:
     )
     return [
         *(
-            (name, f"{number(value)}   (±{number(wide)} in 95 % of releases)")
+            (name, f"{number(value)}   (±{within(wide)} in 95 % of releases)")
             for name, (value, wide) in zip(names, answers, strict=True)
         ),
         ("epsilon", total_in_words(found.calibration)),

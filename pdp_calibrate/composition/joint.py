@@ -1,5 +1,7 @@
 """What several releases leak together: the smallest of all bounds that are sound.
 
+Theorem 12 (docs/theory).
+
 Leakages of correlated data do not add up, so every release so far counts at once. Sound are
 
 - the exact search of the joint answer, for tables whose grid of outputs is not too large, and for
@@ -14,6 +16,15 @@ output θ̂ has a likelihood p(θ̂|x) between m and e^ε·m for every draw x, m
 the tuples of the draw are correlated, Σ_u P(u|x_i,x_K)·p(θ̂|x)·p(r|x) lies between m and e^ε·m times
 what it is without p(θ̂|x), for either secret; and so it does draw by draw where the output depends
 on other, independent draws as well.
+
+**Beside Gaussian noise.** Let L be all that has a pure ε and was released before there was
+any, E its joint ε, and N everything later. Given the output of L, whatever it makes
+likely of the unknown tuples, N compares two databases among those possible: mixtures over them of
+pairs, each of which N keeps μ-GDP apart, and its own pure part E', if both are taken as far as the
+answers move *at all*. So δ(ε) ≤ δ_μ(ε − E − E') with the range of the answers in μ, and the group
+bound in E'. A coupling of what was likely before L does not do (each half of a one-time pad tells
+nothing): nor does a joint ε of what was chosen after seeing Gaussian outputs. Gaussian tuples move
+by a fixed shift, the same for all answers: there nothing needs to be kept apart.
 
 **Adaptive releases.** Let queries and scales be chosen from what came out before. On each course r
 of outputs the choices are fixed, so the density of r is the product of the Laplace densities of the
@@ -78,6 +89,8 @@ def spent(
     """
     if model.is_endless:
         return _endless(model, spending)
+    if spending.later is not None:
+        return _with_later(model, spending, spending.later, adversaries, threshold, deadline)
     on_top = spending.rounding + spending.draw_epsilon
     left = None if threshold is None else threshold - on_top
     if not spending.parts and not spending.only_budgets and spending.dp_epsilon == 0:
@@ -95,6 +108,41 @@ def spent(
     if math.isnan(value):
         raise PdpError("the leakage is not a number: nothing can be certified.")
     return Bound(value=value, method=found.method)
+
+
+def _with_later(
+    model: Model,
+    spending: Spending,
+    later: Spending,
+    adversaries: Adversaries,
+    threshold: float | None,
+    deadline: float,
+) -> Bound:
+    """Bound what has a pure ε, some of it released after answers with Gaussian noise."""
+    if all(model.continuous_tuples):  # all that is unknown moves by a fixed shift: costs add up
+        return spent(model, spending.in_one(), adversaries, threshold=threshold, deadline=deadline)
+    group = 0.0
+    budgets = dict(zip(model.names, later.tuple_budgets(model), strict=True))
+    for problem in split(model, nothing_about(model), adversaries, expand=False):
+        releases = Releases(
+            problem=problem,
+            separate=None,
+            budgets=np.array([budgets[name] for name in problem.names]),
+            dp_epsilon=later.dp_epsilon,
+            threshold=None,
+        )
+        found = _group(composer_of(problem.model), releases, deadline)
+        group = max(group, math.inf if found is None else found)
+    group = (group + later.rounding) * ROUND_UP
+    before = dataclasses.replace(spending, later=None)
+    left = None if threshold is None else threshold - group
+    first = spent(model, before, adversaries, threshold=left, deadline=deadline)
+    if math.isinf(group):
+        raise UnsupportedQueryError(
+            "nothing bounds pure epsilon released after Gaussian noise on this model: release what"
+            " has Laplace noise first."
+        )
+    return Bound(value=(first.value + group) * ROUND_UP, method="group")
 
 
 def _endless(model: Model, spending: Spending) -> Bound:

@@ -92,11 +92,16 @@ class Spending:
     """Whether there were too many answers to keep `parts`, and `budgets` stand for all of them."""
     noisy: NoisyAnswers = field(default_factory=NoisyAnswers)
     """What was released with Gaussian noise."""
+    later: Spending | None = None
+    """What was released with a pure ε once there was Gaussian noise, and may depend on it."""
 
     def plus(
         self, part: Contributions, scale: float, *, ranges: FloatArray, rounding: float
     ) -> Spending:
         """Return the spending after one more answer; `ranges` are its exact LS_j."""
+        if not self.noisy.is_empty:
+            after = (self.later or Spending()).plus(part, scale, ranges=ranges, rounding=rounding)
+            return dataclasses.replace(self, later=after)
         added = ranges / scale * ROUND_UP
         parts, scales = (*self.parts, part), (*self.scales, scale)
         distinct = {id(one): one.coordinates * len(one.values) for one in parts}
@@ -112,6 +117,9 @@ class Spending:
 
     def plus_mechanism(self, dp_epsilon: float) -> Spending:
         """Return the spending after one more mechanism of this plain-DP budget."""
+        if not self.noisy.is_empty:
+            after = (self.later or Spending()).plus_mechanism(dp_epsilon)
+            return dataclasses.replace(self, later=after)
         total = (self.dp_epsilon + dp_epsilon) * (ROUND_UP if self.dp_epsilon else 1.0)
         return dataclasses.replace(self, dp_epsilon=total)
 
@@ -119,6 +127,22 @@ class Spending:
         """Return the spending after a mechanism that is ε-DP for substituting the whole draw."""
         total = (self.draw_epsilon + epsilon) * (ROUND_UP if self.draw_epsilon else 1.0)
         return dataclasses.replace(self, draw_epsilon=total)
+
+    def in_one(self) -> Spending:
+        """Return the same without a difference between earlier and later."""
+        later = self.later
+        if later is None:
+            return self
+        budgets = [one for one in (self.budgets, later.budgets) if one is not None]
+        return dataclasses.replace(
+            self,
+            parts=self.parts + later.parts,
+            scales=self.scales + later.scales,
+            rounding=(self.rounding + later.rounding) * ROUND_UP,
+            dp_epsilon=(self.dp_epsilon + later.dp_epsilon) * ROUND_UP,
+            budgets=np.asarray(sum(budgets) * ROUND_UP) if budgets else None,
+            later=None,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Describe for JSON what stands for too many answers."""

@@ -1,5 +1,7 @@
 """The Lipschitz bound of a joint table: every adversary, every value known, every two secrets.
 
+Theorem 13 (docs/theory).
+
 Costs of several releases add up, chosen adaptively or not: |f − f'|/λ for each answer with Laplace
 noise, ε₀ per tuple that differs for any ε₀-DP mechanism. For a black box alone the bound is exact,
 for a likelihood that attains it belongs to an ε₀-DP mechanism with two outputs.

@@ -1,5 +1,7 @@
 """Independent blocks of correlated tuples.
 
+Theorem 4 (docs/theory).
+
 Finite sets Θ of models.
 """
 
@@ -166,7 +168,7 @@ class ModelSet(Model):
         The most secret of the members' by default.
     resampled
         Whether the members come from resampling rows (a bootstrap). They show how much the scale
-        hangs on chance, and carry no coverage guarantee, which JSON and words then say.
+        depends on chance, and carry no coverage guarantee, which JSON and words then say.
 
     Examples
     --------
@@ -223,8 +225,8 @@ class ModelSet(Model):
         if not self.resampled:
             return super().certainty
         return (
-            "The models come from resampled data. They show how much the scale hangs on chance and"
-            " carry no coverage guarantee: nothing says that the truth is among them."
+            "The models come from resampled data. They show how much the scale depends on chance,"
+            " and carry no coverage guarantee: nothing says that the truth is among them."
         )
 
     @property

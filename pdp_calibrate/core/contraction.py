@@ -1,5 +1,7 @@
 """How fast a chain forgets: the two bounds that make long chains cheap.
 
+Theorem 17 (docs/theory).
+
 **Truncation.** Let q = (x_{i−a}, x_{i+b}) lie inside a larger unknown window. The larger window's
 mixture given x_i averages those of the smaller one with weights P(q | x_i), so it leaks at most
 I + (the worst leakage of the smaller window over q), where I bounds log P(q|v)/P(q|v') over all q.

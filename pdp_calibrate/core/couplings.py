@@ -1,5 +1,7 @@
 """How far an answer must move to turn its law under one secret into its law under another.
 
+Theorem 21 (docs/theory).
+
 If a coupling of both laws moves the answer by at most Δ, the release with Gaussian noise σ is a
 mixture of pairs of normal laws at most Δ apart, and hockey-stick divergences are jointly convex: it
 is Δ/σ-GDP. On a line the least Δ is W∞, the largest distance of equal quantiles. It holds at every

@@ -1,5 +1,7 @@
 """Gaussian noise on answers of finitely many values: the search every such family shares.
 
+Theorem 21 (docs/theory).
+
 A family lists the mixtures its adversaries compare, in `Mixtures`: laws of the answer given what is
 known, one per secret. Everything else happens here.
 
@@ -46,6 +48,7 @@ IntArray = npt.NDArray[np.intp]
 _REACH = 39.0  # deviations within which moved atoms are followed
 _SMALLEST_DELTA = 1e-60  # below it, what lies beyond that could matter
 _LARGEST_COST = 0.25
+_WIDEST = 1e6  # deviations: exponents of densities so far apart lose their digits
 _SAME = 512 * UNIT_ROUNDOFF  # of the range: closer atoms are one
 
 
@@ -152,6 +155,8 @@ class FiniteSearch:
         self._cases: list[Case] | None = None
         self._proved: dict[tuple[int, int, tuple[int, int]], _Proved] = {}
         self._coupled: tuple[float, int, tuple[int, ...]] | None = None
+        if not problem.measure.data_counts:  # a coupling of the law before anything else was told
+            move = joint_range(problem.contributions)
         if move is not None:
             self._coupled = move, problem.knowledge.targets[0], ()
 
@@ -346,7 +351,7 @@ class _Asked:
         moved = (moved + self.off) / self.scale + 4 * UNIT_ROUNDOFF * float(atoms[-1])
         # The last term is for probabilities of less than 1e-80 that may be missing.
         cost = 2 * (moved * _REACH + moved * moved / 2) * ROUND_UP + 4 * UNIT_ROUNDOFF
-        if cost > _LARGEST_COST:
+        if cost > _LARGEST_COST or atoms[-1] > _WIDEST:
             yield _Pair(self.most, mixtures, int(events[0]), (first, second)), 0.0
             return
         extra, radii = mixtures.extra + cost, self._radii(mixtures, pair)
@@ -354,7 +359,7 @@ class _Asked:
         while len(events):
             start = max(0.0, level - extra)
             p, q = laws[events, first], laws[events, second]
-            found = deltas(atoms, p, q, start, error=mixtures.error).upper
+            found = deltas(atoms, p, q, start, error=mixtures.error, enough=limits).upper
             over = np.flatnonzero((found > limits) | (extra > level))
             left.append(events[over])
             if not len(over):

@@ -1,5 +1,7 @@
 """Gaussian differential privacy: from μ to (ε, δ) and ρ and back, rounded towards privacy.
 
+Theorem 20 (docs/theory).
+
 A mechanism is μ-GDP if telling two secrets apart by its output is never easier than telling
 N(0,1) from N(μ,1) by one draw (Dong, Roth, Su: Gaussian differential privacy, 2022). It is then
 (ε, δ)-DP for every ε with

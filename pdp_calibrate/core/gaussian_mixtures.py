@@ -1,5 +1,7 @@
 """The δ of Gaussian noise on answers that take finitely many values, certified.
 
+Theorem 21 (docs/theory).
+
 Given what an adversary knows, the answer has a law P under one secret and Q under another. With
 Gaussian noise, in units of which everything here is measured, the densities of the release are
 mixtures Σ p_s·φ(r − s), and
@@ -80,6 +82,7 @@ def deltas(
     epsilon: float,
     *,
     error: float = 0.0,
+    enough: FloatArray | None = None,
 ) -> Deltas:
     """Bracket δ(ε) for every pair of laws.
 
@@ -93,6 +96,8 @@ def deltas(
         The level, at least 0 and at most `LARGEST_EPSILON`.
     error
         Bound on the relative error of every probability.
+    enough
+        Per pair, a δ that is small enough: below it, a coarse upper end will do.
 
     Returns
     -------
@@ -110,12 +115,11 @@ def deltas(
     """
     _check(atoms, first, epsilon)
     rows = max(1, CHUNK_NUMBERS // (8 * len(atoms)))
+    fine = np.full(len(first), -1.0) if enough is None else enough
     if len(first) <= rows:
-        return _deltas(atoms, first, second, epsilon, error)
-    pieces = [
-        _deltas(atoms, first[start : start + rows], second[start : start + rows], epsilon, error)
-        for start in range(0, len(first), rows)
-    ]
+        return _deltas(atoms, first, second, epsilon, error, fine)
+    chunks = [slice(start, start + rows) for start in range(0, len(first), rows)]
+    pieces = [_deltas(atoms, first[one], second[one], epsilon, error, fine[one]) for one in chunks]
     return Deltas(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
 
 
@@ -158,10 +162,19 @@ class _Signs(NamedTuple):
 
 
 def _deltas(
-    atoms: FloatArray, first: FloatArray, second: FloatArray, epsilon: float, error: float
+    atoms: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+    epsilon: float,
+    error: float,
+    enough: FloatArray,
 ) -> Deltas:
-    grown, level = error + 8 * UNIT_ROUNDOFF, math.exp(epsilon)
-    coefficients = first * (1 + grown) - second * (level * (1 - grown))
+    # One product is rounded on the left, two and an exponential on the right; 1 ± the error is
+    # rounded too, unless there is none.
+    further, level = 2 if error else 0, math.exp(epsilon)
+    grown = error + (2 + further) * UNIT_ROUNDOFF
+    shrunk = error + (6 + further) * UNIT_ROUNDOFF
+    coefficients = first * (1 + grown) - second * (level * (1 - shrunk))
     cuts, changes = _sign_changes(atoms, coefficients)
     with np.errstate(divide="ignore"):
         functions = _Functions(np.log(np.abs(coefficients)), coefficients > 0)
@@ -169,7 +182,14 @@ def _deltas(
     masses, blur = np.zeros_like(first), np.zeros_like(first)  # of E around each atom; its error
     charged = np.zeros(number)
     in_cells = changes > _MOST_CHANGES
-    for count in np.unique(changes[~in_cells]).tolist():
+    coarse = np.full(number, np.nan)
+    if np.any(in_cells & (enough > 0)):
+        rows = np.flatnonzero(in_cells & (enough > 0))
+        bound = _coarsely(atoms, coefficients[rows])
+        settled = rows[bound <= enough[rows]]
+        coarse[settled] = bound[bound <= enough[rows]]
+        in_cells[settled], changes[settled] = False, -1
+    for count in np.unique(changes[~in_cells & (changes >= 0)]).tolist():
         rows = np.flatnonzero(changes == count)
         roots, signs, charge, failed = _roots(atoms, functions.of(rows), cuts[rows], count)
         masses[rows], blur[rows] = _masses(atoms, roots, signs)
@@ -183,7 +203,8 @@ def _deltas(
     upper += (sizes * blur).sum(axis=1) + noise * (sizes * masses).sum(axis=1)
     for_first, for_second = (first * masses).sum(axis=1), level * (second * masses).sum(axis=1)
     lower = for_first - for_second - ((first + level * second) * blur).sum(axis=1)
-    lower -= (noise + 2 * grown) * (for_first + for_second)
+    lower -= (noise + 2 * shrunk) * (for_first + for_second)
+    upper = np.where(np.isnan(coarse), upper, coarse)
     if not np.all(np.isfinite(upper)):
         raise PdpError("delta is not a number: nothing can be certified.")
     return Deltas(
@@ -392,6 +413,38 @@ def _between(
     return np.maximum(more - less, 0.0), error
 
 
+_NARROW_CELL = 0.05
+_NEAR = 13.0  # deviations: the normal law has 1e-38 beyond
+_BEYOND_NEAR = 1e-37
+_MOST_NUMBERS = 2**26  # in a matrix of cells and atoms
+
+
+def _coarsely(atoms: FloatArray, coefficients: FloatArray) -> FloatArray:
+    """Bound δ from above, all rows at once: cells are the same for all of them."""
+    low, high = _first_cells(atoms, _NEAR, _NARROW_CELL)
+    if len(low) * len(atoms) > _MOST_NUMBERS:
+        return np.ones(len(coefficients))
+    mass, error = _between(atoms, low, high)
+    sizes, width = np.abs(coefficients), high - low
+    slopes, bend = _slopes(atoms, low, high)
+    upper = np.zeros(len(coefficients))
+    rows = max(1, CHUNK_NUMBERS // len(low))
+    for start in range(0, len(coefficients), rows):
+        own, large = coefficients[start : start + rows], sizes[start : start + rows]
+        area = own @ mass.T
+        noise = 2 * (len(atoms) + 4) * UNIT_ROUNDOFF
+        doubt = large @ error.T + noise * (large @ mass.T)
+        steepest = (
+            (np.abs(own @ slopes.T) + 1e-12 * (large @ np.abs(slopes).T))
+            + width / 2 * (large @ bend.T)
+        ) / _ROOT_TWO_PI
+        charge = np.where(
+            np.abs(area) - doubt <= steepest * width**2 / 2, steepest * width**2 / 4, 0.0
+        )
+        upper[start : start + rows] = (np.maximum(area, 0.0) + doubt + charge).sum(axis=1)
+    return np.asarray(upper * (1 + 1e-9) + _BEYOND_NEAR * (1 + sizes.sum(axis=1)))
+
+
 _WIDEST_CELL = 0.25
 _FINER = 8  # parts of a cell that is cut
 _ROUNDS = 14
@@ -406,7 +459,9 @@ def _by_cells(atoms: FloatArray, coefficients: FloatArray) -> tuple[FloatArray, 
     used = coefficients != 0
     atoms_used, sizes = atoms[used], np.abs(coefficients[used])
     masses, blur, charged = np.zeros_like(atoms), np.zeros_like(atoms), 0.0
-    low, high = _first_cells(atoms_used)
+    low, high = _first_cells(atoms_used, _REACH, _WIDEST_CELL)
+    if len(low) * len(atoms) > _MOST_NUMBERS:
+        return masses, blur, float(np.maximum(coefficients, 0.0).sum()) * (1 + 1e-9)
     found = 0.0
     for turn in range(_ROUNDS):
         mass, error = _between(atoms, low, high)
@@ -435,14 +490,14 @@ def _by_cells(atoms: FloatArray, coefficients: FloatArray) -> tuple[FloatArray, 
     return masses, blur, charged * (1 + 1e-9)
 
 
-def _first_cells(atoms: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _first_cells(atoms: FloatArray, reach: float, widest: float) -> tuple[FloatArray, FloatArray]:
     """Cut everything within reach of an atom into cells."""
-    apart = np.flatnonzero(np.diff(atoms) > 2 * _REACH)
-    starts = atoms[np.concatenate([[0], apart + 1])] - _REACH
-    ends = atoms[np.concatenate([apart, [len(atoms) - 1]])] + _REACH
+    apart = np.flatnonzero(np.diff(atoms) > 2 * reach)
+    starts = atoms[np.concatenate([[0], apart + 1])] - reach
+    ends = atoms[np.concatenate([apart, [len(atoms) - 1]])] + reach
     lows, highs = [], []
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        edges = np.linspace(start, end, 1 + math.ceil((end - start) / _WIDEST_CELL))
+        edges = np.linspace(start, end, 1 + math.ceil((end - start) / widest))
         lows.append(edges[:-1])
         highs.append(edges[1:])
     return np.concatenate(lows), np.concatenate(highs)
@@ -456,14 +511,19 @@ def _steepest(
     high: FloatArray,
 ) -> FloatArray:
     """Bound |h'| in every cell, by h' in its middle and a bound on h''."""
-    middle = (low + high) / 2
-    apart = middle[:, np.newaxis] - atoms
+    slopes, bend = _slopes(atoms, low, high)
+    here = np.abs(slopes @ coefficients) + 1e-12 * (np.abs(slopes) @ sizes)
+    return np.asarray((here + (high - low) / 2 * (bend @ sizes)) / _ROOT_TWO_PI * (1 + 1e-9))
+
+
+def _slopes(atoms: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return √(2π)·φ' around each atom in the middle of each cell, and a bound on √(2π)·|φ''|."""
+    apart = ((low + high) / 2)[:, np.newaxis] - atoms
     half = (high - low)[:, np.newaxis] / 2
     slopes = -apart * np.exp(-0.5 * apart * apart)
     nearest = np.maximum(np.abs(apart) - half, 0.0)
     bend = ((np.abs(apart) + half) ** 2 + 1) * np.exp(-0.5 * nearest * nearest)
-    here = np.abs(slopes @ coefficients) + 1e-12 * (np.abs(slopes) @ sizes)
-    return np.asarray((here + half[:, 0] * (bend @ sizes)) / _ROOT_TWO_PI * (1 + 1e-9))
+    return slopes, bend
 
 
 def epsilon_at(

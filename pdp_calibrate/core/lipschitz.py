@@ -1,5 +1,7 @@
 """How far two priors can be told apart by any likelihood that changes slowly.
 
+Theorem 13 (docs/theory).
+
 Whatever is released, its likelihood g(k) given database (or atom) k obeys g_k ≤ e^{c_kl}·g_l, where
 c_kl is the distance of the answers in units of the noise, or ε times the Hamming distance for any
 ε-DP mechanism, unknown inside. So an output speaks for prior P against prior Q at most by

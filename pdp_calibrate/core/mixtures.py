@@ -1,5 +1,7 @@
 """Mixtures of Laplace densities of one scale, compared at their atoms.
 
+Theorem 1 (docs/theory).
+
 Given x_i and x_K, the released answer has density Σ_s P(f = s | x_i, x_K)·e^{−|r−s|/λ}/2λ. Between
 neighbouring atoms s of two such mixtures both are A·e^{r/λ} + B·e^{−r/λ}, so their ratio is a
 monotone (Möbius) function of e^{2r/λ}; beyond the outermost atoms it is constant. Hence the

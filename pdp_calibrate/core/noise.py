@@ -95,6 +95,16 @@ def half_width(scale: float, alpha: float, *, integer: bool, noise: Noise = "lap
     return float(max(0, math.ceil(-scale * log_tail - 1 - 1e-12)))
 
 
+def variance_of(noise: Noise, scale: float, *, integer: bool) -> float:
+    """Return the variance of the noise that is drawn."""
+    if noise == "gaussian":
+        return scale * scale
+    if not integer:
+        return 2 * scale * scale
+    # 2a/(1−a)² with a = e^{−1/λ}
+    return 1 / (2 * math.sinh(min(0.5 / scale, 300.0)) ** 2)
+
+
 def scale_for_half_width(
     width: float, alpha: float, *, integer: bool, noise: Noise = "laplace"
 ) -> float:

@@ -1,5 +1,7 @@
 """From a model with structure to problems an engine can search one by one.
 
+Theorem 4 (docs/theory).
+
 A family is a folder in `families/`: a model (a subclass of `Model`), an engine that searches it,
 perhaps an estimator, and a composer if it has bounds of its own for several releases (see
 `core.composer`). The model names its engine in the class attribute `engine`, as
@@ -154,7 +156,8 @@ class Measure:
     data_counts: bool = True
     """Whether what an adversary does not know counts as Gaussian noise as well.
 
-    Not where something else may be released about the same data that tells of it.
+    Not where something else may be released about the same data that tells of it: it changes what
+    is likely of the unknown tuples, and no coupling of them beforehand holds any more.
     """
 
     @classmethod
@@ -264,7 +267,9 @@ class Leakage:
     measure: Measure = LAPLACE
     """What noise it is about, and what `value` and `lower` are measured in."""
     mu: float | None = None
-    """For Gaussian noise, the μ that nobody exceeds, whatever the unit; None for Laplace noise."""
+    """For Gaussian noise, a μ that nobody exceeds at any δ, whatever the unit; None for Laplace
+    noise. Exact for Gaussian values; an upper bound from a coupling for tables, groups, chains and
+    networks, where `value` at one δ can be far better."""
 
     @property
     def unit(self) -> Unit:
@@ -504,8 +509,7 @@ def engine_of(problem: Problem) -> Engine:
     found = problem.model.gaussian_noise_engine if gaussian else problem.model.engine
     if found is None and gaussian:
         raise UnsupportedQueryError(
-            f"Gaussian noise is calibrated for Gaussian models, not for {family.__name__}: use"
-            " noise='laplace'."
+            f"Gaussian noise is not calibrated for {family.__name__}: use noise='laplace'."
         )
     if isinstance(found, str):
         module, _, name = found.partition(":")

@@ -117,6 +117,10 @@ SET_STEPS_BETWEEN_CHECKS = 2**27
 
 # Gaussian noise on finite laws
 
+EVENT_NUMBERS = 2**24
+"""Numbers in the laws of all events of a table that stand in one matrix."""
+LISTED_SETS = 2**12
+"""Sets of unknown tuples of a table whose laws are listed one after the other."""
 FINITE_NUMBERS = 3e8
 """Probabilities in the laws that one search compares: some tens of seconds."""
 
@@ -176,6 +180,8 @@ MEMBER_TUPLES = 24
 """Tuples of a set of laws of which a member is searched for the lower end."""
 COMPOSED_MEMBERS = 200
 """Members of a group beyond which its mixtures are too many for several releases."""
+COUPLED_MEMBERS = 400
+"""Members of a group beyond which couplings of its counts are too many."""
 
 # Lattices and transport
 

@@ -84,6 +84,12 @@ class Accounts:
         time_limit: float | None,
     ) -> None:
         deadline_after(time_limit)
+        if allowance.pure and adversaries.is_restricted and not all(model.continuous_tuples):
+            raise LedgerError(
+                "Laplace noise beside Gaussian noise is counted against everyone: to some only,"
+                " independent tuples are noise until the other answers tell of them. Leave"
+                " adversaries= or pure= out."
+            )
         self._model, self._adversaries, self._time_limit = model, adversaries, time_limit
         self._allowance, self._is_divided = allowance, allowance.takes_gaussian
         self._parts: dict[tuple[str, int], tuple[Contributions, FloatArray, float]] = {}

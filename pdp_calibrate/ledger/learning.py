@@ -1,4 +1,7 @@
-"""A ledger whose model is learned from the very data it is about: written down first."""
+"""A ledger whose model is learned from the very data it is about: written down first.
+
+Theorem 16 (docs/theory).
+"""
 
 from __future__ import annotations
 

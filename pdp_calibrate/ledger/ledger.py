@@ -62,7 +62,7 @@ from pdp_calibrate.ledger.allowance import Allowance
 from pdp_calibrate.ledger.entries import last_spent, learning_entries
 from pdp_calibrate.ledger.steps import step_name
 from pdp_calibrate.ledger.store import FileStore, MemoryStore, Pages, Store
-from pdp_calibrate.ledger.stream import StreamAccounts, charge_at, release_at
+from pdp_calibrate.ledger.stream import NoisyStreamAccounts, StreamAccounts, charge_at, release_at
 
 _ATTEMPTS = 5  # when others spend at the same time
 
@@ -209,7 +209,8 @@ class Ledger(Budget):
         self._accounts = Accounts(model, adversaries, allowance=allowance, time_limit=time_limit)
         self._stream: StreamAccounts | None = None
         if model.is_endless:
-            self._stream = StreamAccounts(model, allowance, **stream, time_limit=time_limit)
+            kind = NoisyStreamAccounts if allowance.takes_gaussian else StreamAccounts
+            self._stream = kind(model, allowance, **stream, time_limit=time_limit)
 
     @classmethod
     @damage_refused("the ledger", kind=LedgerError)
@@ -274,6 +275,8 @@ class Ledger(Budget):
         """The μ within which all Gaussian noise stays; None for a ledger of pure ε."""
         if not self._allowance.takes_gaussian:
             return None
+        if self._stream is not None:
+            return self._allowance.limit(0.0)
         total = self._accounts.total(self._pages.read(), self._draw)
         return self._allowance.limit(total.draw_epsilon)
 
@@ -322,7 +325,7 @@ class Ledger(Budget):
         """
         stream = self._growing("spent_about")
         course = stream.total(self._pages.read(), self._draw)
-        return course.about(stream.step_number(step))
+        return stream.spent_about(course, stream.step_number(step))
 
     def still_gains(self, share: float = 0.01) -> int:
         """Return for how many more steps what is told about a step still grows noticeably.
@@ -562,8 +565,10 @@ class Ledger(Budget):
     def moment(self, step: object) -> Moment | None:
         """Return the step as releases carry it; None where the model has an end."""
         self._check_step(step)
+        if self._stream is None:
+            return None
         every = self.every
-        return None if self._stream is None else Moment(step_name(step, every), every)
+        return Moment(step_name(step, every), every, self._stream.step_number(step))
 
     def _instances(self, data: Any, layout: Layout) -> int:
         if isinstance(layout, LongFrame) and self._stream is None:

@@ -1,5 +1,7 @@
 """One budget for releases about all columns of the same people, counted column by column.
 
+Theorem 24 (docs/theory).
+
 Records of column c are the targets, other records of c what an adversary may know. Two kinds of
 releases are about them:
 

@@ -12,6 +12,7 @@ from pdp_calibrate.calibration.calibrate import calibrate
 from pdp_calibrate.calibration.release import Layout
 from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.calibration.solve import rounding_error
+from pdp_calibrate.composition.spending import NoisyAnswers
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.composer import composer_of
 from pdp_calibrate.core.contributions import Contributions
@@ -23,12 +24,15 @@ from pdp_calibrate.core.rounding import ROUND_UP
 from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError
 from pdp_calibrate.families.stream.course import Course
 from pdp_calibrate.families.stream.memory import Contracting
-from pdp_calibrate.families.stream.search import memory_of
+from pdp_calibrate.families.stream.noise import noise_memory
+from pdp_calibrate.families.stream.search import Correlated, memory_of
 from pdp_calibrate.frames.answers import Sizes
 from pdp_calibrate.ledger.accounts import CLOSE, Step, largest_fitting, release_line
 from pdp_calibrate.ledger.allowance import Allowance
 from pdp_calibrate.ledger.entries import Entry
 from pdp_calibrate.ledger.steps import checked_every, name_of, step_name, step_number
+
+_SMALLEST_SCALE = 1e-150  # from here on what is drawn differs from Gaussian noise by nothing
 
 
 class StreamAccounts:
@@ -61,20 +65,23 @@ class StreamAccounts:
         self.promise = (
             0.0 if promise is None else checked_positive(promise, "promise", error=PdpError)
         )
-        if allowance.takes_gaussian:
-            raise LedgerError(
-                "about a model without an end a ledger counts Laplace noise and pure epsilon: leave"
-                " delta=, mu= and rho= out."
-            )
         budget = allowance.epsilon
         self._model, self._budget, self._time_limit = model, budget, time_limit
-        self._start = Course(memory=memory_of(model), limit=budget, promise=self.promise)
+        self._start = self._begun(allowance)
         told = self._start.told()
         if not told <= budget:
             raise BudgetExceededError(
                 f"a promise of {self.promise:.6g} at every step tells {told:.6g} about each, above"
                 f" the budget {budget:.6g}; {self._largest_promise(budget)}"
             )
+
+    def _begun(self, allowance: Allowance) -> Course:
+        """Return the stream before anything is released."""
+        return Course(memory=memory_of(self._model), limit=allowance.epsilon, promise=self.promise)
+
+    def spent_about(self, course: Course, step: int) -> float:
+        """Return what is told about one step."""
+        return course.about(step)
 
     def _largest_promise(self, budget: float) -> str:
         memory = self._start.memory
@@ -184,9 +191,10 @@ class StreamAccounts:
         only_learned = not course.amounts and course.folded is None and not course.promise
         return Bound(value=value, method="whole" if only_learned and value else "stream")
 
-    def joint_mu(self, course: Course) -> None:
-        """Say nothing of Gaussian noise, which is not drawn here."""
+    def joint_mu(self, course: Course) -> float | None:
+        """Return the μ of all Gaussian noise; None where it is not drawn."""
         del course
+        return None
 
     def calibrate(
         self,
@@ -199,7 +207,7 @@ class StreamAccounts:
     ) -> AnyCalibration:
         """Find the scale of a release that tells ε alone: once, or at each step for ever."""
         if noise != "laplace" or delta is not None:
-            raise LedgerError("about a model without an end a ledger counts Laplace noise only.")
+            raise LedgerError("this ledger counts Laplace noise: delta= is for one begun with it.")
         options: dict[str, Any] = {
             "epsilon": epsilon,
             "adversaries": Adversaries.all(),
@@ -221,14 +229,103 @@ class StreamAccounts:
         """Find the smallest scale at which one more release about a step fits into the budget."""
         budget = self._budget
         self._check_open(before, step)
-        if budget - before.plus(step, 0.0).about(step) <= budget * CLOSE:
+        if budget - self.spent_about(before.plus(step, 0.0), step) <= budget * CLOSE:
             raise BudgetExceededError(f"the budget {budget:.6g} of this step is spent.")
         alone = self.calibrate(query, budget, rows=rows, noise=noise, delta=delta)
 
         def joint(louder: AnyCalibration) -> float:
-            return self.after(before, louder, step).told()
+            return self.bound(self.after(before, louder, step)).value
 
         return largest_fitting(alone, joint, budget, time_limit=self._time_limit)
+
+
+class NoisyStreamAccounts(StreamAccounts):
+    """The same for Gaussian noise on a Gaussian series: amounts are precisions, and μ is kept."""
+
+    def _begun(self, allowance: Allowance) -> Course:
+        model = self._model
+        if not isinstance(model, Correlated) or allowance.pure is not None:
+            raise LedgerError(
+                "Gaussian noise about a model without an end is for a GaussianSeries, and for"
+                " Gaussian noise alone: leave pure= out."
+            )
+        if self.promise or model.estimation_epsilon is not None:
+            raise LedgerError(
+                "a ledger of Gaussian noise about a model without an end takes no promise=, and no"
+                " model that was learned under differential privacy."
+            )
+        self._allowance, self._stated = allowance, model.variance is not None
+        self._width = (model.bounds[1] - model.bounds[0]) * ROUND_UP
+        limit = (allowance.limit(0.0) / self._width) ** 2
+        return Course(memory=noise_memory(model, clamped=False), limit=limit)
+
+    def after_mechanism(self, before: Course, dp_epsilon: float, step: int) -> Course:
+        """Refuse outside mechanisms."""
+        del before, dp_epsilon, step
+        raise LedgerError("this ledger counts Gaussian noise alone.")
+
+    def _plus(
+        self,
+        course: Course,
+        step: int,
+        parts: Sequence[Contributions],
+        scales: Sequence[float],
+        *,
+        rows: int,
+    ) -> Course:
+        for part, scale in zip(parts, scales, strict=True):
+            if part.clamped and self._stated:
+                raise LedgerError(
+                    "the variance of the series counts as noise, which it does not where values are"
+                    " clamped: leave clamp= or variance= out."
+                )
+            if part.weights is None or not scale > _SMALLEST_SCALE:
+                raise LedgerError("a Gaussian series answers sums and means with noise.")
+            once = dataclasses.replace(part, every_step=False)
+            off = 2 * rounding_error(once, rows, self._model) / scale
+            weight = math.hypot(*part.weights[0]) + part.rounding / self._width
+            course = course.plus(step, (weight / scale) ** 2 * (1 + 1e-14))
+            course = course.plus_everywhere(off * off * (1 + 1e-14))
+        return course
+
+    def bound(self, course: Course, *, threshold: float | None = None) -> Bound:
+        """Return how much of the filter is used, as an ε."""
+        del threshold
+        return Bound(value=self._used(course, self.joint_mu(course)), method="filter")
+
+    def spent_about(self, course: Course, step: int) -> float:
+        """Return how much of the filter is used about one step, as an ε."""
+        own = dataclasses.replace(course, on_top=0.0).about(step)
+        return self._used(course, self._width * math.sqrt(own) * ROUND_UP)
+
+    def joint_mu(self, course: Course) -> float:
+        """Return the μ of all Gaussian noise, about the step that it tells most about."""
+        return self._width * math.sqrt(course.by_steps()) * ROUND_UP
+
+    def _used(self, course: Course, mu: float) -> float:
+        """Return the part of ε that a μ uses; what rounding adds to it is kept in `on_top`."""
+        answers = NoisyAnswers(rounding=course.on_top, choices=2)
+        return self._allowance.spent(0.0, mu, answers, 0.0)
+
+    def calibrate(
+        self,
+        query: Query | Sequence[Query],
+        epsilon: float,
+        *,
+        rows: int,
+        noise: Noise = "gaussian",
+        delta: float | None = None,
+    ) -> AnyCalibration:
+        """Find the scale of a release that keeps (ε, δ) alone: once, or at each step for ever."""
+        self._allowance.check_takes(noise)
+        options: dict[str, Any] = {
+            "epsilon": epsilon,
+            "delta": self._allowance.delta if delta is None else delta,
+            "noise": "gaussian",
+            "rows": rows,
+            "time_limit": self._time_limit,
+        }
+        return calibrate(self._model, query, **options)
 
 
 def charge_at(accounts: StreamAccounts, dp_epsilon: float, note: str, step: object) -> Step:

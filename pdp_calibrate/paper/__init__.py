@@ -1,5 +1,7 @@
 """The paper's own way to compute leakage on tables, reproduced and judged: **not sound**.
 
+Theorem 3 (docs/theory).
+
 Li, Ren, Yang and Yang, "Impact of Prior Knowledge and Data Correlation on Privacy Leakage: A
 Unified Analysis" (arXiv 1906.02606), Section V. Equations are numbered as they come out of the
 paper's source. The impact IC and the ratio IR (Eq. 9–13), the weighted hierarchical graph,

@@ -155,7 +155,8 @@ def promise(calibration: AnyCalibration, column: str | None = None) -> str:
             f" (ε = {total:.4g}{costs.parts_of_total(calibration)}, δ = {delta:.3g}). Telling two"
             " values apart is never easier than telling two bell curves apart whose centres are"
             f" {calibration.mu:.4g} standard deviations apart (μ-GDP, and zCDP with"
-            f" ρ = {calibration.rho:.4g}). This holds against {anyone(calibration.adversaries)};"
+            f" ρ = {calibration.rho:.4g}{_coupled(calibration.model)}). This holds against"
+            f" {anyone(calibration.adversaries)};"
             f" the worst of them gets {certainty} ε = {calibration.leakage.value:.4g}"
             f"{costs.from_the_answer(calibration)}."
         )
@@ -239,10 +240,17 @@ def _of_ledger(ledger: Ledger) -> dict[str, str]:
     private = ledger.model.provenance == "private"
     return {
         "spent": _of_stream(ledger) if ledger.model.is_endless else spent,
-        "history": "\n".join(f"- {describe(entry)}" for entry in own),
+        "history": _listed_entries(own, most=12 if ledger.model.is_endless else len(own)),
         "worst": f"Careful: {PRIVATE_MODEL}" if private else "",
         "assumptions": _listed_assumptions(assumptions(ledger.model, ledger.adversaries)),
     }
+
+
+def _listed_entries(entries: list[Entry], *, most: int) -> str:
+    """List the last entries, one line each, and how many there are before them."""
+    before = len(entries) - most
+    first = [f"- {before} earlier entries"] if before > 0 else []
+    return "\n".join([*first, *(f"- {describe(entry)}" for entry in entries[max(0, before) :])])
 
 
 def _of_stream(ledger: Ledger) -> str:
@@ -420,15 +428,23 @@ def _of_leakage(leakage: Leakage) -> dict[str, str]:
     if leakage.mu is not None:
         delta = f" at δ = {leakage.measure.delta:g}" if leakage.unit == "epsilon" else ""
         how_much = f"{_SYMBOLS[leakage.unit]} = {how_much}{delta}"
+        discrete = witness is not None and not witness.model.is_continuous
+        at_most = " (at most: from a coupling)" if discrete else ""
         worst = (
             "Telling two values apart is never easier than telling two bell curves apart whose"
-            f" centres are {leakage.mu:.4g} standard deviations apart."
+            f" centres are {leakage.mu:.4g} standard deviations apart"
+            f"{at_most}."
         )
     text = f"At scale {at} the release leaks {how_much}{given}. {worst}"
     if witness is not None and witness.model.provenance == "private":
         return {"leakage": f"{text} The model is private, so the worst adversary is not named."}
     who = worst_adversary(witness, certain=leakage.exact)
     return {"leakage": f"{text} {who}{costs.data_share(witness)}"}
+
+
+def _coupled(model: Model) -> str:
+    """Say where the μ of answers that take finitely many values comes from."""
+    return "" if model.is_continuous else "; both at most, from a coupling"
 
 
 def _of_audit(audit: Audit) -> dict[str, str]:
@@ -460,7 +476,7 @@ def of_the_release(calibration: AnyCalibration) -> list[str]:
         return [EVERY_STEP]
     if calibration.noise == "laplace":
         return [ONE_RELEASE]
-    counted = not is_clamped(calibration)
+    counted = calibration.model.is_continuous and not is_clamped(calibration)
     variance = (
         "No variance is smaller than the model states: what adversaries do not know counts as noise"
         " that far."

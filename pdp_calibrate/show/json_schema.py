@@ -324,6 +324,19 @@ _ENTRY = described(
 )  # fmt: skip
 
 
+_CHOICE = record(
+    name=TEXT,
+    model=TEXT,
+    assumes=TEXT,
+    call=described("How to ask for it in Python.", TEXT),
+    command=described("How to ask for it on the command line.", TEXT),
+    scale=nullable(POSITIVE),
+    half_width=nullable(NUMBER),
+    scale_range=nullable(items(NUMBER)),
+    note=TEXT,
+)
+
+
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of everything that this library writes, and of plans.
 
@@ -465,6 +478,15 @@ def json_schema() -> dict[str, Any]:
         "LedgerHistory": _object(
             "LedgerHistory", "Everything that a ledger holds.", entries=items(ref("Entry"))
         ),
+        "Advice": _object(
+            "Advice",
+            "Which model fits a table, and what the others would cost.",
+            epsilon=POSITIVE,
+            columns={"type": "object", "additionalProperties": TEXT},
+            choice=nullable(_CHOICE),
+            alternatives=items(_CHOICE),
+            questions=items(TEXT),
+        ),
         "PlanCheck": _object(
             "PlanCheck",
             "What a plan would release; the calibration is null where it is known only when run.",
@@ -501,6 +523,9 @@ def json_schema() -> dict[str, Any]:
     )
     objects["Release"]["properties"] |= {"layout": _LAYOUT, "sizes": _SIZES}
     objects["Release"]["properties"] |= {"step": _STEP, "every": nullable(TEXT)}
+    objects["Release"]["properties"]["number"] = described(
+        "The number of the step, counted from 1970 where steps have a length.", {"type": "integer"}
+    )
     objects["Calibration"]["properties"]["certificate"] = described(
         "Reserved: what others can check the calibration by. Of any form, or null.", {}
     )

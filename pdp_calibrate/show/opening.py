@@ -62,15 +62,19 @@ def opening(
     sizes = subject.sizes if isinstance(subject, Release) else None
     column = column_of(layout)
     questions = [asked(query, column=column).removesuffix(CLAMPED) for query in calibration.queries]
-    what = listed(questions, most=3)
-    verb = "was published" if released else "is to be published"
-    verb = verb if len(questions) == 1 else verb.replace("was", "were").replace("is", "are")
+    what = "; and ".join(questions[:3]) + ("; and more" if len(questions) > 3 else "")
     table = "" if data is None else f" from the table {data}"
     about = table_words(calibration, layout, sizes)
-    secret = column or "entry"
+    secret = column or ("record" if of_any_record(calibration.model) else "entry")
+    law = (
+        "every row is a person who says nothing about the others"
+        if _is_independent(calibration)
+        else assumed(calibration.model, layout, clamped=is_clamped(calibration))
+    )
+    when = "Published" if released else "To be published"
     return [
-        f"{what[0].upper()}{what[1:]} {verb}{table}, with noise added. It is about {about}.",
-        f"Assumed: {assumed(calibration.model, layout, clamped=is_clamped(calibration))}.",
+        f"{when}{table}, with noise added: {what}. It is about {about}.",
+        f"Assumed: {law}.",
         promised(total, calibration.adversaries, what=secret, delta=calibration.total_delta),
     ]
 
@@ -129,6 +133,11 @@ def promised(epsilon: float, adversaries: Adversaries, *, what: str, delta: floa
 def table_words(calibration: AnyCalibration, layout: Layout | None, sizes: Sizes | None) -> str:
     """Say how many entries and groups an answer is about, and what tells groups apart."""
     model, column = calibration.model, column_of(layout)
+    if model.is_endless:
+        return f"{column or 'a series'} without an end, one entry for each step"
+    if _is_independent(calibration) and sizes:
+        rows = sum(size * number for size, number in sizes)
+        return f"{ordinary(rows)} rows, each a person who depends on nobody else"
     if isinstance(layout, LongFrame) or sizes is None:
         grouped = sizes or _sizes_of(model, calibration.rows)
         entries = sum(size * number for size, number in grouped)
@@ -136,8 +145,9 @@ def table_words(calibration: AnyCalibration, layout: Layout | None, sizes: Sizes
         noun = "rows" if column is None and isinstance(layout, LongFrame) else "entries"
         whose = f" of {column}" if column else ""
         if not isinstance(layout, LongFrame) and groups == 1:
+            noun = "entry" if entries == 1 else noun
             return f"{ordinary(entries)} {noun}: {_names(model)}"
-        by = _by(layout, calibration)
+        by = _by(layout)
         largest = max(size for size, _ in grouped)
         return (
             f"{ordinary(entries)} {noun}{whose}, in {ordinary(groups)}"
@@ -150,12 +160,19 @@ def table_words(calibration: AnyCalibration, layout: Layout | None, sizes: Sizes
     )
 
 
-def _by(layout: Layout | None, calibration: AnyCalibration) -> str:
-    query = calibration.queries[0]
-    if isinstance(query, RowQuery) and query.independent:
-        return " of one, nobody depending on anybody else"
+def _by(layout: Layout | None) -> str:
     column = layout.groups if isinstance(layout, LongFrame) else None
     return "" if column is None else f" (one for each {column})"
+
+
+def _is_independent(calibration: AnyCalibration) -> bool:
+    query = calibration.queries[0]
+    return isinstance(query, RowQuery) and query.independent
+
+
+def of_any_record(model: Model) -> bool:
+    """Whether a model is about whole records of several columns, of any dependence."""
+    return model.covers_any_dependence and set(model.domains) == {ANY_RECORD}
 
 
 def _sizes_of(model: Model, rows: int) -> Sizes:
@@ -206,7 +223,7 @@ def _range(parts: Iterable[Model], column: str | None, *, clamped: bool) -> str:
     """Say between which public ends the values lie, where all share them."""
     ranges: set[tuple[Hashable, ...]] = set()
     for one in parts:
-        if not one.is_continuous:
+        if not one.is_continuous or of_any_record(one):
             return ""
         ranges |= {tuple(domain) for domain in one.domains}
     if len(ranges) != 1:
@@ -268,12 +285,12 @@ def learns_most(calibration: AnyCalibration, column: str | None) -> str:
     target = entry(witness.target, model)
     first, second = map(number, witness.secrets)
     apart = f"{column or 'the values'} {first} and {second}"
-    if model.covers_any_dependence and set(model.domains) == {ANY_RECORD}:
+    if of_any_record(model):
         apart = "two of their possible records"
     if leak.mu is not None:
         return (
-            f"{who[0].upper()}{who[1:]} can learn most about {target}: telling {apart} apart is for"
-            " them no easier than telling two bell curves apart whose centres are"
+            f"{who[0].upper()}{who[1:]}, can learn most about {target}: telling {apart} apart is"
+            " for them no easier than telling two bell curves apart whose centres are"
             f" {at_most(leak.mu)} standard deviations from each other."
         )
     said = f"about {target}: an answer {place_of(witness.output)} shifts their odds between {apart}"

@@ -9,6 +9,7 @@ the CPU time of that process. Leakage is over all adversaries, all 2^(n−1) set
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import resource
 import time
@@ -18,8 +19,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.spatial import Delaunay
 
 import pdp_calibrate as pdp
+from pdp_calibrate.core.model import Model
 from tests.benchmarks.heading import heading
 
 RESULTS = Path(__file__).parent / "results"
@@ -60,6 +63,22 @@ def group(size: int) -> pdp.BinaryGroup:
     return pdp.BinaryGroup(count_probabilities=np.full(size + 1, 1 / (size + 1)))
 
 
+def plane(size: int) -> pdp.Network:
+    """Return yes/no tuples on the triangulation of random points."""
+    triangles = Delaunay(np.random.default_rng(size).random((size, 2))).simplices
+    edges = sorted(
+        {
+            (int(min(pair)), int(max(pair)))
+            for triangle in triangles
+            for pair in itertools.combinations(triangle, 2)
+        }
+    )
+    return pdp.Network(
+        factors=[(edge, [[1.1, 1.0], [1.0, 1.1]]) for edge in edges],
+        domains={place: [0, 1] for place in range(size)},
+    )
+
+
 def release(rows: int) -> object:
     """Release a sum about a long frame of households of five."""
     rng = np.random.default_rng(rows)
@@ -69,7 +88,7 @@ def release(rows: int) -> object:
     return time.process_time() - begun
 
 
-def leak(model: pdp.JointTable | pdp.Gaussian | pdp.MarkovChain | pdp.BinaryGroup) -> object:
+def leak(model: Model) -> object:
     """Ask for the worst of all adversaries."""
     return pdp.leakage(model, pdp.Sum(), scale=2.0)
 
@@ -93,6 +112,12 @@ CURVES = [
         lambda size: leak(chain(size)),
     ),
     Curve("exchangeable group", "members", (25, 50, 100, 200, 400), lambda size: leak(group(size))),
+    Curve(
+        "network on a plane",
+        "tuples",
+        (50, 100, 200, 500, 1000, 2000),
+        lambda size: leak(plane(size)),
+    ),
     Curve("release of a long frame", "rows", (10_000, 100_000, 1_000_000, 5_000_000), release),
 ]
 
@@ -130,9 +155,11 @@ def picture(table: pd.DataFrame, fits: dict[str, str], path: Path) -> None:
     """Draw a panel per curve; tables beside the paper's n⁴·2^(n−1), fixed at the first point."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12, 6.6), layout="constrained")
-    panels = figure.subplots(2, 3).ravel()
-    for curve, panel in zip(CURVES, panels, strict=True):
+    figure = Figure(figsize=(16, 6.6), layout="constrained")
+    panels = figure.subplots(2, 4).ravel()
+    for panel in panels[len(CURVES) :]:
+        panel.set_axis_off()
+    for curve, panel in zip(CURVES, panels[: len(CURVES)], strict=True):
         rows = table[table["curve"] == curve.name]
         sizes = rows["size"].to_numpy(dtype=float)
         (line,) = panel.plot(sizes, rows["cpu_seconds"], "o-", color="#0072b2")

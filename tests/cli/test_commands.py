@@ -14,6 +14,7 @@ import pdp_calibrate as pdp
 from pdp_calibrate.cli.main import app
 from pdp_calibrate.cli.ohio import COUNTS, wheeze, wheeze_table
 from tests.support.cli_runs import fine
+from tests.support.pages import form
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -95,13 +96,19 @@ def test_the_commands_of_the_pages_run(page, tmp_path, monkeypatch):
     pd.DataFrame({"mother": mother, "child": mother ^ (rng.random(100) < 0.3)}).astype(int).to_csv(
         "survey.csv", index=False
     )
-    blocks = re.findall(r"```sh\n(pdp.*?)```", (ROOT / page).read_text(), flags=re.DOTALL)
-    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    shell = re.compile(r"```sh\n(pdp.*?)```\n\n```text\n(.*?)```", flags=re.DOTALL)
+    found = shell.findall((ROOT / page).read_text())
+    assert len(found) == (ROOT / page).read_text().count("```sh\npdp"), "a block without its output"
+    lines = []
+    for block, shown in found:
+        printed = ""
+        for line in block.replace("\\\n", " ").splitlines():
+            program, words = line.split(maxsplit=1)
+            assert program == "pdp-calibrate"
+            printed += fine(words).out
+            lines.append(line)
+        assert form(printed) == form(shown)
     assert len(lines) >= 2
-    for line in lines:
-        program, words = line.split(maxsplit=1)
-        assert program == "pdp-calibrate"
-        assert fine(words).out
     report = (tmp_path / "report.html").read_text()
     assert json.loads((tmp_path / "release.json").read_text())["type"] == "Release"
     assert "<html" in report

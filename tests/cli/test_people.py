@@ -1,13 +1,11 @@
 """Several columns over one budget, from the shell and from plans."""
 
 import json
-import re
 
 import pytest
 from jsonschema import Draft202012Validator
 
 import pdp_calibrate as pdp
-from tests.cli.test_commands import ROOT
 from tests.support.cli_runs import fine, run
 from tests.support.people_workers import small_table
 
@@ -131,16 +129,3 @@ def test_what_a_plan_about_people_cannot_say(folder, change, words):
     assert found.code == 2
     assert words in found.err
     assert not (folder / "out.json").exists()
-
-
-def test_the_commands_of_the_readme_run():
-    section = (ROOT / "README.md").read_text().split("## People")[1].split("\n## ")[0]
-    frame = small_table().rename(columns={"home": "household", "pay": "income"})
-    frame.replace({"city": {"a": "Oslo", "b": "Voss"}}).to_csv("people.csv", index=False)
-    (block,) = re.findall(r"```sh\n(.*?)```", section, flags=re.DOTALL)
-    lines = block.replace("\\\n", " ").splitlines()
-    assert len(lines) >= 5
-    for line in lines:
-        assert fine(line.removeprefix("pdp-calibrate ")).out
-    (story,) = re.findall(r"\npeople = (.*?)```", section, flags=re.DOTALL)
-    assert len(story.splitlines()) <= 15

@@ -84,6 +84,21 @@ def test_many_changes_of_sign_are_cut_into_cells(epsilon):
     assert found.upper[0] - found.lower[0] <= 1e-8 * truth + 1e-15
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_coarse_upper_end_is_never_below_the_truth(seed):
+    rng = np.random.default_rng(seed)
+    places = np.sort(rng.uniform(0, 3, 40))
+    first, second = rng.dirichlet(np.ones(40), (2, 6))
+    exact = deltas(places, first, second, 0.2)
+    some = deltas(places, first, second, 0.2, enough=exact.upper * rng.choice([0.5, 1.3], 6))
+    assert np.all(some.upper >= exact.lower)
+    assert np.all(some.lower <= exact.upper)
+    finished = some.lower == 0
+    assert finished.any()
+    assert np.all(some.upper[finished] <= exact.upper[finished] * 1.3)
+    assert some.upper[~finished] == pytest.approx(exact.upper[~finished])
+
+
 def test_equal_laws_have_no_delta_and_impossible_ones_all_of_it():
     law = np.array([[0.2, 0.5, 0.3]])
     assert deltas(np.arange(3.0), law, law, 0.0).upper[0] <= 1e-14

@@ -13,9 +13,10 @@ WITH_PYTHON = [page for page in pages() if blocks(page)]
 @pytest.mark.parametrize("page", WITH_PYTHON)
 def test_the_code_of_a_page_gives_what_the_page_shows(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # blocks write files
+    names = {"__name__": "page"}
     for block in blocks(page):
         assert block.startswith(">>> "), f"{page}: a block without results:\n{block}"
-        assert not problems_of(block, page)
+        assert not problems_of(block, page, names)
 
 
 def test_the_checker_notices_what_is_wrong():

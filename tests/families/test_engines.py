@@ -29,6 +29,13 @@ def tree(size, stay=0.7):
     )
 
 
+def ring(size):
+    return pdp.Network(
+        factors=[((place, (place + 1) % size), [[3, 2], [2, 3]]) for place in range(size)],
+        domains={place: [0, 1] for place in range(size)},
+    )
+
+
 def uneven(model):
     return pdp.Linear(weights=[1 + 0.1 * math.sqrt(place) for place in range(len(model.names))])
 
@@ -45,6 +52,8 @@ CASES = {
     "bound of a chain": (chain(30), pdp.Histogram()),
     "tree as a table": (tree(6), uneven(tree(6))),
     "regions": (tree(24), pdp.Sum()),
+    "network as a table": (ring(6), uneven(ring(6))),
+    "elimination": (ring(40), pdp.Sum()),
     "yes or no": (YES_NO, pdp.Sum(over=[0, 1, 2, 3])),
     "group as a table": (YES_NO, uneven(YES_NO)),
     "categories": (CATEGORIES, pdp.Sum(over=[0, 1, 2])),

@@ -260,3 +260,66 @@ def test_any_unit_and_any_scale(unit):
     assert np.isfinite(tiny.value)
     huge = pdp.leakage(table, pdp.Sum(), scale=unit * 1e6, noise="gaussian", delta=1e-6)
     assert huge.value < 1e-5
+
+
+def test_where_enumeration_ends_the_range_is_the_upper_end(monkeypatch):
+    from pdp_calibrate.families.table import gaussian_noise
+
+    rng = np.random.default_rng(0)
+    table = pdp.JointTable(
+        probabilities=rng.dirichlet(np.ones(16)).reshape([2] * 4), domains=[[0, 1]] * 4
+    )
+    asked = {"noise": "gaussian", "delta": 1e-5, "scale": 3.0}
+    exact = pdp.leakage(table, pdp.Sum(), **asked)
+    monkeypatch.setattr(gaussian_noise, "EVENT_NUMBERS", 0)
+    by_sets = pdp.leakage(table, pdp.Sum(), **asked)
+    assert by_sets.value == pytest.approx(exact.value, rel=1e-9)
+    monkeypatch.setattr(gaussian_noise, "LISTED_SETS", 0)
+    cut = pdp.leakage(table, pdp.Sum(), **asked)
+    assert cut.value == pytest.approx(gaussian_dp.epsilon_of(4 / 3, 1e-5), rel=1e-9)
+    assert 0 < cut.lower <= exact.value
+    assert cut.mu == pytest.approx(4 / 3)
+
+
+def test_no_time_leaves_a_certified_bracket():
+    asked = {"noise": "gaussian", "delta": 1e-5, "scale": 3.0}
+    exact = pdp.leakage(ohio(), pdp.Sum(), **asked)
+    hasty = pdp.leakage(ohio(), pdp.Sum(), time_limit=1e-9, **asked)
+    assert hasty.lower <= exact.value <= hasty.value
+
+
+def test_black_boxes_of_large_groups_change_few_members():
+    from scipy.stats import betabinom
+
+    size = 210
+    law = betabinom(size, 40, 40).pmf(range(size + 1))
+    group = pdp.BinaryGroup(count_probabilities=law / law.sum())
+    bound = pdp.black_box_leakage(group, epsilon=0.5).value
+    assert bound < 0.5 * size / 4  # one coupling serves any mechanism
+    assert bound >= 0.5
+    # A small group, searched exactly, never leaks more than its coupling says.
+    small = pdp.BinaryGroup(count_probabilities=[0.5, 0.1, 0.1, 0.3])
+    assert pdp.black_box_leakage(small, epsilon=0.5).value <= 0.5 * 3 * (1 + 1e-9)
+
+
+def test_everything_said_of_a_table_with_gaussian_noise():
+    cal = pdp.calibrate(ohio(), pdp.Sum(), epsilon=1.0, delta=1e-6, noise="gaussian")
+    assert cal.baselines["wasserstein"] == pytest.approx(4 / MU, rel=1e-9)
+    assert cal.baselines["group"] == pytest.approx(4 / MU, rel=1e-9)
+    words = pdp.explain(cal)
+    assert "from a coupling" in words
+    assert "No variance" not in words
+    again = pdp.Calibration.from_json(cal.to_json())
+    assert pdp.verify(again).value == pytest.approx(cal.leakage.value, rel=1e-12)
+    ledger = pdp.Ledger(ohio(), epsilon=1.0, delta=1e-6, noise="gaussian")
+    data = {"x1": 1, "x2": 0, "x3": 0, "x4": 1}
+    ledger.release(pdp.Sum(), data, epsilon=0.5, delta=1e-6)
+    once = ledger.spent
+    ledger.release(pdp.Sum(over=["x1"]), data, epsilon=0.05, delta=1e-6)
+    assert once < ledger.spent <= 1.0
+    with pytest.raises(pdp.BudgetExceededError):
+        ledger.release(pdp.Sum(), data, epsilon=1.0, delta=1e-6)
+    biggest = pdp.calibrate(
+        ohio(), pdp.Custom(function=max), epsilon=1.0, delta=1e-6, noise="gaussian"
+    )
+    assert biggest.baselines["dp"] == pytest.approx(1 / MU)

@@ -12,6 +12,8 @@ MODELS = {
     "group of 8": "pdp.BinaryGroup(count_probabilities=[1 / 9] * 9)",
     "categories": "pdp.CategoryGroup(size=3, categories=[0, 1, 2], count_probabilities=[.1] * 10)",
     "any dependence": "pdp.Unknown(size=4, domain=[0, 1])",
+    "network": "pdp.Network(factors=[((k, (k + 1) % 30), [[3, 2], [2, 3]]) for k in range(30)],"
+    " domains={k: [0, 1] for k in range(30)})",
     "mixing chain": "pdp.MixingChain(length=20, diameter=1.5)",
 }
 

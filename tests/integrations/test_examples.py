@@ -8,6 +8,7 @@ import opendp.prelude as dp
 import pytest
 
 from tests.support.marks import needs_pipelinedp
+from tests.support.pages import problems_of
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "integrations" / "README.md").read_text()
@@ -35,10 +36,10 @@ def features():
         pytest.param(text, marks=needs_pipelinedp if "pipeline_dp" in text else ())
         for text in SNIPPETS
     ],
-    ids=lambda text: text.splitlines()[0],
+    ids=lambda text: text.splitlines()[0].removeprefix(">>> "),
 )
-def test_the_python_of_the_readme_runs(snippet):
-    exec(compile(snippet, "integrations/README.md", "exec"), {})  # noqa: S102
+def test_the_python_of_the_readme_gives_what_it_shows(snippet):
+    assert not problems_of(snippet, "integrations/README.md")
 
 
 def test_every_adapter_has_a_snippet_and_an_example():

@@ -1,5 +1,6 @@
 """Ledgers of Gaussian noise: exact joint amounts, a filter, and what they refuse."""
 
+import itertools
 import json
 import math
 
@@ -12,6 +13,7 @@ from pdp_calibrate.core import gaussian_dp
 from tests.oracles import gaussian_noise as oracle
 
 MU = 0.236704380663  # of (1, 1e-6)
+WEAKEST = pdp.Adversaries.weakest()
 DATA = {0: 1.0, 1: 2.0, 2: 3.0, 3: 0.5}
 
 
@@ -196,6 +198,75 @@ def test_laplace_beside_gaussian_is_divided_beforehand():
         ledger_for(model).release(pdp.Sum(), DATA, epsilon=0.1, noise="laplace")
     with pytest.raises(LedgerError, match="pure="):
         ledger_for(model).charge(0.1)
+
+
+def shared_bits(shares):
+    """Return x1 and its shares (a, b), b = a xor x1: a alone tells nothing of x1, nor does b."""
+    values = ["00", "01", "10", "11"]
+    probabilities = np.zeros((2, *[4] * shares))
+    for bit, row in itertools.product((0, 1), itertools.product(range(4), repeat=shares)):
+        if all(values[one] in (("00", "11"), ("01", "10"))[bit] for one in row):
+            probabilities[(bit, *row)] = 0.5 ** (shares + 1)
+    return pdp.JointTable(probabilities=probabilities, domains=[[0, 1], *[values] * shares])
+
+
+def delta_about_the_bit(shares, laplace, sigma, epsilon):
+    """Integrate what the counts of both halves, with their noise, tell of x1 beside ε."""
+    outputs = np.linspace(-14 * sigma, shares + 14 * sigma, 8001)
+    decay, total = math.exp(-1 / laplace), 0.0
+    for noisy in range(-30, 30 + shares):
+        given = [0.0, 0.0]
+        for ones in range(shares + 1):
+            weight = math.comb(shares, ones) / 2**shares * decay ** abs(noisy - ones)
+            for bit, other in enumerate((ones, shares - ones)):
+                given[bit] += weight * np.exp(-(((outputs - other) / sigma) ** 2) / 2)
+        total += np.maximum(given[0] - math.exp(epsilon) * given[1], 0.0).sum()
+    normal = (1 - decay) / (1 + decay) / (sigma * math.sqrt(2 * math.pi))
+    return total * normal * (outputs[1] - outputs[0])
+
+
+@pytest.mark.parametrize("laplace_first", [True, False])
+def test_what_laplace_noise_tells_of_the_unknown_counts_for_gaussian_noise(laplace_first):
+    model = shared_bits(5)
+    shares = [name for name in model.names if name != "x1"]
+    first = pdp.Count(values={"10", "11"}, over=shares)
+    second = pdp.Count(values={"01", "11"}, over=shares)
+    data = {"x1": 0} | dict.fromkeys(shares, "00")
+    ledger = pdp.Ledger(model, epsilon=8.0, delta=1e-6, pure=3.0)
+    asked = [(first, "laplace"), (second, "gaussian")]
+    scales = {}
+    for query, noise in asked if laplace_first else asked[::-1]:
+        done = ledger.release(query, data, epsilon=None, noise=noise)
+        scales[noise] = done.calibration.scale
+    assert ledger.spent <= 8.0
+    assert delta_about_the_bit(5, scales["laplace"], scales["gaussian"], 8.0) <= 1e-6
+    # A coupling of the second count alone moves it by 2, and would promise 80 times too much.
+    assert delta_about_the_bit(5, 1 / 3.0, 2 / ledger.mu, 8.0) > 7e-5
+    # What has Laplace noise and is chosen after Gaussian outputs counts as far as it moves at all.
+    expected = 1 / 3.0 if laplace_first else 5 / 3.0
+    assert scales["laplace"] == pytest.approx(expected, rel=1e-5)
+    assert scales["gaussian"] == pytest.approx(5 / ledger.mu, rel=1e-5)
+
+
+def test_mixed_noise_on_tables_is_counted_against_everyone():
+    with pytest.raises(LedgerError, match="everyone"):
+        pdp.Ledger(shared_bits(1), epsilon=8.0, delta=1e-6, pure=3.0, adversaries=WEAKEST)
+    weakest = ledger_for(household(), pure=0.4, adversaries=WEAKEST)
+    weakest.release(pdp.Sum(), DATA, epsilon=0.2, noise="laplace")
+
+
+def test_later_releases_of_gaussian_tuples_are_counted_with_the_earlier_ones():
+    found = []
+    for order in (0, 1):
+        ledger = ledger_for(household(), pure=0.4)
+        for step in range(3):
+            if step == order:
+                ledger.spend(at_scale(household(), pdp.Sum(), 100.0))
+            else:
+                ledger.release(pdp.Sum(), DATA, epsilon=0.1, noise="laplace")
+        ledger.charge(0.01)
+        found.append(ledger.spent)
+    assert found[0] == pytest.approx(found[1], rel=1e-12)
 
 
 def test_pure_ledgers_take_no_gaussian_noise():

@@ -7,12 +7,15 @@ import signal
 import subprocess
 import sys
 
+import numpy as np
 import pandas as pd
 import pytest
 from jsonschema import Draft202012Validator
 
 import pdp_calibrate as pdp
 from pdp_calibrate.families.stream.course import LATE
+from tests.oracles.streams import series_precision
+from tests.support.cli_runs import fine, refused
 
 CHAIN = pdp.MarkovChain(transition=[[0.8, 0.2], [0.2, 0.8]], length=None)
 SERIES = pdp.GaussianSeries(length=None, correlation=0.5, bounds=(0, 10))
@@ -171,6 +174,42 @@ def test_gaussian_series_count_moves_and_refuse_outside_mechanisms():
     assert other.spent == pytest.approx(0.3, rel=1e-4)
 
 
+def test_gaussian_noise_at_every_step_stays_within_the_filter(path):
+    series = pdp.GaussianSeries(length=None, correlation=0.8, bounds=(0, 4), variance=1.0)
+    each = pdp.EachStep(pdp.Sum())
+    daily = pdp.calibrate(series, each, noise="gaussian", epsilon=0.999, delta=1e-6)
+    options = {"epsilon": 1.0, "delta": 1e-6, "noise": "gaussian"}
+    ledger = pdp.Ledger(series, path=path, **options)
+    for step in range(80):
+        daily.release({0: 2.0}, ledger=ledger, step=step)
+    assert 0.99 < ledger.spent <= 1.0
+    precisions = np.full(80, daily.scale**-2)
+    dense = 4.0 * np.sqrt(series_precision(0.8, 1.0, precisions, 40))
+    assert dense * (1 - 1e-12) <= ledger.history[-1].joint_mu <= ledger.mu
+    assert ledger.history[-1].joint_mu == pytest.approx(dense, rel=1e-7)
+    again = pdp.Ledger.open(path)
+    assert again.spent == ledger.spent
+    assert again.spent_about(40) == pytest.approx(again.spent)
+    assert again.spent_about(400) < 0.01
+    Draft202012Validator(pdp.json_schema()).validate(json.loads(path.read_text()))
+    with pytest.raises(pdp.BudgetExceededError):
+        again.release(pdp.Sum(), {0: 2.0}, epsilon=0.8, step=40)
+    once = again.release(pdp.Sum(), {0: 2.0}, epsilon=None, step=500)
+    assert once.calibration.mu == pytest.approx(ledger.mu, rel=1e-5)
+    assert once.estimate().shape == (1, 3)
+    for wrong in (
+        lambda: again.charge(0.1, step=3),
+        lambda: again.charge(mu=0.1, step=3),
+        lambda: again.release(pdp.Sum(clamp=True), {0: 2.0}, epsilon=0.1, step=900),
+        lambda: again.release(pdp.Sum(), {0: 2.0}, epsilon=0.1, step=900, noise="laplace"),
+        lambda: pdp.Ledger(series, pure=0.1, **options),
+        lambda: pdp.Ledger(series, promise=0.1, **options),
+        lambda: pdp.Ledger(CHAIN, **options),
+    ):
+        with pytest.raises(pdp.PdpError):
+            wrong()
+
+
 def test_ledgers_of_models_with_an_end_take_no_steps():
     pair = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
     for options in ({"every": "D"}, {"promise": 0.1}):
@@ -232,6 +271,26 @@ def test_private_models_stay_private(path):
     with pytest.raises(pdp.LedgerError):
         pdp.Ledger.open(path, model=one_step)
     assert pdp.Ledger.open(path, model=secret).spent == pytest.approx(0.25)
+
+
+def test_the_command_line_keeps_steps(tmp_path, path):
+    (tmp_path / "model.json").write_text(json.dumps(CHAIN.to_dict()))
+    calibration = pdp.calibrate(CHAIN, pdp.EachStep(pdp.Sum()), epsilon=0.5)
+    (tmp_path / "calibration.json").write_text(calibration.to_json())
+    pd.DataFrame({"sick": [0, 1, 1]}).to_csv(tmp_path / "people.csv", index=False)
+    fine(f"ledger create {path} --model {tmp_path}/model.json -e 1 --every D --promise 0.05")
+    fine(f"ledger charge {path} 0.1 --step 2026-11-16")
+    release = (
+        f"release {tmp_path}/people.csv --calibration {tmp_path}/calibration.json --value sick"
+        f" --ledger {path} --step 2026-11-17"
+    )
+    assert fine(f"{release} --json").json["step"] == "2026-11-17"
+    assert "once at each step" in refused(release)
+    assert "step=" in refused(f"ledger charge {path} 0.1")
+    refused(f"ledger charge {path} 0.9 --step 2026-11-17", code=3)
+    shown = fine(f"ledger show {path} --json").json
+    assert (shown["entries"], shown["every"], shown["promise"]) == (2, "D", 0.05)
+    assert "2026-11-16" in fine(f"ledger history {path}").out
 
 
 def _charge(path, steps):

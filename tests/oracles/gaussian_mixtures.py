@@ -49,12 +49,19 @@ def delta_by_roots(
         edges = [-mp.inf, *sorted(roots), mp.inf]
         total = mp.mpf(0)
         for start, end in itertools.pairwise(edges):
-            area = sum(
-                c * (mp.ncdf((end - s) / deviation) - mp.ncdf((start - s) / deviation))
+            area = mp.fsum(
+                c * _between((start - s) / deviation, (end - s) / deviation)
                 for s, c in shares.items()
             )
             total += max(area, mp.mpf(0))
         return float(total)
+
+
+def _between(start: mp.mpf, end: mp.mpf) -> mp.mpf:
+    """Return the normal probability between two points, with all digits in both tails."""
+    if start > 0:
+        start, end = -end, -start
+    return mp.ncdf(end) - mp.ncdf(start)
 
 
 def delta_by_quadrature(
@@ -77,7 +84,8 @@ def delta_by_quadrature(
         def h(x: mp.mpf) -> mp.mpf:
             return mp.fsum(c * mp.npdf(x - s) for s, c in atoms)
 
-        low, high = min(s for s, _ in atoms) - 14, max(s for s, _ in atoms) + 14
+        # Off by pi / 1000, so that no root of symmetric laws falls on the grid.
+        low, high = min(s for s, _ in atoms) - 14 - mp.pi / 1000, max(s for s, _ in atoms) + 14
         grid = [low + (high - low) * k / pieces for k in range(pieces + 1)]
         edges, values = [low], [h(x) for x in grid]
         edges += [

@@ -43,7 +43,7 @@ def test_the_first_paragraph_says_what_about_whom_on_which_assumption(release, t
     page = pdp.report(release, tmp_path / "page.html", data="people.csv")
     first = section(text_of(page), "Privacy report", "The answer")
     for words in (
-        "The mean of income was published from the table people.csv",
+        "Published from the table people.csv, with noise added: the mean of income.",
         "100 entries of income, in 40 groups (one for each household), the largest of 4",
         "jointly Gaussian values",
         "correlation 0 to 0.4",
@@ -143,7 +143,7 @@ def test_gaussian_noise_says_with_what_probability_it_fails(tmp_path):
     assert "but with probability 0.000002, whatever" in text
     assert "×5.44" in text  # 2e, rounded up
     assert "two bell curves" in text
-    assert "is to be published" in text
+    assert "To be published, with noise added: the sum of all entries" in text
 
 
 def test_a_ledger_and_people_are_told_by_what_all_releases_promise(tmp_path):
@@ -161,6 +161,23 @@ def test_a_ledger_and_people_are_told_by_what_all_releases_promise(tmp_path):
     text = text_of(people.report(tmp_path / "people.html"))
     assert "1 answer was published so far: 100 rows in 40 independent groups" in text
     assert "×1.65" in text
+
+
+def test_whole_records_and_independent_people_and_endless_series_are_called_so(tmp_path):
+    table = pd.DataFrame({"home": [1, 1, 2], "sick": [True, False, True], "pay": [1.0, 2, 3]})
+    about = {"groups": "home", "bounds": (0, 10), "where": {"sick": True}}
+    text = text_of(pdp.report(table.pdp.sum("pay", **about), tmp_path / "rows.html"))
+    first = section(text, "Published", "The answer")
+    assert "3 rows, in 2 groups (one for each home), the largest of 2" in first
+    assert "anyone's record" in first
+    assert "between 0 and 1" not in first
+    alone = table.pdp.count({"sick": True}, independent=True)
+    text = text_of(pdp.report(alone, tmp_path / "alone.html"))
+    assert "3 rows, each a person who depends on nobody else" in text
+    endless = pdp.MarkovChain(transition=[[0.8, 0.2], [0.2, 0.8]], length=None)
+    cal = pdp.calibrate(endless, pdp.EachStep(pdp.Sum()), epsilon=1.0)
+    text = text_of(pdp.report(cal, tmp_path / "endless.html"))
+    assert "without an end, one entry for each step" in text
 
 
 def test_every_hazard_is_answered():
@@ -204,7 +221,7 @@ def test_commands_name_the_file_in_their_reports(tmp_path, monkeypatch):
     assert described["sizes"] == [[1, 10], [2, 10], [3, 10], [4, 10]]
     fine(f"calibrate {words} --correlation 0:0.4 --report before.html")
     before = text_of(tmp_path / "before.html")
-    assert "The mean of income is to be published from the table people.csv" in before
+    assert "To be published from the table people.csv, with noise added: the mean" in before
     assert "100 entries of income, in 40 groups (one for each household)" in before
     fine('report release.json -o again.html --data Survey --title "Mean income" --sign --force')
     again = text_of(tmp_path / "again.html")

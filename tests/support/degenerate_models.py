@@ -305,6 +305,36 @@ def draw_tree(rng: Rng) -> Drawn:
     return _drawn("MarkovTree", model, domains, [joint])
 
 
+def draw_network(rng: Rng) -> Drawn:
+    """Factors with zeros, tiny and huge entries, in circles; some tuples in none."""
+    sizes = sizes_of(rng)
+    domains = [values(rng, size) for size in sizes]
+    while True:
+        factors = []
+        for _ in range(int(rng.integers(0, len(sizes) + 2))):
+            number = int(rng.integers(1, min(3, len(sizes)), endpoint=True))
+            scope = tuple(int(k) for k in rng.choice(len(sizes), number, replace=False))
+            shape = tuple(sizes[place] for place in scope)
+            tiny = float(rng.choice([0.0, 1e-9, 1e-40, 1.0]))
+            cells = np.where(rng.random(shape) < 0.3, tiny, rng.exponential(size=shape))
+            cells.flat[int(rng.integers(cells.size))] = 1.0
+            factors.append((scope, cells * float(rng.choice([1e-30, 1.0, 1e60]))))
+        joint = {}
+        for cell in itertools.product(*map(range, sizes)):
+            mass = Fraction(1)
+            for scope, cells in factors:
+                mass *= Fraction(float(cells[tuple(cell[place] for place in scope)]))
+            if mass:
+                joint[cell] = mass
+        if joint:
+            break
+    total = sum(joint.values())
+    joint = {cell: mass / total for cell, mass in joint.items()}
+    named = [(tuple(f"x{place + 1}" for place in scope), cells) for scope, cells in factors]
+    among = {f"x{place + 1}": domain for place, domain in enumerate(domains)}
+    return _drawn("Network", pdp.Network(factors=named, domains=among), domains, [joint])
+
+
 def draw_binary_group(rng: Rng) -> Drawn:
     size = int(rng.integers(1, 4, endpoint=True))
     model = pdp.BinaryGroup(count_probabilities=law(rng, size + 1))
@@ -427,6 +457,7 @@ FAMILIES: dict[str, Callable[[Rng], Drawn]] = {
     "MarkovChain": draw_chain,
     "MarkovTree": draw_tree,
     "MixingChain": draw_mixing,
+    "Network": draw_network,
     "BinaryGroup": draw_binary_group,
     "CategoryGroup": draw_category_group,
     "ConditionalBall": draw_conditional_ball,

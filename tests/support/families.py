@@ -19,7 +19,9 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.families.exchangeable.model import compositions
 from tests.oracles import brute_force as oracle, gaussian as gaussian_oracle
+from tests.oracles.networks import joint_law
 from tests.oracles.table_sets import radius_of_sample, worst_over_balls
+from tests.support.networks import random_factors
 from tests.support.random_models import random_table
 from tests.support.random_time import cells_of_tree, random_chain, random_group, random_tree
 
@@ -79,6 +81,21 @@ def count_probability(model: pdp.BinaryGroup | pdp.CategoryGroup, counts: tuple[
 
 def tree_truth(model: pdp.MarkovTree, scale: float) -> float:
     return brute_force(cells_of_tree(model), model.domains, scale)
+
+
+def draw_network(rng: np.random.Generator) -> pdp.Network:
+    sizes = [int(number) for number in rng.integers(2, 4, int(rng.integers(2, 5)))]
+    domains = {
+        place: rng.choice(np.arange(-3, 6), number, replace=False).tolist()
+        for place, number in enumerate(sizes)
+    }
+    return pdp.Network(factors=random_factors(rng, sizes), domains=domains)
+
+
+def network_truth(model: pdp.Network, scale: float) -> float:
+    factors = list(zip(model.scopes, model.factors, strict=True))
+    cells = joint_law([len(domain) for domain in model.domains], factors)
+    return brute_force(cells / cells.sum(), model.domains, scale)
 
 
 def conditional_ball_truth(model: pdp.ConditionalBall, scale: float) -> float:
@@ -214,6 +231,7 @@ FAMILIES = {
     "ModelSet": Family(draw_set, set_truth),
     "MarkovChain": Family(lambda rng: random_chain(rng, longest=5), chain_truth),
     "MarkovTree": Family(lambda rng: random_tree(rng, most=4), tree_truth),
+    "Network": Family(draw_network, network_truth),
     "ConditionalBall": Family(draw_conditional_ball, conditional_ball_truth),
     "SampledTable": Family(draw_sample, sample_truth),
     "groups": Family(random_group, group_truth),

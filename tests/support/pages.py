@@ -1,4 +1,4 @@
-"""The code on pages, run as a reader would: block by block, each output compared.
+"""The code on pages, run as a reader would: from top to bottom, each output compared.
 
 A line that ends with ``# noise`` gives another number every time. Its output is compared by its
 form: every number stands for any other, and how many columns it takes does not matter.
@@ -31,6 +31,12 @@ def blocks(page: str) -> list[str]:
     return BLOCK.findall((ROOT / page).read_text())
 
 
+def form(text: str) -> str:
+    """Return what stays of an output with noise: every number is 0, and widths do not matter."""
+    plain = re.sub(r"[─━┃│┏┓┗┛┡┩┌┐└┘├┤┼╇┳┻┴┬]+", " ", text)
+    return " ".join(NUMBER.sub("0", plain).split())
+
+
 class _Form(doctest.OutputChecker):
     """Compares by form where the line says that noise is in it."""
 
@@ -38,7 +44,7 @@ class _Form(doctest.OutputChecker):
 
     def check_output(self, want: str, got: str, optionflags: int) -> bool:
         if self.noisy:
-            want, got = (" ".join(NUMBER.sub("0", text).split()) for text in (want, got))
+            want, got = form(want), form(got)
         return super().check_output(want, got, optionflags)
 
 
@@ -59,8 +65,13 @@ class _Runner(doctest.DocTestRunner):
         return problems
 
 
-def problems_of(block: str, page: str) -> str:
-    """Run one block, and say what came out otherwise than the page shows; empty if nothing."""
-    test = doctest.DocTestParser().get_doctest(block, {"__name__": "page"}, page, page, 0)
+def problems_of(block: str, page: str, names: dict[str, Any] | None = None) -> str:
+    """Run one block, and say what came out otherwise than the page shows; empty if nothing.
+
+    `names` holds what earlier blocks of the page defined, and afterwards this one's too.
+    """
+    known = {} if names is None else names
+    test = doctest.DocTestParser().get_doctest(block, known, page, page, 0)
+    test.globs = known  # the parser copies them
     runner = _Runner(checker=_Form(), verbose=False, optionflags=FLAGS)
     return "".join(runner.run_page(test))

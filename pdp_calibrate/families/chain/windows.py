@@ -1,5 +1,7 @@
 """Which windows an adversary can look through, and what their leakage counts for.
 
+Theorem 5 (docs/theory).
+
 Given what is known, only the nearest known tuple on each side of the target matters. A window has
 a left and a right side. Each is *known* at some distance, or *none* (everything up to the end of
 the chain is unknown); *far* stands for all sides longer than the reach of the search.

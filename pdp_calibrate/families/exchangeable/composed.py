@@ -10,8 +10,10 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Knowledge
 from pdp_calibrate.core.composer import Composer, Releases
 from pdp_calibrate.core.line_program import line_bounds
+from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.rounding import rounded_up
-from pdp_calibrate.core.tuning import COMPOSED_MEMBERS
+from pdp_calibrate.core.tuning import COMPOSED_MEMBERS, COUPLED_MEMBERS
+from pdp_calibrate.families.exchangeable.gaussian_noise import members_moved
 from pdp_calibrate.families.exchangeable.model import BinaryGroup
 
 
@@ -24,12 +26,17 @@ class BinaryComposer(Composer):
         problem = releases.problem
         if not isinstance(problem.model, BinaryGroup):
             return None
-        return group_of_two_values(
+        found = group_of_two_values(
             problem.model,
             float(releases.tuple_budgets.max()),
             problem.knowledge,
             by_count=releases.dp_epsilon == 0 and releases.is_alike,
         )
+        if found is not None and releases.is_alike:
+            return found
+        coupled = coupled_budgets(problem, problem.model, releases.tuple_budgets)
+        known = [bound for bound in (found, coupled) if bound is not None]
+        return min(known) if known else None
 
     def is_counted_exactly(self, releases: Releases) -> bool:
         """Whether all that is released is about the count, or none of it is about answers."""
@@ -37,6 +44,23 @@ class BinaryComposer(Composer):
         only_one = releases.dp_epsilon == 0 or not answers
         small = len(releases.problem.model.names) <= COMPOSED_MEMBERS
         return releases.is_alike and only_one and small
+
+
+def coupled_budgets(problem: Problem, group: BinaryGroup, budgets: FloatArray) -> float | None:
+    """Bound releases of any kind by one coupling; None for a group too large.
+
+    Some coupling of the group's laws under both values of x_i changes x_i and at most h other
+    members (`gaussian_noise.members_moved`), so a likelihood changes by no more than the budget of
+    x_i and the h largest others: ε_0·(1 + h) for a black box of budget ε_0.
+    """
+    if group.size > COUPLED_MEMBERS:
+        return None
+    moved = members_moved(problem, group)
+    worst = 0.0
+    for target in problem.knowledge.targets:
+        others = np.sort(np.delete(budgets, target))[::-1][:moved]
+        worst = max(worst, float(budgets[target]) + math.fsum(others))
+    return rounded_up(worst, 4)
 
 
 def group_of_two_values(

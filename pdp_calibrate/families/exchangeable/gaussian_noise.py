@@ -32,6 +32,7 @@ from pdp_calibrate.core.plain_dp import WrittenOut, nobody, plain_dp, witness_at
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.table import ANY_TABLE
+from pdp_calibrate.core.tuning import COUPLED_MEMBERS
 from pdp_calibrate.families.exchangeable.model import BinaryGroup, CategoryGroup
 from pdp_calibrate.families.exchangeable.search import (
     BinaryGroupSearch,
@@ -79,10 +80,11 @@ def _search_of(
             strongest = None
             if problem.knowledge.admits_strongest and not problem.hidden_noise:
                 strongest = functools.partial(_strongest, inner)
-            return FiniteSearch(inner, source, strongest=strongest, rounding=rounding)
+            whole = joint_range(inner.contributions) if group.size > COUPLED_MEMBERS else None
+            return FiniteSearch(inner, source, strongest=strongest, rounding=rounding, move=whole)
         if ANY_TABLE.admits(list(map(len, group.domains))):
             return WrittenOut.of(problem, group.to_table())
-    if isinstance(group, BinaryGroup):
+    if isinstance(group, BinaryGroup) and problem.measure.data_counts:
         return VectorBound(problem, binary_move(problem, group))
     return VectorBound(problem)
 

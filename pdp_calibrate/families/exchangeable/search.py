@@ -1,5 +1,7 @@
 """The exact engine for exchangeable groups.
 
+Theorem 6 (docs/theory).
+
 Members are alike, so an adversary is described by three numbers: whether the target is inside the
 query, and how many unknown members are inside and outside of it.
 

@@ -1,5 +1,7 @@
 """Gaussian groups and series: the worst of all 2^n adversaries in closed form, at any size.
 
+Theorem 24 (docs/theory).
+
 For jointly Gaussian tuples adversary A(i, K) learns (M/λ)·|β|, where β is the coefficient of x_i
 when the answer is regressed on x_i and x_K (paper, Thm 6): a_i plus, for every unknown u, a_u·c_u
 with c_u the coefficient of x_i in the regression of x_u. Here those have closed forms, so the worst

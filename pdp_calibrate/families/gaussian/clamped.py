@@ -1,5 +1,7 @@
 """Answers that add clamped values of Gaussian tuples.
 
+Theorem 15 (docs/theory).
+
 The closed form of a linear answer is no bound once values are clamped. Instead couple the unknown
 tuples under the two secrets: given x_K, moving x_i by δ moves x_u by β_{u·i|K}·δ, its clamped
 value by no more than that and by no more than its range. So

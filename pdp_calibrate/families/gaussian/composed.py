@@ -1,4 +1,7 @@
-"""Several releases about Gaussian tuples, groups and series: their costs add up."""
+"""Several releases about Gaussian tuples, groups and series: their costs add up.
+
+Theorem 10 (docs/theory).
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Gaussian noise on Gaussian tuples: the worst adversary, certified.
 
+Theorem 20 (docs/theory).
+
 x ~ N(m, Σ), answers r = Bx + N(0, σ²). Given (x_i, x_K) the answers are normal with mean shifted by
 b·x_i and covariance V + σ²: b are the coefficients of x_i in the regressions of the answers on
 (x_i, x_K), V = Cov(Bx | x_i, x_K). Secrets at most M_i apart shift one normal law, so adversary

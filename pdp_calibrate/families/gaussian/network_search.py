@@ -1,5 +1,7 @@
 """The worst adversary of a Gaussian network: one sparse elimination for all of them.
 
+Theorem 22 (docs/theory).
+
 A(i,K) learns M_i·|β|/λ with β = a_i − Ω_iU·Ω_UU⁻¹·a_U, U the tuples unknown: the coefficient of x_i
 in the regression of the answer on x_i and x_K. With the comparison matrix Ω̃ (the diagonal of Ω, and
 −|Ω_kl| beside it), where that is positive definite, |Ω_UU⁻¹| ≤ Ω̃_UU⁻¹ entry by entry, which grows

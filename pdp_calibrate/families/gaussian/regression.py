@@ -1,5 +1,7 @@
 """The leakage of one adversary: a regression coefficient.
 
+Theorem 7 (docs/theory).
+
 Given x_K, the pair (x_i, f) is Gaussian and p(r | x_i, x_K) is one density shifted by β·x_i, with
 β the coefficient of x_i in the regression of f on (x_i, x_K). Laplace tails make log p fall by at
 most 1/λ per unit, a slope attained as r → ±∞, so l(i,K) = |β|·M_i/λ (Li, Ren, Yang, Yang,

@@ -1,4 +1,7 @@
-"""Sets Θ of Gaussian models around an estimate."""
+"""Sets Θ of Gaussian models around an estimate.
+
+Theorem 11 (docs/theory).
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """When nobody known is worst: a certificate that answers any number of tuples in O(n³).
 
+Theorem 8 (docs/theory).
+
 Let Ω be the inverse covariance. If signs s_j ∈ {±1} exist with s_j = sign(a_j) wherever a_j ≠ 0
 and s_i·s_j·Ω_ij ≤ 0 for all i ≠ j, then K = ∅ is worst for every target. In the coordinates s_j·x_j
 all partial correlations given everyone else are non-negative; that survives leaving tuples out, so

@@ -1,5 +1,7 @@
 """The bound that prunes a node of the search, from second moments alone.
 
+Theorem 9 (docs/theory).
+
 A node attacks x_i with the function f = Σ_j a_j x_j. The tuples in A are decided known, those in U
 decided unknown, those in R are open; a known set K lies between A and A ∪ R. The coefficient to
 bound is β(K) = Cov(f, x_i | x_K) / Var(x_i | x_K).

@@ -1,5 +1,7 @@
 """The leakage of a network, bounded by summing out one tuple after the other.
 
+Theorem 22 (docs/theory).
+
 Let tuple j alone move the log-likelihood of everything released by at most ε_j, its budget, and be
 coupled with tuple k by D_jk (`couplings`). Summing j out of the law leaves the others coupled by
 

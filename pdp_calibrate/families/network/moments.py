@@ -1,5 +1,7 @@
 """Exact sums over a network: lower ends of the leakage, draws, and positive association.
 
+Theorem 22 (docs/theory).
+
 In the limits r → ±∞ the density of an output is E[e^{±f/λ} | x_i, x_K] up to a constant: a sum over
 the unknown tuples of a product of factors. It is worked out along an order of elimination, one
 array per front, for every target at once by two passes. Everything is in logarithms.

@@ -1,5 +1,7 @@
 """The worst adversary of a network: one engine for networks, trees and chains that forget.
 
+Theorem 18 (docs/theory).
+
 Whatever is small enough is searched as a joint table. Of others there is a bracket. Above:
 elimination (`elimination`), which needs no more than how strongly tuples are coupled; on trees also
 the regions around a target (`regions`), which see signs. Below: plain DP; the limits r → ±∞ where
@@ -266,15 +268,24 @@ class NetworkEngine(Engine):
 
     def _bound(self, bounds: FloatArray, target: int) -> Bracket:
         """Return the bound about one target, as if everyone were unknown who may be."""
-        known = self.problem.knowledge.known or frozenset()
-        places = range(len(self.problem.names))
+        knowledge, size = self.problem.knowledge, len(self.problem.names)
+        others = [place for place in range(size) if place != target]
+        if knowledge.known is not None:
+            others = [place for place in others if place not in knowledge.known]
+        elif knowledge.fewest:
+            near = {place: rank for rank, place in enumerate(self._nearest(target))}
+            others.sort(key=lambda place: near.get(place, size))
+            others = others[: max(0, knowledge.total - 1 - knowledge.fewest)]
         return Bracket(
             upper=float(bounds[target]),
             lower=0.0,
             witness=None,
             target=target,
-            unknown=tuple(p for p in places if p != target and p not in known),
+            unknown=tuple(sorted(others)),
         )
+
+    def _nearest(self, target: int) -> list[int]:
+        return list(self.network.couplings.distances(target))
 
 
 def budget_bounds(
@@ -294,8 +305,9 @@ def budget_bounds(
         Bounds below this need not be lowered.
     """
     knowledge = problem.knowledge
+    budgets = np.asarray(budgets * ROUND_UP)  # they are quotients of differences
     if knowledge.fewest == knowledge.total - 1:
-        return np.asarray(budgets * ROUND_UP)
+        return budgets
     elimination = prepared.elimination(knowledge.known or frozenset())
     bounds = elimination.bounds(budgets, knowledge.targets, enough=enough)
     if knowledge.known is None and knowledge.fewest > 0:

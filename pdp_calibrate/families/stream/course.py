@@ -85,11 +85,15 @@ class Course:
 
     def told(self) -> float:
         """Return the most that is told about any step, past or to come, rounded up."""
+        most = self.by_steps()
+        return (most + self.on_top) * ROUND_UP if self.on_top else most
+
+    def by_steps(self) -> float:
+        """Return the same without what is told about every step alike."""
         most = self.memory.for_ever(self.promise)
         if self.folded is not None:
             most = max(most, self.folded.largest)
-        most = max(most, *self.by_step().values(), 0.0)
-        return (most + self.on_top) * ROUND_UP if self.on_top else most
+        return max(most, *self.by_step().values(), 0.0)
 
     def about(self, step: int) -> float:
         """Return what is told about one step, with all that was released so far or promised."""

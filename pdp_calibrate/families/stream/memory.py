@@ -1,5 +1,7 @@
 """How a step passes on what was told about it: the arithmetic of streams.
 
+Theorem 23 (docs/theory).
+
 Give every step t an amount a_t of what its releases tell about its own record. What all steps up
 to t tell about step t from that side is F_t = a_t + c(F_{t−1}), from the other side B_t = a_t +
 c(B_{t+1}), and about record t altogether a_t + c(F_{t−1}) + c(B_{t+1}). Only c, what one step

@@ -1,5 +1,7 @@
 """Gaussian noise on Gaussian series without an end: the steady state of the smoother.
 
+Theorem 23 (docs/theory).
+
 With noise N(0, σ²) on a·x_t at every step, the answers add M²·(1/Var(x_t | all) − 1/Var(x_t)) =
 M²·(a²/σ² + 2I) to what is known of a record, I the precision that arrives from one side: nobody is
 told more than μ, its root, and somebody who knows no record is told just that. Where the variance

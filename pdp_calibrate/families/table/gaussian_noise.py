@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -28,7 +29,12 @@ from pdp_calibrate.core.finite_noise import (
 )
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
-from pdp_calibrate.core.tuning import CHUNK_NUMBERS, FEW_LAWS
+from pdp_calibrate.core.tuning import (
+    CHUNK_NUMBERS,
+    EVENT_NUMBERS,
+    FINITE_NUMBERS,
+    LISTED_SETS,
+)
 from pdp_calibrate.families.table.cells import Cells
 from pdp_calibrate.families.table.search import search_strongest
 from pdp_calibrate.families.table.setting import (
@@ -77,7 +83,11 @@ class TableNoiseEngine(Engine):
             return
         mixtures = TableMixtures(prepared, error)
         self._search = FiniteSearch(
-            inner, mixtures, strongest=mixtures.strongest, rounding=rounding
+            inner,
+            mixtures,
+            strongest=mixtures.strongest,
+            rounding=rounding,
+            unlisted=mixtures.unlisted,
         )
 
     def against(self, problem: Problem) -> TableNoiseEngine:
@@ -125,15 +135,37 @@ class TableMixtures:
             upper=outcome.upper, lower=outcome.lower, witness=witness, target=target, unknown=()
         )
 
-    def cases(self) -> Iterator[Case]:
-        """List all adversaries but those who know everyone else."""
-        prepared, cells = self._prepared, self._prepared.cells
+    @functools.cached_property
+    def _has_few_events(self) -> bool:
+        """Whether the laws of all events stand in one matrix."""
+        cells = self._prepared.cells
         answers = min(cells.outputs, cells.probabilities.size)
-        if cells.events * answers <= FEW_LAWS and cells.levels is not None:
+        return cells.events * answers <= EVENT_NUMBERS and cells.levels is not None
+
+    @functools.cached_property
+    def unlisted(self) -> float:
+        """How far the answer moves for those who are too many to be listed; 0 if all are."""
+        prepared, knowledge = self._prepared, self._prepared.knowledge
+        sets = len(knowledge.targets)
+        if knowledge.known is None:
+            others = len(prepared.sizes) - 1
+            sizes = range(knowledge.fewest, knowledge.most + 1)
+            sets *= sum(math.comb(others, known) for known in sizes)
+        numbers = sets * float(prepared.cells.probabilities.size)
+        if self._has_few_events or (sets <= LISTED_SETS and numbers <= FINITE_NUMBERS):
+            return 0.0
+        return self._spread + self._rounding
+
+    def cases(self) -> Iterator[Case]:
+        """List all adversaries but those who know everyone else; too many, who know least."""
+        prepared, cells = self._prepared, self._prepared.cells
+        if self._has_few_events:
             targets = prepared.knowledge.targets
             yield Case(self._spread, targets[0], (), self._of_all_events)
             return
         for target, unknown in prepared.cases():
+            if self.unlisted and len(unknown) < len(prepared.sizes) - 1 - prepared.knowledge.fewest:
+                continue
             move = self._spread
             if cells.table is None:
                 move = sum(float(cells.parts[place].max()) for place in (target, *unknown))

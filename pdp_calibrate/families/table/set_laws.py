@@ -1,5 +1,7 @@
 """All values that the unknown part of an answer can take, seen in the data or not.
 
+Theorem 14 (docs/theory).
+
 The conditional laws of a set of tables: centres, and how far around them anything may be.
 """
 

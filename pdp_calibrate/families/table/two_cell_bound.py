@@ -1,5 +1,7 @@
 """How much anybody can learn inside one branch of the tree, from its cells alone.
 
+Theorem 19 (docs/theory).
+
 Fix the output r and two secrets v, w. In each cell c of the tuples still open stand the masses
 m_v, m_w and the filtered masses F_v, F_w (mass times e^{−|r−f|/λ}, summed over tuples decided to be
 unknown). Whoever knows or ignores the open tuples, exactly or softly, weighs the cells by some

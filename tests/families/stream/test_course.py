@@ -97,6 +97,26 @@ def test_gaussian_steps_of_unequal_budgets_are_exact():
         assert noisy.about(target) >= dense * (1 - 1e-12)
 
 
+def test_nobody_who_knows_records_is_told_more_by_gaussian_answers():
+    rng = np.random.default_rng(6)
+    places = np.arange(25)
+    covariance = 1.5 * 0.8 ** np.abs(places[:, None] - places)
+    for _ in range(60):
+        precisions = rng.choice([0.0, 0.3, 4.0], 25)
+        course = course_of(Smoothing(0.8, 1.5), precisions)
+        target = int(rng.integers(25))
+        known = [t for t in places if t != target and rng.random() < 0.2]
+        unknown = [t for t in places if t not in known]
+        prior = covariance[np.ix_(unknown, unknown)]
+        if known:
+            cross = covariance[np.ix_(unknown, known)]
+            prior = prior - cross @ np.linalg.solve(covariance[np.ix_(known, known)], cross.T)
+        place = unknown.index(target)
+        after = np.linalg.inv(np.linalg.inv(prior) + np.diag(precisions[unknown]))
+        gained = 1 / after[place, place] - 1 / prior[place, place]
+        assert gained <= course.about(target) * (1 + 1e-9) + 1e-12
+
+
 MEMORIES = [Contracting(2.77), Shifting(0.8), Smoothing(0.8, 2.0)]
 
 

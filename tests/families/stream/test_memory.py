@@ -8,6 +8,7 @@ import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate.families.stream.memory import Contracting, Shifting, Smoothing
+from pdp_calibrate_integrations.handover import laplace_parameters
 from tests.oracles.streams import hinted, series_precision, series_shift
 
 TABLE = {  # staying probability: budgets per step for ε = ½, 1, 2; for ε = 1 about an end
@@ -198,7 +199,8 @@ def test_what_has_no_end_is_not_taken_for_one_step():
         lambda: pdp.MarkovChain(transition=[[1, 0], [0.5, 0.5]], length=None, initial=[1, 0]),
         lambda: pdp.calibrate(chain, pdp.Sum()).release({0: 1}),
         lambda: pdp.calibrate(chain, pdp.Sum()).release_rows([[0]]),
-        lambda: pdp.audit(pdp.calibrate(chain, pdp.Sum()), draws=100),
+        lambda: laplace_parameters(pdp.calibrate(chain, pdp.EachStep(pdp.Sum()))),
+        lambda: pdp.audit(pdp.calibrate(chain, pdp.Sum()), draws=2000),
     ):
         with pytest.raises(pdp.PdpError):
             work()
