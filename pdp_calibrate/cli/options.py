@@ -161,7 +161,7 @@ def source_of(table: Said) -> Source:
 
 def document_of(table: Said) -> dict[str, Any]:
     """Return what a report may say about the table: the name of its file, without its folder."""
-    return {"data": table["file"].name} if "file" in table else {}
+    return {"data": table["file"].name} if "file" in table and not is_model(table) else {}
 
 
 def is_model(table: Said) -> bool:

@@ -75,6 +75,8 @@ NEIGHBOURHOOD = 80
 """Tuples around a target that get an order of their own where a network is large."""
 ELIMINATION_WORK = 5e7
 """Pairs of couplings that one order of elimination may go through."""
+ELIMINATION_EACH = 2e8
+"""The same for the two passes that leave every target alone."""
 ELIMINATION_REFINED = 2e8
 """The same for all targets together that get an order of their own."""
 FRONT_PAIRS = 3000

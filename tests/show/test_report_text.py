@@ -223,6 +223,10 @@ def test_commands_name_the_file_in_their_reports(tmp_path, monkeypatch):
     before = text_of(tmp_path / "before.html")
     assert "To be published from the table people.csv, with noise added: the mean" in before
     assert "100 entries of income, in 40 groups (one for each household)" in before
+    group = pdp.GaussianGroup(size=3, correlation=0.4, bounds=(0, 1))
+    (tmp_path / "model.json").write_text(json.dumps(group.to_dict()))
+    fine('calibrate model.json -q "sum()" --report model.html')
+    assert "To be published, with noise added" in text_of(tmp_path / "model.html")
     fine('report release.json -o again.html --data Survey --title "Mean income" --sign --force')
     again = text_of(tmp_path / "again.html")
     assert "Mean income" in again

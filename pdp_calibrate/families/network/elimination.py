@@ -44,6 +44,7 @@ from pdp_calibrate.core.contraction import contracted, contractions
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import (
     COMPILED_NETWORK,
+    ELIMINATION_EACH,
     ELIMINATION_REFINED,
     ELIMINATION_WORK,
     FRONT_PAIRS,
@@ -159,6 +160,11 @@ class _Fronts:
     def work(self) -> float:
         """How many pairs of couplings are gone through on the way up."""
         return float(sum(len(later) ** 2 for later in self.later))
+
+    @property
+    def work_about_each(self) -> float:
+        """The same until every target is left alone in its own front."""
+        return float(sum(len(later) ** 3 / 3 for later in self.later)) + self.work
 
     def own(self, number: int) -> _Front:
         """Return a front with its first tuple's own budget and couplings alone."""
@@ -422,7 +428,7 @@ class Elimination:
             for together in self.couplings.components:
                 if len(together) > 1:
                     fronts = _Fronts(self.couplings, least_fill(self.couplings, together))
-                    if fronts.work <= ELIMINATION_WORK:
+                    if fronts.work_about_each <= ELIMINATION_EACH:
                         self._all.append(fronts.each(frozenset(together)))
         return self._all
 

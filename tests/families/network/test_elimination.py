@@ -13,7 +13,7 @@ from pdp_calibrate.families.network import elimination
 from pdp_calibrate.families.network.couplings import Couplings, EvenPath, pair_strength
 from pdp_calibrate.families.network.elimination import Elimination, _Fronts, least_fill
 from tests.oracles.networks import joint_law, laplace_likelihoods, leakages, random_mechanism
-from tests.support.marks import slow_after
+from tests.support.marks import bounds_checked, slow_after
 from tests.support.networks import grid_edges, random_factors
 
 
@@ -90,7 +90,7 @@ def plain_elimination(couplings, order, budgets):
     return budgets[order[-1]]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", bounds_checked(range(20), 4))
 def test_fronts_do_what_dense_arrays_do(seed):
     rng = np.random.default_rng(seed)
     couplings = random_couplings(rng, 8, 0.4)
@@ -140,6 +140,7 @@ def test_no_work_left_is_still_a_bound(monkeypatch):
     coarse = Elimination(couplings).bounds(ones, range(36))
     assert np.all(best <= coarse * (1 + 1e-12))
     monkeypatch.setattr(elimination, "ELIMINATION_WORK", 0.0)
+    monkeypatch.setattr(elimination, "ELIMINATION_EACH", 0.0)
     merged = Elimination(couplings)
     assert merged.bounds(ones, range(36)) == pytest.approx(couplings.merged_bounds(ones))
     assert merged.bounds(ones, [7])[7] == pytest.approx(couplings.merged_bounds(ones)[7])
