@@ -12,6 +12,7 @@ from typing import Any, Generic, Literal, TypeVar, Unpack, cast
 from pdp_calibrate.calibration.result import Calibration, Release
 from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.model import header
+from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import QueryError
 from pdp_calibrate.jobs.forms import Range
@@ -105,7 +106,7 @@ class Price:
 
     @property
     def scale(self) -> float:
-        """The Laplace scale."""
+        """The scale of the noise."""
         return self.calibration.scale
 
     @property
@@ -150,20 +151,21 @@ class Price:
 
     def facts(self) -> list[tuple[str, str]]:
         """Say in words what it asks, how exact it is, and what it costs whom."""
+        symbol = "μ = " if self.calibration.mu is not None else ""
         column, query = self.charge.column, cast("RowQuery", self.calibration.query)
         if column is None:
-            costs = f"every column {self.others:.4g}, whatever an adversary knows of others"
+            costs = f"every column {symbol}{self.others:.4g}, whatever an adversary knows of others"
         else:
             costs = (
-                f"{column} {self.own:.4g}, every other column {self.others:.4g} (a whole household"
-                f" moves it further). Who knows other columns than {column} as well is not"
-                " covered: that takes protect='household', or no correlation"
+                f"{column} {self.own:.4g}, every other column {symbol}{self.others:.4g} (a whole"
+                f" household moves it further). Who knows other columns than {column} as well is"
+                " not covered: that takes protect='household', or no correlation"
             )
         most = max(self.spent.values())
         fits = "" if self.fits else ", which is refused"
         return [
             ("answer", asked(query)),
-            ("noise", f"Laplace, 95 % within ±{self.accuracy():,.6g}"),
+            ("noise", f"{self.calibration.noise.title()}, 95 % within ±{self.accuracy():,.6g}"),
             ("costs", costs),
             ("spent then", f"{most:.4g} of {self.budget:.4g}{fits}"),
         ]
@@ -224,6 +226,12 @@ class People(Verbs[Release]):
         How many rows a group has at most.
     epsilon
         The budget of each column: nobody's log-odds about any record move by more.
+    delta
+        The δ beside it, for Gaussian noise.
+    noise
+        What answers draw where they do not say: ``"laplace"`` or ``"gaussian"``.
+    pure
+        With a δ, the part of ε for Laplace noise, fixed beforehand; 0 by default.
     ledger
         The file of the budget; None keeps it in memory. One that is there is opened, and must be
         about a table of the same columns, rows, groups and bounds.
@@ -272,6 +280,9 @@ class People(Verbs[Release]):
         public: Sequence[Hashable] = (),
         max_group_size: int | None = None,
         epsilon: float = 2.0,
+        delta: float | None = None,
+        noise: Noise = "laplace",
+        pure: float | None = None,
         ledger: str | os.PathLike[str] | None = None,
         protect: Literal["column", "household"] = "column",
         independent: bool = False,
@@ -288,7 +299,8 @@ class People(Verbs[Release]):
             "independent": independent, "time_format": time_format, "every": every, "large": large,
             "keep_by": keep_by, "keep_seed": keep_seed,
         }  # fmt: skip
-        self._settle(PeopleTable(frame, said, epsilon=epsilon, ledger=ledger, anchor=anchor))
+        budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise": noise, "pure": pure}
+        self._settle(PeopleTable(frame, said, ledger=ledger, anchor=anchor, **budget))
 
     @classmethod
     def open(

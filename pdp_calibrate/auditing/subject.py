@@ -156,7 +156,8 @@ class Subject:
         for part, scale in zip(self.parts, self.scales, strict=True):
             answers = answers_in(databases, part, self.model)
             if self.noise == "gaussian":
-                columns.append(answers + rng.normal(scale=scale, size=answers.shape))
+                noisy = answers + rng.normal(scale=scale, size=answers.shape)
+                columns.append(np.rint(noisy) if part.is_integer else noisy)
             elif part.is_integer:  # the discrete Laplace is a difference of geometric variables
                 odds = -math.expm1(-1 / scale)
                 up, down = rng.geometric(odds, (2, *answers.shape))

@@ -38,8 +38,7 @@ from pdp_calibrate.core.model import Model, warn_if_private
 from pdp_calibrate.core.noise import Noise, checked_noise, scale_for_half_width
 from pdp_calibrate.core.problem import LAPLACE, Leakage, Measure, split
 from pdp_calibrate.core.query import Query, checked_queries, frozen, lower
-from pdp_calibrate.core.row_query import RowQuery
-from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, UnsupportedQueryError
+from pdp_calibrate.errors import CalibrationError, PdpError, QueryError
 
 _MAXIMAL_STEPS = 60
 
@@ -147,7 +146,6 @@ def calibrate(
     (37.1239, 0.236704)
     """
     target = _Target.of(noise, epsilon=epsilon, delta=delta, mu=mu, rho=rho)
-    _check_answered(query, target.measure)
     warn_if_private(model, "scale")
     everyone = Adversaries.all() if adversaries is None else adversaries
     deadline = deadline_after(time_limit)
@@ -175,15 +173,6 @@ def calibrate(
         rows=int(rows),
         contributions=parts,
     )
-
-
-def _check_answered(query: object, measure: Measure) -> None:
-    """Refuse Gaussian noise on questions about rows of several columns."""
-    asked = query if isinstance(query, Sequence) else [query]
-    if measure.noise == "gaussian" and any(isinstance(one, RowQuery) for one in asked):
-        raise UnsupportedQueryError(
-            "questions about rows are answered with Laplace noise: use noise='laplace'."
-        )
 
 
 _REPORTED_DELTA = 1e-6  # beside which ε is told where μ or ρ was asked for
@@ -362,7 +351,6 @@ def calibrate_to_accuracy(
     checked_positive(half_width, "half_width", error=PdpError)
     checked_share(alpha, "alpha", error=PdpError)
     measure = Measure.of(noise, unit="epsilon", delta=delta)
-    _check_answered(query, measure)
     warn_if_private(model, "scale")
     everyone = Adversaries.all() if adversaries is None else adversaries
     fixed = frozen(_checked_single(query), model)

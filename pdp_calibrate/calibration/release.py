@@ -371,6 +371,8 @@ def add_noise(
     noisy: list[Any]
     if kind == "gaussian":
         noisy = list(noise.add_gaussian_to_floats([float(number) for number in numbers], scale))
+        if contributions.is_integer:  # integer Gaussian noise keeps no μ; rounding it after does
+            noisy = [round(number) for number in noisy]
     elif contributions.is_integer:
         noisy = list(noise.add_laplace_to_integers([int(number) for number in numbers], scale))
     else:

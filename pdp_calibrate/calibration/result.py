@@ -544,7 +544,8 @@ class Release(Generic[Asked, Number]):
         ):
             query = cal.queries[place]
             if isinstance(query, RowQuery) and query.kind == "mean":
-                own = noise.half_width(cal.scales[place], alpha * query.share, integer=False)
+                share = alpha * query.share
+                own = noise.half_width(cal.scales[place], share, integer=False, noise=cal.noise)
                 ends = query.interval(self.noisy[place], own)
                 found.append((by_part(ends[0], query), by_part(ends[1], query)))
                 continue

@@ -34,6 +34,7 @@ from pdp_calibrate.cli.output import (
     write_report,
 )
 from pdp_calibrate.core.model import header
+from pdp_calibrate.core.noise import checked_noise
 
 if TYPE_CHECKING:
     from pdp_calibrate.jobs.job import Job
@@ -63,6 +64,15 @@ def create(
     epsilon: Annotated[
         float, typer.Option("--epsilon", "-e", help="What may be spent on each column.")
     ],
+    delta: Annotated[
+        float | None, typer.Option(help="The δ beside it, for Gaussian noise.")
+    ] = None,
+    noise: Annotated[
+        str, typer.Option(help="What answers draw where they do not say: laplace or gaussian.")
+    ] = "laplace",
+    pure: Annotated[
+        float | None, typer.Option(help="With --delta, the part of ε for Laplace noise.")
+    ] = None,
     anchor: AnchorFile = None,
     json: AsJson = False,
 ) -> None:
@@ -74,7 +84,14 @@ def create(
     if ledger.exists():
         raise pdp.LedgerError(f"there is a file {ledger} already.")
     people = pdp.People(
-        source_of(table).read(), epsilon=epsilon, ledger=ledger, anchor=anchor, **options
+        source_of(table).read(),
+        epsilon=epsilon,
+        delta=delta,
+        noise=checked_noise(noise),
+        pure=pure,
+        ledger=ledger,
+        anchor=anchor,
+        **options,
     )
     _print_status(people, json=json)
 

@@ -87,7 +87,9 @@ def _normal_half_width(alpha: float) -> float:
 def half_width(scale: float, alpha: float, *, integer: bool, noise: Noise = "laplace") -> float:
     """Return the smallest h with P(|noise| > h) ≤ alpha, of the law that is drawn."""
     if noise == "gaussian":
-        return scale * _normal_half_width(alpha)
+        reach = scale * _normal_half_width(alpha)
+        # Rounded noise exceeds a whole number h only beyond h + 1/2.
+        return float(max(0, math.ceil(reach - 0.5))) if integer else reach
     if not integer:
         return scale * math.log(1 / alpha)
     # P(|z| > k) = 2·a^{k+1}/(1+a) with a = e^{−1/λ}

@@ -21,6 +21,7 @@ from pdp_calibrate.calibration.calibrate import calibrate
 from pdp_calibrate.calibration.release import EVERY_COLUMN, checked_layout, note_release
 from pdp_calibrate.calibration.result import Calibration, Release
 from pdp_calibrate.core.model import from_json_value, json_value
+from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import ModelError, QueryError
 from pdp_calibrate.frames.counts import group_sizes
@@ -36,7 +37,7 @@ from pdp_calibrate.jobs.rows import (
     query_about_rows,
     with_public_sizes,
 )
-from pdp_calibrate.jobs.run import Task, calibrate_task
+from pdp_calibrate.jobs.run import Task, calibrate_task, drawn_by, with_noise
 from pdp_calibrate.jobs.signature import ASKED, TABLE
 from pdp_calibrate.ledger.people import PeopleLedger
 
@@ -52,6 +53,8 @@ class PeopleTable:
         What is said about it: those of `Options` that `TABLE` names.
     epsilon
         The budget of every column.
+    delta, noise, pure
+        As for `PeopleLedger`.
     ledger
         Where the budget is kept; a file that is there is opened, and must be about this table.
     anchor
@@ -64,6 +67,9 @@ class PeopleTable:
         said: Mapping[str, Any],
         *,
         epsilon: float,
+        delta: float | None = None,
+        noise: Noise = "laplace",
+        pure: float | None = None,
         ledger: str | os.PathLike[str] | None = None,
         anchor: str | os.PathLike[str] | None = None,
     ) -> None:
@@ -79,6 +85,9 @@ class PeopleTable:
             "columns": self._secret_columns(),
             "sizes": tuple(sorted(self._sizes.items())),
             "epsilon": checked_epsilon(epsilon),
+            "delta": delta,
+            "noise": noise,
+            "pure": pure,
         }
         if begun is not None:
             begun.check_same(**about)
@@ -95,7 +104,17 @@ class PeopleTable:
         """Go on with a budget on disk; what was said about the table is there."""
         found = PeopleLedger.open(ledger, anchor=anchor)
         said = {name: _read(value) for name, value in found.declared.items()}
-        return cls(frame, said, epsilon=found.epsilon, ledger=ledger, anchor=anchor)
+        divided = found.allowance
+        return cls(
+            frame,
+            said,
+            epsilon=found.epsilon,
+            delta=found.delta or None,
+            noise=divided.noise,
+            pure=divided.pure,
+            ledger=ledger,
+            anchor=anchor,
+        )
 
     def _settle(self, frame: Any, said: Mapping[str, Any]) -> None:
         refuse_unknown(said, TABLE, where="a table of people")
@@ -157,10 +176,17 @@ class PeopleTable:
     def calibrated(self, job: Job) -> tuple[Calibration, dict[str, Any]]:
         """Find the scale of one answer, and how to read the table for it; nothing is spent."""
         task = self._task(job)
+        job = with_noise(job, noise=self.ledger.allowance.noise, delta=self.ledger.delta or None)
         if job.epsilon is not None:
             return cast("Calibration", calibrate_task(job, task)), task.columns
         limit = job.options.get("time_limit")
-        alone = calibrate(task.model, task.queries[0], epsilon=self.ledger.epsilon, rows=task.rows)
+        alone = calibrate(
+            task.model,
+            task.queries[0],
+            epsilon=self.ledger.epsilon,
+            rows=task.rows,
+            **drawn_by(job),
+        )
         return cast("Calibration", self.ledger.largest(alone, time_limit=limit)), task.columns
 
     def _task(self, job: Job) -> Task:

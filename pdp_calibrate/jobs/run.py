@@ -14,6 +14,7 @@ from pdp_calibrate.calibration.release import EVERY_COLUMN, Layout, checked_layo
 from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Calibration, Release
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.model import Model, header
+from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.query import Count, Histogram, Linear, Mean, Query, Sum
 from pdp_calibrate.errors import (
     BudgetExceededError,
@@ -82,7 +83,7 @@ def run(job: Job, frame: Any) -> AnyRelease:
             raise LedgerError(
                 f"what still fits is about the ledger's own adversaries, {ledger.adversaries!r}."
             )
-        drawn = _drawn(job, ledger)
+        drawn = drawn_by(job, ledger)
         return ledger.release(task.query, frame, epsilon=None, **drawn, **task.columns)
     found = calibrate_task(job, task, ledger=ledger)
     return found.release(frame, ledger=ledger, **task.columns)
@@ -285,7 +286,7 @@ def calibrate_task(job: Job, task: Task, *, ledger: Ledger | None = None) -> Any
         task.model,
         task.query,
         **_strength(job),
-        **_drawn(job, ledger),
+        **drawn_by(job, ledger),
         adversaries=job.options.get("adversaries") or default,
         rows=task.rows,
         time_limit=job.options.get("time_limit"),
@@ -299,7 +300,7 @@ def _strength(job: Job) -> dict[str, Any]:
     return given or {"epsilon": job.epsilon}
 
 
-def _drawn(job: Job, ledger: Ledger | None = None) -> dict[str, Any]:
+def drawn_by(job: Job, ledger: Ledger | None = None) -> dict[str, Any]:
     """Return what is drawn, and the δ beside it; what is not said is as the ledger was begun."""
     noise = job.options.get("noise", "laplace" if ledger is None else ledger.allowance.noise)
     found: dict[str, Any] = {"noise": noise}
@@ -448,6 +449,9 @@ def _people(plan: Plan, *, begun: bool) -> PeopleTable:
         plan.source.read(),
         plan.people or {},
         epsilon=plan.epsilon,
+        delta=plan.delta,
+        noise=plan.noise,
+        pure=plan.pure,
         ledger=plan.ledger if begun else None,
         anchor=plan.anchor if begun else None,
     )
@@ -481,18 +485,24 @@ def _calibrated(plan: Plan, frame: Any, model: Model | None) -> list[tuple[Task,
     _refuse_several({task.model for task in tasks})
     return [
         # a job of a plan has one query
-        (task, cast("Calibration", calibrate_task(_with_noise(plan, job), task)))
+        (
+            task,
+            cast(
+                "Calibration",
+                calibrate_task(with_noise(job, noise=plan.noise, delta=plan.delta), task),
+            ),
+        )
         for job, task in zip(plan.jobs, tasks, strict=True)
     ]
 
 
-def _with_noise(plan: Plan, job: Job) -> Job:
-    """Return a job of the plan with what its budget says about noise, where it does not itself."""
+def with_noise(job: Job, *, noise: Noise, delta: float | None) -> Job:
+    """Return a job with what its budget says about noise, where it does not itself."""
     said: dict[str, Any] = {**job.options}
-    if plan.delta is not None and "noise" not in said:
-        said["noise"] = plan.noise
-    if plan.delta is not None and said.get("noise") == "gaussian":
-        said.setdefault("delta", plan.delta)
+    if delta is not None and "noise" not in said:
+        said["noise"] = noise
+    if delta is not None and said.get("noise") == "gaussian":
+        said.setdefault("delta", delta)
     return dataclasses.replace(job, options=cast("Options", said))
 
 

@@ -178,15 +178,19 @@ class Accounts:
 
     def bound(self, spending: Spending, *, threshold: float | None = None) -> Bound:
         """Return the smallest sound bound on what was released together, as `spent` does."""
-        deadline = deadline_after(self._time_limit)
-        found = spent(
-            self._model, spending, self._adversaries, threshold=threshold, deadline=deadline
-        )
+        found = self.pure_bound(spending, threshold=threshold)
         mu = self.joint_mu(spending)
         if mu is None:
             return found
         used = self._allowance.spent(found.value, mu, spending.noisy, spending.draw_epsilon)
         return Bound(value=used, method="filter" if mu else found.method)
+
+    def pure_bound(self, spending: Spending, *, threshold: float | None = None) -> Bound:
+        """Return the same for what has a pure ε alone."""
+        deadline = deadline_after(self._time_limit)
+        return spent(
+            self._model, spending, self._adversaries, threshold=threshold, deadline=deadline
+        )
 
     def joint_mu(self, spending: Spending) -> float | None:
         """Return the joint μ of all Gaussian noise; None for a ledger of pure ε."""

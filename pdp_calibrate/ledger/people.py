@@ -26,6 +26,7 @@ may undo what a model of one column counts on: against them only releases for wh
 from __future__ import annotations
 
 import functools
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,13 +35,14 @@ from typing import Any, cast
 
 from pdp_calibrate.arrays import checked_epsilon
 from pdp_calibrate.calibration.release import Layout, sizes_from
-from pdp_calibrate.calibration.result import AnyCalibration, with_laplace_noise
+from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.calibration.solve import certified_leakage
-from pdp_calibrate.composition.spending import Spending
+from pdp_calibrate.composition.spending import NoisyAnswers, Spending
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.model import Model, field_of, header
+from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.core.rounding import sum_rounded_up
 from pdp_calibrate.core.row_query import ANY_RECORD, RowQuery
@@ -66,12 +68,13 @@ class Charge:
     column: str | None
     """The column whose model it was calibrated for; None for whole households."""
     price: float
-    """The household price: what it costs records of every other column."""
+    """The household price: what it costs records of every other column; a μ for Gaussian noise."""
+    noise: Noise = "laplace"
+    """What is drawn."""
 
 
 def charge_of(calibration: AnyCalibration) -> Charge:
     """Return the column that a release is about, and its household price, rounded up."""
-    with_laplace_noise(calibration, "a ledger of people")
     model, queries = calibration.model, calibration.queries
     if not isinstance(model, Blocks) or not all(isinstance(one, RowQuery) for one in queries):
         raise LedgerError("a ledger about people counts questions about rows in groups.")
@@ -87,11 +90,12 @@ def charge_of(calibration: AnyCalibration) -> Charge:
         calibration.scales,
         _EVERYONE,
         rows=calibration.rows,
+        measure=calibration.measure.everywhere,
     )
     if model.covers_any_dependence:
-        return Charge(column=None, price=found.value)
+        return Charge(column=None, price=found.value, noise=calibration.noise)
     (column,) = {name for query in queries for name in cast("RowQuery", query).secret}
-    return Charge(column=column, price=found.value)
+    return Charge(column=column, price=found.value, noise=calibration.noise)
 
 
 class PeopleLedger(Budget):
@@ -107,6 +111,9 @@ class PeopleLedger(Budget):
         How many groups of each size it has.
     epsilon
         The budget of each column.
+    delta, noise, pure
+        The δ beside it for Gaussian noise, what is drawn where a release does not say, and the part
+        of ε for Laplace noise then, 0 by default: see `Ledger`.
     path
         Where to keep the ledger; None to keep it in memory, for one process. An entry is on disk
         before its noise is drawn.
@@ -121,15 +128,19 @@ class PeopleLedger(Budget):
         columns: Sequence[str],
         sizes: Sizes,
         epsilon: float = 2.0,
+        delta: float | None = None,
+        noise: Noise = "laplace",
+        pure: float | None = None,
         path: str | os.PathLike[str] | None = None,
         anchor: str | os.PathLike[str] | None = None,
     ) -> None:
         if path is None and anchor is not None:
             raise LedgerError("an anchor is for a ledger in a file: give ledger= too.")
         store: Store = MemoryStore() if path is None else _file(path, anchor)
+        allowance = people_allowance(epsilon=epsilon, delta=delta, noise=noise, pure=pure)
         heading = {
             **header("PeopleLedger"),
-            "epsilon": checked_epsilon(epsilon),
+            **allowance.to_dict(),
             "declared": dict(declared),
             "columns": list(columns),
             "sizes": [list(pair) for pair in sizes],
@@ -140,7 +151,8 @@ class PeopleLedger(Budget):
 
     def _settle(self, pages: Pages, heading: Mapping[str, Any]) -> None:
         self._pages = pages
-        self._epsilon = checked_epsilon(field_of(heading, "epsilon"))
+        self._allowance = Allowance.from_dict(heading)
+        self._epsilon = self._allowance.epsilon
         self._declared = field_of(heading, "declared")
         self._columns = tuple(field_of(heading, "columns"))
         self._sizes = sizes_from(field_of(heading, "sizes")) or ()
@@ -187,6 +199,16 @@ class PeopleLedger(Budget):
         """The largest of these: what nobody learns more than about any record."""
         return max(self.spent_by_column.values())
 
+    @property
+    def delta(self) -> float:
+        """The δ beside ε; 0 for a ledger of pure ε."""
+        return self._allowance.delta
+
+    @property
+    def allowance(self) -> Allowance:
+        """The budget of each column, as it is divided."""
+        return self._allowance
+
     def _repr_html_(self) -> str:
         rows: list[tuple[object, object]] = [
             ("budget ε of each column", f"{self.epsilon:.6g}"),
@@ -197,7 +219,13 @@ class PeopleLedger(Budget):
         return card("People", rows)
 
     def check_same(
-        self, *, declared: Mapping[str, Any], columns: Sequence[str], sizes: Sizes, epsilon: float
+        self,
+        *,
+        declared: Mapping[str, Any],
+        columns: Sequence[str],
+        sizes: Sizes,
+        epsilon: float,
+        **noise: Any,
     ) -> None:
         """Refuse a table that is not the one that the ledger was begun about.
 
@@ -215,6 +243,13 @@ class PeopleLedger(Budget):
                     f"the ledger was begun with {name} = {self._declared.get(name)!r}, got"
                     f" {declared.get(name)!r}. What was said about the people stays as it was."
                 )
+        if people_allowance(epsilon=epsilon, **noise).to_dict() != self._allowance.to_dict() and (
+            epsilon == self._epsilon
+        ):
+            raise LedgerError(
+                "the ledger was begun with another delta, noise or part for Laplace noise:"
+                f" {self._allowance.to_dict()}."
+            )
         if epsilon != self._epsilon:
             raise LedgerError(
                 f"the ledger has the budget {self._epsilon:.6g} for each column, got {epsilon:.6g}."
@@ -288,27 +323,58 @@ class PeopleLedger(Budget):
     def _after(self, state: State, releases: Sequence[AnyCalibration]) -> State:
         """Return the state with all releases written down, whether they fit or not."""
         entries, models = [*state["entries"]], _models_of(state)
-        charges = [Charge(column=one.get("column"), price=one["price"]) for one in entries]
+        charges = [
+            Charge(column=one.get("column"), price=one["price"], noise=one.get("noise", "laplace"))
+            for one in entries
+        ]
+        drawn = [
+            scale for one in entries if one.get("noise") == "gaussian" for scale in one["scales"]
+        ]
         totals = {
             column: self._account(column, model).total(_about(state, column), _DRAW)
             for column, model in models.items()
         }
         for calibration in releases:
+            self._allowance.check_takes(calibration.noise)
             charge = charge_of(calibration)
             charges.append(charge)
+            drawn += calibration.scales if charge.noise == "gaussian" else ()
             if charge.column is not None:
                 column, model = charge.column, calibration.model
                 _check_model(column, model, models.setdefault(column, model))
                 account = self._account(column, model)
                 totals[column] = account.after(totals.get(column, Spending()), calibration)
             own = {
-                column: self._account(column, model).bound(totals[column])
+                column: self._account(column, model).pure_bound(totals[column])
                 for column, model in models.items()
             }
-            spent = {
+            pure = {
                 name: _added(own[name].value if name in own else 0.0, name, charges)
                 for name in self._columns
             }
+            strengths = {
+                name: self._strength(name, models.get(name), totals.get(name), charges)
+                for name in self._columns
+            }
+            choices = sum(one.noise == "gaussian" for one in charges)
+            spent = {
+                name: self._allowance.spent(
+                    pure[name],
+                    strengths[name],
+                    NoisyAnswers(
+                        precisions=tuple((1 / scale) ** 2 * (1 + 1e-12) for scale in drawn),
+                        rounding=totals[name].noisy.rounding if name in totals else 0.0,
+                        choices=choices,
+                    ),
+                    0.0,
+                )
+                for name in self._columns
+            }
+            noisy: dict[str, Any] = {}
+            if calibration.mu is not None:
+                noisy = {"noise": "gaussian", "delta": calibration.delta, "mu": calibration.mu}
+            if self._allowance.takes_gaussian:
+                noisy["joint_mu"] = max(strengths.values())
             entry = Entry(
                 draw=_DRAW,
                 kind="release",
@@ -322,10 +388,25 @@ class PeopleLedger(Budget):
                 column=charge.column,
                 price=charge.price,
                 spent_by_column=spent,
+                **noisy,
             )
             entries.append(entry.to_dict())
         described = {column: model.to_dict() for column, model in models.items()}
         return state | {"entries": entries, "models": described}
+
+    def _strength(
+        self,
+        column: str,
+        model: Model | None,
+        total: Spending | None,
+        charges: Sequence[Charge],
+    ) -> float:
+        """Return the joint μ on records of a column: its own, and household prices, in squares."""
+        own = 0.0
+        if model is not None and total is not None:
+            own = self._account(column, model).joint_mu(total) or 0.0
+        others = [one.price for one in charges if one.noise == "gaussian" and one.column != column]
+        return math.hypot(own, *others) * (1 + 1e-12) if others else own
 
     def _account(self, column: str, model: Model) -> Accounts:
         """Return what adds up a column's own releases, and remembers what it worked out."""
@@ -333,9 +414,7 @@ class PeopleLedger(Budget):
         if known is None or known[0] != model:
             known = (
                 model,
-                Accounts(
-                    model, _EVERYONE, allowance=Allowance(epsilon=self._epsilon), time_limit=None
-                ),
+                Accounts(model, _EVERYONE, allowance=self._allowance, time_limit=None),
             )
             self._accounts[column] = known
         return known[1]
@@ -372,8 +451,28 @@ def _about(state: State, column: str) -> State:
 
 def _added(own: float, column: str, charges: Sequence[Charge]) -> float:
     """Add the household prices of all releases but the column's own, rounded up."""
-    prices = [charge.price for charge in charges if charge.column != column]
+    prices = [
+        charge.price for charge in charges if charge.column != column and charge.noise == "laplace"
+    ]
     return functools.reduce(sum_rounded_up, prices, own)
+
+
+def people_allowance(
+    *,
+    epsilon: float,
+    delta: float | None = None,
+    noise: Noise = "laplace",
+    pure: float | None = None,
+) -> Allowance:
+    """Return the budget of each column; what nobody knows never counts as noise.
+
+    Other columns tell of it. So answers with Gaussian noise are counted by how far they are
+    shifted, and those about other columns by how far a whole household shifts them, in squares.
+    """
+    part = 0.0 if delta is not None and pure is None else pure
+    return Allowance.of(
+        epsilon=checked_epsilon(epsilon), delta=delta, pure=part, mu=None, rho=None, noise=noise
+    )
 
 
 def _check_model(column: str, model: Model, stored: Model) -> None:

@@ -338,6 +338,12 @@ def _of_people(ledger: PeopleLedger) -> dict[str, str]:
         f" {table_of(ledger)}. By column: {columns}. That is what everything released together"
         " tells anyone about a record of it, whichever other entries of that column they know."
     )
+    if ledger.delta:
+        spent += (
+            f" The promise is the budget, beside δ = {ledger.delta:g}: Gaussian noise stays within"
+            f" μ = {ledger.allowance.limit(0.0):.6g}, and ε = {ledger.allowance.pure or 0:.4g}"
+            " of it is for Laplace noise, fixed beforehand."
+        )
     return {
         "spent": spent,
         "history": "\n".join(f"- {describe(entry)}" for entry in ledger.history),
@@ -401,7 +407,8 @@ def describe(entry: Entry) -> str:
         return f"{entry.at[:10]}: an outside mechanism of {size}{note}; {so_far}."
     what = "; ".join(asked(query) for query in entry.queries) + of_column(entry)
     if entry.column is not None:
-        so_far = f"{entry.price:.4g} to other columns; {so_far}"
+        symbol = "μ = " if entry.noise == "gaussian" else ""
+        so_far = f"{symbol}{entry.price:.4g} to other columns; {so_far}"
     scales = listed(costs.number(float(scale)) for scale in entry.scales)
     alone = f"ε = {entry.epsilon:.4g}"
     if entry.noise == "gaussian":

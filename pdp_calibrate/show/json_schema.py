@@ -514,7 +514,8 @@ def json_schema() -> dict[str, Any]:
     for name in ("Calibration", "Leakage", "Audit"):
         objects[name]["properties"] |= _LAW
     objects["Calibration"]["properties"] |= _GAUSSIAN_CLAIMS
-    objects["Ledger"]["properties"] |= _DIVIDED
+    for name in ("Ledger", "PeopleLedger"):
+        objects[name]["properties"] |= _DIVIDED
     objects["Audit"]["properties"]["delta"] = described("The δ beside ε.", POSITIVE)
     objects["LedgerStatus"]["properties"] |= {"delta": POSITIVE, "mu": POSITIVE}
     objects["Release"]["properties"]["noisy"] = described(

@@ -7,13 +7,13 @@ import warnings
 
 import jsonschema
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
 import pdp_calibrate as pdp
 from pdp_calibrate.core.gaussian_dp import delta_of, mu_of
 from pdp_calibrate.errors import CalibrationError, PdpError, UnsupportedQueryError
-from pdp_calibrate.ledger.people import charge_of
 from pdp_calibrate.show.json_schema import json_schema
 from tests.oracles import gaussian_noise as oracle
 
@@ -294,6 +294,27 @@ def test_words_and_report(tmp_path):
         assert "λ" not in shown
 
 
+def test_whole_numbers_are_rounded_after_the_noise():
+    people = pd.DataFrame({"home": [0, 0, 1, 1, 2, 2], "sick": [True, False] * 3})
+    cal = people.pdp.count(
+        {"sick": True}, groups="home", domains={"sick": [False, True]}, noise="gaussian",
+        epsilon=1.0, delta=1e-6,
+    ).calibration  # fmt: skip
+    assert cal.scale == pytest.approx(2 / mu_of(1.0, 1e-6), rel=1e-6)  # both members move together
+    unknown = pdp.Unknown(size=2, domain=[0, 1])
+    whole = pdp.calibrate(unknown, pdp.Sum(), noise="gaussian", epsilon=1.0, delta=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        release = whole.release({0: 1, 1: 0})
+    assert isinstance(release.value, int)
+    low, high = release.interval()
+    assert (low, high) == (release.value - whole.accuracy(), release.value + whole.accuracy())
+    width = whole.accuracy(alpha=0.05)
+    inside = math.erf((width + 0.5) / whole.scale / math.sqrt(2))
+    assert width == int(width)
+    assert inside >= 0.95 > math.erf((width - 0.5) / whole.scale / math.sqrt(2))
+
+
 def test_pictures_show_the_standard_deviation():
     found = gaussian(household(), epsilon=1.0, delta=1e-6)
     axes = pdp.plots.leakage_by_scale(found).axes[0]
@@ -316,7 +337,6 @@ def test_what_counts_laplace_noise_refuses_gaussian():
     for use in (
         lambda: pdp.plots.beliefs(found),
         lambda: pdp.plots.adversary_graph(found),
-        lambda: charge_of(found),
     ):
         with pytest.raises(UnsupportedQueryError, match="takes Laplace noise"):
             use()
