@@ -108,7 +108,7 @@ def gaussian(calibration: Calibration, *, ledger: Ledger | None = None) -> Any:
     >>> import pdp_calibrate as pdp
     >>> home = pdp.GaussianGroup(size=4, correlation=0.4, bounds=(0, 4), variance=1.0)
     >>> cal = pdp.calibrate(home, pdp.Sum(), noise="gaussian", epsilon=1.0, delta=1e-6)
-    >>> 0 <= gaussian(cal).variance(0) ** 0.5 / cal.scale - 1 < 1e-9
+    >>> bool(0 <= gaussian(cal).variance(0) ** 0.5 / cal.scale - 1 < 1e-9)
     True
     """
     library = require("diffprivlib", extra="diffprivlib")

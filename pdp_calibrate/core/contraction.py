@@ -79,7 +79,7 @@ def contracted(one: float, other: float) -> float:
     Examples
     --------
     >>> round(contracted(2.0, 1.0), 6), contracted(float("inf"), 1.0)
-    (0.454149, 1.0)
+    (0.454673, 1.0)
     """
     low, high = (one, other) if one <= other else (other, one)
     product = math.tanh(low / 4) * math.tanh(high / 4)

@@ -44,8 +44,8 @@ def furthest_quantiles(
 
     Examples
     --------
-    >>> law = np.array([[0.5, 0.5, 0.0]])
-    >>> furthest_quantiles(np.array([0.0, 1.0, 2.0]), law, law[:, ::-1])
+    >>> first, second = np.array([[0.5, 0.5, 0.0]]), np.array([[0.0, 0.6, 0.4]])
+    >>> furthest_quantiles(np.array([0.0, 1.0, 2.0]), first, second).round(9)
     array([1.])
     """
     equal = max(_EQUAL, 4 * (error + len(atoms) * UNIT_ROUNDOFF))

@@ -90,7 +90,7 @@ def explain(subject: Explainable) -> str:
     At scale 1 the release leaks 1.185. At worst, odds grow by a factor of up to 3.27, from even
     odds to 76.6 %, say. The worst adversary attacks x1 and knows nobody's entry, only how
     the entries are correlated. They learn most when the released answer is near 0 or beyond, which
-    speaks for x1 = 0 and against 1.
+    speaks for x1 = 0, and against 1.
     """
     return printable("\n\n".join(text for text in paragraphs(subject).values() if text), lines=True)
 

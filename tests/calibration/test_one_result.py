@@ -51,13 +51,21 @@ def test_every_property_and_method_works(cal):
     release = cal.release(ROWS)
     for owner in (cal, release):
         names = [name for name, _ in inspect.getmembers(type(owner)) if not name.startswith("_")]
-        skipped = {"from_json", "release", "release_rows", "answered", "with_noise", "risk"}
+        skipped = {
+            "from_json",
+            "release",
+            "release_rows",
+            "answered",
+            "with_noise",
+            "risk",
+            "estimate",
+        }
         for name in {*names} - skipped:
             if name == "cleaned" and cal is not LIST:
                 continue  # only counts can be cleaned
             found = getattr(owner, name)
             assert (found() if callable(found) else found) is not None or name in (
-                "certificate", "estimation_epsilon", "mu", "rho"
+                "certificate", "estimation_epsilon", "moment", "mu", "rho"
             )  # fmt: skip
         assert owner._repr_html_().startswith("<")
     assert cal.is_integer

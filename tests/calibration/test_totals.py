@@ -77,7 +77,8 @@ def test_the_headline_of_a_report_is_the_total():
     assert facts["odds_factor"] == pytest.approx(math.exp(1.5))
     pdp.report(released(), "page.html")
     page = Path("page.html").read_text(encoding="utf-8")
-    assert 'ε = <span data-path="total_epsilon">1.5</span> about anyone' in page
+    assert '<td class="number" data-path="total_epsilon">1.5</td>' in page
+    assert "can become at most 81.8 %" in page.split("<h2")[0]  # from even odds: e^1.5
     assert "from both together" not in page
 
 

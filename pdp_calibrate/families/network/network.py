@@ -217,7 +217,7 @@ class Network(Model):
         Examples
         --------
         >>> Network.families("abcd", ["ab", "bc", "cd", "da"])
-        [(2, ()), (3, (2,)), (1, (2, 3)), (0, (1, 3))]
+        [(3, ()), (2, (3,)), (1, (2, 3)), (0, (1, 3))]
         """
         pairs: dict[tuple[int, int], float] = {}
         for edge in edges:
