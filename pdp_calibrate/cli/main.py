@@ -17,6 +17,7 @@ from pdp_calibrate.cli.check import check
 from pdp_calibrate.cli.command import help_text
 from pdp_calibrate.cli.demo import demo
 from pdp_calibrate.cli.explain import explain
+from pdp_calibrate.cli.explore import explore
 from pdp_calibrate.cli.fit import fit
 from pdp_calibrate.cli.leakage import leakage
 from pdp_calibrate.cli.ledger import ledger_app
@@ -38,8 +39,8 @@ app = typer.Typer(
 
 
 for _one in (
-    demo, advise, fit, leakage, calibrate, release, audit, check, explain, report, plan, refresh,
-    registry, schema,
+    demo, advise, explore, fit, leakage, calibrate, release, audit, check, explain, report, plan,
+    refresh, registry, schema,
 ):  # fmt: skip
     app.command()(_one)
 

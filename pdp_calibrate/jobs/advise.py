@@ -227,7 +227,7 @@ def advise(
     if isinstance(frame, Mapping):
         frame = _stand_in(frame, order_by, max_group_size or EXAMPLE_SIZE)
     asked = None if query is None else parse_query(query)
-    columns = {name: _kind(frame, name) for name in columns_of(frame)}
+    columns = {name: type_of(frame, name) for name in columns_of(frame)}
     refuse_absent(frame, [groups, order_by, *((asked.columns or ()) if asked else ())])
     said: dict[str, Any] = {
         "groups": groups, "order_by": order_by, "independent": independent or None,
@@ -252,7 +252,8 @@ def advise(
     )
 
 
-def _kind(frame: Any, name: str) -> str:
+def type_of(frame: Any, name: str) -> str:
+    """Return the type of a column, in the words of a schema; no row is looked at."""
     found = kind_of(frame, name)
     if found.is_integer():
         return "whole number"
@@ -295,7 +296,7 @@ def _needed(asked: Question | None, said: Mapping[str, Any], frame: Any) -> list
         if "bounds" not in said:
             found.append(f"Which public range has {first_column(asked)}? bounds=(lo, hi).")
     elif "domains" not in said and any(
-        _kind(frame, str(name)) != "yes/no" for name in asked.columns or ()
+        type_of(frame, str(name)) != "yes/no" for name in asked.columns or ()
     ):
         found.append(f"Which values are possible in {first_column(asked)}? domains={{...: [...]}}.")
     return found

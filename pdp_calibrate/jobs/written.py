@@ -36,7 +36,7 @@ def question_text(
     """
     inside = ", ".join(map(_name, columns))
     if values is not None:
-        inside += f"={_values(values)}"
+        inside += f"={values_text(values)}"
     text = f"{kind}({inside})"
     found = parse_query(text)
     wanted = (kind, tuple(columns) or None, None if values is None else tuple(values))
@@ -49,7 +49,8 @@ def _name(name: str) -> str:
     return name if _WORD.fullmatch(name) else "'" + name.replace("'", "''") + "'"
 
 
-def _values(values: Sequence[Hashable]) -> str:
+def values_text(values: Sequence[Hashable]) -> str:
+    """Write values as questions and domains take them."""
     return ",".join(_value(one) for one in values)
 
 
@@ -121,7 +122,7 @@ def _pair(form: Form, column: Any, value: Any) -> str:
         text = ":".join(repr(end) for end in value)
     else:
         several = isinstance(value, Sequence) and not isinstance(value, str)
-        text = _values(value if several else [value])
+        text = values_text(value if several else [value])
     return text if column is None else f"{column}={text}"
 
 

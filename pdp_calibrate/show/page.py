@@ -25,6 +25,7 @@ _TITLES = {
     "leakage_by_knowledge": "Leakage by what the adversary knows",
     "scales": "Scales of all methods",
     "beliefs": "Belief before and after",
+    "simulated": "What an answer would look like",
     "correlations": "Correlations in the model",
     "adversary_graph": "Every adversary",
     "network": "About whom most could be learned",
@@ -36,6 +37,8 @@ _FOR_EVERYBODY = ("leakage_by_scale", "scales", "beliefs")
 
 
 _CAPTIONS = {
+    "simulated": "Simulated people, every value drawn evenly from those that are possible; nothing"
+    " of the data is in it. The noise is that of a release.",
     "leakage_by_scale": "More noise leaks less. The curve is the worst case over every allowed"
     " adversary; the square is the noise that plain differential privacy would have used. Noise to"
     " the left of the round point breaks the promise.",
@@ -125,15 +128,7 @@ def render(summary: Summary) -> str:
         finalize=_shown,
     )  # fmt: skip
     environment.filters |= {"number": ordinary, "width": width, "beside": beside_noise}
-    pictures = [
-        {
-            "name": name,
-            "title": _TITLES[name],
-            "caption": _CAPTIONS[name],
-            "svg": canvas.as_svg(plots.draw(name, view), name),
-        }
-        for name, view in summary.views.items()
-    ]
+    pictures = [picture(name, view, canvas) for name, view in summary.views.items()]
     facts = summary.facts | {"views": {name: _plain(v) for name, v in summary.views.items()}}
     page: str = environment.from_string(template).render(
         facts=facts,
@@ -143,6 +138,16 @@ def render(summary: Summary) -> str:
         embedded=_embedded(facts),
     )
     return page
+
+
+def picture(name: str, view: Any, canvas: Any) -> dict[str, str]:
+    """Return one picture as a page holds it: drawn, with its title and what it says."""
+    return {
+        "name": name,
+        "title": _TITLES[name],
+        "caption": _CAPTIONS[name],
+        "svg": canvas.as_svg(plots.draw(name, view), name),
+    }
 
 
 def libraries() -> tuple[Any, Any]:

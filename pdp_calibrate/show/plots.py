@@ -41,6 +41,7 @@ _MODULES = {
     "refresh": "curves",
     "scales": "bars",
     "beliefs": "bars",
+    "simulated": "bars",
     "correlations": "maps",
     "adversary_graph": "graphs",
     "network": "networks",

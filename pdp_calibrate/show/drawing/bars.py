@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from matplotlib.figure import Figure
 
 from pdp_calibrate.show.drawing.canvas import canvas, theme_called
+from pdp_calibrate.show.simulated import SimulatedAnswers
 from pdp_calibrate.show.views import METHODS, BeliefBars
 
 _MOST_BARS = 12
@@ -69,5 +70,34 @@ def beliefs(bars: BeliefBars, theme: str) -> Figure:
         frameon=False,
         labelcolor=colours.ink,
         fontsize=10,
+    )
+    return figure
+
+
+def simulated(found: SimulatedAnswers, theme: str) -> Figure:
+    """Draw answers about simulated people, and where releases of them would lie."""
+    colours = theme_called(theme)
+    figure, axes = canvas(colours, height=1.6 + 0.55 * len(found.labels))
+    for place, (answer, noisy) in enumerate(zip(found.answers, found.noisy, strict=True)):
+        for width, strength, label in (
+            (found.half_width, 0.22, "95 % of releases"),
+            (found.likely, 0.45, "half of them"),
+        ):
+            axes.barh(
+                place, 2 * width, left=answer - width, height=0.6, color=colours.blue,
+                alpha=strength, label=label if place == 0 else None,
+            )  # fmt: skip
+        spread = [place + 0.22 * (one % 3 - 1) for one in range(len(noisy))]
+        drawn, line = ("simulated releases", "without noise") if place == 0 else (None, None)
+        axes.plot(noisy, spread, ".", color=colours.orange, markersize=5, label=drawn)
+        axes.plot([answer] * 2, [place - 0.34, place + 0.34], color=colours.ink, label=line)
+    axes.set_yticks(range(len(found.labels)), found.labels)
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    low, high = min(axes.get_xlim()[0], 0.0), max(axes.get_xlim()[1], 0.0)
+    axes.set_xlim(low, high)
+    axes.set_xlabel(f"answer about {found.people:,} simulated people")
+    figure.legend(
+        loc="outside upper center", ncols=2, frameon=False, labelcolor=colours.ink, fontsize=9
     )
     return figure

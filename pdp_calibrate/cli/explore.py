@@ -1,0 +1,66 @@
+"""``pdp-calibrate explore``: a local page on which leakage can be seen to move."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import pdp_calibrate as pdp
+from pdp_calibrate.cli.command import command
+from pdp_calibrate.cli.output import say
+
+
+@command(
+    "pdp-calibrate explore people.csv",
+    "pdp-calibrate explore --demo",
+    "pdp-calibrate explore plan.toml --no-browser --port 8000",
+)
+def explore(
+    *,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="Rows (CSV, parquet), a model (.json), or a plan."),
+    ] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Begin with 537 children of Ohio.")] = False,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")
+    ] = True,
+    port: Annotated[int, typer.Option(help="The port on 127.0.0.1; 0 for any that is free.")] = 0,
+) -> None:
+    """Open a page on this computer: move what you assume, and see the noise that it takes.
+
+    It answers to nobody without the token in its address, loads nothing from elsewhere, and reads
+    no secret value before you release an answer, into a ledger.
+    """
+    from pdp_calibrate.explore.server import framework, serve
+    from pdp_calibrate.explore.subject import of_rows, open_subject
+
+    if (file is None) != demo:
+        raise pdp.PdpError("name a FILE with rows, a model or a plan; or give --demo.")
+    framework()
+
+    def announce(address: str) -> None:
+        typer.echo(address)  # alone on its line, not wrapped, and flushed
+        if browser:
+            import webbrowser
+
+            webbrowser.open(address)
+
+    with tempfile.TemporaryDirectory(prefix="pdp-calibrate-") as folder:
+        if file is None:
+            from pdp_calibrate.cli.ohio import wheeze
+
+            children = Path(folder) / "children.csv"
+            wheeze().to_csv(children, index=False)
+            subject = of_rows(
+                children, {"kind": "count", "column": "", "values": "1", "alike": "public"}
+            )
+        else:
+            subject = open_subject(file)
+        with contextlib.suppress(KeyboardInterrupt):  # which is how it ends
+            serve(subject, port=port, announce=announce)
+    say("The page is closed.")

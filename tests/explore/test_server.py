@@ -1,0 +1,146 @@
+"""The page answers to nobody without its token."""
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+from pdp_calibrate.explore.server import Application
+from pdp_calibrate.explore.subject import of_rows
+from tests.support.cli_runs import run
+
+TOKEN = "a-token"  # noqa: S105
+HOMES = b"groups=home&low=0&high=100&kind=mean&column=income"
+LOCAL = [(b"host", b"127.0.0.1:5")]
+
+
+@pytest.fixture
+def application(tmp_path):
+    frame = pd.DataFrame({"home": [1, 1, 2], "income": [31.41592, 27.18281, 16.18033]})
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    return Application(of_rows(tmp_path / "people.csv"), token=TOKEN)
+
+
+def ask(application, path, *, body=None, headers=LOCAL, kind="http"):
+    """Return the status, headers and body of one request."""
+    sent = []
+
+    async def receive():
+        return {"type": "http.request", "body": body or b"", "more_body": False}
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {
+        "type": kind, "path": path, "method": "GET" if body is None else "POST",
+        "headers": headers, "query_string": b"",
+    }  # fmt: skip
+    asyncio.run(application(scope, receive, send))
+    if kind == "websocket":
+        return sent
+    text = b"".join(one.get("body", b"") for one in sent[1:]).decode()
+    return sent[0]["status"], {k.decode(): v.decode() for k, v in sent[0]["headers"]}, text
+
+
+@pytest.mark.parametrize("token", ["", "b-token", "a-toke", "a-token2", "A-TOKEN", "ä"])
+@pytest.mark.parametrize("name", ["", "page.js", "view", "release", "pdp.py"])
+def test_nothing_without_the_token(application, token, name):
+    for body in (None, HOMES):
+        status, _, text = ask(application, f"/{token}/{name}", body=body)
+        assert (status, text) == (404, "")
+
+
+def test_a_websocket_is_closed_with_and_without_the_token(application):
+    for path in ("/", f"/{TOKEN}/", f"/{TOKEN}/websocket/"):
+        found = ask(application, path, kind="websocket")
+        assert [one["type"] for one in found] == ["websocket.close"]
+
+
+@pytest.mark.parametrize(
+    "host", [[], [(b"host", b"evil.example:5")], [(b"host", b"127.0.0.1.x:5")]]
+)
+def test_another_name_of_this_computer_gets_nothing(application, host):
+    assert ask(application, f"/{TOKEN}/", headers=host)[0] == 404
+
+
+def test_the_page_loads_nothing_from_elsewhere_and_shows_no_value(application):
+    status, headers, text = ask(application, f"/{TOKEN}/")
+    assert status == 200
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert headers["referrer-policy"] == "no-referrer"
+    everything = text
+    for name in ("page.css", "page.js"):
+        everything += ask(application, f"/{TOKEN}/{name}")[2]
+    for name in ("view", "pictures", "report.html", "plan.toml", "pdp.py", "command.sh"):
+        status, _, found = ask(application, f"/{TOKEN}/{name}", body=HOMES)
+        assert status == 200, name
+        everything += found
+    for secret in ("31.4159", "27.1828", "16.1803", "74.7790", "24.9263"):
+        assert secret not in everything
+    addresses = {one.split('"')[0] for one in everything.split("http")[1:]}
+    known = ("://www.w3.org/", "-equiv=")  # names of SVG, and a meta element
+    assert not [one for one in addresses if not one.startswith(known)]
+    assert ask(application, f"/{TOKEN}/../secrets")[0] == 404
+    assert ask(application, f"/{TOKEN}")[0] == 307
+
+
+def test_every_field_of_the_form_has_a_label(application):
+    import re
+
+    text = ask(application, f"/{TOKEN}/")[2]
+    fields = re.findall(r'<(?:input|select) id="(\w+)"', text)
+    assert len(fields) >= 15
+    for name in fields:
+        assert f'for="{name}"' in text, name
+
+
+def test_a_release_is_refused_without_a_ledger_and_names_are_escaped(application):
+    found = ask(application, f"/{TOKEN}/release", body=HOMES + b"&sure=yes")[2]
+    assert "name a ledger" in found
+    found = ask(application, f"/{TOKEN}/view", body=b"groups=<script>alert(1)</script>")[2]
+    assert "<script>" not in found
+    assert ask(application, f"/{TOKEN}/plan.toml", body=b"")[0] == 400
+    assert ask(application, f"/{TOKEN}/view", body=b"a" * 9_000_000)[0] == 413
+
+
+def test_bad_files_give_a_sentence(tmp_path, monkeypatch):
+    for name, text, words in (
+        ("a.csv", "", "is empty"),
+        ("a.json", "{", "is not JSON"),
+        ("a.toml", "x = ", "is not TOML"),
+        ("a.xyz", "x", "unknown ending"),
+    ):
+        (tmp_path / name).write_text(text)
+        ran = run(f"explore {tmp_path / name} --no-browser")
+        assert ran.code == 2
+        assert words in ran.err
+        assert "Traceback" not in ran.err
+    assert "name a FILE" in run("explore").err
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    missing = run("explore --demo").err
+    assert "pip install" in missing
+    assert "[explore]" in missing
+
+
+def test_the_address_stands_alone_on_its_line_and_the_program_ends(tmp_path):
+    program = shutil.which("pdp-calibrate")
+    line = [program] if program else [sys.executable, "-c", _MAIN]
+    server = subprocess.Popen(  # noqa: S603
+        [*line, "explore", "--demo", "--no-browser", "--port", "0"],
+        stdout=subprocess.PIPE, text=True, env=os.environ | {"COLUMNS": "20"}, cwd=tmp_path,
+    )  # fmt: skip
+    with server.stdout as printed:
+        address = printed.readline()
+        server.send_signal(signal.SIGINT)
+        assert server.wait(60) == 0
+    assert address.startswith("http://127.0.0.1:")
+    assert address.endswith("/\n")
+    assert len(address.split("/")[3]) >= 32
+
+
+_MAIN = "from pdp_calibrate.cli.main import main; main()"
