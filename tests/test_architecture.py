@@ -14,7 +14,7 @@ import pdp_calibrate as pdp
 PACKAGE = Path(pdp.__file__).parent
 ORDER = [
     {"errors"}, {"arrays"}, {"core"}, {"frames"}, {"learning"}, {"families"}, {"calibration"},
-    {"composition"}, {"ledger", "auditing", "paper"}, {"jobs"}, {"show"},
+    {"composition"}, {"ledger", "auditing", "paper"}, {"jobs"}, {"check"}, {"show"},
     {"accessor", "people"}, {"explore"}, {"cli"},
 ]  # fmt: skip
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -74,6 +74,11 @@ def test_the_core_never_imports_the_integrations(path):
 @pytest.mark.parametrize("path", [p for p in SOURCES if p.name != "noise.py"], ids=str)
 def test_only_noise_calls_opendp(path):
     assert not any(part[0] == "opendp" for part in imports(path))
+
+
+def test_the_checker_stands_apart():
+    used = {part[0] for part in imports(PACKAGE / "check.py")}
+    assert used <= sys.stdlib_module_names
 
 
 def test_importing_the_package_loads_no_heavy_library():

@@ -13,6 +13,7 @@ import pdp_calibrate as pdp
 from pdp_calibrate.cli.advise import advise
 from pdp_calibrate.cli.audit import audit
 from pdp_calibrate.cli.calibrate import calibrate
+from pdp_calibrate.cli.check import check
 from pdp_calibrate.cli.command import help_text
 from pdp_calibrate.cli.demo import demo
 from pdp_calibrate.cli.explain import explain
@@ -38,8 +39,8 @@ app = typer.Typer(
 
 
 for _one in (
-    demo, advise, explore, fit, leakage, calibrate, release, audit, explain, report, plan, refresh,
-    registry, schema,
+    demo, advise, explore, fit, leakage, calibrate, release, audit, check, explain, report, plan,
+    refresh, registry, schema,
 ):  # fmt: skip
     app.command()(_one)
 

@@ -462,6 +462,12 @@ def json_schema() -> dict[str, Any]:
             budget=described("The budget of a period that would keep epsilon.", POSITIVE),
         ),
         "Explanation": _object("Explanation", "What was calibrated, in words.", text=TEXT),
+        "Check": _object(
+            "Check",
+            "What the stand-alone checker decided.",
+            proved={"type": ["boolean", "null"]},
+            text=TEXT,
+        ),
         "Report": _object("Report", "A page that was written.", path=TEXT),
         "LedgerStatus": _object(
             "LedgerStatus",

@@ -1,0 +1,151 @@
+"""Random calibrations of the families that the stand-alone checker covers."""
+
+import copy
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+import pdp_calibrate as pdp
+from pdp_calibrate.core.model import Model
+
+Rng = np.random.Generator
+
+
+def table(rng: Rng) -> Model:
+    """Draw a joint table of two or three tuples, some cells of it impossible."""
+    sizes = rng.integers(1, 4, rng.integers(2, 4))
+    cells = rng.gamma(0.5, size=sizes) * (rng.random(sizes) > 0.2) + 0.0
+    cells.flat[0] += 0.1
+    values = [0.0, 1.0, 2.0, 3.5, -1.0]
+    return pdp.JointTable(
+        probabilities=cells / cells.sum(),
+        domains=[rng.choice(values, size, replace=False).tolist() for size in sizes],
+    )
+
+
+def gaussian(rng: Rng) -> Model:
+    """Draw a covariance of two to four tuples."""
+    size = int(rng.integers(2, 5))
+    root = rng.normal(size=(size, size + 1))
+    return pdp.Gaussian(mean=[0] * size, covariance=root @ root.T, bounds=(-1, 2))
+
+
+def chain(rng: Rng) -> Model:
+    """Draw a short chain of two or three states."""
+    states = int(rng.integers(2, 4))
+    return pdp.MarkovChain(
+        transition=rng.dirichlet([1] * states, size=states),
+        length=int(rng.integers(2, 5)),
+        states=list(range(states)),
+    )
+
+
+def tree(rng: Rng) -> Model:
+    """Draw a tree of three tuples."""
+    tables = [rng.dirichlet([1, 1]), *rng.dirichlet([1, 1], size=(2, 2))]
+    return pdp.MarkovTree(
+        domains=[[0, 1]] * 3, parents=[None, 0, int(rng.integers(2))], tables=tables
+    )
+
+
+def network(rng: Rng) -> Model:
+    """Draw a ring of three tuples."""
+    factors = [(pair, rng.gamma(1.0, size=(2, 2))) for pair in ("ab", "bc", "ca")]
+    return pdp.Network(factors=factors, domains={name: [0, 1] for name in "abc"})
+
+
+def group(rng: Rng) -> Model:
+    """Draw an exchangeable group of two or three categories."""
+    size = int(rng.integers(1, 5))
+    if rng.random() < 0.5:
+        return pdp.BinaryGroup(count_probabilities=rng.dirichlet([0.5] * (size + 1)))
+    size = min(size, 3)
+    laws = rng.dirichlet([0.5] * math.comb(size + 2, size))
+    return pdp.CategoryGroup(size=size, categories=[0, 1, 5], count_probabilities=laws)
+
+
+def household(rng: Rng) -> Model:
+    """Draw members with a common correlation, or a range of it."""
+    size = int(rng.integers(1, 6))
+    low, high = np.sort(rng.uniform(-1 / (size + 1), 0.9, 2)).tolist()
+    variance = None if rng.random() < 0.5 else 4.0
+    stated = (low, high) if rng.random() < 0.5 else high
+    return pdp.GaussianGroup(size=size, correlation=stated, bounds=(0, 10), variance=variance)
+
+
+def series(rng: Rng) -> Model:
+    """Draw steps along time."""
+    variance = None if rng.random() < 0.5 else 4.0
+    return pdp.GaussianSeries(
+        length=int(rng.integers(1, 6)),
+        correlation=float(rng.uniform(-0.5, 0.9)),
+        bounds=(0, 10),
+        variance=variance,
+    )
+
+
+def unknown(rng: Rng) -> Model:
+    """Draw tuples of any dependence."""
+    return pdp.Unknown(size=int(rng.integers(1, 5)), domain=[0, 1, 4])
+
+
+def blocks(rng: Rng) -> Model:
+    """Draw independent blocks, some of them copied."""
+    return pdp.Blocks(models=[table(rng), group(rng)], counts=[2, 1])
+
+
+def several(rng: Rng) -> Model:
+    """Draw a set of two tables."""
+    cells = rng.dirichlet([1] * 4, size=2).reshape(2, 2, 2)
+    tables = [pdp.JointTable(probabilities=one, domains=[[0, 1]] * 2) for one in cells]
+    return pdp.ModelSet(models=tables)
+
+
+FINITE = (table, chain, tree, network, group, unknown, blocks, several)
+REAL = (gaussian, household, series)
+
+
+def calibration(rng: Rng, *, simple: bool = False) -> Any:
+    """Draw a model, a query and adversaries, and calibrate; None where the library refuses.
+
+    Simple: a table or a Gaussian with a query of numbers, whose truth brute force decides.
+    """
+    families = (table, gaussian) if simple else FINITE + REAL
+    family = families[rng.integers(len(families))]
+    model = family(rng)
+    first = model.domains[0][0]
+    weighted = pdp.Linear(weights=rng.normal(size=len(model.names)))
+    queries: list[Any] = [pdp.Sum(), pdp.Mean(), weighted]
+    if family in REAL:
+        queries += [] if simple else [pdp.Sum(clamp=True)]
+    else:
+        queries += [pdp.Count(values={first}), *([] if simple else [pdp.Histogram()])]
+    limited = [pdp.Adversaries.weakest(), pdp.Adversaries.strongest()]
+    others = [*limited, pdp.Adversaries.knowing(at_most=1)]
+    adversaries = others[rng.integers(3)] if rng.random() < 0.3 else pdp.Adversaries.all()
+    noise: dict[str, Any] = {}
+    if family in REAL and not simple and rng.random() < 0.3:
+        noise = {"noise": "gaussian", "delta": 1e-6}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return pdp.calibrate(
+                model,
+                queries[rng.integers(len(queries))],
+                epsilon=float(rng.choice([0.1, 1.0, 3.0])),
+                adversaries=adversaries,
+                time_limit=5,
+                **noise,
+            )
+        except pdp.PdpError:
+            return calibration(rng, simple=True) if simple else None
+
+
+def shrunk(described: dict[str, Any], factor: float = 1 - 1e-5) -> dict[str, Any]:
+    """Return a stored calibration with less noise."""
+    twin = copy.deepcopy(described)
+    scale = twin["scale"]
+    twin["scale"] = [one * factor for one in scale] if isinstance(scale, list) else scale * factor
+    return twin

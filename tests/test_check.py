@@ -1,0 +1,308 @@
+"""The stand-alone checker: it agrees with the engines, and nothing unsound gets past it."""
+
+import copy
+import json
+import math
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import pdp_calibrate as pdp
+from pdp_calibrate import check as checker
+from pdp_calibrate.check import BROKEN, PROVED, UNDECIDED, check
+from pdp_calibrate.cli.main import app
+from tests.oracles import brute_force
+from tests.support.check_cases import calibration, shrunk
+
+PAIR = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2, names="ab")
+GAUSS = pdp.Gaussian(mean=[0, 0], covariance=[[1, 0.5], [0.5, 1]], bounds=(-2, 2))
+HOUSE = pdp.GaussianGroup(size=4, correlation=(0, 0.4), bounds=(0, 100))
+
+
+def stored(model, query, **options):
+    return json.loads(pdp.calibrate(model, query, epsilon=1.0, **options).to_json())
+
+
+def agree(seed: int, cases: int) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(cases):
+        found = calibration(rng)
+        if found is None:
+            continue
+        described = json.loads(found.to_json())
+        code, text = check(described)
+        assert code != BROKEN, (text, described)
+        if found.leakage.exact:
+            assert check(shrunk(described))[0] != PROVED, described
+
+
+def test_it_agrees_with_the_engines():
+    agree(1, 40)
+
+
+@pytest.mark.slow
+def test_it_agrees_with_the_engines_on_more():
+    agree(2, 500)
+
+
+@pytest.mark.parametrize(
+    ("model", "query"),
+    [
+        (PAIR, pdp.Sum()),
+        (PAIR, pdp.Histogram()),
+        (PAIR, [pdp.Sum(), pdp.Count(values={1}, over=["a"])]),
+        (PAIR, pdp.Custom(function=max)),
+        (pdp.MarkovChain(transition=[[0.8, 0.2], [0.3, 0.7]], length=5), pdp.Sum()),
+        (pdp.BinaryGroup(count_probabilities=[0.5, 0.1, 0.1, 0.3]), pdp.Mean()),
+        (pdp.Unknown(size=3, domain=[0, 1, 2]), pdp.Sum()),
+        (pdp.Blocks(models=[PAIR], counts=[3]), pdp.Sum()),
+        (pdp.ModelSet(models=[PAIR, PAIR]), pdp.Mean()),
+        (GAUSS, pdp.Sum()),
+        (GAUSS, pdp.Sum(clamp=True)),
+        (HOUSE, pdp.Mean(clamp=True)),
+        (pdp.GaussianSeries(length=9, correlation=0.4, bounds=(0, 9)), pdp.Sum(clamp=True)),
+    ],
+    ids=str,
+)
+def test_proved_as_calibrated_and_refused_with_less_noise(model, query):
+    described = stored(model, query)
+    assert check(described)[0] == PROVED
+    assert check(shrunk(described))[0] == BROKEN
+
+
+@pytest.mark.parametrize("model", [GAUSS, HOUSE, pdp.Unknown(size=3, bounds=(0, 5))], ids=str)
+def test_gaussian_noise(model):
+    described = stored(model, pdp.Sum(clamp=model is HOUSE), delta=1e-6, noise="gaussian")
+    assert check(described)[0] == PROVED
+    assert check(shrunk(described))[0] == BROKEN
+    assert check(described | {"delta": 9e-7})[0] == BROKEN
+    assert check(described | {"epsilon": 0.99})[0] == BROKEN
+
+
+def test_the_normal_law_and_its_excess_against_reference_values():
+    assert float(checker.normal(checker.Decimal(-3))) == pytest.approx(0.5 * math.erfc(3 / 2**0.5))
+    claim = checker.Claim(checker.Fraction(1), checker.Fraction(0), None, [], [], [], 1)
+    mu = checker.Decimal("0.236704380663")  # of (1, 1e-6)
+    assert float(claim.excess(mu)) == pytest.approx(1e-6, rel=1e-9)
+
+
+HOSTILE = {
+    "a later version": lambda d: d.update(version=3),
+    "a later model": lambda d: d["model"].update(version=3),
+    "private": lambda d: d["model"].update(provenance="private"),
+    "a digest": lambda d: d["model"].update(digest="00"),
+    "nobody is admitted": lambda d: d.update(adversaries={"at_least": 2, "at_most": 1}),
+    "more than everyone is known": lambda d: d["adversaries"].update(at_least=7),
+    "a named adversary beside": lambda d: d["adversaries"].update(target="a"),
+    "names that repeat": lambda d: d["model"].update(names=["a", "a"]),
+    "values that repeat": lambda d: d["model"].update(domains=[[0, 1], [1, True]]),
+    "no values": lambda d: d["model"].update(domains=[[], [0, 1]]),
+    "another shape": lambda d: d["model"].update(probabilities=[0.4, 0.1, 0.1, 0.4]),
+    "negative": lambda d: d["model"].update(probabilities=[[0.6, -0.1], [0.1, 0.4]]),
+    "not a number": lambda d: d["model"].update(probabilities=[[math.nan, 0.1], [0.1, 0.4]]),
+    "half a law": lambda d: d["model"].update(probabilities=[[0.2, 0.05], [0.05, 0.2]]),
+    "scale true": lambda d: d.update(scale=True),
+    "scale negative": lambda d: d.update(scale=-9.0),
+    "scale infinite": lambda d: d.update(scale=math.inf),
+    "epsilon infinite": lambda d: d.update(epsilon=math.inf),
+    "epsilon huge": lambda d: d.update(epsilon=1e300),
+    "scales for one query": lambda d: d.update(scale=[9.0]),
+    "no queries": lambda d: d.update(query=[], scale=[], noise=[]),
+    "an unknown field of a query": lambda d: d["query"].update(persistence=0.1),
+    "an unknown query": lambda d: d.update(query={"type": "Median", "over": None}),
+    "a tuple twice": lambda d: d.update(query={"type": "Mean", "over": ["a", "a"], "clamp": False}),
+    "rows zero": lambda d: d.update(rows=0),
+    "another noise": lambda d: d.update(noise="Cauchy"),
+    "discrete noise on fractions": lambda d: d["model"].update(domains=[[0, 0.5]] * 2),
+    "an endless model": lambda d: d["model"].update(length=None),
+    "a kind": lambda d: d["model"].update(type="LoewnerBall"),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_what_is_damaged_or_unknown_is_never_decided(what):
+    described = stored(PAIR, pdp.Sum())
+    HOSTILE[what](described)
+    assert check(described)[0] == UNDECIDED
+
+
+def test_a_sound_calibration_inside_an_unsound_one_proves_nothing():
+    sound = stored(PAIR, pdp.Sum())
+    assert check(shrunk(sound) | {"calibration": sound})[0] == BROKEN
+    assert check({"type": "Release", "calibration": sound})[0] == PROVED
+
+
+def test_a_certificate_changes_nothing():
+    described = stored(PAIR, pdp.Sum())
+    assert check(described | {"certificate": {"proved": True}})[0] == PROVED
+    assert check(shrunk(described) | {"certificate": {"proved": True}})[0] == BROKEN
+
+
+def test_values_on_an_interval_are_not_counted():
+    described = stored(pdp.Unknown(size=3, bounds=(0, 5)), pdp.Sum())
+    described["query"] = {"type": "Count", "over": None, "values": [3]}
+    assert check(described)[0] == UNDECIDED
+
+
+def test_clamping_only_some_answers_is_not_decided():
+    described = stored(GAUSS, [pdp.Sum(), pdp.Mean()])
+    described["query"][0]["clamp"] = True
+    assert check(described)[0] == UNDECIDED
+
+
+def test_clamped_values_that_move_against_the_target_early():
+    # A tenth of the range of x1 moves x2 over all of its own, which weighs five times as much.
+    model = pdp.Gaussian(mean=[0, 0], covariance=[[1, -10], [-10, 101]], bounds=(0, 1))
+    described = stored(model, pdp.Linear(weights=[1, 5], clamp=True))
+    assert check(described)[0] == PROVED
+    assert check(described | {"scale": 4.5})[0] == BROKEN
+
+
+def test_kernels_too_small_for_any_decimal_stop_the_check():
+    described = stored(PAIR, pdp.Sum(), adversaries=pdp.Adversaries.weakest())
+    described["model"]["domains"] = [[0, 10**200], [0, 10**200]]
+    assert check(described)[0] != PROVED
+
+
+FAR = 10**3
+
+
+def _numbers(node, path=()):
+    """Yield the path of every number, text and yes or no of a JSON object."""
+    inner = node.items() if isinstance(node, dict) else enumerate(node)
+    for key, value in inner:
+        if isinstance(value, dict | list):
+            yield from _numbers(value, (*path, key))
+        yield (*path, key)
+
+
+def mutated(described, chance: random.Random):
+    """Change one place of a stored calibration."""
+    twin = copy.deepcopy(described)
+    paths = [p for p in _numbers(twin) if p[0] not in ("leakage", "type", "schema")]
+    path = chance.choice(paths)
+    node = twin
+    for key in path[:-1]:
+        node = node[key]
+    value = node[path[-1]]
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if number and chance.random() < 0.7:
+        factors = (0, -1, 0.5, 0.9999, 1.0001, 2, FAR)
+        node[path[-1]] = value * chance.choice(factors) if value else chance.choice(factors)
+    elif chance.random() < 0.3 and len(node) > 1:
+        if isinstance(node, dict):
+            del node[path[-1]]
+        else:
+            node[path[-1]] = node[chance.randrange(len(node))]
+    else:
+        node[path[-1]] = chance.choice([None, True, 0, 1, -1.0, 2, [], {}, "a", [0, 1], value])
+    return twin
+
+
+def truly_sound(d) -> bool:
+    """Decide by brute force about a stored calibration of a table or a Gaussian."""
+    model, query = d["model"], d["query"]
+    names, size = [*map(str, model["names"])], len(model["names"])
+    fewest = size - 1 if d["adversaries"]["at_least"] is None else d["adversaries"]["at_least"]
+    most = size - 1 if d["adversaries"]["at_most"] is None else d["adversaries"]["at_most"]
+    over = names if query.get("over") is None else [*map(str, query["over"])]
+    weights = np.array([float(name in over) for name in names])
+    if query["type"] == "Mean":
+        weights /= len(over) * d["rows"]
+    if query["type"] == "Linear":
+        by_name = query["by"] == "name"
+        given = {str(n): w for n, w in query["weights"]} if by_name else dict(
+            zip(names, query["weights"], strict=True)
+        )  # fmt: skip
+        weights = np.array([given.get(name, 0.0) for name in names], dtype=float)
+    if model["type"] == "Gaussian":
+        covariance = np.array(model["covariance"], dtype=float)
+        bounds = np.array(model["bounds"], dtype=float)
+        widths = np.diff(np.broadcast_to(bounds, (size, 2)), axis=1).ravel()
+        worst = 0.0
+        for target, known in brute_force._adversaries(size, lambda _, k: fewest <= len(k) <= most):
+            joint = sorted(known | {target})
+            slopes = np.linalg.solve(covariance[np.ix_(joint, joint)], covariance[joint] @ weights)
+            worst = max(worst, abs(slopes[joint.index(target)]) * widths[target] / d["scale"])
+        return worst <= d["epsilon"] * (1 + 1e-9)
+    counted = query.get("values")
+    domains = [
+        [str(v) if isinstance(v, list) else v for v in values] for values in model["domains"]
+    ]
+
+    def answer(x):
+        if query["type"] == "Count":
+            return float(sum(v in counted for v, w in zip(x, weights, strict=True) if w))
+        return math.fsum(w * v for v, w in zip(x, weights, strict=True))
+
+    worst, _ = brute_force.worst_leakage(
+        np.array(model["probabilities"], dtype=float), domains, answer, d["scale"],
+        lambda _, k: fewest <= len(k) <= most,
+    )  # fmt: skip
+    return bool(worst <= d["epsilon"] * (1 + 1e-9))
+
+
+def mutants_pass_only_if_sound(seed: int, cases: int) -> int:
+    """Mutate `cases` files; return how many of them were proved, each confirmed."""
+    rng, chance, proved = np.random.default_rng(seed), random.Random(seed), 0  # noqa: S311
+    for case in range(cases):
+        if case % 20 == 0:
+            described = json.loads(calibration(rng, simple=True).to_json())
+        twin = mutated(described, chance)
+        if chance.random() < 0.5:
+            twin = mutated(twin, chance)
+        if check(twin)[0] == PROVED:
+            assert truly_sound(twin), twin
+            proved += 1
+    return proved
+
+
+def test_a_mutated_file_is_proved_only_if_it_is_sound():
+    assert mutants_pass_only_if_sound(3, 400) > 50
+
+
+@pytest.mark.slow
+def test_more_mutated_files_are_proved_only_if_they_are_sound():
+    assert mutants_pass_only_if_sound(4, 3000) > 300
+
+
+def test_the_file_alone_decides_anywhere(tmp_path):
+    alone = tmp_path / "check.py"
+    shutil.copy(Path(checker.__file__), alone)
+    sound = stored(PAIR, pdp.Sum())
+    for described, code in [
+        (sound, PROVED), (shrunk(sound), BROKEN), ({"type": "Calibration"}, UNDECIDED),
+        ([], UNDECIDED),
+    ]:  # fmt: skip
+        (tmp_path / "file.json").write_text(json.dumps(described))
+        found = subprocess.run(
+            [sys.executable, "-I", "-S", "check.py", "file.json"],
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert found.returncode == code, found
+        assert not found.stderr
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "1e999", '"x"', "NaN"])
+def test_what_is_no_json_object_is_never_decided(tmp_path, text):
+    (tmp_path / "file.json").write_text(text)
+    assert checker.check_file(tmp_path / "file.json")[0] == UNDECIDED
+    assert checker.main([str(tmp_path / "nowhere.json")]) == UNDECIDED
+
+
+def test_the_command(tmp_path):
+    file = tmp_path / "cal.json"
+    sound = stored(PAIR, pdp.Sum())
+    file.write_text(json.dumps(sound))
+    found = CliRunner().invoke(app, ["check", str(file), "--json"])
+    assert (found.exit_code, json.loads(found.stdout)["proved"]) == (0, True)
+    file.write_text(json.dumps(shrunk(sound)))
+    found = CliRunner().invoke(app, ["check", str(file)])
+    assert found.exit_code == 1
+    assert "somebody learns" in found.stdout
