@@ -343,7 +343,7 @@ def json_schema() -> dict[str, Any]:
     Examples
     --------
     >>> sorted(json_schema()["$defs"])[:4]
-    ['Adversaries', 'Audit', 'BinaryGroup', 'Blocks']
+    ['Adversaries', 'Advice', 'Audit', 'BinaryGroup']
     """
     models = {name: _family(name, words, fields) for name, (words, fields) in FAMILIES.items()}
     objects = {
