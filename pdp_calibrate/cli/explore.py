@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -50,6 +51,7 @@ def explore(
 
             webbrowser.open(address)
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the folder is removed
     with tempfile.TemporaryDirectory(prefix="pdp-calibrate-") as folder:
         if file is None:
             from pdp_calibrate.cli.ohio import wheeze

@@ -44,6 +44,8 @@ _NEVER = 39.0  # φ(a)/a is below the smallest float beyond
 
 _NODES = 64
 
+_LARGEST_CERTIFIED = 700.0  # beyond, e^ε makes even the finest grid of noise count
+
 
 def delta_of(mu: float, epsilon: float) -> float:
     """Return the δ of (ε, δ)-DP that μ-GDP implies, rounded up.
@@ -178,6 +180,11 @@ def check_drawn(epsilon: float, delta: float, scales: Sequence[float]) -> None:
     """Raise if noise as it is drawn differs from Gaussian noise by more than δ allows."""
     excess = math.fsum(drawn_excess(scale, epsilon) for scale in scales)
     if delta > 0 and not excess <= delta * (1 - _FOR_THE_LAW) / 2:
+        if epsilon > _LARGEST_CERTIFIED:
+            raise PdpError(
+                f"scale {min(scales):.3g} is too small: epsilon = {epsilon:.3g} is too large to"
+                " certify a delta beside it. Raise the scale."
+            )
         raise PdpError(
             f"scale {min(scales):.3g} is too close to the smallest floats: noise of this size is"
             " too coarse to certify a delta. Measure the values in another unit."

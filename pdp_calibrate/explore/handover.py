@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 from pdp_calibrate.errors import LedgerError, ModelError, PdpError, PlanError
 from pdp_calibrate.explore.answers import Asked
 from pdp_calibrate.explore.subject import Subject
-from pdp_calibrate.jobs.plan import plan_from, problem_of
+from pdp_calibrate.jobs.job import Job
+from pdp_calibrate.jobs.plan import Plan, plan_from, problem_of
 from pdp_calibrate.jobs.run import Outcome, run_plan
 from pdp_calibrate.jobs.written import command_line, python_call, toml_text
 
@@ -85,9 +87,12 @@ def _code(asked: Asked, subject: Subject) -> str:
             f"    model, {_public(query)}, epsilon={said['epsilon']!r}, rows={asked.task.rows}\n)\n"
             "print(calibration.scale)\n"
         )
-    lines = [f"import pandas as pd\n{head}people = pd.read_csv({subject.file!r})"]
-    if subject.file.endswith((".parquet", ".pq")):
-        lines = [f"import pandas as pd\n{head}people = pd.read_parquet({subject.file!r})"]
+    reader, more = "read_csv", ""
+    if subject.file.endswith((".parquet", ".pq")) or (subject.folder / subject.file).is_dir():
+        reader = "read_parquet"
+    elif subject.file.endswith((".tsv", ".tab")):
+        more = ', sep="\\t"'
+    lines = [f"import pandas as pd\n{head}people = pd.{reader}({subject.file!r}{more})"]
     if asked.job.learns:
         lines.append(_learning(asked))
         said = {"model": _Name("model"), "epsilon": said["epsilon"]} | {
@@ -165,6 +170,24 @@ def plan_contents(
     if ledger:
         contents["budget"]["ledger"] = ledger
     return contents | {"queries": [query]}
+
+
+def refuse_other_plan(asked: Asked, subject: Subject, plan: Plan) -> None:
+    """Raise where the form cannot say all that a plan says: its noise would be another."""
+    (wanted,) = plan.jobs
+    (found,) = plan_from(plan_contents(asked, subject), folder=subject.folder).jobs
+    same = (_without_epsilon(found), found.learning, found.questions) == (
+        _without_epsilon(wanted), wanted.learning, wanted.questions
+    )  # fmt: skip
+    if not (same and math.isclose(found.epsilon or 0, wanted.epsilon or 0, rel_tol=1e-9)):
+        raise PlanError(
+            "the page has no place for all that the plan says, and would show other noise: check"
+            " the plan with pdp-calibrate plan --check."
+        )
+
+
+def _without_epsilon(job: Job) -> dict[str, Any]:
+    return {name: _plain(one) for name, one in job.options.items() if name != "epsilon"}
 
 
 def _plain(value: Any) -> Any:

@@ -58,6 +58,7 @@ class Application:
         self._page = Page(subject=subject)
         self._token = token.encode()
         self._drawing = threading.Lock()  # matplotlib's settings belong to the whole program
+        self._latest = 0
         jinja2, _ = libraries()
         environment = jinja2.Environment(
             autoescape=True, undefined=jinja2.StrictUndefined, finalize=_shown,
@@ -122,7 +123,10 @@ class Application:
         return self._html(self._meaning.module.view(self._page.view(given)))
 
     def _pictures(self, given: Mapping[str, str]) -> Any:
+        mine = self._latest = self._latest + 1
         with self._drawing:
+            if mine != self._latest:  # the form has changed since: nobody waits for these
+                return self._html("")
             return self._html(self._meaning.module.pictures(self._page.pictures(given)))
 
     def _release(self, given: Mapping[str, str]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from pdp_calibrate.frames.open import columns_of, rows_in
 from pdp_calibrate.jobs.advise import type_of
 from pdp_calibrate.jobs.grammar import parse_query
 from pdp_calibrate.jobs.model import read_model
-from pdp_calibrate.jobs.plan import read_plan
+from pdp_calibrate.jobs.plan import Plan, read_plan
 from pdp_calibrate.jobs.written import values_text
 
 
@@ -25,7 +26,7 @@ class Subject:
 
     title: str
     """What it is called on the page."""
-    frame: Any = None
+    frame: Any = field(default=None, repr=False)
     """The rows; None for a model alone."""
     model: Model | None = None
     """The model; None for rows."""
@@ -39,6 +40,8 @@ class Subject:
     """How many rows there are."""
     answers: Mapping[str, str] = field(default_factory=dict)
     """What the form begins with."""
+    plan: Plan | None = None
+    """The plan that the answers are from, all of which they must say."""
 
     def kinds(self, *wanted: str) -> list[str]:
         """Return the columns of these types."""
@@ -123,7 +126,8 @@ def _of_plan(path: Path) -> Subject:
                 raise PlanError(f"{path}: the page has no place for {section}.{key}.")
     if plan.source.file is None:
         raise PlanError(f"{path}: the page reads rows from a file: give data.file.")
-    return of_rows(plan.source.file, _answers_of(found, query))
+    subject = of_rows(plan.source.file, _answers_of(found, query))
+    return dataclasses.replace(subject, plan=plan)
 
 
 def _answers_of(found: Mapping[str, Any], query: Mapping[str, Any]) -> dict[str, str]:
@@ -157,6 +161,7 @@ def _answers_of(found: Mapping[str, Any], query: Mapping[str, Any]) -> dict[str,
         "epsilon": query.get("epsilon", 1.0),
         "before": before,
         "after": after,
+        "missing": "zero" if query.get("missing") == "zero" else "",
         "budget": budget["epsilon"],
         "ledger": budget.get("ledger", ""),
     }

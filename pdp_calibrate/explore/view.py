@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.errors import PdpError, PrivacyLeakWarning
 from pdp_calibrate.explore.answers import Asked, asked_by, completed
-from pdp_calibrate.explore.handover import Handover, handover
+from pdp_calibrate.explore.handover import Handover, handover, refuse_other_plan
 from pdp_calibrate.explore.subject import Subject
 from pdp_calibrate.jobs.advise import Choice, advise
 from pdp_calibrate.jobs.run import calibrate_task
@@ -54,10 +54,15 @@ class View:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Page:
-    """One subject, asked about again and again; remembers the last answers."""
+    """One subject, asked about again and again."""
 
     subject: Subject
     """What it is about."""
+
+    def __post_init__(self) -> None:
+        if self.subject.plan is not None:
+            asked = asked_by(completed({}, self.subject), self.subject)
+            refuse_other_plan(asked, self.subject, self.subject.plan)
 
     def calibrated(self, given: Mapping[str, str]) -> tuple[Asked, AnyCalibration | None]:
         """Return what the answers ask for, and its noise; None where a model is learned first."""

@@ -267,3 +267,10 @@ def test_opendp_draws_the_discrete_gaussian_on_a_grid():
 def test_bisection_of_floats_ends_between_neighbours():
     assert gaussian_dp._last_float(lambda value: value <= 0.1) == 0.1
     assert gaussian_dp._last_float(lambda _: False) == 0.0
+
+
+def test_why_what_is_drawn_cannot_be_certified():
+    with pytest.raises(PdpError, match="Raise the scale"):
+        gaussian_dp.check_drawn(2000.0, 1e-6, [1e4])
+    with pytest.raises(PdpError, match="another unit"):
+        gaussian_dp.check_drawn(1.0, 1e-6, [1e-320])

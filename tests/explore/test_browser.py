@@ -82,7 +82,7 @@ def test_the_story(browser, address, folder):
     )
     page.wait_for_selector(f"#scale[data-scale='{any_way.scale!r}']", timeout=60_000)
     page.get_by_label("Measurements, jointly Gaussian").check()
-    for most in (0.4, 0.45):
+    for most in (0.4, 0.41):
         slider = page.get_by_label("Correlation at most")
         if most == 0.4:
             slider.fill("0.4")

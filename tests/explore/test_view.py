@@ -170,6 +170,10 @@ def test_nothing_depends_on_a_secret_value(page):
     assert page.pictures(STATED) == twin.pictures(STATED)
 
 
+def test_no_row_is_in_what_a_traceback_would_show(page):
+    assert "98.5" not in repr(page)
+
+
 def test_pictures_are_drawn_of_simulated_people(page):
     found = {one["name"]: one["svg"] for one in page.pictures(STATED)}
     assert {"simulated", "leakage_by_scale", "scales"} <= set(found)
@@ -204,12 +208,24 @@ def test_a_plan_with_more_than_the_page_can_say_is_refused(page, tmp_path):
     asked, _ = page.calibrated(STATED)
     contents = plan_contents(asked, page.subject)
     assert contents["model"]["correlation"] == [0.0, 0.4]
-    (tmp_path / "plan.toml").write_text(
-        page.view(STATED).handover.plan.replace("[model]", '[model]\nsmoothing = 1.0\n'
-        'kind = "groups"')
-    )  # fmt: skip
-    with pytest.raises(pdp.PdpError, match="no place for"):
-        open_subject(tmp_path / "plan.toml")
+    plan, parts = (page.view(one).handover.plan for one in (STATED, CASES["count by"]))
+    for text, old, new in (
+        (plan, "[model]", "[model]\nsmoothing = 1.0"),
+        (plan, "[0.0, 0.4]", "[-0.1, 0.4]"),
+        (plan, "[0.0, 0.4]", "0.4"),
+        (parts, 'by = ["state"]', 'by = ["state", "sick"]'),
+        (plan, "epsilon = 1.0\n", "epsilon = 1.0\nmissing = 5.0\n"),
+        (plan, "epsilon = 1.0\n", "epsilon = 1.0\nnoise = 'laplace'\n"),
+    ):
+        head, middle, tail = text.rpartition(old)
+        assert middle
+        (tmp_path / "plan.toml").write_text(head + new + tail)
+        with pytest.raises(pdp.PdpError, match="page has no place for"):
+            Page(subject=open_subject(tmp_path / "plan.toml"))
+    gaps = page.view(HOMES | {"missing": "zero"})
+    (tmp_path / "plan.toml").write_text(gaps.handover.plan)
+    again = Page(subject=open_subject(tmp_path / "plan.toml"))
+    assert again.view({}).exact_scales == gaps.exact_scales
     for name in ("none.csv", "none.json", "none.toml"):
         with pytest.raises(pdp.PdpError, match="no file"):
             open_subject(tmp_path / name)

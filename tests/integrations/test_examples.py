@@ -48,7 +48,8 @@ def test_every_adapter_has_a_snippet_and_an_example():
     for adapter in adapters - shared:
         imports = rf"pdp_calibrate_integrations( import {adapter} as|\.{adapter} import)"
         assert any(re.search(imports, snippet) for snippet in SNIPPETS), adapter
-        assert any(re.search(imports, path.read_text()) for path in EXAMPLES), adapter
+        if adapter != "pgmpy":  # models come from it; no pipeline of its own leaks or is mended
+            assert any(re.search(imports, path.read_text()) for path in EXAMPLES), adapter
 
 
 @pytest.mark.parametrize(
