@@ -92,7 +92,10 @@ def test_json_is_all_there_is_on_stdout_and_keeps_the_schema(folder):
         *app.registered_commands,
         *app.registered_groups[0].typer_instance.registered_commands,
     ]
+    pages = {"explore"}  # it serves a page, and prints where
     for command in everything:
+        if command.callback.__name__ in pages:
+            continue
         assert "json" in command.callback.__annotations__, command.callback
 
 
