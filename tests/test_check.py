@@ -306,3 +306,17 @@ def test_the_command(tmp_path):
     found = CliRunner().invoke(app, ["check", str(file)])
     assert found.exit_code == 1
     assert "somebody learns" in found.stdout
+
+
+def test_a_report_says_independently_checked_only_when_it_was(tmp_path):
+    page, words = tmp_path / "page.html", "independently checked"
+    cal = pdp.calibrate(PAIR, pdp.Sum(), epsilon=1.0)
+    assert words not in pdp.report(cal, page).read_text()
+    assert words in pdp.report(cal, page, checked=True).read_text()
+    long = pdp.MarkovChain(transition=[[0.8, 0.2], [0.3, 0.7]], length=30)
+    page.unlink()
+    with pytest.raises(pdp.PdpError, match="independent check does not prove it"):
+        pdp.report(pdp.calibrate(long, pdp.Sum(), epsilon=1.0), page, checked=True)
+    with pytest.raises(pdp.PdpError, match="does not prove it"):
+        pdp.report(cal.with_noise(0.9), page, checked=True)
+    assert not page.exists()

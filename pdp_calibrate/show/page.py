@@ -10,6 +10,8 @@ from importlib import import_module, resources
 from pathlib import Path
 from typing import Any
 
+from pdp_calibrate.calibration.result import Calibration, Release
+from pdp_calibrate.check import PROVED, check
 from pdp_calibrate.core.cards import printable
 from pdp_calibrate.errors import MissingLibraryError, PdpError
 from pdp_calibrate.ledger.ledger import Ledger
@@ -67,6 +69,7 @@ def report(
     author: str | None = None,
     date: str | None = None,
     sign: bool = False,
+    checked: bool = False,
 ) -> Path:
     """Write one HTML page about a calibration, a release or a ledger, for the person who signs.
 
@@ -96,16 +99,30 @@ def report(
         Its date; by default today.
     sign
         Whether the page ends with a place to sign.
+    checked
+        Whether the stand-alone checker is to prove the calibration first, so that the page says
+        "independently checked". What it cannot prove raises, and no page is written.
 
     Returns
     -------
     Path
         Where the page is.
     """
+    answer = _proved(subject) if checked else None
     document = Document(
-        title=title, data=data, purpose=purpose, author=author, date=date, sign=sign
+        title=title, data=data, purpose=purpose, author=author, date=date, sign=sign, checked=answer
     )
     return written_to(path, summarise(subject, ledger=ledger, document=document))
+
+
+def _proved(subject: Reportable) -> str:
+    """Return what the stand-alone checker says of a calibration or release, if that is a proof."""
+    if not isinstance(subject, Calibration | Release):
+        raise PdpError("only a calibration or a release can be checked independently.")
+    code, answer = check(subject.to_dict())
+    if code != PROVED:
+        raise PdpError(f"the independent check does not prove it. {answer}")
+    return answer
 
 
 def written_to(path: str | os.PathLike[str], summary: Summary) -> Path:

@@ -91,6 +91,8 @@ class Document:
     """When; by default the day on which it is made."""
     sign: bool = False
     """Whether there is a place to sign."""
+    checked: str | None = None
+    """What the stand-alone checker answered; None if it was not asked."""
 
 
 def summarise(
