@@ -3,9 +3,9 @@
     python check.py release.json        (or: pdp-calibrate check release.json)
 
 One file, the standard library only, no line shared with the engines. It reads a calibration or a
-release and answers 0: proved; 1: not so, an adversary breaks it, or what the file says does not
-follow; 2: cannot decide, numbers are withheld, or the model is too large or of another kind. It
-decides about exact answers with exact noise; what floating point adds is charged by the library.
+release and answers 0: proved; 1: not so, an adversary breaks it; 2: cannot decide, numbers are
+withheld, the bound is not small enough, or the model is too large or of another kind. It decides
+about exact answers with exact noise; what floating point adds is charged by the library.
 
 The promise. A database is one draw x of correlated tuples from a law θ. For every tuple i, every
 set K of others that an adversary may know, every x_K of positive probability, every two values
@@ -89,7 +89,7 @@ class Undecided(Exception):  # noqa: N818 - an answer, not an error
 
 
 class Broken(Exception):  # noqa: N818 - an answer, not an error
-    """The promise does not hold, or does not follow, and why."""
+    """The promise does not hold, and why."""
 
 
 # --- Numbers: what is none stops the check --------------------------------------------------------
@@ -97,8 +97,7 @@ class Broken(Exception):  # noqa: N818 - an answer, not an error
 
 def number(value: Any) -> Fraction:
     """Return a finite number as the exact fraction that it is."""
-    known = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
-    if not known or not math.isfinite(value):
+    if isinstance(value, bool | str | None | list | dict) or not math.isfinite(value):
         raise Undecided("a finite number is needed where there is none.")
     return Fraction(value)
 
@@ -204,17 +203,18 @@ class Claim:
 
     def judge_moves(self, moves: Sequence[Fraction], target: Any, *, reached: bool = True) -> None:
         """Compare how far a secret moves the answers, in units of their noise, with the promise."""
-        who = "somebody learns" if reached else "it does not follow: the bound is"
         if self.mu is not None:
-            self.judge_mu(sum((move * move for move in moves), Fraction(0)), who, target)
+            self.judge_mu(sum((move * move for move in moves), Fraction(0)), target, reached)
         elif (leakage := sum(map(abs, moves), Fraction(0))) > self.epsilon:
-            raise Broken(f"{who} {float(leakage):.9g} about {target}.")
+            told = f"somebody may learn {float(leakage):.9g} about {target}."
+            raise Broken(told) if reached else Undecided(told)  # a bound alone breaks nothing
 
-    def judge_mu(self, square: Fraction, who: str, target: Any) -> None:
+    def judge_mu(self, square: Fraction, target: Any, reached: bool) -> None:  # noqa: FBT001
         """Compare μ² with the μ that is stated, and with its (ε, δ)."""
         root = decimal(square).sqrt() * (1 + SLACK)
         if square > (self.mu or 0) ** 2 or (square and self.excess(root) > self.delta):
-            raise Broken(f"{who} μ = {float(root):.9g} about {target}.")
+            told = f"somebody may learn μ = {float(root):.9g} about {target}."
+            raise Broken(told) if reached else Undecided(told)
 
     def excess(self, mu: Decimal) -> Decimal:
         """Return δ at the ε that is stated, a little too large, for noise that leaks μ."""
@@ -646,7 +646,7 @@ def check_moves(claim: Claim, part: Part, inner: Matrix, target: int, *, clamped
         for place in range(size, len(row)):
             released = given(released, place)
         gain = 1 / released[target][target] - 1 / row[target]
-        claim.judge_mu(gain * widths[target] ** 2, "somebody learns", name)
+        claim.judge_mu(gain * widths[target] ** 2, name, reached=True)
 
 
 def check_alike(claim: Claim, part: Part) -> None:

@@ -38,7 +38,7 @@ def agree(seed: int, cases: int) -> None:
         described = json.loads(found.to_json())
         code, text = check(described)
         assert code != BROKEN, (text, described)
-        if found.leakage.exact:
+        if found.leakage.exact and found.leakage.lower > found.epsilon * (1 - 1e-7):
             assert check(shrunk(described))[0] != PROVED, described
 
 
@@ -73,7 +73,8 @@ def test_it_agrees_with_the_engines_on_more():
 def test_proved_as_calibrated_and_refused_with_less_noise(model, query):
     described = stored(model, query)
     assert check(described)[0] == PROVED
-    assert check(shrunk(described))[0] == BROKEN
+    is_bound = model is GAUSS and query.clamp  # that nobody is known to reach
+    assert check(shrunk(described))[0] == (UNDECIDED if is_bound else BROKEN)
 
 
 @pytest.mark.parametrize("model", [GAUSS, HOUSE, pdp.Unknown(size=3, bounds=(0, 5))], ids=str)
@@ -161,7 +162,7 @@ def test_clamped_values_that_move_against_the_target_early():
     model = pdp.Gaussian(mean=[0, 0], covariance=[[1, -10], [-10, 101]], bounds=(0, 1))
     described = stored(model, pdp.Linear(weights=[1, 5], clamp=True))
     assert check(described)[0] == PROVED
-    assert check(described | {"scale": 4.5})[0] == BROKEN
+    assert check(described | {"scale": 4.5})[0] == UNDECIDED
 
 
 def test_kernels_too_small_for_any_decimal_stop_the_check():
