@@ -12,6 +12,8 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.core.problem import Problem, split
 from pdp_calibrate.core.query import lower
+from pdp_calibrate.families.gaussian.network import GaussianNetwork
+from pdp_calibrate.families.network.couplings import Couplings
 from pdp_calibrate.families.network.network import Network
 from pdp_calibrate.families.network.search import Preparation, budget_bounds
 from pdp_calibrate.show.views import drawable
@@ -30,7 +32,8 @@ class NetworkMap:
     places: tuple[tuple[float, float], ...]
     """Where each is drawn: close to those it is coupled with."""
     couplings: tuple[tuple[int, int, float | None], ...]
-    """Pairs of tuples, and how strongly they are coupled; None without limit."""
+    """Pairs of tuples, and how strongly they are coupled; None without limit. Of Gaussian values,
+    their correlation given all others, without its sign."""
     bounds: tuple[float, ...]
     """Nobody learns more than this about a tuple, in nats."""
     target: str | None
@@ -42,12 +45,15 @@ class NetworkMap:
 def network(calibration: AnyCalibration) -> NetworkMap | None:
     """Return the graph of a network; None for other models, and for more tuples than can be seen.
 
-    Small networks are searched about each tuple; the bounds of others are those of elimination,
-    which hold for every adversary, or ε where that is less.
+    Small networks and Gaussian ones are searched about each tuple; the bounds of others are those
+    of elimination, which hold for every adversary, or ε where that is less. It is about Laplace
+    noise: Gaussian noise has no ε of its own.
     """
     calibration = drawable(calibration)
     model = calibration.model
-    if not isinstance(model, Network) or not 3 <= len(model.names) <= _MOST_DRAWN:
+    if not isinstance(model, Network | GaussianNetwork) or calibration.noise != "laplace":
+        return None
+    if not 3 <= len(model.names) <= _MOST_DRAWN:
         return None
     contributions = lower(calibration.query, model)
     if contributions.table is not None:
@@ -55,10 +61,11 @@ def network(calibration: AnyCalibration) -> NetworkMap | None:
     (problem,) = split(model, contributions, calibration.adversaries)
     bounds = _bounds(problem, model, calibration.scale)
     witness = calibration.leakage.witness
-    pairs = sorted(model.couplings.strengths.items())
+    graph = model.couplings if isinstance(model, Network) else _partial_correlations(model)
+    pairs = sorted(graph.strengths.items())
     return NetworkMap(
         names=tuple(map(entry, model.names)),
-        places=tuple((float(x), float(y)) for x, y in _places(model)),
+        places=tuple((float(x), float(y)) for x, y in _places(graph)),
         couplings=tuple((k, m, d if math.isfinite(d) else None) for (k, m), d in pairs),
         bounds=tuple(np.minimum(bounds, calibration.epsilon).tolist()),
         target=None if witness is None else entry(witness.target),
@@ -66,11 +73,27 @@ def network(calibration: AnyCalibration) -> NetworkMap | None:
     )
 
 
-def _bounds(problem: Problem, model: Network, scale: float) -> FloatArray:
+def _partial_correlations(model: GaussianNetwork) -> Couplings:
+    """Return the sizes of the correlations of all pairs given everyone else."""
+    entries = model.precision.tocoo()
+    own = np.sqrt(model.precision.diagonal())
+    return Couplings(
+        len(model.names),
+        {
+            (int(k), int(m)): abs(float(value)) / float(own[k] * own[m])
+            for k, m, value in zip(entries.row, entries.col, entries.data, strict=True)
+            if k < m
+        },
+    )
+
+
+def _bounds(problem: Problem, model: Network | GaussianNetwork, scale: float) -> FloatArray:
     """Bound what could be learned about each tuple; 0 about those whom nobody attacks."""
     knowledge = problem.knowledge
     bounds = np.zeros(len(model.names))
-    if model.fits_a_table and len(model.names) <= _MOST_SEARCHED:
+    if isinstance(model, GaussianNetwork) or (
+        model.fits_a_table and len(model.names) <= _MOST_SEARCHED
+    ):
         for target in knowledge.targets:
             about = problem.against(dataclasses.replace(knowledge, targets=(target,)))
             bounds[target] = about.engine.bracket(scale).upper
@@ -81,15 +104,15 @@ def _bounds(problem: Problem, model: Network, scale: float) -> FloatArray:
     return bounds
 
 
-def _places(model: Network) -> FloatArray:
+def _places(graph: Couplings) -> FloatArray:
     """Put tuples where distances look like the number of couplings between them.
 
     Classical scaling: the two leading axes of the squared distances, centred.
     """
-    size = len(model.names)
+    size = graph.size
     apart = np.full((size, size), np.nan)
     for place in range(size):
-        for other, steps in model.couplings.distances(place).items():
+        for other, steps in graph.distances(place).items():
             apart[place, other] = steps
     farthest = float(np.nanmax(apart))
     apart = np.where(np.isnan(apart), farthest + 1, apart)  # another component

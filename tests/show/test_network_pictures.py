@@ -37,6 +37,23 @@ def test_large_networks_show_bounds():
     assert corner in (0, 5, 24, 29)
 
 
+def test_gaussian_networks_show_what_is_learned_about_each(tmp_path):
+    feeder = [("station", "a"), ("a", "b"), ("a", "c"), ("c", "d")]
+    model = pdp.GaussianNetwork.from_edges(feeder, strength=1.0, bounds=(0, 6))
+    found = pdp.calibrate(model, pdp.Sum(), epsilon=1.0)
+    shown = network(found)
+    covariance = np.linalg.inv(model.precision.toarray())
+    wanted = 6 * covariance.sum(axis=1) / covariance.diagonal() / found.scale
+    np.testing.assert_allclose(shown.bounds, np.minimum(wanted, 1.0), rtol=1e-8)
+    assert shown.target == model.names[int(wanted.argmax())]
+    assert [pair[:2] for pair in shown.couplings] == [(0, 1), (1, 2), (1, 3), (3, 4)]
+    assert shown.couplings[0][2] == pytest.approx(1 / np.sqrt(2 * 4))
+    assert pdp.plots.network(found).axes
+    assert "About whom most could be learned" in pdp.report(found, tmp_path / "p.html").read_text()
+    noisy = pdp.calibrate(model, pdp.Sum(), epsilon=1.0, delta=1e-6, noise="gaussian")
+    assert network(noisy) is None
+
+
 def test_what_is_not_drawn():
     pair = pdp.JointTable(probabilities=[[0.3, 0.2], [0.2, 0.3]], domains=[[0, 1]] * 2)
     assert network(pdp.calibrate(pair, pdp.Sum())) is None
