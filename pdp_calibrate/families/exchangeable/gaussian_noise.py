@@ -11,6 +11,7 @@ queries, so any number of them are covered together, also those chosen one after
 from __future__ import annotations
 
 import dataclasses
+import abc
 import functools
 import math
 from collections.abc import Iterator
@@ -134,7 +135,7 @@ def binary_move(problem: Problem, group: BinaryGroup) -> float:
     return min(joint_range(contributions), largest * rounding)
 
 
-class _GroupMixtures:
+class _GroupMixtures(abc.ABC):
     """What the mixtures of both kinds of groups share."""
 
     def __init__(self, problem: Problem, search: BinaryGroupSearch | CategoryGroupSearch) -> None:
@@ -149,9 +150,9 @@ class _GroupMixtures:
                 move = (case.own + case.inside) * self._most * ROUND_UP
                 yield Listed(move, target, unknown, functools.partial(self.mixtures, case))
 
+    @abc.abstractmethod
     def mixtures(self, case: Case) -> Iterator[Mixtures]:
         """List the mixtures of one case."""
-        raise NotImplementedError
 
     def _named(
         self, case: Case, held: FloatArray, event: int, secrets: tuple[int, int], output: float
