@@ -10,8 +10,8 @@ queries, so any number of them are covered together, also those chosen one after
 
 from __future__ import annotations
 
-import dataclasses
 import abc
+import dataclasses
 import functools
 import math
 from collections.abc import Iterator
