@@ -51,8 +51,9 @@ def test_a_ledger_goes_on_where_it_stopped(path):
 
 def test_the_file_holds_no_answer_and_says_what_it_is(path):
     ledger = pdp.Ledger(COUPLE, epsilon=50.0, path=path)
-    released = [ledger.release(pdp.Sum(), HERE, epsilon=0.01).value for _ in range(5)]
-    assert max(map(abs, released)) > 20  # answers that could be told from other numbers
+    released = [ledger.release(pdp.Sum(), HERE, epsilon=1e-4).value for _ in range(5)]
+    released = [value for value in released if abs(value) > 20]  # told from other numbers
+    assert released  # but for once in 10^14 runs
     stored = json.loads(path.read_text())
     assert stored["schema"] == "pdp-calibrate/1"
     assert stored["type"] == "Ledger"
