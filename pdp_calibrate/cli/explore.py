@@ -37,8 +37,8 @@ def explore(
     It answers to nobody without the token in its address, loads nothing from elsewhere, and reads
     no secret value before you release an answer, into a ledger.
     """
-    from pdp_calibrate.explore.server import framework, serve
-    from pdp_calibrate.explore.subject import of_rows, open_subject
+    from pdp_calibrate.exploring.server import framework, serve
+    from pdp_calibrate.exploring.subject import of_rows, open_subject
 
     if (file is None) != demo:
         raise pdp.PdpError("name a FILE with rows, a model or a plan; or give --demo.")

@@ -45,14 +45,15 @@ _CAPTIONS = {
     " adversary; the square is the noise that plain differential privacy would have used. Noise to"
     " the left of the round point breaks the promise.",
     "leakage_by_knowledge": "The worst case among adversaries who already know some number of the"
-    " other entries.",
+    " others; of groups, in the one where most can be learned.",
     "scales": "The noise that each method asks for. Plain differential privacy ignores correlation:"
     " where its bar is shorter than ours, it does not keep the promise.",
     "beliefs": "What the worst adversary believes about one entry before the release, and after"
     " the answer that helps them most. What they know already is subtracted from it.",
     "correlations": "Pairs of entries: together (+) or against each other (−).",
-    "adversary_graph": "Each box is an adversary: the entries known, and the exact leakage. Edge"
-    " weights are those of the paper; no guarantee rests on them.",
+    "adversary_graph": "Each box is an adversary: the entries known, and the exact leakage. Lines"
+    " have the weights of the paper; no guarantee rests on them. Of more than four entries, those"
+    " who attack the one about whom most can be learned.",
     "network": "Lines join entries that depend on each other given all others; the deeper its"
     " colour, the more somebody could learn about an entry.",
 }

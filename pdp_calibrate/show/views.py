@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from pdp_calibrate.arrays import deadline_after
 from pdp_calibrate.calibration.result import (
     AnyCalibration,
     Calibration,
@@ -17,12 +18,13 @@ from pdp_calibrate.calibration.result import (
     with_laplace_noise,
 )
 from pdp_calibrate.core.adversary import Adversaries, Witness
-from pdp_calibrate.core.leakage import leakage
+from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.posterior import Beliefs, posterior
-from pdp_calibrate.core.problem import Leakage
-from pdp_calibrate.core.table import JointTable
+from pdp_calibrate.core.problem import Leakage, Problem, split, worst
+from pdp_calibrate.core.query import Mean, lower
+from pdp_calibrate.core.table import JointTable, Writable
 from pdp_calibrate.errors import ModelError, PdpError
 from pdp_calibrate.families.stream.refresh import Refresh
 from pdp_calibrate.paper import graph
@@ -33,6 +35,9 @@ _POINTS = 24  # on a curve
 
 
 _MOST_KNOWN = 15  # a curve over more known tuples than this is not drawn
+
+
+_MOST_IN_GRAPH = 6  # tuples; more are too many adversaries to look at
 
 
 _PATIENCE = 8.0  # seconds for a whole curve; wider brackets after that
@@ -90,6 +95,8 @@ class KnowledgeCurve:
     """The same at the scale of plain DP."""
     worst: str
     """The worst adversary of all, in words."""
+    among: str = "other entries"
+    """What the known tuples are called: of blocks, members of the one where most can be learned."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +174,9 @@ def leakage_by_scale(
     extra = [] if plain_scale is None else [plain_scale]
     scales = sorted({*np.geomspace(low, high, points).tolist(), calibration.scale, *extra})
     seconds = _PATIENCE / len(scales)
-    found = {scale: _leak(calibration, scale, seconds)[:2] for scale in scales}
+    problems = _problems(calibration)
+    curve = [_leak(calibration, problems, scale, seconds) for scale in scales]
+    found = {scale: (one.value, one.lower) for scale, one in zip(scales, curve, strict=True)}
     for one in filter(None, (plain, calibration.leakage)):  # these were given more time
         if one.scale in found:
             found[one.scale] = (one.value, one.lower)
@@ -191,49 +200,40 @@ def leakage_by_scale(
     )
 
 
-def _leak(
-    calibration: Calibration, scale: float, seconds: float, adversaries: Adversaries | None = None
-) -> tuple[float, float, Witness | None]:
-    found = leakage(
-        calibration.model,
-        calibration.query,
-        scale=scale,
-        adversaries=calibration.adversaries if adversaries is None else adversaries,
-        rows=calibration.rows,
-        time_limit=seconds,
-        noise=calibration.noise,
-        delta=calibration.delta or None,
-    )
-    return found.value, found.lower, found.witness
-
-
 def leakage_by_knowledge(calibration: AnyCalibration) -> KnowledgeCurve | None:
     """Evaluate the worst leakage for each number of known tuples (the paper's Figure 4).
 
-    None where all adversaries know the same number, or there are more than 15 others.
+    Of independent blocks, such as households, it is about the block in which most can be learned:
+    what anyone knows of the others says nothing about its members. None where all adversaries know
+    the same number, or there are more than 15 others.
     """
     calibration = drawable(calibration)
-    who = calibration.adversaries
-    others = sum(calibration.model.copies) - 1
-    if who.known is not None or not 1 <= others <= _MOST_KNOWN:
+    if calibration.adversaries.known is not None:
         return None
-    fewest = others if who.at_least is None else who.at_least
-    most = others if who.at_most is None else min(who.at_most, others)
+    problems = _problems(calibration)
+    among = "other entries"
+    if isinstance(calibration.model, Blocks) and not any(one.hidden_noise for one in problems):
+        problems = [worst(problems, calibration.scale, deadline=deadline_after(_PATIENCE))[1]]
+        among = "other members of the group"
+    fewest, most = problems[0].knowledge.fewest, problems[0].knowledge.most
+    if problems[0].knowledge.total - 1 > _MOST_KNOWN or most - fewest < 1:
+        return None
     numbers = list(range(fewest, most + 1))
-    if len(numbers) < 2:
-        return None
     plain_scale = calibration.baselines["dp"]
     seconds = _PATIENCE / (2 * len(numbers))
     values, lowers, plain = [], [], []
     for known in numbers:
-        exactly = Adversaries.knowing(at_least=known, at_most=known)
-        value, lower, _ = _leak(calibration, calibration.scale, seconds, exactly)
-        values.append(min(value, calibration.leakage.value))  # all of them are allowed ones
-        lowers.append(lower)
+        exactly = [
+            one.against(dataclasses.replace(one.knowledge, fewest=known, most=known))
+            for one in problems
+        ]
+        found = _leak(calibration, exactly, calibration.scale, seconds)
+        values.append(min(found.value, calibration.leakage.value))  # all of them are allowed ones
+        lowers.append(found.lower)
         if plain_scale:
-            plain.append(_leak(calibration, plain_scale, seconds, exactly)[0])
+            plain.append(_leak(calibration, exactly, plain_scale, seconds).value)
     witness = calibration.leakage.witness
-    worst = (
+    attacks = (
         ""
         if witness is None
         else f"attacks {entry(witness.target, calibration.model)},"
@@ -245,8 +245,25 @@ def leakage_by_knowledge(calibration: AnyCalibration) -> KnowledgeCurve | None:
         lowers=tuple(lowers),
         epsilon=calibration.epsilon,
         plain=tuple(plain),
-        worst=worst,
+        worst=attacks,
+        among=among,
     )
+
+
+def _problems(calibration: Calibration) -> list[Problem]:
+    return split(
+        calibration.model,
+        calibration.contributions[0],
+        calibration.adversaries,
+        measure=calibration.measure,
+    )
+
+
+def _leak(
+    calibration: Calibration, problems: Sequence[Problem], scale: float, seconds: float
+) -> Leakage:
+    found, _ = worst(problems, scale, deadline=deadline_after(seconds))
+    return calibration.measure.leakage(found, scale, found.witness)
 
 
 def scales_of_methods(calibration: AnyCalibration) -> dict[str, Any]:
@@ -329,25 +346,33 @@ def _table_beliefs(
 
 
 def adversary_graph(calibration: AnyCalibration) -> AdversaryGraph | None:
-    """Return the graph of all adversaries of a table with two to four tuples (Figure 3).
+    """Return the graph of all adversaries of two to six tuples (Figure 3).
 
-    None for other models, and where not all adversaries are allowed.
+    Of tables, and of what can be written as one: chains, groups, networks. None for other models,
+    and where not all adversaries are allowed.
     """
     calibration = drawable_with_laplace_noise(calibration)
     model = calibration.model
-    if not isinstance(model, JointTable) or not 2 <= len(model.names) <= 4:
-        return None
-    if calibration.adversaries != Adversaries.all():
+    if calibration.adversaries != Adversaries.all() or not 2 <= sum(model.copies) <= _MOST_IN_GRAPH:
         return None
     try:
-        found = graph(model, calibration.query, calibration.scale)
+        table = model.to_table() if isinstance(model, Writable) else model
+        if not isinstance(table, JointTable):
+            return None
+        per_row = calibration.rows if isinstance(calibration.query, Mean) else 1
+        found = graph(table, calibration.query, calibration.scale * per_row)
     except PdpError:  # the paper's graph is of additive queries and full supports
         return None
+    lowered = lower(calibration.query, table, rows=calibration.rows)
+    (problem,) = split(table, lowered, calibration.adversaries)
+    places = {name: place for place, name in enumerate(table.names)}
     leakages = {}
-    for layer in range(1, len(model.names) + 1):
+    for layer in range(1, len(places) + 1):
         for target, known in found.layer(layer):
-            one = Adversaries.exactly(target, known=known)
-            leakages[target, known] = _leak(calibration, calibration.scale, _PATIENCE, one)[0]
+            unknown = [places[name] for name in places if name not in known and name != target]
+            one = problem.restricted(places[target], unknown)
+            leak = _leak(calibration, [one], calibration.scale, _PATIENCE)
+            leakages[target, known] = leak.value
     return AdversaryGraph(
         graph=found, leakages=leakages, worst=max(leakages, key=leakages.__getitem__)
     )

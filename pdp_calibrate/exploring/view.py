@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.errors import PdpError, PrivacyLeakWarning
-from pdp_calibrate.explore.answers import Asked, asked_by, completed
-from pdp_calibrate.explore.handover import Handover, handover, refuse_other_plan
-from pdp_calibrate.explore.subject import Subject
+from pdp_calibrate.exploring.answers import Asked, asked_by, completed
+from pdp_calibrate.exploring.handover import Handover, handover, refuse_other_plan
+from pdp_calibrate.exploring.subject import Subject
 from pdp_calibrate.jobs.advise import Choice, advise
 from pdp_calibrate.jobs.run import calibrate_task
 from pdp_calibrate.show.explain import paragraphs

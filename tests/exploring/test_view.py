@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.explore.answers import DEFAULTS, completed
-from pdp_calibrate.explore.handover import plan_contents, release
-from pdp_calibrate.explore.subject import of_rows, open_subject
-from pdp_calibrate.explore.view import Page
+from pdp_calibrate.exploring.answers import DEFAULTS, completed
+from pdp_calibrate.exploring.handover import plan_contents, release
+from pdp_calibrate.exploring.subject import of_rows, open_subject
+from pdp_calibrate.exploring.view import Page
 from pdp_calibrate.jobs.plan import read_plan
 from pdp_calibrate.jobs.run import check_plan
 from tests.support.cli_runs import fine

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pdp_calibrate.errors import LedgerError, ModelError, PdpError, PlanError
-from pdp_calibrate.explore.answers import Asked
-from pdp_calibrate.explore.subject import Subject
+from pdp_calibrate.exploring.answers import Asked
+from pdp_calibrate.exploring.subject import Subject
 from pdp_calibrate.jobs.job import Job
 from pdp_calibrate.jobs.plan import Plan, plan_from, problem_of
 from pdp_calibrate.jobs.run import Outcome, run_plan

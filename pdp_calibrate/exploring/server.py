@@ -21,10 +21,10 @@ from urllib.parse import parse_qsl
 
 from pdp_calibrate.core.cards import printable
 from pdp_calibrate.errors import MissingLibraryError, PdpError
-from pdp_calibrate.explore.answers import completed
-from pdp_calibrate.explore.handover import release
-from pdp_calibrate.explore.subject import Subject
-from pdp_calibrate.explore.view import Page, in_a_sentence
+from pdp_calibrate.exploring.answers import completed
+from pdp_calibrate.exploring.handover import release
+from pdp_calibrate.exploring.subject import Subject
+from pdp_calibrate.exploring.view import Page, in_a_sentence
 from pdp_calibrate.jobs.run import Outcome
 from pdp_calibrate.show.page import libraries, report
 from pdp_calibrate.show.words import number
@@ -62,7 +62,7 @@ class Application:
         jinja2, _ = libraries()
         environment = jinja2.Environment(
             autoescape=True, undefined=jinja2.StrictUndefined, finalize=_shown,
-            loader=jinja2.PackageLoader("pdp_calibrate.explore", "."),
+            loader=jinja2.PackageLoader("pdp_calibrate.exploring", "."),
         )  # fmt: skip
         self._whole = environment.get_template("page.html.j2")
         self._meaning = environment.get_template("meaning.html.j2")
@@ -113,7 +113,7 @@ class Application:
         kinds = {"page.css": "text/css", "page.js": "text/javascript"}
         if name not in kinds:
             return self._responses.Response(status_code=404)
-        text = resources.files("pdp_calibrate.explore").joinpath(name).read_text("utf-8")
+        text = resources.files("pdp_calibrate.exploring").joinpath(name).read_text("utf-8")
         return self._responses.Response(text, media_type=kinds[name], headers=_HEADERS)
 
     def _html(self, text: str) -> Any:

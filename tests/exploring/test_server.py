@@ -10,8 +10,8 @@ import sys
 import pandas as pd
 import pytest
 
-from pdp_calibrate.explore.server import Application
-from pdp_calibrate.explore.subject import of_rows
+from pdp_calibrate.exploring.server import Application
+from pdp_calibrate.exploring.subject import of_rows
 from tests.support.cli_runs import run
 
 TOKEN = "a-token"  # noqa: S105
