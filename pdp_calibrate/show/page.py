@@ -160,12 +160,14 @@ def render(summary: Summary) -> str:
 
 def picture(name: str, view: Any, canvas: Any) -> dict[str, str]:
     """Return one picture as a page holds it: drawn, with its title and what it says."""
-    return {
-        "name": name,
-        "title": _TITLES[name],
-        "caption": _CAPTIONS[name],
-        "svg": canvas.as_svg(plots.draw(name, view), name),
-    }
+    title, caption = caption_of(name)
+    drawn = canvas.as_svg(plots.draw(name, view), name)
+    return {"name": name, "title": title, "caption": caption, "svg": drawn}
+
+
+def caption_of(name: str) -> tuple[str, str]:
+    """Return the title of a picture, and what it says."""
+    return _TITLES[name], _CAPTIONS[name]
 
 
 def libraries() -> tuple[Any, Any]:
