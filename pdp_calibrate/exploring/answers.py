@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from pdp_calibrate.arrays import damage_refused
 from pdp_calibrate.calibration.calibrate import calibrate_to_accuracy
 from pdp_calibrate.core.model import SCHEMA, Model
-from pdp_calibrate.errors import ModelError, QueryError, damage_refused
+from pdp_calibrate.errors import ModelError, QueryError
 from pdp_calibrate.exploring.schema import Column, number_in, records_from, whole_in
 from pdp_calibrate.exploring.subject import Asking, Subject
 from pdp_calibrate.jobs.grammar import parse_query, parse_values

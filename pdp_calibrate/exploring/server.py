@@ -126,8 +126,9 @@ class Application:
         return self._html(self._meaning.module.view(self._page.view(given)))
 
     def _pictures(self, given: Mapping[str, str]) -> Any:
-        found = [(name, *caption_of(name)) for name in self._page.pictures(given)]
-        return self._html(self._meaning.module.pictures(found))
+        found = self._page.pictures(given).items()
+        captions = [(name, *caption_of(name, view)) for name, view in found]
+        return self._html(self._meaning.module.pictures(captions))
 
     def _picture(self, given: Mapping[str, str]) -> Any:
         said = dict(given)

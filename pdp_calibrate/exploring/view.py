@@ -134,16 +134,16 @@ class Page:
         """Return numbers and words; bad answers give a sentence."""
         return in_a_sentence(lambda: _view(self.worked(given)), lambda words: View(problem=words))
 
-    def pictures(self, given: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the names of the pictures that there are; none of bad answers."""
-        return in_a_sentence(lambda: tuple(self.worked(given).views), lambda _: ())
+    def pictures(self, given: Mapping[str, str]) -> Mapping[str, Any]:
+        """Return the numbers behind the pictures that there are, by name; none of bad answers."""
+        return in_a_sentence(lambda: self.worked(given).views, lambda _: {})
 
     def picture(self, given: Mapping[str, str], name: str) -> dict[str, str] | None:
         """Draw one picture as SVG, with its title and caption; None where there is none.
 
         One whose numbers are as they were is not drawn again.
         """
-        view = in_a_sentence(lambda: self.worked(given).views.get(name), lambda _: None)
+        view = self.pictures(given).get(name)
         if view is None:
             return None
         last = self._drawn.get(name)

@@ -51,9 +51,7 @@ _CAPTIONS = {
     "beliefs": "What the worst adversary believes about one entry before the release, and after"
     " the answer that helps them most. What they know already is subtracted from it.",
     "correlations": "Pairs of entries: together (+) or against each other (−).",
-    "adversary_graph": "Each box is an adversary: the entries known, and the exact leakage. Lines"
-    " have the weights of the paper; no guarantee rests on them. Of more than four entries, those"
-    " who attack the one about whom most can be learned.",
+    "adversary_graph": "",  # depends on what is drawn
     "network": "Lines join entries that depend on each other given all others; the deeper its"
     " colour, the more somebody could learn about an entry.",
 }
@@ -160,14 +158,31 @@ def render(summary: Summary) -> str:
 
 def picture(name: str, view: Any, canvas: Any) -> dict[str, str]:
     """Return one picture as a page holds it: drawn, with its title and what it says."""
-    title, caption = caption_of(name)
+    title, caption = caption_of(name, view)
     drawn = canvas.as_svg(plots.draw(name, view), name)
     return {"name": name, "title": title, "caption": caption, "svg": drawn}
 
 
-def caption_of(name: str) -> tuple[str, str]:
-    """Return the title of a picture, and what it says."""
-    return _TITLES[name], _CAPTIONS[name]
+def caption_of(name: str, view: Any) -> tuple[str, str]:
+    """Return the title of a picture, and what it says.
+
+    With Gaussian noise no answer is the one that helps most.
+    """
+    caption, beyond = _CAPTIONS[name], getattr(view, "beyond", 0.0)
+    if name == "beliefs" and beyond:
+        caption = (
+            "What the worst adversary believes about one entry before the release, and after a"
+            f" telling answer. Answers that tell more have a probability of {beyond:.2g}: after"
+            " these a belief can move further, and the rarer they are the further, as Gaussian"
+            " noise has no limit. What they know already is subtracted from it."
+        )
+    if name == "adversary_graph":
+        caption = "Each box is an adversary: the entries known, and what they could learn at most."
+        if view.graph is not None:
+            caption += " Lines have the weights of the paper; no guarantee rests on them."
+        if len(view.names) > plots.ALL_PANELS:
+            caption += " Of all entries, the one about whom most can be learned is attacked."
+    return _TITLES[name], caption
 
 
 def libraries() -> tuple[Any, Any]:

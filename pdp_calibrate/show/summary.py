@@ -425,7 +425,7 @@ def views_of(calibration: AnyCalibration, plain: Leakage | None) -> dict[str, An
             "scales": scales_of_methods(calibration),
             **found,
         }
-    if len(calibration.queries) == 1 and calibration.noise == "laplace":  # as the paper draws them
+    if len(calibration.queries) == 1:
         found = {
             **found,
             "beliefs": beliefs(calibration),

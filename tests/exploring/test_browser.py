@@ -215,7 +215,8 @@ _CONTRASTS = r"""() => {
   for (const one of document.querySelectorAll("body *")) {
     const own = [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
     const drawn = one.closest("svg");
-    if (!(own || one.matches("input:not([type=range]), select")) || (!drawn && one.offsetParent === null)) continue;
+    const written = own || one.matches("input:not([type=range]), select");
+    if (!written || (!drawn && one.offsetParent === null)) continue;
     const style = getComputedStyle(one);
     const ink = light(drawn ? style.fill : style.color).value, paper = behind(drawn || one);
     note(ink, paper, one.outerHTML.slice(0, 90));

@@ -167,7 +167,7 @@ def test_nothing_is_shown_of_a_private_model(wide, folder):
         assert view.problem
         assert view.handover is None
         assert "0.37" not in view.problem
-        assert wide.pictures(given) == ()
+        assert wide.pictures(given) == {}
         (folder / "private.json").write_text(text)
         with pytest.raises(pdp.PdpError) as refused:
             open_subject(folder / "private.json")
@@ -271,7 +271,7 @@ def test_a_page_without_a_file_begins_with_an_example():
 def test_bad_answers_give_a_sentence(page, given, words):
     view = page.view(given)
     assert words in view.problem
-    assert page.pictures(given) == ()
+    assert page.pictures(given) == {}
 
 
 def test_an_accuracy_is_reached(page):
