@@ -17,9 +17,6 @@ else and are exact. Vectors of different numbers are always answered so, by the 
 the same coupling may leave out a trace of mass, which is charged to δ: that is the upper end for
 whoever cannot be searched, and what `Bracket.coupled` says of everyone.
 
-**Windows that stand for larger ones** (`Mixtures.extra`, I): what their ends hold has laws within
-I of each other in total variation, so a coupling of the larger window leaves out I more.
-
 **Far apart.** Atoms more than `_APART` deviations from each other do not meet: whatever h is around
 the others, it is below 1e-300 around this one. Wider gaps are narrowed to that, so that noise far
 smaller than the steps of the answer is compared as well as any other.
@@ -56,6 +53,7 @@ from pdp_calibrate.core.gaussian_mixtures import LARGEST_EPSILON, deltas, epsilo
 from pdp_calibrate.core.plain_dp import nobody
 from pdp_calibrate.core.problem import Bracket, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP, UNIT_ROUNDOFF
+from pdp_calibrate.core.tuning import KEPT_NUMBERS
 
 IntArray = npt.NDArray[np.intp]
 
@@ -143,11 +141,13 @@ class _Coupled(NamedTuple):
     move: float
     """How far all of its mass."""
     nearly: float
-    """How far all but the share of it that is left out."""
+    """How far all but the share of it that is left out, given what stands for it."""
     target: int
     """Whom the first is about."""
     unknown: tuple[int, ...]
     """What this adversary does not know."""
+    extra: float = 0.0
+    """What to add to the ε of the second, for mixtures that stand for others."""
 
 
 class FiniteSearch:
@@ -183,12 +183,14 @@ class FiniteSearch:
         self._rounding, self._unlisted = rounding, unlisted
         self._cases: list[Case] | None = None
         self._proved: dict[tuple[int, int, tuple[int, int]], _Proved] = {}
+        self._listed: dict[int, list[Mixtures]] = {}
+        self._kept_numbers = 0
         self._coupled: _Coupled | None = None
         self._left_out = _LEFT_OUT * problem.measure.law_delta
         self._move = move
         if not problem.measure.data_counts:  # a coupling of the law before anything else was told
             move = joint_range(problem.contributions)
-            self._coupled = _Coupled(move, move, problem.knowledge.targets[0], ())
+            self._coupled = _Coupled(move, move, *problem.knowledge.knowing_least)
 
     @property
     def cases(self) -> list[Case]:
@@ -196,6 +198,24 @@ class FiniteSearch:
         if self._cases is None:
             self._cases = sorted(self._source.cases(), key=lambda case: -case.move)
         return self._cases
+
+    def _mixtures(self, number: int) -> Iterable[Mixtures]:
+        """Return the mixtures of a case; while they are few, they are listed once."""
+        if number in self._listed:
+            return self._listed[number]
+        return self._listing(number)
+
+    def _listing(self, number: int) -> Iterator[Mixtures]:
+        kept: list[Mixtures] | None = []
+        for mixtures in self.cases[number].mixtures():
+            if kept is not None:
+                kept.append(mixtures)
+                if sum(one.laws.size for one in kept) + self._kept_numbers > KEPT_NUMBERS:
+                    kept = None
+            yield mixtures
+        if kept is not None:
+            self._listed[number] = kept
+            self._kept_numbers += sum(one.laws.size for one in kept)
 
     def search(self, scale: float, limits: Limits) -> Bracket:
         """Find the worst adversary at one scale; see `core.problem.Engine`."""
@@ -215,7 +235,7 @@ class FiniteSearch:
             if everywhere > best.upper:
                 bound = dataclasses.replace(bound, target=coupled.target, unknown=coupled.unknown)
             return bound.with_lower(best)
-        nearly = self._at_one_delta((coupled.nearly + off) / scale * ROUND_UP)
+        nearly = self._at_one_delta((coupled.nearly + off) / scale * ROUND_UP, coupled.extra)
         nearly = min(everywhere, max(best.upper, nearly))
         found = self._at_delta(scale, off, best, limits, nearly)
         if self._unlisted:
@@ -223,37 +243,39 @@ class FiniteSearch:
             found = dataclasses.replace(found, upper=max(found.upper, unlisted))
         return dataclasses.replace(found, mu=everywhere, coupled=nearly).at_most(nearly)
 
-    def _at_one_delta(self, mu: float) -> float:
+    def _at_one_delta(self, mu: float, extra: float) -> float:
         """Return the μ that stands for what all but the mass left out keeps, rounded up."""
         measure = self.problem.measure
         share = measure.law_delta - self._left_out
         epsilon = gaussian_dp.epsilon_of(mu, share) if share > 0 else math.inf
+        epsilon += extra * ROUND_UP
         return measure.mu_above(epsilon) if math.isfinite(epsilon) else math.inf
 
     def _coupling(self, deadline: float) -> _Coupled:
         """Return the largest moves that couplings need, and who sees the first."""
         if self._coupled is not None:
             return self._coupled
-        first = self.problem.knowledge.targets[0]
-        best = _Coupled(max(self._unlisted, self._move or 0.0), self._unlisted, first, ())
+        least = self.problem.knowledge.knowing_least
+        best = _Coupled(max(self._unlisted, self._move or 0.0), self._unlisted, *least)
         at_one_delta = self.problem.measure.unit == "epsilon"
         if not at_one_delta and self._move is not None:
             return best
-        for case in self.cases:
+        for number, case in enumerate(self.cases):
             if case.move <= (best.nearly if at_one_delta else best.move):
                 break
             if time.monotonic() > deadline:  # not kept: another time may suffice
                 return _Coupled(max(case.move, best.move), case.move, case.target, case.unknown)
             told = self._move is None and case.move > best.move
-            for mixtures in case.mixtures():
+            for mixtures in self._mixtures(number):
                 for pair in _pairs(mixtures):
                     found, nearly = self._moves(mixtures, pair, best.nearly, told=told)
                     if found is not None and found.value > best.move:
                         who = found.named
                         best = _Coupled(found.value, best.nearly, who.target, who.unknown)
-                    best = best._replace(nearly=max(best.nearly, nearly))
-        self._coupled = best._replace(nearly=min(best.nearly, best.move))
-        return self._coupled
+                    nearly, extra = max(best.nearly, nearly), max(best.extra, mixtures.extra)
+                    best = best._replace(nearly=nearly, extra=extra)
+        self._coupled = best
+        return best
 
     def _moves(
         self, mixtures: Mixtures, pair: _Rows, above: float, *, told: bool
@@ -277,12 +299,9 @@ class FiniteSearch:
             strict = _Pair(value, mixtures, int(events[place]), (first, second))
             further = np.flatnonzero((found + off) * ROUND_UP > above)
             laws = laws[0][further], laws[1][further]
-        room = self._left_out - mixtures.extra * ROUND_UP
         if not len(laws[0]) or self.problem.measure.unit != "epsilon":
             return strict, above
-        if mixtures.extra and room <= 0:
-            return strict, (span + off) * ROUND_UP
-        moves = moves_but_for(mixtures.atoms, *laws, room, error=error)
+        moves = moves_but_for(mixtures.atoms, *laws, self._left_out, error=error)
         return strict, (float(moves.max()) + off) * ROUND_UP
 
     def _at_delta(
@@ -307,7 +326,8 @@ class FiniteSearch:
         for number, case in enumerate(self.cases):
             if case.move <= harmless:
                 break
-            listed = ((place, m, p) for place, m in enumerate(case.mixtures()) for p in _pairs(m))
+            these = enumerate(self._mixtures(number))
+            listed = ((place, one, pair) for place, one in these for pair in _pairs(one))
             for place, mixtures, (secrets, events) in listed:
                 if time.monotonic() > limits.deadline or level > LARGEST_EPSILON:
                     return self._bound_only(self._combined(strongest, upper, lower), everywhere)
