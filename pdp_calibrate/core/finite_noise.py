@@ -50,8 +50,7 @@ from pdp_calibrate.core.couplings import (
     tuple_moves,
 )
 from pdp_calibrate.core.gaussian_mixtures import LARGEST_EPSILON, deltas, epsilon_at
-from pdp_calibrate.core.plain_dp import nobody
-from pdp_calibrate.core.problem import Bracket, Limits, Problem
+from pdp_calibrate.core.problem import Bracket, Limits, Problem, nobody
 from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import KEPT_NUMBERS
 
