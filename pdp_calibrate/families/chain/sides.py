@@ -21,10 +21,9 @@ import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.couplings import quantile_shifts
-from pdp_calibrate.core.lattice import IntArray
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import SIDE_STEPS
-from pdp_calibrate.families.chain.windows import Setup
+from pdp_calibrate.families.chain.windows import IntArray, Setup
 
 
 def move_by_sides(setup: Setup) -> float | None:
