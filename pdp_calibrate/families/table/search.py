@@ -4,7 +4,7 @@ Answers on a grid (counts, histograms, whole numbers) go through a compiled bran
 what the adversary knows (`tree_search`), many binary tuples through all hidden sets
 (`hidden_sets`); arbitrary real answers through sorted mixtures (`sorted_mixtures`); ranges too wide
 for linear floating point through log space. All are exact. Vectors with too many outputs get a
-bracket (`joint_outputs`). Its ends include every rounding error.
+bracket (`chained_search` for counts, `joint_outputs`). Its ends include every rounding error.
 
 Whoever knows everyone else learns from the output what plain differential privacy says.
 
@@ -171,6 +171,11 @@ def _search_vectors(setting: Setting, incumbent: float, clock: Clock) -> Outcome
         from pdp_calibrate.families.table.tree_search import search_branches
 
         return search_branches(setting, grid, incumbent, clock)
+    if setting.prepared.log_work > LOG_WORK:
+        from pdp_calibrate.families.table.chained_search import can_search, search_chained
+
+        if can_search(setting):
+            return search_chained(setting, incumbent, clock)
     return _search_wide_range(setting, incumbent, clock)
 
 

@@ -1,0 +1,199 @@
+"""How much anybody learns about a tuple, proved one unknown tuple at a time.
+
+Let L_i(x_K; U) bound the log-ratio about target i for whoever knows x_K and ignores U. Nobody
+ignores anything: L_i = LS_i/λ. Else fix the output, write g for the density of the output in a
+cell, and choose j in U. What g is expected to be, with the value a of tuple j known as well, obeys
+two bounds with one unknown tuple less:
+
+    E[g | v, a] ≤ e^{L_i(x_K, a; U∖j)}·E[g | w, a],    y_a = E[g | w, a] ≤ κ·y_b,
+    κ = max over w of e^{L_j(x_K, x_i = w; U∖j)}.
+
+The law of tuple j given a secret averages them, so for two secrets v and w
+
+    E[g | v] / E[g | w] ≤ Σ_a P(a | v)·e^{L_i(x_K, a; U∖j)}·y_a / Σ_a P(a | w)·y_a.
+
+The y_a lie between some number and κ times it. A quotient of two linear functions is largest at a
+corner of that cube: y_a = κ on some set of values, 1 elsewhere. All sets and secrets are tried, and
+of several j in U the one that proves most is taken. It holds for every output and every additive
+query, and uses nothing of the table but its marginals.
+
+A value of j that one secret allows and another excludes leaves nothing to compare: then j proves
+nothing, and the group bound stands, Σ LS/λ over the target and U. Masses too small for the floats
+used here count as excluded.
+
+All events (x_i's law given x_K) of one set of unknown tuples are one array. The numbers are e^L in
+single precision, and each step is charged for its rounding.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from pdp_calibrate.core.workers import Clock, load_kernels, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pdp_calibrate.arrays import FloatArray
+    from pdp_calibrate.families.table.setting import Setting
+
+Singles = npt.NDArray[np.float32]
+
+
+_WIDTH = 5  # values of a tuple at most: see `chained_kernels.WIDTH`
+
+
+_STATES = 62_000_000  # every tuple known with a value, or unknown: ten tuples of five values
+
+
+_FURTHEST = 40.0  # in scales: (e^L)² is a number of single precision
+
+
+_SCALED = 2.0**100  # what all masses together are multiplied by
+
+
+_LEAST_MASS = 1e-20  # of those: smaller ones may have lost digits
+
+
+# Fewer than 60 operations in single precision stand behind each number of one step.
+_CHARGE = 1 + 2.0**-17
+
+
+# Of so few tuples, the target included, not all pairs are tried: their events are the many.
+_FEWEST, _FEW = 3, 5
+
+
+_SMALL_LEVEL = 2**16  # events of one level that need no second thread
+
+
+def is_chained(setting: Setting) -> bool:
+    """Return whether the bound can be taken."""
+    sizes = setting.sizes
+    states = math.prod(size + 1.0 for size in sizes)
+    return (
+        setting.is_additive
+        and len(sizes) > 1
+        and max(sizes) <= _WIDTH
+        and states <= _STATES
+        and sum(setting.diameters) <= _FURTHEST
+    )
+
+
+class Marginals:
+    """The table with every set of tuples summed out, in single precision; no scale changes it."""
+
+    def __init__(self, probabilities: FloatArray) -> None:
+        self._places = range(probabilities.ndim)
+        self._tables: dict[tuple[int, ...], Singles] = {}
+        self._fill(probabilities * _SCALED, ())
+
+    def _fill(self, table: FloatArray, gone: tuple[int, ...]) -> None:
+        self._tables[gone] = table.astype(np.float32)
+        if table.ndim == 2:
+            return
+        for place in self._places[gone[-1] + 1 if gone else 0 :]:
+            axis = place - len(gone)  # all that is gone stood before it
+            self._fill(table.sum(axis=axis), (*gone, place))
+
+    def of_two(self, first: int, second: int, gone: tuple[int, ...]) -> Singles:
+        """Return the masses of two tuples as rows, one column for all values of the others."""
+        table = self._tables[gone]
+        left = [place for place in self._places if place not in gone]
+        one, other = left.index(first), left.index(second)
+        return _in_front(table, (one, other)).reshape(table.shape[one] * table.shape[other], -1)
+
+
+class ChainedBound:
+    """e^L of every adversary at one scale; sets of tuples not reached in time have none."""
+
+    def __init__(self, setting: Setting, marginals: Marginals, clock: Clock) -> None:
+        self._setting = setting
+        self._marginals = marginals
+        self._own = setting.diameters
+        self._proved: dict[tuple[int, tuple[int, ...]], Singles] = {}
+        places = range(len(setting.sizes))
+        for target in places:
+            self._proved[target, ()] = self._group(target, ())
+        self._kernels = load_kernels("pdp_calibrate.families.table.chained_kernels")
+        for number in range(2, len(places) + 1):
+            moving = list(itertools.combinations(places, number))
+            run(
+                moving,
+                self._prove,
+                clock,
+                what="bounding adversaries",
+                small=len(moving) * self._events(moving[0]) <= _SMALL_LEVEL,
+            )
+
+    def log_bounds(self, target: int, unknown: tuple[int, ...]) -> FloatArray | None:
+        """Return the bounds for all values of the known tuples, in the order of their product."""
+        found = self._proved.get((target, unknown))
+        return None if found is None else np.log(found.astype(np.float64))
+
+    def largest(self, target: int, unknown: tuple[int, ...]) -> float:
+        """Return the largest of them, infinite if there are none."""
+        found = self._proved.get((target, unknown))
+        return math.inf if found is None else math.log(float(found.max())) * (1 + 1e-15)
+
+    def _prove(self, moving: tuple[int, ...]) -> None:
+        """Bound everyone for whom these tuples are the target and the unknown ones."""
+        for i, j in itertools.permutations(moving, 2):
+            if (i, _without(moving, i, j)) not in self._proved:
+                return
+        found = {target: self._group(target, _without(moving, target)) for target in moving}
+        charge, least = np.float32(_CHARGE), np.float32(_LEAST_MASS)
+        for i, j in _pairs(moving):
+            gone = _without(moving, i, j)
+            self._kernels.lower_bounds(
+                self._marginals.of_two(i, j, gone),
+                self._given(i, j, gone),
+                self._given(j, i, gone),
+                charge,
+                least,
+                found[i],
+                found[j],
+            )
+        for target, bounds in found.items():
+            self._proved[target, _without(moving, target)] = bounds
+
+    def _given(self, target: int, known: int, unknown: tuple[int, ...]) -> Singles:
+        """Return the bounds about a target: a row per value of one known tuple."""
+        sizes = self._setting.sizes
+        left = [p for p in range(len(sizes)) if p != target and p not in unknown]
+        bounds = self._proved[target, unknown].reshape([sizes[place] for place in left])
+        return _in_front(bounds, (left.index(known),)).reshape(sizes[known], -1)
+
+    def _group(self, target: int, unknown: tuple[int, ...]) -> Singles:
+        """Return the group bound for every event."""
+        bound = math.exp(sum(self._own[place] for place in (target, *unknown)))
+        return np.full(self._events((target, *unknown)), bound * _CHARGE, dtype=np.float32)
+
+    def _events(self, moving: tuple[int, ...]) -> int:
+        """Count the values of all tuples but these."""
+        sizes = self._setting.sizes
+        return math.prod(size for place, size in enumerate(sizes) if place not in moving)
+
+
+def _without(moving: tuple[int, ...], *gone: int) -> tuple[int, ...]:
+    return tuple(place for place in moving if place not in gone)
+
+
+def _pairs(moving: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of tuples that are tried: a chain, then circles, where events are many."""
+    if len(moving) <= _FEW:
+        yield from itertools.pairwise(moving)
+    if len(moving) > _FEW:
+        yield from itertools.combinations(moving, 2)
+    elif len(moving) > _FEWEST:
+        yield moving[0], moving[-1]
+
+
+def _in_front(table: Singles, axes: tuple[int, ...]) -> Singles:
+    """Return the table with some axes first."""
+    others = [axis for axis in range(table.ndim) if axis not in axes]
+    return np.ascontiguousarray(table.transpose(*axes, *others))

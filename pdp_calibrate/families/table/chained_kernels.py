@@ -1,0 +1,281 @@
+"""Compiled parts of the chained bound, and of histograms evaluated at every output.
+
+A block holds 512 events, one row of the block per number of theirs. Written out straight for five
+secrets and five values, the loop over a block becomes vectors: 16 events at a time.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+BLOCK = 512
+
+WIDTH = 5
+"""Secrets and values of a block: fewer are filled up, more are not served."""
+
+ROWS = WIDTH * WIDTH + 2 * WIDTH
+"""25 masses, then the five bounds about the target, and the five about the unknown tuple."""
+
+
+_LEAST = np.float32(1e-30)  # no sum of masses that counts is as small
+
+
+_inside = numba.njit(
+    error_model="numpy",
+    fastmath=True,
+    forceinline=True,
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+)
+"""For what the loop over a block is made of: only without a call does it become vectors."""
+
+
+@_inside
+def _plus(one, other):
+    return (
+        one[0] + other[0],
+        one[1] + other[1],
+        one[2] + other[2],
+        one[3] + other[3],
+        one[4] + other[4],
+    )
+
+
+@_inside
+def _times(one, other):
+    return (
+        one[0] * other[0],
+        one[1] * other[1],
+        one[2] * other[2],
+        one[3] * other[3],
+        one[4] * other[4],
+    )
+
+
+@_inside
+def _each_times(rows, factor):
+    every = (factor, factor, factor, factor, factor)
+    return (
+        _times(rows[0], every),
+        _times(rows[1], every),
+        _times(rows[2], every),
+        _times(rows[3], every),
+        _times(rows[4], every),
+    )
+
+
+@_inside
+def _total(rows):
+    return _plus(_plus(_plus(rows[0], rows[1]), _plus(rows[2], rows[3])), rows[4])
+
+
+@_inside
+def _largest(five):
+    return max(max(max(five[0], five[1]), max(five[2], five[3])), five[4])
+
+
+@_inside
+def _smallest(five):
+    return min(min(min(five[0], five[1]), min(five[2], five[3])), five[4])
+
+
+@_inside
+def _worse(worst, above, below):
+    return max(worst, _largest(above) / _smallest(below))
+
+
+# Every set of values: with the value and without it, then the next value.
+
+
+@_inside
+def _from_fifth(above, below, raised, shares, worst):
+    return _worse(worst, _plus(above, raised[4]), _plus(below, shares[4]))
+
+
+@_inside
+def _from_fourth(above, below, raised, shares, worst):
+    up, down = _plus(above, raised[3]), _plus(below, shares[3])
+    worst = _from_fifth(up, down, raised, shares, _worse(worst, up, down))
+    return _from_fifth(above, below, raised, shares, worst)
+
+
+@_inside
+def _from_third(above, below, raised, shares, worst):
+    up, down = _plus(above, raised[2]), _plus(below, shares[2])
+    worst = _from_fourth(up, down, raised, shares, _worse(worst, up, down))
+    return _from_fourth(above, below, raised, shares, worst)
+
+
+@_inside
+def _from_second(above, below, raised, shares, worst):
+    up, down = _plus(above, raised[1]), _plus(below, shares[1])
+    worst = _from_third(up, down, raised, shares, _worse(worst, up, down))
+    return _from_third(above, below, raised, shares, worst)
+
+
+@_inside
+def _from_first(above, below, raised, shares, worst):
+    up, down = _plus(above, raised[0]), _plus(below, shares[0])
+    worst = _from_second(up, down, raised, shares, _worse(worst, up, down))
+    return _from_second(above, below, raised, shares, worst)
+
+
+@_inside
+def _row(block, first, event):
+    return (
+        block[first * BLOCK + event],
+        block[(first + 1) * BLOCK + event],
+        block[(first + 2) * BLOCK + event],
+        block[(first + 3) * BLOCK + event],
+        block[(first + 4) * BLOCK + event],
+    )
+
+
+@_inside
+def _every(number):
+    return number, number, number, number, number
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=True, no_cfunc_wrapper=True)
+def judge_block(block, result):
+    """Write to result[e] the largest quotient of event e over z, 1 ≤ z_a ≤ κ, and all secrets.
+
+    Row 5a + v of the block: the mass of secret v with the unknown value a.
+    """
+    one = np.float32(1)
+    for event in range(BLOCK):
+        masses = (
+            _row(block, 0, event),
+            _row(block, 5, event),
+            _row(block, 10, event),
+            _row(block, 15, event),
+            _row(block, 20, event),
+        )
+        about, other = _row(block, 25, event), _row(block, 30, event)
+        gain = _largest(other) - one
+        sums = _total(masses)
+        inverse = (
+            one / max(sums[0], _LEAST),
+            one / max(sums[1], _LEAST),
+            one / max(sums[2], _LEAST),
+            one / max(sums[3], _LEAST),
+            one / max(sums[4], _LEAST),
+        )
+        shares = (
+            _times(masses[0], inverse),
+            _times(masses[1], inverse),
+            _times(masses[2], inverse),
+            _times(masses[3], inverse),
+            _times(masses[4], inverse),
+        )
+        raised = (
+            _times(shares[0], _every(about[0])),
+            _times(shares[1], _every(about[1])),
+            _times(shares[2], _every(about[2])),
+            _times(shares[3], _every(about[3])),
+            _times(shares[4], _every(about[4])),
+        )
+        above, below = _total(raised), _every(one)
+        worst = _worse(one, above, below)
+        raised, shares = _each_times(raised, gain), _each_times(shares, gain)
+        result[event] = _from_first(above, below, raised, shares, worst)
+
+
+@_inside
+def _copied(numbers, start, block, row, number):
+    """Copy a row of numbers, from `start` on, into a row of the block."""
+    source, to = numbers[start : start + number], block[row * BLOCK : row * BLOCK + number]
+    for event in range(number):
+        to[event] = source[event]
+
+
+@_inside
+def _lowered(bounds, result, charge, smallest, least):
+    """Take over what was proved where every mass counts."""
+    for event in range(bounds.size):
+        proved = result[event] * charge
+        proved = proved if smallest[event] >= least else bounds[event]
+        bounds[event] = min(bounds[event], proved)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+def lower_bounds(masses, one, other, charge, least, one_bounds, other_bounds):
+    """Lower the bounds about two tuples to what each proves about the other, where it proves any.
+
+    masses[(v, a), e]; one[a, e]: e^L about the first tuple if a is known of the second as well;
+    other[v, e] the reverse. A mass below `least` proves nothing.
+    """
+    firsts, seconds = other.shape[0], one.shape[0]
+    events = masses.shape[1]
+    block = np.ones(ROWS * BLOCK, dtype=np.float32)
+    turned = np.ones(ROWS * BLOCK, dtype=np.float32)
+    result = np.empty(BLOCK, dtype=np.float32)
+    smallest = np.empty(BLOCK, dtype=np.float32)
+    for v in range(WIDTH):
+        for a in range(WIDTH):  # values that are not there have no mass
+            if a >= seconds:
+                block[(WIDTH * a + v) * BLOCK : (WIDTH * a + v + 1) * BLOCK] = 0.0
+            if v >= firsts:
+                turned[(WIDTH * v + a) * BLOCK : (WIDTH * v + a + 1) * BLOCK] = 0.0
+    for start in range(0, events, BLOCK):
+        number = min(BLOCK, events - start)
+        for event in range(BLOCK):
+            smallest[event] = np.inf
+        for v in range(firsts):
+            for a in range(seconds):
+                row = masses[v * seconds + a]
+                _copied(row, start, block, WIDTH * a + v, number)
+                _copied(row, start, turned, WIDTH * v + a, number)
+                mass = row[start : start + number]
+                for event in range(number):
+                    least_mass = smallest[event]
+                    smallest[event] = min(least_mass, mass[event])
+        # Secrets that are not there are the first one again.
+        for a in range(seconds):
+            for v in range(firsts, WIDTH):
+                _copied(masses[a], start, block, WIDTH * a + v, number)
+        for v in range(firsts):
+            for a in range(seconds, WIDTH):
+                _copied(masses[v * seconds], start, turned, WIDTH * v + a, number)
+        for k in range(WIDTH):
+            known, about = one[k if k < seconds else 0], other[k if k < firsts else 0]
+            _copied(known, start, block, 25 + k, number)
+            _copied(about, start, block, 30 + k, number)
+            _copied(about, start, turned, 25 + k, number)
+            _copied(known, start, turned, 30 + k, number)
+        judge_block(block, result)
+        _lowered(one_bounds[start : start + number], result, charge, smallest, least)
+        judge_block(turned, result)
+        _lowered(other_bounds[start : start + number], result, charge, smallest, least)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+def blur(grids, levels, factors):
+    """Turn masses on a grid into Σ mass·Π factor^distance at each of its points, in place.
+
+    grids[v]: the masses of secret v, flat; `levels` points along each of len(factors) coordinates.
+    """
+    secrets, size = grids.shape
+    kept, tail = np.empty(size), np.empty(size)
+    for v in range(secrets):
+        grid = grids[v]
+        stride = size
+        for coordinate in range(factors.size):
+            stride //= levels
+            factor = factors[coordinate]
+            for start in range(0, size, levels * stride):
+                line = grid[start : start + levels * stride]
+                for low in range(stride):
+                    kept[low] = line[low]
+                    tail[low] = 0.0
+                for k in range(1, levels):
+                    here, before = k * stride, (k - 1) * stride
+                    for low in range(stride):
+                        kept[here + low] = line[here + low] + factor * kept[before + low]
+                for k in range(levels - 1, -1, -1):
+                    here = k * stride
+                    for low in range(stride):
+                        mass = line[here + low]
+                        line[here + low] = kept[here + low] + tail[low]
+                        tail[low] = factor * (tail[low] + mass)
