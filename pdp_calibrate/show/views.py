@@ -22,7 +22,6 @@ from pdp_calibrate.core.posterior import Beliefs, posterior, rare_output
 from pdp_calibrate.core.problem import Leakage
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.errors import ModelError, PdpError
-from pdp_calibrate.families.gaussian.model import Gaussian
 from pdp_calibrate.families.stream.refresh import Refresh
 from pdp_calibrate.paper import graph
 from pdp_calibrate.paper.graph import WeightedHierarchicalGraph
@@ -421,12 +420,13 @@ def adversary_graph(calibration: AnyCalibration) -> AdversaryGraph | None:
     """
     calibration = drawable(calibration)
     model, laplace = calibration.model, calibration.noise == "laplace"
-    if not isinstance(model, JointTable if laplace else JointTable | Gaussian):
+    alike = not laplace and all(model.gaussian_tuples) and not model.is_endless
+    if not isinstance(model, JointTable) and not (alike and sum(model.copies) == len(model.names)):
         return None
     if not 2 <= len(model.names) <= 4 or calibration.adversaries != Adversaries.all():
         return None
     found = None
-    if laplace:
+    if laplace and isinstance(model, JointTable):
         try:
             found = graph(model, calibration.query, calibration.scale)
         except PdpError:  # the paper's graph is of additive queries and full supports
