@@ -175,7 +175,7 @@ def _view(worked: Worked) -> View:
     return View(
         scales=scales,
         exact_scales=tuple(float(one) for one in found.scales),
-        facts=_facts(found),
+        facts=facts_of(found),
         words=tuple(said[name] for name in _WORDS if said.get(name)),
         assumed=tuple(assumptions(found.model, found.adversaries, clamped=is_clamped(found))),
         choices=choices,
@@ -183,7 +183,8 @@ def _view(worked: Worked) -> View:
     )
 
 
-def _facts(found: AnyCalibration) -> tuple[tuple[str, str], ...]:
+def facts_of(found: AnyCalibration) -> tuple[tuple[str, str], ...]:
+    """Return names and numbers that stand under the scales."""
     facts = [
         ("ε, the most that anyone learns", f"{found.total_epsilon:.4g}"),
         ("certified leakage", f"{found.leakage.value:.4g}"),
