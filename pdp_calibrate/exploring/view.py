@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.core.problem import Leakage
+from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import PdpError, PrivacyLeakWarning
 from pdp_calibrate.exploring.answers import Asked, asked_by, completed
 from pdp_calibrate.exploring.handover import Handover, handover, refuse_other_plan
@@ -42,6 +43,8 @@ class View:
     """Why there is nothing to show, in one sentence."""
     scales: tuple[tuple[str, str, str], ...] = ()
     """For each question its text, its scale and how far its noise reaches."""
+    of_sums: tuple[bool, ...] = ()
+    """For each whether the scale is that of the sum behind a mean."""
     exact_scales: tuple[float, ...] = ()
     """The scales, to the last digit."""
     facts: tuple[tuple[str, str], ...] = ()
@@ -174,6 +177,7 @@ def _view(worked: Worked) -> View:
     )
     return View(
         scales=scales,
+        of_sums=tuple(isinstance(one, RowQuery) and one.kind == "mean" for one in found.queries),
         exact_scales=tuple(float(one) for one in found.scales),
         facts=facts_of(found),
         words=tuple(said[name] for name in _WORDS if said.get(name)),
