@@ -66,7 +66,10 @@ def long_answer(
         raise UnsupportedQueryError("Custom answers about one instance, not about a long frame.")
     starts = _first_positions(model)
     order: dict[str, Any] = {"by": by, "order_by": order_by, "time_format": time_format}
-    check_columns(model, frame, value, **order)
+    if any(model.gaussian_tuples):
+        refuse_discrete_columns(frame, [value])
+    if order_by is not None and model.runs_along_time:
+        check_series(frame, value, by=by, order_by=order_by, time_format=time_format)
     if _treats_alike(contributions, model):
         return _alike(contributions, model, frame, value, by=by)
     if order_by is None:
@@ -75,23 +78,6 @@ def long_answer(
             " order_by=."
         )
     return _by_rank(contributions, model, frame, value, order=order, starts=starts)
-
-
-def check_columns(
-    model: Model,
-    frame: Any,
-    value: Hashable,
-    *,
-    by: Hashable | None,
-    order_by: Hashable | None,
-    time_format: str | None = None,
-    every: str | float | None = None,
-) -> None:
-    """Refuse columns that the model cannot be about: types, and times that no series has."""
-    if any(model.gaussian_tuples):
-        refuse_discrete_columns(frame, [value])
-    if order_by is not None and model.runs_along_time:
-        check_series(frame, value, by=by, order_by=order_by, time_format=time_format, every=every)
 
 
 def _alike(
