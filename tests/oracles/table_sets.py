@@ -5,12 +5,14 @@ Shares no code with the engine: laws are dictionaries, mass is moved by a linear
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 from scipy.optimize import linprog
+
+from tests.oracles.adversaries import Admits, every_adversary, everyone
 
 Law = dict[float, float]
 Radius = Callable[[float, int], float]
@@ -38,13 +40,13 @@ def worst_over_balls(
     scale: float,
     radius: Radius,
     *,
-    admits: Callable[[int, frozenset[int]], bool] = lambda i, known: True,  # noqa: ARG005
+    admits: Admits = everyone,
     program: bool = False,
 ) -> float:
     """Try every adversary, event, pair of secrets and atom; `parts` are what values add."""
     move = _by_program if program else _by_hand
     worst = 0.0
-    for target, known in _adversaries(masses.ndim, admits):
+    for target, known in every_adversary(masses.ndim, admits):
         own = parts[target]
         unknown = [j for j in range(masses.ndim) if j != target and j not in known]
         if not unknown:
@@ -74,7 +76,7 @@ def _ball(
     parts: Sequence[Sequence[float]],
     target: int,
     secret: int,
-    known: frozenset[int],
+    known: tuple[int, ...],
     held: tuple[int, ...],
     unknown: list[int],
     possible: list[float],
@@ -123,17 +125,6 @@ def _by_program(law: list[float], reach: float, kernel: list[float]) -> tuple[fl
         assert found.status == 0
         ends.append(float(np.dot(law, kernel)) + sign * found.fun)
     return ends[0], ends[1]
-
-
-def _adversaries(
-    size: int, admits: Callable[[int, frozenset[int]], bool]
-) -> Iterator[tuple[int, frozenset[int]]]:
-    for target in range(size):
-        others = [j for j in range(size) if j != target]
-        for count in range(size):
-            for known in itertools.combinations(others, count):
-                if admits(target, frozenset(known)):
-                    yield target, frozenset(known)
 
 
 def _clean(value: float) -> float:

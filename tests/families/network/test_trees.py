@@ -9,6 +9,7 @@ import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate.core.contraction import birkhoff_bounds, diameters
+from tests.oracles.adversaries import everyone
 from tests.oracles.brute_force import log_density_ratio, worst_leakage
 from tests.oracles.vectors import worst_vector_leakage
 from tests.support.marks import bounds_checked
@@ -20,10 +21,6 @@ def random_weights(tree, rng):
     weights = rng.integers(-2, 4, size=len(tree.names)).astype(float)
     weights[0] = 1.0
     return weights, lambda x: float(np.dot(weights, x))
-
-
-def everyone(_target, _known):
-    return True
 
 
 def only(target):

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
+from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.problem import Bracket, Problem, split
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.core.workers import Clock
 from pdp_calibrate.families.table.search import search_sets
-from pdp_calibrate.families.table.setting import conditional_laws, grid_of
+from pdp_calibrate.families.table.setting import Grid, Setting, conditional_laws, grid_of
 from pdp_calibrate.families.table.sorted_mixtures import search_lines
 from pdp_calibrate.families.table.tree_search import search_branches, target_bound
 from tests.oracles import brute_force as oracle, plain_engine
@@ -32,6 +33,14 @@ FOREVER = Clock(math.inf)
 
 def is_exact(found: Bracket) -> bool:
     return found.upper - found.lower <= max(1e-9 * found.upper, 1e-12)
+
+
+def on_a_grid(cells: FloatArray, scale: float) -> tuple[Setting, Grid]:
+    """The sum of a binary table's tuples at this scale, and the grid that its answers lie on."""
+    setting = setting_at(additive_problem(cells, [BIT] * cells.ndim), scale)
+    grid = grid_of(setting)
+    assert grid is not None
+    return setting, grid
 
 
 def attained(problem: Problem, found: Bracket, scale: float) -> float:
@@ -93,10 +102,7 @@ def test_the_tree_agrees_with_sorted_mixtures(
 ) -> None:
     """Two algorithms that share no code, on a table deep enough for every bound to act."""
     only_compiled(monkeypatch)
-    problem = additive_problem(binary_cells(10, kind, seed=3), [BIT] * 10)
-    setting = setting_at(problem, scale)
-    grid = grid_of(setting)
-    assert grid is not None
+    setting, grid = on_a_grid(binary_cells(10, kind, seed=3), scale)
     tree = search_branches(setting, grid, 0.0, FOREVER)
     lines = search_lines(setting, 0.0, FOREVER)
     assert tree.lower == pytest.approx(lines.lower, rel=1e-10)
@@ -230,10 +236,8 @@ def test_one_pass_bounds_every_adversary_of_a_target(
     kind: str, scale: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     only_compiled(monkeypatch)
-    problem = additive_problem(binary_cells(8, kind, seed=4), [BIT] * 8)
-    setting = setting_at(problem, scale)
-    grid = grid_of(setting)
-    assert grid is not None
+    setting, grid = on_a_grid(binary_cells(8, kind, seed=4), scale)
+    problem = setting.prepared.problem
     for target in range(8):
         alone = dataclasses.replace(setting.knowledge, targets=(target,))
         found = search(dataclasses.replace(problem, knowledge=alone), scale)
@@ -248,10 +252,7 @@ def test_one_pass_bounds_tuples_that_all_but_surely_agree(rare: float, scale: fl
     """The odds of two cells may lie further apart than numbers reach."""
     cells = np.full((2, 2, 2), rare)
     cells[0, 0, 0] = cells[1, 1, 1] = 0.5 - 3 * rare
-    problem = additive_problem(cells, [BIT] * 3)
-    setting = setting_at(problem, scale)
-    grid = grid_of(setting)
-    assert grid is not None
+    setting, grid = on_a_grid(cells, scale)
     assert setting.fits_linear_space
     for target in range(3):
         worst, _ = oracle.worst_leakage(
