@@ -20,7 +20,7 @@ from pdp_calibrate.jobs.grammar import Kind, Question
 from pdp_calibrate.jobs.job import Job, Options
 from pdp_calibrate.jobs.people import PeopleTable
 from pdp_calibrate.jobs.signature import ASKED, with_options
-from pdp_calibrate.ledger.entries import Entry
+from pdp_calibrate.ledger.accounts import Entry
 from pdp_calibrate.ledger.people import Charge, charge_of
 from pdp_calibrate.show.explain import explain, table_of
 from pdp_calibrate.show.page import report

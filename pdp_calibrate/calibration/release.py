@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 import pandas as pd
 
-from pdp_calibrate.arrays import plain
+from pdp_calibrate.arrays import damage_refused, named_groups, plain
 from pdp_calibrate.calibration.solve import covered_rows
 from pdp_calibrate.core import noise
 from pdp_calibrate.core.adversary import Adversaries
@@ -28,7 +28,6 @@ from pdp_calibrate.errors import (
     QueryError,
     SecondReleaseWarning,
     UnsupportedQueryError,
-    damage_refused,
 )
 from pdp_calibrate.frames.answers import (
     Answer,
@@ -45,13 +44,7 @@ from pdp_calibrate.frames.long_answers import (
     largest_group,
     long_answer,
 )
-from pdp_calibrate.frames.open import (
-    check_roles,
-    column_name,
-    named_groups,
-    refuse_changed,
-    under_name,
-)
+from pdp_calibrate.frames.open import check_roles, column_name, refuse_changed, under_name
 from pdp_calibrate.frames.rows import read_rows
 from pdp_calibrate.learning.private_sums import nearest_with_sum
 
@@ -306,7 +299,7 @@ def exact_answers(
         exact_answer(data, query, part, model, rows=rows, layout=layout, adversaries=adversaries)
         for query, part in zip(queries, contributions, strict=True)
     ]
-    for one in found:
+    for one in found[1:]:
         refuse_changed((found[0].instances, found[0].sizes), (one.instances, one.sizes))
     return found
 
@@ -324,7 +317,7 @@ def exact_row_answers(
     for query, part in zip(queries, contributions, strict=True):
         check_rows(query, calibrated=rows, found=1)
         found.append(row_answers(part, model, frame))
-    for answers in found:
+    for answers in found[1:]:
         refuse_changed(len(found[0]), len(answers))
     return found, wide_sizes(model, len(found[0]))
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast
 import numpy as np
 import pandas as pd
 
-from pdp_calibrate.arrays import checked_epsilon, checked_share, deadline_after
+from pdp_calibrate.arrays import checked_epsilon, checked_share, damage_refused, deadline_after
 from pdp_calibrate.calibration import baselines
 from pdp_calibrate.calibration.release import (
     Account,
@@ -68,13 +68,7 @@ from pdp_calibrate.core.problem import Leakage, Measure, split
 from pdp_calibrate.core.query import Query, frozen, lower
 from pdp_calibrate.core.rounding import sum_rounded_up
 from pdp_calibrate.core.row_query import RowQuery
-from pdp_calibrate.errors import (
-    CalibrationError,
-    PdpError,
-    QueryError,
-    UnsupportedQueryError,
-    damage_refused,
-)
+from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, UnsupportedQueryError
 from pdp_calibrate.frames.answers import Sizes
 
 if TYPE_CHECKING:  # defaults of type variables are newer than the oldest Python supported

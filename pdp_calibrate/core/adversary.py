@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
-from pdp_calibrate.arrays import plain
+from pdp_calibrate.arrays import damage_refused, plain
 from pdp_calibrate.core.model import (
     Model,
     checked_model,
@@ -17,7 +17,7 @@ from pdp_calibrate.core.model import (
     position_of,
     values_of,
 )
-from pdp_calibrate.errors import ModelError, PdpError, damage_refused
+from pdp_calibrate.errors import ModelError, PdpError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,8 +39,7 @@ from pdp_calibrate.core import gaussian_dp
 from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.couplings import furthest_quantiles, joint_range, tuple_moves
 from pdp_calibrate.core.gaussian_mixtures import LARGEST_EPSILON, deltas, epsilon_at
-from pdp_calibrate.core.plain_dp import nobody
-from pdp_calibrate.core.problem import Bracket, Limits, Problem
+from pdp_calibrate.core.problem import Bracket, Limits, Problem, nobody
 from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP, UNIT_ROUNDOFF
 
 IntArray = npt.NDArray[np.intp]

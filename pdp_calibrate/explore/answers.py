@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from pdp_calibrate.arrays import damage_refused
 from pdp_calibrate.calibration.calibrate import calibrate_to_accuracy
 from pdp_calibrate.core.model import SCHEMA, Model
-from pdp_calibrate.errors import ModelError, PdpError, QueryError, damage_refused
+from pdp_calibrate.errors import ModelError, PdpError, QueryError
 from pdp_calibrate.explore.subject import Subject
 from pdp_calibrate.jobs.grammar import parse_query, parse_values
 from pdp_calibrate.jobs.job import Job, Learning, Options

@@ -9,8 +9,8 @@ import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.composite import Blocks, ModelSet
-from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.table import JointTable, numeric_domain
+from pdp_calibrate.core.model import Model, numeric_domain
+from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.chain.model import MarkovChain
 from pdp_calibrate.families.exchangeable.model import BinaryGroup, CategoryGroup

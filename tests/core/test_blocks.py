@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
+from pdp_calibrate.core.model import TableLimit
 from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import lower
-from pdp_calibrate.core.table import TableLimit
 from tests.oracles import brute_force as oracle
 from tests.support.random_models import adversary_kinds, random_table
 
@@ -40,7 +40,7 @@ def test_blocks_equal_brute_force_on_the_joint_table(seed):
 
 def too_large_to_write_out(seed, monkeypatch):
     """Random blocks that the library may not write out as one table, and that table."""
-    monkeypatch.setattr("pdp_calibrate.core.problem.SHORT_TABLE", TableLimit(0, 0))
+    monkeypatch.setattr("pdp_calibrate.core.composite.SHORT_TABLE", TableLimit(0, 0))
     rng = np.random.default_rng(seed)
     tables, joint, domains = random_blocks(rng)
     return rng, pdp.Blocks(models=tables), joint, domains

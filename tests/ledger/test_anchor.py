@@ -112,7 +112,7 @@ def test_planted_links_are_not_written_through(path, monkeypatch):
     assert ledger.charge(0.1) == pdp.Ledger.open(path).spent
     assert path.is_file()
     assert not path.is_symlink()
-    monkeypatch.setattr("pdp_calibrate.ledger.files.SafeFile._tidy", lambda _: None)
+    monkeypatch.setattr("pdp_calibrate.ledger.store.SafeFile._tidy", lambda _: None)
     foreseen.symlink_to(victim)  # in the moment between
     with pytest.raises(pdp.LedgerError, match=r"cannot be written.*Nothing was released"):
         ledger.charge(0.1)

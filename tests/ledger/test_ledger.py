@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.composition.joint import spent
-from pdp_calibrate.composition.spending import Spending
+from pdp_calibrate.composition.joint import Spending, spent
 from pdp_calibrate.core.query import lower
 from tests.oracles import gaussian as gaussian_oracle
 from tests.oracles.adversaries import every_adversary, everyone

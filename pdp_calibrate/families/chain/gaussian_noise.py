@@ -33,8 +33,15 @@ from pdp_calibrate.core.finite_noise import (
     VectorBound,
     output_side,
 )
-from pdp_calibrate.core.plain_dp import WrittenOut, nobody, plain_dp
-from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
+from pdp_calibrate.core.problem import (
+    Bracket,
+    Engine,
+    Limits,
+    Problem,
+    WrittenOut,
+    nobody,
+    plain_dp,
+)
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import FINITE_NUMBERS, SHORTEST_REACH
 from pdp_calibrate.families.chain.model import MarkovChain

@@ -42,8 +42,7 @@ import numpy.typing as npt
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.contraction import contracted
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.lattice import Lattice, lattice_of
-from pdp_calibrate.core.mixtures import LARGEST_EXPONENT
+from pdp_calibrate.core.mixtures import LARGEST_EXPONENT, Lattice, lattice_of
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import (

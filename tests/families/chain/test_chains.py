@@ -10,8 +10,7 @@ import pytest
 import pdp_calibrate as pdp
 from pdp_calibrate.calibration.solve import smallest_scale
 from pdp_calibrate.core.contraction import birkhoff_bounds, contracted, diameters
-from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.table import TableLimit
+from pdp_calibrate.core.model import Model, TableLimit
 from tests.families.exchangeable.test_groups import bracket_holds
 from tests.oracles import brute_force as oracle
 from tests.support.marks import bounds_checked
