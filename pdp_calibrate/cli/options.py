@@ -150,6 +150,13 @@ def job_for(queries: Sequence[str], options: Said, learning: Said) -> Job:
     )
 
 
+def with_rest(options: Said, queries: Sequence[str]) -> Said:
+    """Return what was said with --rest: as much as still fits, for one query."""
+    if len(queries) != 1 or {"epsilon", "belief"} & set(options):
+        raise pdp.PdpError("--rest takes one --query and no --epsilon.")
+    return {**options, "epsilon": None}
+
+
 def source_of(table: Said) -> Source:
     """Return where to read rows from."""
     from pdp_calibrate.frames.files import Source

@@ -21,12 +21,14 @@ from pdp_calibrate.cli.options import (
     Said,
     TableOptions,
     source_of,
+    with_rest,
 )
 from pdp_calibrate.cli.output import (
     check_outputs,
     number,
     print_facts,
     print_json,
+    print_status,
     print_table,
     say,
     within,
@@ -150,10 +152,7 @@ def release(
     A stated correlation is for sums and means of one secret column. Everything else is for whole
     households, whatever depends on what. What would pass the budget is refused (exit code 3).
     """
-    if rest:
-        if len(query) != 1 or {"epsilon", "belief"} & set(options):
-            raise pdp.PdpError("--rest takes one --query and no --epsilon.")
-        options = {**options, "epsilon": None}
+    options = with_rest(options, query) if rest else options
     check_outputs(
         output,
         force=force,
@@ -247,6 +246,7 @@ def _jobs(people: PeopleTable, queries: list[str], options: Said) -> list[Job]:
 
 
 def _print_status(people: pdp.People | PeopleLedger, *, json: bool) -> None:
+    by_column = people.spent_by_column
     status: dict[str, Any] = {
         "epsilon": people.epsilon,
         "spent": people.spent,
@@ -254,10 +254,6 @@ def _print_status(people: pdp.People | PeopleLedger, *, json: bool) -> None:
         "entries": len(people.history),
     }
     if json:
-        by_column = people.spent_by_column
         print_json(header("PeopleStatus") | status | {"spent_by_column": by_column})
-        return
-    facts = [(n, f"{v:.6g}" if isinstance(v, float) else str(v)) for n, v in status.items()]
-    print_facts(
-        [*facts, *((f"spent on {n}", f"{v:.6g}") for n, v in people.spent_by_column.items())]
-    )
+    else:
+        print_status(status | {f"spent on {name}": spent for name, spent in by_column.items()})

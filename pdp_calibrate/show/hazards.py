@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pdp_calibrate.calibration.release import Layout, LongFrame
+from pdp_calibrate.calibration.release import Layout
 from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Release
 from pdp_calibrate.core.model import Model
+from pdp_calibrate.frames.long_answers import LongFrame
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.ledger.people import PeopleLedger
 from pdp_calibrate.show.numbers import at_most, ordinary
@@ -43,16 +44,8 @@ def checklist(
 ) -> list[Hazard]:
     """Answer every point about a release, a calibration or a ledger.
 
-    Parameters
-    ----------
-    subject
-        What the report is about.
-    layout
-        Which columns of the table it is about, where that is known.
-    total
-        What nobody learns more than, everything counted.
-    counted
-        Whether a ledger counts all releases about these people.
+    The layout says which columns of the table it is about, where that is known. Nobody learns more
+    than `total`, everything counted, if a ledger has `counted` all releases about these people.
     """
     found = subject.calibration if isinstance(subject, Release) else subject
     calibration = None if isinstance(found, Ledger | PeopleLedger) else found
