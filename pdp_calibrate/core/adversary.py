@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
@@ -219,9 +219,13 @@ class Witness:
     def __repr__(self) -> str:
         if self.is_private:
             return "Witness(withheld: it follows from a private model)"
+        known = _first_few([f"{name!r}: {value!r}" for name, value in self.known.items()])
+        output = repr(self.output)
+        if isinstance(self.output, tuple) and len(self.output) > 1:
+            output = f"({_first_few(list(map(repr, self.output)))})"
         return (
-            f"Witness(target={self.target!r}, known={self.known!r}, secrets={self.secrets!r},"
-            f" output={self.output!r}, index={self.index!r})"
+            f"Witness(target={self.target!r}, known={{{known}}}, secrets={self.secrets!r},"
+            f" output={output}, index={self.index!r})"
         )
 
     def to_dict(self) -> dict[str, Any] | None:
@@ -235,3 +239,14 @@ class Witness:
             "output": str(self.output),  # JSON has no infinity
             "index": self.index,
         }
+
+
+_SHOWN = 6
+
+
+def _first_few(items: Sequence[str]) -> str:
+    """List a few of many items and say how many more there are."""
+    if len(items) <= _SHOWN:
+        return ", ".join(items)
+    few = _SHOWN // 2
+    return f"{', '.join(items[:few])}, … {len(items) - few} more"

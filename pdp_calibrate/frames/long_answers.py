@@ -32,7 +32,12 @@ from pdp_calibrate.frames.answers import (
 )
 from pdp_calibrate.frames.columns import refuse_discrete_columns
 from pdp_calibrate.frames.grouped import read_groups
-from pdp_calibrate.frames.order import check_series, clamped_sums_by_rank, contingency_by_rank
+from pdp_calibrate.frames.order import (
+    Times,
+    check_series,
+    clamped_sums_by_rank,
+    contingency_by_rank,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +54,8 @@ class LongFrame:
     """How text in that column is written; ISO 8601 if None."""
     rows: int | None = None
     """How many rows there are, which is public, where it was read before: else it is read first."""
+    times: Times | None = None
+    """How the column that orders is read, where that was found before."""
 
 
 def long_answer(
@@ -62,7 +69,10 @@ def long_answer(
     if contributions.table is not None:
         raise UnsupportedQueryError("Custom answers about one instance, not about a long frame.")
     starts = _first_positions(model)
-    check_columns(model, frame, layout)
+    if any(model.gaussian_tuples):
+        refuse_discrete_columns(frame, [layout.value])
+    if layout.order_by is not None and model.runs_along_time:
+        check_series(frame, layout.value, **_order(layout))
     if _treats_alike(contributions, model):
         return _alike(contributions, model, frame, layout.value, by=layout.groups)
     if layout.order_by is None:
@@ -71,16 +81,6 @@ def long_answer(
             " order_by=."
         )
     return _by_rank(contributions, model, frame, layout, starts)
-
-
-def check_columns(
-    model: Model, frame: Any, layout: LongFrame, *, every: str | float | None = None
-) -> None:
-    """Refuse columns that the model cannot be about: types, and times that no series has."""
-    if any(model.gaussian_tuples):
-        refuse_discrete_columns(frame, [layout.value])
-    if layout.order_by is not None and model.runs_along_time:
-        check_series(frame, layout.value, **_order(layout), every=every)
 
 
 def _order(layout: LongFrame) -> dict[str, Any]:

@@ -162,9 +162,24 @@ def picture(name: str, view: Any, canvas: Any) -> dict[str, str]:
     return {
         "name": name,
         "title": _TITLES[name],
-        "caption": _CAPTIONS[name],
+        "caption": _caption(name, view),
         "svg": canvas.as_svg(plots.draw(name, view), name),
     }
+
+
+def _caption(name: str, view: Any) -> str:
+    """Return what a picture says; with Gaussian noise no answer is the one that helps most."""
+    beyond = getattr(view, "beyond", 0.0)
+    if name == "beliefs" and beyond:
+        return (
+            "What the worst adversary believes about one entry before the release, and after a"
+            f" telling answer. Answers that tell more have a probability of {beyond:.2g}: after"
+            " these a belief can move further, and the rarer they are the further, as Gaussian"
+            " noise has no limit. What they know already is subtracted from it."
+        )
+    if name == "adversary_graph" and view.graph is None:
+        return "Each box is an adversary: the entries known, and what they could learn at most."
+    return _CAPTIONS[name]
 
 
 def libraries() -> tuple[Any, Any]:

@@ -410,7 +410,7 @@ def _views(calibration: AnyCalibration, plain: Leakage | None) -> dict[str, Any]
             "scales": scales_of_methods(calibration),
             **found,
         }
-    if len(calibration.queries) == 1 and calibration.noise == "laplace":  # as the paper draws them
+    if len(calibration.queries) == 1:
         found = {
             **found,
             "beliefs": beliefs(calibration),

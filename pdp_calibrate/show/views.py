@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from scipy.special import ndtri
 
-from pdp_calibrate.calibration.result import (
-    AnyCalibration,
-    Calibration,
-    single,
-    with_laplace_noise,
-)
+from pdp_calibrate.calibration.result import AnyCalibration, Calibration, single
+from pdp_calibrate.core import gaussian_dp
 from pdp_calibrate.core.adversary import Adversaries, Witness
 from pdp_calibrate.core.leakage import leakage
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.noise import Noise
-from pdp_calibrate.core.posterior import Beliefs, posterior
+from pdp_calibrate.core.posterior import Beliefs, posterior, rare_output
 from pdp_calibrate.core.problem import Leakage
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.errors import ModelError, PdpError
+from pdp_calibrate.families.gaussian.model import Gaussian
 from pdp_calibrate.families.stream.refresh import Refresh
 from pdp_calibrate.paper import graph
 from pdp_calibrate.paper.graph import WeightedHierarchicalGraph
@@ -33,6 +32,12 @@ _POINTS = 24  # on a curve
 
 
 _MOST_KNOWN = 15  # a curve over more known tuples than this is not drawn
+
+
+_MOST_CELLS = 4096  # of a joint table that is made for a picture
+
+
+_RARE = 0.01  # of answers lie beyond the one that is drawn, where no δ says how many
 
 
 _PATIENCE = 8.0  # seconds for a whole curve; wider brackets after that
@@ -108,30 +113,31 @@ class BeliefBars:
     """What the adversary knows, in words."""
     output: str
     """The output seen, in words."""
+    beyond: float = 0.0
+    """The probability of outputs after which the belief moves further; 0 with Laplace noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdversaryGraph:
-    """The paper's weighted hierarchical graph, with the exact leakage of every adversary."""
+    """Every adversary of a few tuples, with what each could learn at most."""
 
-    graph: WeightedHierarchicalGraph
-    """Its layers and edges; their weights are the paper's and no bounds."""
+    names: tuple[Hashable, ...]
+    """The tuples."""
     leakages: dict[tuple[Hashable, frozenset[Hashable]], float]
-    """The exact leakage of each node (i, K)."""
+    """The leakage of each node (i, K): of joint tables with Laplace noise exactly."""
     worst: tuple[Hashable, frozenset[Hashable]] | None
     """The node that leaks most."""
+    unit: str = "nats"
+    """What leakages are measured in, in words."""
+    graph: WeightedHierarchicalGraph | None = None
+    """The paper's weighted hierarchical graph, for the weights of its edges, which are no bounds;
+    it is about tables and Laplace noise."""
 
 
 def drawable(calibration: AnyCalibration) -> Calibration:
     """Return a calibration of one answer that may be drawn, or raise."""
     refuse_private(calibration.model)
     return single(calibration, "a picture")
-
-
-def drawable_with_laplace_noise(calibration: AnyCalibration) -> Calibration:
-    """Return a calibration of one answer with Laplace noise that may be drawn, or raise."""
-    with_laplace_noise(calibration, "this picture")
-    return drawable(calibration)
 
 
 def refuse_private(model: Model) -> None:
@@ -269,15 +275,20 @@ def scales_of_methods(calibration: AnyCalibration) -> dict[str, Any]:
 def beliefs(calibration: AnyCalibration) -> BeliefBars | None:
     """Return what the worst adversary believes before and after the worst output (Example 1).
 
-    Of a joint table by its own prior; elsewhere from even odds between the two secrets.
+    Of a joint table by its own prior; elsewhere from even odds between the two secrets. With
+    Gaussian noise no output is the worst: the one that is drawn has only a share δ of the outputs
+    beyond it (one in a hundred where no δ is promised), and these move the belief further.
     """
-    calibration = drawable_with_laplace_noise(calibration)
+    calibration = drawable(calibration)
     witness = calibration.leakage.witness
     if witness is None or isinstance(witness.output, tuple):
         return None
+    if calibration.noise == "gaussian":
+        return _beliefs_after_gaussian_noise(calibration, witness)
     values: dict[Any, float]
     after: dict[Any, float]
-    found = _table_beliefs(calibration, witness)
+    table = calibration.model if isinstance(calibration.model, JointTable) else None
+    found = _table_beliefs(calibration, witness, table)
     if found is None:
         first, second = witness.secrets
         share = 1 / (1 + math.exp(-min(calibration.leakage.lower, 700.0)))
@@ -297,6 +308,64 @@ def beliefs(calibration: AnyCalibration) -> BeliefBars | None:
     )
 
 
+def _beliefs_after_gaussian_noise(calibration: Calibration, witness: Witness) -> BeliefBars | None:
+    """Return beliefs after an output that only a share of all outputs goes beyond.
+
+    What somebody learns of Gaussian values, or of values of any dependence, is a shift of one bell
+    curve by μ standard deviations: log-odds grow by μ²/2 + μz where the noise is z of them from its
+    middle. Other families are drawn where they fit a joint table.
+    """
+    model, share = calibration.model, calibration.delta or _RARE
+    words = {
+        "target": entry(witness.target, model),
+        "knows": knowledge(witness.known, model),
+    }
+    table = _as_table(witness.model)
+    if table is not None:
+        seen = rare_output(
+            table,
+            calibration.query,
+            scale=calibration.scale,
+            target=witness.target,
+            known=witness.known,
+            secrets=witness.secrets,
+            share=share,
+        )
+        found = _table_beliefs(calibration, dataclasses.replace(witness, output=seen), table)
+        if found is None:
+            return None
+        before, after = found
+        output = f"an answer of {number(float(f'{seen:.4g}'))}"
+    elif all(model.gaussian_tuples) or model.covers_any_dependence:
+        mu = _attained_mu(calibration.leakage)
+        if not mu > 0:
+            return None
+        gain = mu**2 / 2 - mu * float(ndtri(share))
+        likely = 1 / (1 + math.exp(-min(gain, 700.0)))
+        first, second = witness.secrets
+        before, after = {first: 0.5, second: 0.5}, {first: likely, second: 1 - likely}
+        output = "a very high answer" if cast("float", witness.output) > 0 else "a very low answer"
+    else:
+        return None
+    return BeliefBars(
+        values=tuple(number(value) for value in before),
+        before=tuple(before.values()),
+        after=tuple(after.values()),
+        output=output,
+        beyond=share,
+        **words,
+    )
+
+
+def _attained_mu(leak: Leakage) -> float:
+    """Return the μ of the adversary who was found, from the lower end in its unit."""
+    if leak.lower <= 0:
+        return 0.0
+    if leak.unit == "epsilon":
+        return gaussian_dp.mu_of(leak.lower, leak.measure.delta)
+    return leak.lower if leak.unit == "mu" else gaussian_dp.mu_of_rho(leak.lower)
+
+
 def bars_of(found: Beliefs) -> BeliefBars:
     """Turn the beliefs of `posterior` into bars."""
     return BeliefBars(
@@ -309,19 +378,35 @@ def bars_of(found: Beliefs) -> BeliefBars:
     )
 
 
+def _as_table(model: Model) -> JointTable | None:
+    """Return a model of few discrete tuples as a joint table; None for any other."""
+    if isinstance(model, JointTable):
+        return model
+    expand = getattr(model, "to_table", None)
+    if expand is None or model.is_continuous or model.covers_any_dependence:
+        return None
+    if math.prod(map(len, model.domains)) > _MOST_CELLS:
+        return None
+    try:
+        return cast("JointTable", expand())
+    except PdpError:  # a set of laws has no table
+        return None
+
+
 def _table_beliefs(
-    calibration: Calibration, witness: Witness
+    calibration: Calibration, witness: Witness, table: JointTable | None
 ) -> tuple[dict[Hashable, float], dict[Hashable, float]] | None:
-    if not isinstance(calibration.model, JointTable) or isinstance(witness.output, tuple):
+    if table is None:
         return None
     try:
         found = posterior(
-            calibration.model,
+            table,
             calibration.query,
             scale=calibration.scale,
             target=witness.target,
             known=witness.known,
             output=witness.output,
+            noise=calibration.noise,
         )
     except PdpError:  # what the strongest adversary knows may have probability zero
         return None
@@ -329,27 +414,37 @@ def _table_beliefs(
 
 
 def adversary_graph(calibration: AnyCalibration) -> AdversaryGraph | None:
-    """Return the graph of all adversaries of a table with two to four tuples (Figure 3).
+    """Return the graph of all adversaries of two to four tuples (Figure 3).
 
-    None for other models, and where not all adversaries are allowed.
+    Of joint tables, and with Gaussian noise of Gaussian models too. None for others, and where not
+    all adversaries are allowed.
     """
-    calibration = drawable_with_laplace_noise(calibration)
-    model = calibration.model
-    if not isinstance(model, JointTable) or not 2 <= len(model.names) <= 4:
+    calibration = drawable(calibration)
+    model, laplace = calibration.model, calibration.noise == "laplace"
+    if not isinstance(model, JointTable if laplace else JointTable | Gaussian):
         return None
-    if calibration.adversaries != Adversaries.all():
+    if not 2 <= len(model.names) <= 4 or calibration.adversaries != Adversaries.all():
         return None
-    try:
-        found = graph(model, calibration.query, calibration.scale)
-    except PdpError:  # the paper's graph is of additive queries and full supports
-        return None
+    found = None
+    if laplace:
+        try:
+            found = graph(model, calibration.query, calibration.scale)
+        except PdpError:  # the paper's graph is of additive queries and full supports
+            return None
     leakages = {}
-    for layer in range(1, len(model.names) + 1):
-        for target, known in found.layer(layer):
-            one = Adversaries.exactly(target, known=known)
-            leakages[target, known] = _leak(calibration, calibration.scale, _PATIENCE, one)[0]
+    for target in model.names:
+        others = [name for name in model.names if name != target]
+        for number_known in range(len(others), -1, -1):
+            for known in map(frozenset, itertools.combinations(others, number_known)):
+                one = Adversaries.exactly(target, known=known)
+                leakages[target, known] = _leak(calibration, calibration.scale, _PATIENCE, one)[0]
+    unit = "nats" if laplace else f"ε at δ = {calibration.delta:g}" if calibration.delta else "μ"
     return AdversaryGraph(
-        graph=found, leakages=leakages, worst=max(leakages, key=leakages.__getitem__)
+        names=model.names,
+        leakages=leakages,
+        worst=max(leakages, key=leakages.__getitem__),
+        unit=unit,
+        graph=found,
     )
 
 

@@ -18,7 +18,7 @@ Node = tuple[Hashable, frozenset[Hashable]]
 def adversary_graph(found: AdversaryGraph, theme: str) -> Figure:
     """Draw one panel per target, from those who know everyone else down to who knows nobody."""
     colours = theme_called(theme)
-    names = found.graph.names
+    names = found.names
     size = len(names)
     columns = 3 if size == 3 else 2
     rows = math.ceil(size / columns)
@@ -33,9 +33,13 @@ def adversary_graph(found: AdversaryGraph, theme: str) -> Figure:
         axes.set_facecolor("none")
         axes.set_axis_off()
         _panel(axes, found, target, colours)
+    edges = (
+        "one entry forgotten"
+        if found.graph is None
+        else "the paper's impact of forgetting one entry"
+    )
     figure.supxlabel(
-        "nodes: what the adversary knows, and what they learn (nats)\n"
-        "edges: the paper's impact of forgetting one entry",
+        f"nodes: what the adversary knows, and what they learn ({found.unit})\nedges: {edges}",
         color=colours.muted,
         fontsize=9,
     )
@@ -43,11 +47,12 @@ def adversary_graph(found: AdversaryGraph, theme: str) -> Figure:
 
 
 def _panel(axes: Axes, found: AdversaryGraph, target: Hashable, colours: Theme) -> None:
-    names = found.graph.names
+    names = found.names
     places: dict[frozenset[Hashable], tuple[float, float]] = {}
     widest = 1
     for layer in range(1, len(names) + 1):
-        known_sets = [known for one, known in found.graph.layer(layer) if one == target]
+        size = len(names) - layer
+        known_sets = [k for one, k in found.leakages if one == target and len(k) == size]
         widest = max(widest, len(known_sets))
         for index, known in enumerate(known_sets):
             places[known] = (index - (len(known_sets) - 1) / 2, -float(layer))
@@ -90,13 +95,17 @@ def _edge(
     colours: Theme,
 ) -> None:
     fewer = known - {forgotten}
+    if found.graph is None:
+        (x0, y0), (x1, y1) = places[known], places[fewer]
+        axes.plot([x0, x1], [y0, y1], color=colours.muted, linewidth=1.0, zorder=1)
+        return
     low, high = found.graph.edge(target, forgotten, known=fewer)
     weight = high if abs(high) >= abs(low) else low
     colour = colours.blue if weight >= 0 else colours.orange
     (x0, y0), (x1, y1) = places[known], places[fewer]
     axes.plot([x0, x1], [y0, y1], color=colour, linewidth=1.4, zorder=1)
     # Labels of crossing edges would meet in the middle: nearer to the upper end they do not.
-    crossing = 1 < len(known) < len(found.graph.names) - 1
+    crossing = 1 < len(known) < len(found.names) - 1
     share = (0.62 if x0 == x1 else 0.3) if crossing else 0.5
     axes.text(
         x0 + share * (x1 - x0),
