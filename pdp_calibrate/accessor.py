@@ -129,14 +129,8 @@ class PdpAccessor:
     ) -> Release:
         """Release how many cells of the columns hold one of the values, or how many rows match.
 
-        Parameters
-        ----------
-        columns
-            Of a wide frame, the columns that enter, by default all of the model. Of a long frame,
-            the column of values; or conditions on several, all of which a row must meet:
-            ``{"religion": "yes", "degree": True}``.
-        values
-            The values that count; none with conditions.
+        Of a long frame, ``columns`` may be conditions on several, all of which a row must meet:
+        ``{"religion": "yes", "degree": True}``. They say which values count.
         """
         if not isinstance(columns, Mapping):
             return self._release("count", columns, options, values=values)
@@ -157,13 +151,7 @@ class PdpAccessor:
     ) -> Release:
         """Release how many cells of the columns hold each category.
 
-        Parameters
-        ----------
-        columns
-            Of a wide frame, the columns that enter, by default all of the model. Of a long frame,
-            the column of values; or several, for every combination of theirs.
-        categories
-            The values that are counted, each by itself; by default every possible one.
+        Of a long frame, ``columns`` may be several: every combination of theirs is counted.
         """
         return self._release("histogram", columns, options, values=categories)
 

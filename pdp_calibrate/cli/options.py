@@ -45,6 +45,13 @@ AnchorFile = Annotated[
     Path | None,
     typer.Option("--anchor", help="The second file, elsewhere, that must agree with the ledger."),
 ]
+BudgetDelta = Annotated[
+    float | None, typer.Option("--delta", help="The δ beside it, for Gaussian noise.")
+]
+BudgetNoise = Annotated[
+    str,
+    typer.Option("--noise", help="What releases draw where they do not say: laplace or gaussian."),
+]
 Rows = Annotated[
     int | None,
     typer.Option(help="With a model and no rows: how many rows an answer will be about."),

@@ -193,6 +193,11 @@ def within(value: Any) -> str:
     return width(float(value))
 
 
+def answer_in_words(value: Any, half_width: Any) -> str:
+    """Say a noisy answer, and how far its noise reaches."""
+    return f"{number(value)}   (±{within(half_width)} in 95 % of releases)"
+
+
 def number(value: Any) -> str:
     """Write a number, several, or the counts of a histogram."""
     if isinstance(value, int | float):
@@ -244,7 +249,7 @@ def release_facts(found: AnyRelease, texts: list[str]) -> list[tuple[str, str]]:
     )
     return [
         *(
-            (name, f"{number(value)}   (±{within(wide)} in 95 % of releases)")
+            (name, answer_in_words(value, wide))
             for name, (value, wide) in zip(names, answers, strict=True)
         ),
         ("epsilon", total_in_words(found.calibration)),

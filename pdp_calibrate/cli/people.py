@@ -12,6 +12,8 @@ from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import (
     AnchorFile,
     AsJson,
+    BudgetDelta,
+    BudgetNoise,
     Force,
     Out,
     PeopleOptions,
@@ -24,14 +26,13 @@ from pdp_calibrate.cli.options import (
     with_rest,
 )
 from pdp_calibrate.cli.output import (
+    answer_in_words,
     check_outputs,
-    number,
     print_facts,
     print_json,
     print_status,
     print_table,
     say,
-    within,
     write_json,
     write_report,
 )
@@ -66,12 +67,8 @@ def create(
     epsilon: Annotated[
         float, typer.Option("--epsilon", "-e", help="What may be spent on each column.")
     ],
-    delta: Annotated[
-        float | None, typer.Option(help="The δ beside it, for Gaussian noise.")
-    ] = None,
-    noise: Annotated[
-        str, typer.Option(help="What answers draw where they do not say: laplace or gaussian.")
-    ] = "laplace",
+    delta: BudgetDelta = None,
+    noise: BudgetNoise = "laplace",
     pure: Annotated[
         float | None, typer.Option(help="With --delta, the part of ε for Laplace noise.")
     ] = None,
@@ -170,7 +167,7 @@ def release(
         print_json(described)
     else:
         print_facts(
-            (name, f"{number(one.value)}   (±{within(one.half_widths()[0])} in 95 % of releases)")
+            (name, answer_in_words(one.value, one.half_widths()[0]))
             for name, one in zip(query, found, strict=True)
         )
         say(f"Budget: {people.ledger.spent:.4g} of {people.ledger.epsilon:.4g} spent.")

@@ -24,6 +24,7 @@ from pdp_calibrate.calibration.calibrate import calibrate, leakage_of
 from pdp_calibrate.calibration.release import (
     EVERY_COLUMN,
     Layout,
+    LongFrame,
     layout_from,
     sizes_from,
     stored_layout,
@@ -40,7 +41,6 @@ from pdp_calibrate.core.query import Query, lower
 from pdp_calibrate.core.rounding import sum_rounded_up
 from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError
 from pdp_calibrate.frames.answers import Sizes
-from pdp_calibrate.frames.long_answers import LongFrame
 from pdp_calibrate.ledger.allowance import Allowance
 from pdp_calibrate.ledger.store import Pages, State
 

@@ -12,6 +12,7 @@ import pandas as pd
 from pdp_calibrate.arrays import checked_share, damage_refused
 from pdp_calibrate.calibration.release import (
     Layout,
+    LongFrame,
     Moment,
     checked_layout,
     note_release,
@@ -41,7 +42,7 @@ from pdp_calibrate.core.query import Query
 from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError
 from pdp_calibrate.frames.answers import Sizes
 from pdp_calibrate.frames.counts import group_sizes
-from pdp_calibrate.frames.long_answers import LongFrame, instances_in, stated_groups
+from pdp_calibrate.frames.long_answers import instances_in, stated_groups
 from pdp_calibrate.frames.open import rows_in
 from pdp_calibrate.ledger.accounts import (
     Accounts,

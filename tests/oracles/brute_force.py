@@ -51,18 +51,18 @@ def adversary_leakage(
     return worst_leakage(probabilities, domains, function, scale, is_the_one)[0]
 
 
+def placed(found: Any, names: Sequence[Any], *, output: float | None = None) -> Witness:
+    """Return what an engine names as a witness by positions; at another output if one is given."""
+    known = {names.index(name): value for name, value in found.known.items()}
+    seen = found.output if output is None else output
+    return names.index(found.target), frozenset(known), known, found.secrets, seen
+
+
 def log_density_ratio(
-    probabilities: Table,
-    domains: Domains,
-    function: Query,
-    scale: float,
-    target: int,
-    known_values: dict[int, Value],
-    secrets: tuple[Value, Value],
-    output: float,
+    probabilities: Table, domains: Domains, function: Query, scale: float, witness: Witness
 ) -> float:
     """Log of p(output | secrets[0], x_K) / p(output | secrets[1], x_K); KeyError if impossible."""
-    known = frozenset(known_values)
+    target, known, known_values, secrets, output = witness
     laws = _laws(probabilities, domains, function, target, known)[_items(known_values)]
     first, second = (_log_density(laws[secret], output, scale) for secret in secrets)
     return first - second

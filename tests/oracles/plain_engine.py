@@ -17,6 +17,7 @@ from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.families.table.setting import Events
 
+_Secrets = tuple[int, int]
 _CHUNK = 2**20  # numbers held at once while densities are evaluated
 _ROUND_UP = 1 + 8 * UNIT_ROUNDOFF  # covers a difference and a quotient of floats
 _ROUND_DOWN = 1 - 8 * UNIT_ROUNDOFF
@@ -213,11 +214,7 @@ def _known_values(events: Events, event: int, sizes: tuple[int, ...]) -> dict[in
 
 
 def _witness(
-    problem: Problem,
-    target: int,
-    known: dict[int, int],
-    secrets: tuple[int, int],
-    moved: FloatArray,
+    problem: Problem, target: int, known: dict[int, int], secrets: _Secrets, moved: FloatArray
 ) -> Witness:
     """Translate positions into names and values, and the output back into the user's units."""
     contributions, domains = problem.contributions, problem.model.domains

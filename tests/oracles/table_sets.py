@@ -56,8 +56,9 @@ def worst_over_balls(
             {_clean(sum(choice)) for choice in itertools.product(*(parts[j] for j in unknown))}
         )
         for held in itertools.product(*(range(masses.shape[j]) for j in known)):
+            event = dict(zip(known, held, strict=True))
             balls = [
-                _ball(masses, parts, target, secret, known, held, unknown, possible, radius)
+                _ball(masses, parts, {**event, target: secret}, possible, radius)
                 for secret in range(len(own))
             ]
             outputs = {_clean(value + s) for value in own for s in possible}
@@ -74,16 +75,13 @@ def worst_over_balls(
 def _ball(
     masses: np.ndarray,
     parts: Sequence[Sequence[float]],
-    target: int,
-    secret: int,
-    known: tuple[int, ...],
-    held: tuple[int, ...],
-    unknown: list[int],
+    fixed: dict[int, int],
     possible: list[float],
     radius: Radius,
 ) -> tuple[list[float], float]:
+    """The law of what the other tuples add, given secret and known values, and its radius."""
     law: Law = dict.fromkeys(possible, 0.0)
-    fixed = dict(zip(known, held, strict=True)) | {target: secret}
+    unknown = [axis for axis in range(masses.ndim) if axis not in fixed]
     for cell in np.ndindex(masses.shape):
         if all(cell[axis] == place for axis, place in fixed.items()):
             law[_clean(sum(parts[j][cell[j]] for j in unknown))] += float(masses[cell])

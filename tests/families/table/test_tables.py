@@ -47,7 +47,6 @@ def attained(problem: Problem, found: Bracket, scale: float) -> float:
     """What the oracle says about the witness."""
     witness, model = found.witness, problem.model
     assert witness is not None
-    place = {name: k for k, name in enumerate(problem.names)}
     index = [{value: k for k, value in enumerate(domain)} for domain in model.domains]
     contributions = problem.contributions
 
@@ -61,16 +60,8 @@ def attained(problem: Problem, found: Bracket, scale: float) -> float:
     cells = model.probabilities  # type: ignore[attr-defined]
     if len(witness.known) == len(problem.names) - 1:
         cells = np.ones_like(cells)  # to whoever knows everyone else every database is possible
-    return oracle.log_density_ratio(
-        cells,
-        model.domains,
-        answer,
-        scale,
-        place[witness.target],
-        {place[name]: value for name, value in witness.known.items()},
-        witness.secrets,
-        witness.output,  # type: ignore[arg-type]
-    )
+    there = oracle.placed(witness, problem.names)
+    return oracle.log_density_ratio(cells, model.domains, answer, scale, there)
 
 
 @pytest.mark.parametrize("by", ["all at once", "sets", "tree", "tree with bounds"])
