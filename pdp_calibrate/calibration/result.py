@@ -471,14 +471,9 @@ class Calibration(Generic[Asked, Number]):
     ) -> AnyCalibration:
         """Read a calibration, and prove it again before returning it.
 
-        Parameters
-        ----------
-        text
-            What `to_json` returned.
-        model
-            The model, where the JSON withholds it (private, or over 10⁴ cells).
-        time_limit
-            Seconds after which a claim that is not proved again yet is refused; None for none.
+        `text` is what `to_json` returned; `model` is needed where the JSON withholds it (private,
+        or over 10⁴ cells). A claim that is not proved again after `time_limit` seconds is refused;
+        None waits for it.
         """
         return _proved_calibration(parsed(text, "Calibration"), model, time_limit)
 
