@@ -216,9 +216,9 @@ class Calibration(Generic[Asked, Number]):
         else:
             mu = gaussian_dp.mu_for_drawn(self.epsilon, self.delta)
             found = baselines.gaussian_scales(problems, mu)
-            if self.leakage.mu is not None and not self.model.is_continuous:
+            if self.leakage.coupled is not None and not self.model.is_continuous:
                 scale = self.scales[0] if isinstance(self.query, Query) else 1.0
-                found["wasserstein"] = self.leakage.mu * scale / mu  # where a coupling says mu
+                found["wasserstein"] = self.leakage.coupled * scale / mu
         return {
             name: None if factor is None else self._shaped([factor * unit for unit in units])
             for name, factor in found.items()

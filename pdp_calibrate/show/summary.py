@@ -145,7 +145,7 @@ def summarise(
         views: dict[str, Any] = {}
     else:
         facts |= _of_calibration(calibration, plain, layout)
-        views = _views(calibration, plain)
+        views = views_of(calibration, plain)
     if isinstance(subject, Release):
         facts["answers"] = _of_release(subject)
     facts["source"] = _source(subject)
@@ -399,7 +399,11 @@ def _source(subject: AnyCalibration | AnyRelease | Ledger) -> dict[str, Any]:
     return subject.to_dict()
 
 
-def _views(calibration: AnyCalibration, plain: Leakage | None) -> dict[str, Any]:
+def views_of(calibration: AnyCalibration, plain: Leakage | None) -> dict[str, Any]:
+    """Return the numbers behind every picture there is; none of a private model.
+
+    `plain` is what the scale of plain DP leaks, where it has been worked out.
+    """
     if calibration.model.provenance == "private":
         return {}
     found: Mapping[str, Any] = {"correlations": correlations(calibration.model)}

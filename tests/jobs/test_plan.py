@@ -72,6 +72,26 @@ def test_a_plan_runs_from_anywhere_and_is_charged_to_its_ledger(folder):
         assert abs(one["release"]["value"] - truth) < calibration.accuracy(alpha=1e-6)
 
 
+def test_a_list_is_answered_together_under_one_epsilon(folder):
+    alone, asked = 'query = "sum(income)"', ["mean(income)", "sum(income)"]
+    write(folder, alone, f"query = {json.dumps(asked)}")
+    (_, check) = check_plan(pdp.read_plan(folder / "plan.toml"))
+    frame = pd.read_csv(folder / "people.csv")
+    said = {"groups": "household", "bounds": {"income": (0, 100)}, "correlation": (0, 0.4)}
+    assert check.calibration.scale == frame.pdp.calibrate(asked, **said, epsilon=0.5).scale
+    assert "mean(income); sum(income)" in fine(f"plan {folder}/plan.toml --check").out
+    outcome = fine(f"plan {folder}/plan.toml --json").json
+    VALIDATOR.validate(outcome)
+    assert outcome["releases"][1]["query"] == asked
+    assert len(outcome["releases"][1]["release"]["value"]) == 2
+    assert pdp.Ledger.open(folder / "budget.json").spent == pytest.approx(1, abs=1e-6)
+    write(folder, alone, "query = []")
+    assert "queries[2].query must be" in refused(f"plan {folder}/plan.toml --check")
+    people = PLAN.replace("correlation = [0, 0.4]", "").replace("= 2.0", "= 2.0\npeople = true")
+    (folder / "plan.toml").write_text(people.replace(alone, f"query = {json.dumps(asked)}"))
+    assert "one question at a time" in refused(f"plan {folder}/plan.toml --check")
+
+
 def test_nothing_is_released_if_not_all_fits(folder):
     write(folder, "epsilon = 2.0", "epsilon = 0.9")
     assert "Nothing was released" in refused(f"plan {folder}/plan.toml", code=3)

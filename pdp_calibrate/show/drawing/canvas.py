@@ -7,9 +7,11 @@ import re
 import warnings
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib import rc_context, rcParamsDefault
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from pdp_calibrate.errors import PdpError
@@ -101,7 +103,10 @@ def as_svg(figure: Figure, name: str) -> str:
     file = io.StringIO()
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # the browser has fonts of its own
-        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+        figure.set_facecolor("none")
+        # `savefig` would draw it twice, the first time only to lay it out.
+        drawn_once: Any = FigureCanvasSVG(figure)
+        drawn_once.print_svg(file, metadata={"Date": None})
     drawn = file.getvalue()
     drawn = drawn[drawn.index("<svg") :]
     drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL)

@@ -89,7 +89,7 @@ def leakage_by_knowledge(curve: KnowledgeCurve, theme: str) -> Figure:
     )
     axes.set_ylim(0, max(*curve.values, *curve.plain, curve.epsilon) * 1.12)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_xlabel("number of other entries that the adversary knows")
+    axes.set_xlabel(f"number of {curve.among} that the adversary knows")
     axes.set_ylabel(LEAKAGE_AXIS)
     _legend(figure, axes, colours)
     return figure
