@@ -6,8 +6,6 @@ import subprocess
 import sys
 import tomllib
 
-import numpy as np
-import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
@@ -19,17 +17,8 @@ from pdp_calibrate.exploring.view import Page
 from pdp_calibrate.jobs.plan import read_plan
 from pdp_calibrate.jobs.run import check_plan
 from tests.support.cli_runs import fine
+from tests.support.homes import FRAME
 
-SIZES = [1, 2, 3, 4, 4]
-FRAME = pd.DataFrame(
-    {
-        "home": np.repeat(range(5), SIZES),
-        "day": np.concatenate([range(size) for size in SIZES]),
-        "income": np.linspace(1.5, 98.5, 14),
-        "sick": [True, False] * 7,
-        "state": ["well", "ill"] * 7,
-    }
-)
 COLUMNS = (
     Column(name="home", kind="whole number"),
     Column(name="day", kind="whole number"),

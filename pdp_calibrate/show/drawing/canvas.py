@@ -35,25 +35,18 @@ class Theme:
     green: str
 
 
+_COLOURS = {  # on light paper, on dark paper
+    "paper": ("#ffffff", "#14171b"),
+    "ink": ("#1b1f24", "#e9ebee"),
+    "muted": ("#59626d", "#a9b1bc"),
+    "grid": ("#d5dae1", "#3b424c"),
+    "blue": ("#0072b2", "#5db6ea"),
+    "orange": ("#c85200", "#ffa25c"),
+    "green": ("#00795a", "#3fcf9f"),
+}
 THEMES = {
-    "light": Theme(
-        paper="#ffffff",
-        ink="#1b1f24",
-        muted="#59626d",
-        grid="#d5dae1",
-        blue="#0072b2",
-        orange="#c85200",
-        green="#00795a",
-    ),
-    "dark": Theme(
-        paper="#14171b",
-        ink="#e9ebee",
-        muted="#a9b1bc",
-        grid="#3b424c",
-        blue="#5db6ea",
-        orange="#ffa25c",
-        green="#3fcf9f",
-    ),
+    theme: Theme(**{name: pair[place] for name, pair in _COLOURS.items()})
+    for place, theme in enumerate(("light", "dark"))
 }
 
 
