@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import (
@@ -34,6 +36,11 @@ from pdp_calibrate.core.row_query import RowQuery
 if TYPE_CHECKING:
     from pdp_calibrate.calibration.result import AnyCalibration
 
+Certificate = Annotated[
+    bool,
+    typer.Option("--certificate", help="Write what `check` needs to prove a large one."),
+]
+
 
 @command(
     'pdp-calibrate calibrate people.csv -q "mean(income)" -e 1 --groups household \\',
@@ -51,6 +58,7 @@ def calibrate(
     rows: Rows = None,
     output: Out = None,
     report: Report = None,
+    certificate: Certificate = False,
     force: Force = False,
     json: AsJson = False,
 ) -> None:
@@ -66,6 +74,10 @@ def calibrate(
     job = job_for(query, options, learning)
     task = task_for(job, table, rows)
     found = calibrate_task(job, task)
+    if certificate:
+        from pdp_calibrate.calibration.certificate import certified
+
+        found = certified(found)
     show_result(found, facts(found, query), output=output, force=force, json=json)
     if report is not None:
         about = checked_layout(**task.columns)
