@@ -50,6 +50,7 @@ from pdp_calibrate.errors import (
     SourceError as SourceError,
     UnsupportedQueryError as UnsupportedQueryError,
 )
+from pdp_calibrate.exploring.notebook import Exploration as Exploration, explore as explore
 from pdp_calibrate.families.any_dependence import Unknown as Unknown
 from pdp_calibrate.families.chain.estimator import MarkovChainEstimator as MarkovChainEstimator
 from pdp_calibrate.families.chain.model import MarkovChain as MarkovChain
@@ -87,7 +88,7 @@ from pdp_calibrate.jobs.load import load as load
 from pdp_calibrate.jobs.plan import Plan as Plan, read_plan as read_plan
 from pdp_calibrate.jobs.run import run_plan as run_plan
 from pdp_calibrate.learning.pearson import Correlations as Correlations, pearson as pearson
-from pdp_calibrate.ledger.entries import Entry as Entry
+from pdp_calibrate.ledger.accounts import Entry as Entry
 from pdp_calibrate.ledger.ledger import Ledger as Ledger
 from pdp_calibrate.people import People as People, Price as Price
 from pdp_calibrate.show import plots as plots

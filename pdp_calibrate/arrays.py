@@ -1,12 +1,13 @@
-"""Arrays and numbers as they are given: what they must satisfy, read-only copies, digests."""
+"""What is given: what arrays, numbers and descriptions must satisfy, read-only copies, digests."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import time
-from collections.abc import Hashable, Sequence
-from typing import Any, cast
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,8 @@ import numpy.typing as npt
 from pdp_calibrate.errors import ModelError, PdpError
 
 FloatArray = npt.NDArray[np.float64]
+
+_T = TypeVar("_T")
 
 
 def digest_of(*parts: object) -> str:
@@ -101,3 +104,36 @@ def deadline_after(time_limit: float | None) -> float:
         raise PdpError(f"time_limit must be zero or more seconds, got {time_limit}.")
     check_number(time_limit, "time_limit", error=PdpError)
     return time.monotonic() + time_limit
+
+
+def named_groups(groups: _T | None, by: _T | None) -> _T | None:
+    """Return the column that tells groups apart: `groups`, or `by`, its other name."""
+    if groups is not None and by is not None:
+        raise PdpError("groups= and by= name the same column: give one of them.")
+    return by if groups is None else groups
+
+
+@contextlib.contextmanager
+def damage_refused(what: str, *, kind: type[PdpError] = PdpError) -> Iterator[None]:
+    """Say that a description read from outside is damaged, whichever way it breaks the reader.
+
+    Examples
+    --------
+    >>> with damage_refused("the list"):
+    ...     float("one")
+    Traceback (most recent call last):
+    pdp_calibrate.errors.PdpError: the list is damaged: a field is not what it should be.
+    """
+    try:
+        yield
+    except PdpError:
+        raise
+    except (
+        TypeError,
+        ValueError,
+        LookupError,
+        AttributeError,
+        ArithmeticError,  # a whole number past every float
+        RecursionError,  # brackets in brackets
+    ) as error:
+        raise kind(f"{what} is damaged: a field is not what it should be.") from error

@@ -6,11 +6,10 @@ contains a record or a true answer.
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
@@ -65,32 +64,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """
     nearest = difflib.get_close_matches(name, list(known), n=1)
     return f"; did you mean {nearest[0]}?" if nearest else ""
-
-
-@contextlib.contextmanager
-def damage_refused(what: str, *, kind: type[PdpError] = PdpError) -> Iterator[None]:
-    """Say that a description read from outside is damaged, whichever way it breaks the reader.
-
-    Examples
-    --------
-    >>> with damage_refused("the list"):
-    ...     float("one")
-    Traceback (most recent call last):
-    pdp_calibrate.errors.PdpError: the list is damaged: a field is not what it should be.
-    """
-    try:
-        yield
-    except PdpError:
-        raise
-    except (
-        TypeError,
-        ValueError,
-        LookupError,
-        AttributeError,
-        ArithmeticError,  # a whole number past every float
-        RecursionError,  # brackets in brackets
-    ) as error:
-        raise kind(f"{what} is damaged: a field is not what it should be.") from error
 
 
 class MissingLibraryError(PdpError, ImportError):

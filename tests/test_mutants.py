@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.composition.joint import spent
-from pdp_calibrate.composition.spending import Spending
+from pdp_calibrate.composition.joint import Spending, spent
 from pdp_calibrate.composition.table_dual import dual_bound
 from pdp_calibrate.core.adversary import Knowledge
 from pdp_calibrate.core.contributions import Contributions

@@ -14,8 +14,8 @@ import numpy as np
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.model import Model, position_of
-from pdp_calibrate.core.table import SHORT_TABLE, JointTable
+from pdp_calibrate.core.model import SHORT_TABLE, Model, position_of
+from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.families.chain.model import MarkovChain

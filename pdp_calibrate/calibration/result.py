@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast
 import numpy as np
 import pandas as pd
 
-from pdp_calibrate.arrays import checked_epsilon, checked_share, deadline_after
+from pdp_calibrate.arrays import checked_epsilon, checked_share, damage_refused, deadline_after
 from pdp_calibrate.calibration import baselines
 from pdp_calibrate.calibration.release import (
     Account,
@@ -68,13 +68,7 @@ from pdp_calibrate.core.problem import Leakage, Measure, split
 from pdp_calibrate.core.query import Query, frozen, lower
 from pdp_calibrate.core.rounding import sum_rounded_up
 from pdp_calibrate.core.row_query import RowQuery
-from pdp_calibrate.errors import (
-    CalibrationError,
-    PdpError,
-    QueryError,
-    UnsupportedQueryError,
-    damage_refused,
-)
+from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, UnsupportedQueryError
 from pdp_calibrate.frames.answers import Sizes
 
 if TYPE_CHECKING:  # defaults of type variables are newer than the oldest Python supported
@@ -223,9 +217,9 @@ class Calibration(Generic[Asked, Number]):
         else:
             mu = gaussian_dp.mu_for_drawn(self.epsilon, self.delta)
             found = baselines.gaussian_scales(problems, mu)
-            if self.leakage.mu is not None and not self.model.is_continuous:
+            if self.leakage.coupled is not None and not self.model.is_continuous:
                 scale = self.scales[0] if isinstance(self.query, Query) else 1.0
-                found["wasserstein"] = self.leakage.mu * scale / mu  # where a coupling says mu
+                found["wasserstein"] = self.leakage.coupled * scale / mu
         return {
             name: None if factor is None else self._shaped([factor * unit for unit in units])
             for name, factor in found.items()
@@ -448,7 +442,7 @@ class Calibration(Generic[Asked, Number]):
             **header("Calibration"),
             "epsilon": self.epsilon,
             "total_epsilon": self.total_epsilon,
-            **({} if self.mu is None else self._gaussian_claims()),
+            **gaussian_claims(self),
             "scale": _as_asked(self.scales, self.query, many=list),
             "noise": _as_asked(laws, self.query, many=list),
             "rows": self.rows,
@@ -462,14 +456,6 @@ class Calibration(Generic[Asked, Number]):
         if private:
             return described | {"warning": PRIVATE_MODEL}
         return described | ({} if self.certificate is None else {"certificate": self.certificate})
-
-    def _gaussian_claims(self) -> dict[str, Any]:
-        return {
-            "delta": self.delta,
-            "total_delta": self.total_delta,
-            "mu": self.mu,
-            "rho": self.rho,
-        }
 
     def to_json(self) -> str:
         """Return the calibration as JSON text; `from_json` reads it back."""
@@ -486,14 +472,9 @@ class Calibration(Generic[Asked, Number]):
     ) -> AnyCalibration:
         """Read a calibration, and prove it again before returning it.
 
-        Parameters
-        ----------
-        text
-            What `to_json` returned.
-        model
-            The model, where the JSON withholds it (private, or over 10⁴ cells).
-        time_limit
-            Seconds after which a claim that is not proved again yet is refused; None for none.
+        `text` is what `to_json` returned; `model` is needed where the JSON withholds it (private,
+        or over 10⁴ cells). A claim that is not proved again after `time_limit` seconds is refused;
+        None waits for it.
         """
         return _proved_calibration(parsed(text, "Calibration"), model, time_limit)
 
@@ -710,6 +691,12 @@ def single(calibration: AnyCalibration, what: str) -> Calibration:
         f"{what} takes one answer, and this calibration is of {len(calibration.queries)} released"
         " together."
     )
+
+
+def gaussian_claims(calibration: AnyCalibration) -> dict[str, float | None]:
+    """Return what a calibration of Gaussian noise claims beside ε; nothing for Laplace noise."""
+    claims = ("delta", "total_delta", "mu", "rho") if calibration.mu is not None else ()
+    return {name: getattr(calibration, name) for name in claims}
 
 
 def law_of(noise: Noise, part: Contributions) -> str:

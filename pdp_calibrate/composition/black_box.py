@@ -13,12 +13,10 @@ from collections.abc import Callable
 from typing import Literal, get_args
 
 from pdp_calibrate.arrays import checked_positive, deadline_after
-from pdp_calibrate.composition.joint import spent
-from pdp_calibrate.composition.spending import Spending
+from pdp_calibrate.composition.joint import Spending, spent
 from pdp_calibrate.core.adversary import Adversaries
-from pdp_calibrate.core.composer import composer_of
 from pdp_calibrate.core.model import Model, warn_if_private
-from pdp_calibrate.core.problem import Bound
+from pdp_calibrate.core.problem import Bound, composer_of
 from pdp_calibrate.errors import CalibrationError, PdpError
 
 Neighbours = Literal["substitution", "add-remove"]

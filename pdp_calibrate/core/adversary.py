@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
-from pdp_calibrate.arrays import plain
+from pdp_calibrate.arrays import damage_refused, plain
 from pdp_calibrate.core.model import (
     Model,
     checked_model,
@@ -17,7 +17,7 @@ from pdp_calibrate.core.model import (
     position_of,
     values_of,
 )
-from pdp_calibrate.errors import ModelError, PdpError, damage_refused
+from pdp_calibrate.errors import ModelError, PdpError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,6 +174,19 @@ class Knowledge:
         """Whether someone in the set knows everyone but the target."""
         return self.most == self.total - 1 and not self.incomplete
 
+    @property
+    def knowing_least(self) -> tuple[int, tuple[int, ...]]:
+        """Return the target and what is unknown to an adversary who knows as little as admitted.
+
+        The target stands in the middle; what is known lies furthest from it.
+        """
+        target = self.targets[len(self.targets) // 2]
+        others = (position for position in range(self.total) if position != target)
+        if self.known is not None:
+            return target, tuple(position for position in others if position not in self.known)
+        near = sorted(others, key=lambda position: abs(position - target))
+        return target, tuple(sorted(near[: self.total - 1 - self.fewest]))
+
     def unknown_sets(self, target: int) -> Iterator[tuple[int, ...]]:
         """Yield every admitted set of unknown tuples, neither target nor known, largest first."""
         others = [position for position in range(self.total) if position != target]
@@ -219,9 +232,13 @@ class Witness:
     def __repr__(self) -> str:
         if self.is_private:
             return "Witness(withheld: it follows from a private model)"
+        known = _first_few([f"{name!r}: {value!r}" for name, value in self.known.items()])
+        output = repr(self.output)
+        if isinstance(self.output, tuple) and len(self.output) > 1:
+            output = f"({_first_few(list(map(repr, self.output)))})"
         return (
-            f"Witness(target={self.target!r}, known={self.known!r}, secrets={self.secrets!r},"
-            f" output={self.output!r}, index={self.index!r})"
+            f"Witness(target={self.target!r}, known={{{known}}}, secrets={self.secrets!r},"
+            f" output={output}, index={self.index!r})"
         )
 
     def to_dict(self) -> dict[str, Any] | None:
@@ -235,3 +252,14 @@ class Witness:
             "output": str(self.output),  # JSON has no infinity
             "index": self.index,
         }
+
+
+_SHOWN = 6
+
+
+def _first_few(items: Sequence[str]) -> str:
+    """List a few of many items and say how many more there are."""
+    if len(items) <= _SHOWN:
+        return ", ".join(items)
+    few = _SHOWN // 2
+    return f"{', '.join(items[:few])}, … {len(items) - few} more"

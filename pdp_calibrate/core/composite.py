@@ -1,17 +1,29 @@
-"""Independent blocks of correlated tuples.
+"""Models made of others: independent blocks of correlated tuples, and finite sets Θ of models.
 
 Theorem 4 (docs/theory).
 
-Finite sets Θ of models.
+Members of a set are searched one after the other. Independent blocks are too, by the following
+fact: if x_{U2} is independent of x_i given x_K, then p(r|x_i,x_K) averages p(r|x_i,x_K,u) with
+weights free of x_i, so l(i,K) ≤ max over u of l(i, K ∪ U2). Unknown tuples that say nothing about
+the target only add noise; for an additive query the worst adversary knows every other block, and
+the whole database leaks what its worst block leaks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+import dataclasses
+import functools
+import math
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
+
+from pdp_calibrate.core.adversary import Knowledge
+from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import (
+    SHORT_TABLE,
     Domain,
     Model,
     Provenance,
@@ -19,7 +31,11 @@ from pdp_calibrate.core.model import (
     most_secret,
     refuse_endless,
 )
+from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.table import JointTable, Writable
 from pdp_calibrate.errors import ModelError
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False)
@@ -136,6 +152,20 @@ class Blocks(Model):
         """How many blocks there are, copies included."""
         return sum(self.counts)
 
+    def parts_of(self, problem: Problem, *, expand: bool) -> list[Problem]:
+        """Return a problem for each block, or one about all of them as a table."""
+        parts: list[Problem] = []
+        start = 0
+        for block in self.models:
+            positions = range(start, start + len(block.names))
+            start = positions.stop
+            parts += _block_problems(problem, block, positions)
+        if expand and any(part.hidden_noise for part in parts):
+            written = _written_out(self)
+            if _fits_one_table(written):
+                return [_expanded(problem, written)]
+        return [leaf for part in parts for leaf in part.model.parts_of(part, expand=expand)]
+
 
 def _is_count(number: object) -> bool:
     is_whole = hasattr(number, "__index__") and not isinstance(number, bool)
@@ -148,6 +178,123 @@ def _joined_names(blocks: tuple[Model, ...]) -> list[Hashable]:
         size = len(block.names)
         names += [(position, k) for k in range(size)] if block.is_anonymous else block.names
     return names
+
+
+def _block_problems(problem: Problem, block: Model, positions: range) -> list[Problem]:
+    """One block alone: adversaries who can know all the rest, then those who cannot."""
+    knowledge = problem.knowledge
+    rest = knowledge.total - len(positions)
+
+    def part(inner: Knowledge, *, hidden_noise: bool) -> Problem:
+        return Problem(
+            model=block,
+            contributions=problem.contributions.select(positions),
+            knowledge=inner,
+            names=tuple(problem.names[position] for position in positions),
+            hidden_noise=problem.hidden_noise or hidden_noise,
+            index=problem.index,
+            measure=problem.measure,
+        )
+
+    if knowledge.known is not None:
+        (target,) = knowledge.targets
+        if target not in positions:
+            return []
+        inside = frozenset(p - positions.start for p in knowledge.known if p in positions)
+        inner = Knowledge(
+            total=len(positions),
+            targets=(target - positions.start,),
+            fewest=len(inside),
+            most=len(inside),
+            known=inside,
+        )
+        return [part(inner, hidden_noise=len(knowledge.known) - len(inside) < rest)]
+
+    fewest = max(0, knowledge.fewest - rest)
+    most = min(len(positions) - 1, knowledge.most)
+    most_knowing_rest = min(most, knowledge.most - rest)
+    sizes = [
+        (fewest, most_knowing_rest, False),
+        (max(fewest, most_knowing_rest + 1), most, True),
+    ]
+    targets = tuple(range(len(positions)))
+    return [
+        part(
+            Knowledge(total=len(positions), targets=targets, fewest=low, most=high),
+            hidden_noise=hidden,
+        )
+        for low, high, hidden in sizes
+        if low <= high
+    ]
+
+
+def _written_out(blocks: Blocks) -> Blocks:
+    """Write chains and groups out as tables, where the whole is small enough for one."""
+    if sum(blocks.copies) > SHORT_TABLE.tuples:
+        return blocks
+    try:
+        models = [
+            block.to_table() if isinstance(block, Writable) else block for block in blocks.models
+        ]
+    except ModelError:  # too many cells, or too rare ones
+        return blocks
+    return Blocks(
+        models=models, counts=blocks.counts, names=blocks.names, provenance=blocks.provenance
+    )
+
+
+def _fits_one_table(blocks: Blocks) -> bool:
+    tables = [block for block in blocks.models if isinstance(block, JointTable)]
+    if len(tables) < len(blocks.models):
+        return False
+    rarest = sum(
+        count * math.log(table.probabilities[table.probabilities > 0].min())
+        for table, count in zip(tables, blocks.counts, strict=True)
+    )
+    sizes = list(map(len, _repeated(blocks, blocks.domains)))
+    return SHORT_TABLE.admits(sizes, rarest)
+
+
+def _repeated(blocks: Blocks, items: Sequence[_T]) -> list[_T]:
+    """List one item per tuple of the database: the first copies, then the further ones."""
+    copies = blocks.copies
+    return [
+        item
+        for copy in range(max(copies))
+        for item, number in zip(items, copies, strict=True)
+        if copy < number
+    ]
+
+
+def _expanded(problem: Problem, blocks: Blocks) -> Problem:
+    """Write independent blocks out as one joint table, further copies behind the first."""
+    shared = _repeated(blocks, problem.names)
+    names = [
+        name if place < len(problem.names) else (name, shared[:place].count(name))
+        for place, name in enumerate(shared)
+    ]
+    values = _repeated(blocks, problem.contributions.values)
+    roundings = problem.contributions.roundings
+    tables = [
+        block.probabilities
+        for copy in range(max(blocks.counts))
+        for block, count in zip(blocks.models, blocks.counts, strict=True)
+        if copy < count and isinstance(block, JointTable)
+    ]
+    joint = functools.reduce(np.multiply.outer, tables)
+    return dataclasses.replace(
+        problem,
+        model=JointTable(
+            probabilities=joint / joint.sum(),
+            domains=_repeated(blocks, blocks.domains),
+            provenance=blocks.provenance,
+        ),
+        contributions=Contributions(
+            values=tuple(values),
+            roundings=tuple(_repeated(blocks, roundings)) if roundings else (),
+        ),
+        names=tuple(names),
+    )
 
 
 NO_COVERAGE = "resampled: no coverage guarantee"
@@ -248,6 +395,16 @@ class ModelSet(Model):
     def instances(self) -> int:
         """How many independent groups of tuples the database holds, at most."""
         return max(member.instances for member in self.models)
+
+    def parts_of(self, problem: Problem, *, expand: bool) -> list[Problem]:
+        """Return the problems of each member."""
+        return [
+            part
+            for index, member in enumerate(self.models)
+            for part in member.parts_of(
+                dataclasses.replace(problem, model=member, index=index), expand=expand
+            )
+        ]
 
     def content(self) -> tuple[object, ...]:
         """Return the members, and whether they were resampled."""

@@ -4,7 +4,7 @@ Probability laws given as arrays: what they must satisfy, and names that are num
 
 What to say of a model that was learned from private rows, and what may be kept of it.
 
-Jointly Gaussian tuples with public ranges.
+Which models are small enough to be written out as a joint table.
 """
 
 from __future__ import annotations
@@ -19,17 +19,23 @@ import math
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from pdp_calibrate.arrays import FloatArray, checked_positive, digest_of, frozen_array, plain
-from pdp_calibrate.errors import ModelError, PrivacyLeakWarning, damage_refused
+from pdp_calibrate.arrays import (
+    FloatArray,
+    checked_positive,
+    damage_refused,
+    digest_of,
+    frozen_array,
+    plain,
+)
+from pdp_calibrate.errors import ModelError, PrivacyLeakWarning
 
 if TYPE_CHECKING:
-    from pdp_calibrate.core.composer import Composer
-    from pdp_calibrate.core.problem import Engine
+    from pdp_calibrate.core.problem import Composer, Engine, Problem
 
 Domain = tuple[Hashable, ...]
 """The values that a tuple can take; for a continuous tuple the two ends of its public range."""
@@ -198,6 +204,14 @@ class Model(abc.ABC):
     def inner_models(self) -> tuple[Model, ...]:
         """The models that this one is made of."""
         return ()
+
+    def parts_of(self, problem: Problem, *, expand: bool) -> list[Problem]:
+        """Return problems whose largest leakage is that of `problem`, which is about this model.
+
+        Most models are searched as a whole. See `core.problem.split` for `expand`.
+        """
+        del expand
+        return [problem]
 
     @property
     def estimation_epsilon(self) -> float | None:
@@ -622,3 +636,52 @@ def checked_bounds(bounds: Bounds, size: int) -> tuple[tuple[float, float], ...]
         lo, hi = array[int(np.argmin(widths))]
         raise ModelError(f"bounds must have lo < hi, got ({lo}, {hi}).")
     return tuple((float(lo), float(hi)) for lo, hi in array)
+
+
+def numeric_domain(domain: Domain, name: Hashable) -> FloatArray:
+    """Return the domain as floats, or raise if it is not made of numbers."""
+    if not all(isinstance(value, bool | int | float) for value in domain):
+        raise ModelError(f"the values of {name} are not all numbers.")
+    try:
+        return np.array(domain, dtype=np.float64)
+    except OverflowError as error:
+        raise ModelError(f"a value of {name} is too large for a floating-point number.") from error
+
+
+MAXIMAL_CELLS = 2**22  # of what is written out as a table, or counted like one
+MAXIMAL_TUPLES = 63  # an array has at most 64 axes, and answers need one for their coordinates
+LOG_SMALLEST = math.log(np.finfo(np.float64).tiny) + 1  # rarer cells might underflow
+
+
+class TableLimit(NamedTuple):
+    """What may become a joint table: the one place where that is decided."""
+
+    tuples: int
+    """How many tuples it may have."""
+    cells: int
+    """How many cells it may have."""
+
+    def admits(self, sizes: Sequence[int], log_rarest: float = 0.0) -> bool:
+        """Whether a table of these sizes may be written out.
+
+        A product that underflows would turn "rare" into "impossible", so no cell may be rarer than
+        a float can say; `log_rarest` is a lower bound on the logarithm of the rarest one.
+
+        Examples
+        --------
+        >>> SHORT_TABLE.admits([2] * 12), SHORT_TABLE.admits([2] * 13)
+        (True, False)
+        """
+        few = len(sizes) <= self.tuples and math.prod(sizes) <= self.cells
+        return few and log_rarest > LOG_SMALLEST
+
+
+ANY_TABLE = TableLimit(MAXIMAL_TUPLES, MAXIMAL_CELLS)
+"""Whatever the exact search of tables can take."""
+
+SHORT_TABLE = TableLimit(12, MAXIMAL_CELLS)
+"""For models with a search of their own, where only a table knows how unknown tuples blur an
+answer: beyond this, a bracket comes sooner."""
+
+SMALL_TABLE = TableLimit(10, 2**10)
+"""For the linear programs of several releases, one per adversary and pair of secrets."""

@@ -1,10 +1,8 @@
-"""From a model with structure to problems an engine can search one by one.
-
-Theorem 4 (docs/theory).
+"""What a family is asked and what it answers: a problem, the engine that searches it, a bracket.
 
 A family is a folder in `families/`: a model (a subclass of `Model`), an engine that searches it,
-perhaps an estimator, and a composer if it has bounds of its own for several releases (see
-`core.composer`). The model names its engine in the class attribute `engine`, as
+perhaps an estimator, and a composer if it has bounds of its own for several releases. The model
+names its engine in the class attribute `engine`, and its composer in `composer`, as
 ``"module:Class"`` so that compiled code is loaded when it is first needed, or as the class itself.
 The rest of the library reaches a family through its model and its engine alone.
 
@@ -26,11 +24,9 @@ parts of one model compare and calibration is one search:
 Nothing else in the library has to know which of the two an engine does. Ledgers ask for ``"mu"``,
 for releases chosen one after the other stay within a μ, not within an (ε, δ).
 
-Members of a set are searched one after the other. Independent blocks are too, by the following
-fact: if x_{U2} is independent of x_i given x_K, then p(r|x_i,x_K) averages p(r|x_i,x_K,u) with
-weights free of x_i, so l(i,K) ≤ max over u of l(i, K ∪ U2). Unknown tuples that say nothing about
-the target only add noise; for an additive query the worst adversary knows every other block, and
-the whole database leaks what its worst block leaks.
+**Several releases.** Some bounds hold for every model: all unknown tuples move at once, or the
+model is written out as a table. Others use what is special about a family, and its `Composer` says
+them.
 
 A search ends with a `Bracket`; users see it as a `Leakage`.
 """
@@ -41,23 +37,22 @@ import abc
 import dataclasses
 import functools
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast, get_args, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, cast, get_args, runtime_checkable
 
 import numpy as np
 
-from pdp_calibrate.arrays import check_number, checked_share
+from pdp_calibrate.arrays import FloatArray, check_number, checked_share
 from pdp_calibrate.core import gaussian_dp
 from pdp_calibrate.core.adversary import Adversaries, Knowledge, Witness
 from pdp_calibrate.core.cards import card
-from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.noise import Noise, checked_noise
-from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
-from pdp_calibrate.core.table import SHORT_TABLE, JointTable, Writable
+from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP, UNIT_ROUNDOFF
+from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.errors import ModelError, PdpError, UnsupportedQueryError
 
 
@@ -79,11 +74,18 @@ class Bracket:
     """What of `upper` is charged because the answer is rounded before noise is added."""
     mu: float | None = None
     """A μ of Gaussian noise that nobody exceeds at any δ, where `upper` is about one δ only."""
+    coupled: float | None = None
+    """What a coupling alone says at that δ, a trace of mass left out, on the scale of μ."""
 
     @property
     def everywhere(self) -> float:
         """The upper end that holds at every δ."""
         return self.upper if self.mu is None else self.mu
+
+    @property
+    def by_coupling(self) -> float:
+        """The upper end that a coupling alone gives."""
+        return self.everywhere if self.coupled is None else self.coupled
 
     def with_lower(self, other: Bracket) -> Bracket:
         """Take the other's lower end if it is better."""
@@ -95,8 +97,12 @@ class Bracket:
         """Add a cost to the upper end, rounded up."""
         if cost == 0:
             return self
-        mu = None if self.mu is None else math.nextafter(self.mu + cost, math.inf)
-        return dataclasses.replace(self, upper=math.nextafter(self.upper + cost, math.inf), mu=mu)
+        raised = [
+            None if value is None else math.nextafter(value + cost, math.inf)
+            for value in (self.mu, self.coupled)
+        ]
+        upper = math.nextafter(self.upper + cost, math.inf)
+        return dataclasses.replace(self, upper=upper, mu=raised[0], coupled=raised[1])
 
     def with_rounding(self, cost: float) -> Bracket:
         """Add what the rounding of the answer may cost to the upper end."""
@@ -116,6 +122,9 @@ class Bracket:
         larger, smaller = (self, other) if self.upper >= other.upper else (other, self)
         if larger.everywhere < smaller.everywhere:
             larger = dataclasses.replace(larger, mu=smaller.everywhere)
+        if (self.coupled, other.coupled) != (None, None):
+            together = max(self.by_coupling, other.by_coupling)
+            larger = dataclasses.replace(larger, coupled=together)
         return larger.with_lower(smaller)
 
 
@@ -236,6 +245,7 @@ class Measure:
             rounding=charged,
             measure=self,
             mu=found.everywhere,
+            coupled=found.by_coupling,
         )
 
 
@@ -270,6 +280,9 @@ class Leakage:
     """For Gaussian noise, a μ that nobody exceeds at any δ, whatever the unit; None for Laplace
     noise. Exact for Gaussian values; an upper bound from a coupling for tables, groups, chains and
     networks, where `value` at one δ can be far better."""
+    coupled: float | None = None
+    """For Gaussian noise, what a coupling alone says: `mu`, or less at one δ, where a trace of mass
+    may be left out and charged. It stands for an ε as `mu` does."""
 
     @property
     def unit(self) -> Unit:
@@ -346,9 +359,6 @@ class Leakage:
                 ("telling apart", " and ".join(map(str, witness.secrets))),
             ]
         return card("Leakage", rows)
-
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -578,148 +588,199 @@ def split(
         names=model.names,
         measure=measure,
     )
-    return _split(whole, expand=expand)
+    return model.parts_of(whole, expand=expand)
 
 
-def _split(problem: Problem, *, expand: bool) -> list[Problem]:
-    model = problem.model
-    if isinstance(model, ModelSet):
-        return [
-            part
-            for index, member in enumerate(model.models)
-            for part in _split(
-                dataclasses.replace(problem, model=member, index=index), expand=expand
-            )
-        ]
-    return _split_blocks(problem, model, expand=expand) if isinstance(model, Blocks) else [problem]
+def nobody(problem: Problem) -> Bracket:
+    """Return the search that has found nothing yet, or nobody with two secrets."""
+    target = problem.knowledge.targets[0]
+    return Bracket(upper=0.0, lower=0.0, witness=None, target=target, unknown=())
 
 
-def _split_blocks(problem: Problem, blocks: Blocks, *, expand: bool) -> list[Problem]:
-    parts: list[Problem] = []
-    start = 0
-    for block in blocks.models:
-        positions = range(start, start + len(block.names))
-        start = positions.stop
-        parts += _block_problems(problem, block, positions)
-    if expand and any(part.hidden_noise for part in parts):
-        written = _written_out(blocks)
-        if _fits_one_table(written):
-            return [_expanded(problem, written)]
-    return [leaf for part in parts for leaf in _split(part, expand=expand)]
+def plain_dp(problem: Problem, target: int, scale: float, others: Mapping[int, int]) -> Bracket:
+    """Knowing everyone else, the output tells x_i as plain DP says: LS_i/λ, whatever θ is.
 
-
-def _block_problems(problem: Problem, block: Model, positions: range) -> list[Problem]:
-    """One block alone: adversaries who can know all the rest, then those who cannot."""
-    knowledge = problem.knowledge
-    rest = knowledge.total - len(positions)
-
-    def part(inner: Knowledge, *, hidden_noise: bool) -> Problem:
-        return Problem(
-            model=block,
-            contributions=problem.contributions.select(positions),
-            knowledge=inner,
-            names=tuple(problem.names[position] for position in positions),
-            hidden_noise=problem.hidden_noise or hidden_noise,
-            index=problem.index,
-            measure=problem.measure,
-        )
-
-    if knowledge.known is not None:
-        (target,) = knowledge.targets
-        if target not in positions:
-            return []
-        inside = frozenset(p - positions.start for p in knowledge.known if p in positions)
-        inner = Knowledge(
-            total=len(positions),
-            targets=(target - positions.start,),
-            fewest=len(inside),
-            most=len(inside),
-            known=inside,
-        )
-        return [part(inner, hidden_noise=len(knowledge.known) - len(inside) < rest)]
-
-    fewest = max(0, knowledge.fewest - rest)
-    most = min(len(positions) - 1, knowledge.most)
-    most_knowing_rest = min(most, knowledge.most - rest)
-    sizes = [
-        (fewest, most_knowing_rest, False),
-        (max(fewest, most_knowing_rest + 1), most, True),
-    ]
-    targets = tuple(range(len(positions)))
-    return [
-        part(
-            Knowledge(total=len(positions), targets=targets, fewest=low, most=high),
-            hidden_noise=hidden,
-        )
-        for low, high, hidden in sizes
-        if low <= high
-    ]
-
-
-def _written_out(blocks: Blocks) -> Blocks:
-    """Write chains and groups out as tables, where the whole is small enough for one."""
-    if sum(blocks.copies) > SHORT_TABLE.tuples:
-        return blocks
-    try:
-        models = [
-            block.to_table() if isinstance(block, Writable) else block for block in blocks.models
-        ]
-    except ModelError:  # too many cells, or too rare ones
-        return blocks
-    return Blocks(
-        models=models, counts=blocks.counts, names=blocks.names, provenance=blocks.provenance
+    Nobody has two secrets about a tuple of one value.
+    """
+    answers = problem.contributions.values[target][:, 0]
+    if len(answers) < 2:
+        return dataclasses.replace(nobody(problem), target=target)
+    secrets = int(answers.argmax()), int(answers.argmin())
+    if secrets[0] == secrets[1]:  # all add the same
+        secrets = 0, 1
+    leak = float(answers.max() - answers.min()) / scale
+    known = {position: value for position, value in others.items() if position != target}
+    return Bracket(
+        upper=leak * ROUND_UP,
+        lower=leak * ROUND_DOWN,
+        witness=witness_at(problem, target, known, secrets, answers.max()),
+        target=target,
+        unknown=(),
     )
 
 
-def _fits_one_table(blocks: Blocks) -> bool:
-    tables = [block for block in blocks.models if isinstance(block, JointTable)]
-    if len(tables) < len(blocks.models):
+def as_one(contributions: Contributions) -> Contributions | None:
+    """Return the one number that every coordinate of an answer repeats; None if they differ.
+
+    Whatever the k coordinates say at scale λ, a likelihood that changes as slowly along that number
+    says at scale λ/k: it is one release with all of the budget.
+    """
+    if any(np.any(array != array[:, :1]) for array in contributions.values):
+        return None
+    columns = {id(array): array[:, 0] for array in contributions.values}
+    return Contributions.additive([columns[id(array)] for array in contributions.values])
+
+
+def witness_at(
+    problem: Problem,
+    target: int,
+    known: Mapping[int, int],
+    secrets: tuple[int, int],
+    moved: float,
+) -> Witness:
+    """Translate positions and indices into names and values.
+
+    `moved` is what target and unknown tuples add to the answer; ±inf for a limit.
+    """
+    values, domains = problem.contributions.values, problem.model.domains
+    fixed = math.fsum(values[position][value, 0] for position, value in known.items())
+    return Witness(
+        target=problem.names[target],
+        known={problem.names[position]: domains[position][v] for position, v in known.items()},
+        secrets=(domains[target][secrets[0]], domains[target][secrets[1]]),
+        output=float(fixed + moved),
+        model=problem.model,
+        index=problem.index,
+    )
+
+
+class WrittenOut:
+    """A problem about a model that is small enough to be searched as a joint table.
+
+    Parameters
+    ----------
+    problem
+        The problem about the model itself.
+    about_table
+        The same problem about its joint table.
+    """
+
+    def __init__(self, problem: Problem, about_table: Problem) -> None:
+        self.problem, self.about_table = problem, about_table
+
+    @classmethod
+    def of(cls, problem: Problem, joint: JointTable) -> WrittenOut:
+        """Write a problem out; `joint` is its model as a table."""
+        return cls(problem, dataclasses.replace(problem, model=joint))
+
+    def against(self, problem: Problem) -> WrittenOut:
+        """Return the same against the adversaries of `problem`."""
+        if problem is self.problem:
+            return self
+        return WrittenOut(problem, self.about_table.against(problem.knowledge))
+
+    def search(self, scale: float, limits: Limits) -> Bracket:
+        """Search the table; the witness is about the model itself."""
+        engine = self.about_table.engine
+        found = engine.bracket(
+            scale,
+            incumbent=limits.incumbent,
+            deadline=limits.deadline,
+            rounding=limits.rounding,
+        )
+        if found.witness is None:
+            return found
+        witness = dataclasses.replace(found.witness, model=self.problem.model)
+        return dataclasses.replace(found, witness=witness)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Releases:
+    """What was released about one block."""
+
+    problem: Problem
+    """Contributions in units of the noise, repeated queries as one; nothing if too many."""
+    separate: Problem | None
+    """The same with every release for itself, where a search may be tried."""
+    budgets: FloatArray | None
+    """Per tuple, where the contributions are too many; else they follow from these."""
+    dp_epsilon: float
+    """The plain-DP budget of whatever else was released."""
+    threshold: float | None = None
+    """If given, only whether the bound exceeds this matters."""
+
+    @property
+    def tuple_budgets(self) -> FloatArray:
+        """How far each tuple alone can move the likelihood."""
+        ranges = self.budgets
+        if ranges is None:
+            ranges = self.problem.contributions.tuple_ranges()
+        return np.asarray((ranges + self.dp_epsilon) * ROUND_UP)
+
+    @property
+    def is_alike(self) -> bool:
+        """Whether every tuple adds the same to the answers."""
+        values = self.problem.contributions.values
+        same = bool(values) and all(np.array_equal(one, values[0]) for one in values)
+        return same and self.budgets is None
+
+
+class Composer:
+    """What can be said of any family; bounds that only some families have are None here."""
+
+    def is_searchable(self, problem: Problem) -> bool:
+        """Whether an exact search of the joint answer is within reach."""
+        return problem.contributions.coordinates == 1
+
+    def is_bounded(self, problem: Problem) -> bool:
+        """Whether tuples move the answers by no more than their ranges say."""
+        return not problem.model.is_continuous or problem.contributions.clamped
+
+    def moved_tuples(self, problem: Problem) -> int:
+        """Return how many tuples can differ between two databases of one adversary."""
+        known = problem.knowledge.known
+        return problem.knowledge.total - (problem.knowledge.fewest if known is None else len(known))
+
+    def shifted(self, releases: Releases, deadline: float) -> float | None:
+        """Bound everything where all unknown tuples move by a fixed shift: nothing is smaller."""
+        del releases, deadline
+        return None
+
+    def forgotten(self, releases: Releases, deadline: float) -> float | None:
+        """Bound everything by the budgets of single tuples, which others forget step by step."""
+        del releases, deadline
+        return None
+
+    def windows(self, releases: Releases, deadline: float) -> float | None:
+        """Search the neighbourhoods of the targets, where all releases are of one query."""
+        del releases, deadline
+        return None
+
+    def counted(self, releases: Releases, deadline: float) -> float | None:
+        """Bound by counting: it only matters how many tuples hold each value."""
+        del releases, deadline
+        return None
+
+    def for_ever(self, model: Model, dp_epsilon: float) -> float:
+        """Bound what this budget at every step tells about any, where the model has no end."""
+        del dp_epsilon
+        raise UnsupportedQueryError(f"{model!r} has an end.")
+
+    def budget_for_ever(self, model: Model, epsilon: float) -> float | None:
+        """Return the budget per step that keeps ε for ever; None where the model has an end."""
+        del model, epsilon
+        return None
+
+    def is_counted_exactly(self, releases: Releases) -> bool:
+        """Whether the dual program of the family's table is the same as `counted`."""
+        del releases
         return False
-    rarest = sum(
-        count * math.log(table.probabilities[table.probabilities > 0].min())
-        for table, count in zip(tables, blocks.counts, strict=True)
-    )
-    sizes = list(map(len, _repeated(blocks, blocks.domains)))
-    return SHORT_TABLE.admits(sizes, rarest)
 
 
-def _repeated(blocks: Blocks, items: Sequence[_T]) -> list[_T]:
-    """List one item per tuple of the database: the first copies, then the further ones."""
-    copies = blocks.copies
-    return [
-        item
-        for copy in range(max(copies))
-        for item, number in zip(items, copies, strict=True)
-        if copy < number
-    ]
-
-
-def _expanded(problem: Problem, blocks: Blocks) -> Problem:
-    """Write independent blocks out as one joint table, further copies behind the first."""
-    shared = _repeated(blocks, problem.names)
-    names = [
-        name if place < len(problem.names) else (name, shared[:place].count(name))
-        for place, name in enumerate(shared)
-    ]
-    values = _repeated(blocks, problem.contributions.values)
-    roundings = problem.contributions.roundings
-    tables = [
-        block.probabilities
-        for copy in range(max(blocks.counts))
-        for block, count in zip(blocks.models, blocks.counts, strict=True)
-        if copy < count and isinstance(block, JointTable)
-    ]
-    joint = functools.reduce(np.multiply.outer, tables)
-    return dataclasses.replace(
-        problem,
-        model=JointTable(
-            probabilities=joint / joint.sum(),
-            domains=_repeated(blocks, blocks.domains),
-            provenance=blocks.provenance,
-        ),
-        contributions=Contributions(
-            values=tuple(values),
-            roundings=tuple(_repeated(blocks, roundings)) if roundings else (),
-        ),
-        names=tuple(names),
-    )
+def composer_of(model: Model) -> Composer:
+    """Return what the model's family says of several releases."""
+    found = model.composer
+    if isinstance(found, str):
+        module, _, name = found.partition(":")
+        found = cast("type[Composer]", getattr(import_module(module), name))
+    return Composer() if found is None else found()

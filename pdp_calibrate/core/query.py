@@ -30,7 +30,7 @@ from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
-from pdp_calibrate.arrays import FloatArray, plain, read_only
+from pdp_calibrate.arrays import FloatArray, damage_refused, plain, read_only
 from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import (
@@ -40,10 +40,11 @@ from pdp_calibrate.core.model import (
     field_of,
     from_json_value,
     json_value,
+    numeric_domain,
     values_of,
 )
-from pdp_calibrate.core.table import numeric_domain, refuse_too_many_cells
-from pdp_calibrate.errors import ModelError, QueryError, UnsupportedQueryError, damage_refused
+from pdp_calibrate.core.table import refuse_too_many_cells
+from pdp_calibrate.errors import ModelError, QueryError, UnsupportedQueryError
 
 _K = TypeVar("_K", bound=Hashable)
 

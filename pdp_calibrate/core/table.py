@@ -10,18 +10,20 @@ import graphlib
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray, frozen_array
 from pdp_calibrate.core.model import (
+    MAXIMAL_TUPLES,
     Domain,
     Model,
     check_probabilities,
     checked_domain,
     named_domains,
+    numeric_domain,
     position_of,
 )
 from pdp_calibrate.errors import ModelError
@@ -137,50 +139,7 @@ def family_array(
     return np.asarray(array / array.sum(axis=-1, keepdims=True))
 
 
-MAXIMAL_CELLS = 2**22  # of what is written out as a table, or counted like one
-
-
 MAXIMAL_TABLE = 2**24  # cells of a table that somebody has: 128 MB
-
-
-MAXIMAL_TUPLES = 63  # an array has at most 64 axes, and answers need one for their coordinates
-
-
-LOG_SMALLEST = math.log(np.finfo(np.float64).tiny) + 1  # rarer cells might underflow
-
-
-class TableLimit(NamedTuple):
-    """What may become a joint table: the one place where that is decided."""
-
-    tuples: int
-    """How many tuples it may have."""
-    cells: int
-    """How many cells it may have."""
-
-    def admits(self, sizes: Sequence[int], log_rarest: float = 0.0) -> bool:
-        """Whether a table of these sizes may be written out.
-
-        A product that underflows would turn "rare" into "impossible", so no cell may be rarer than
-        a float can say; `log_rarest` is a lower bound on the logarithm of the rarest one.
-
-        Examples
-        --------
-        >>> SHORT_TABLE.admits([2] * 12), SHORT_TABLE.admits([2] * 13)
-        (True, False)
-        """
-        few = len(sizes) <= self.tuples and math.prod(sizes) <= self.cells
-        return few and log_rarest > LOG_SMALLEST
-
-
-ANY_TABLE = TableLimit(MAXIMAL_TUPLES, MAXIMAL_CELLS)
-"""Whatever the exact search of tables can take."""
-
-SHORT_TABLE = TableLimit(12, MAXIMAL_CELLS)
-"""For models with a search of their own, where only a table knows how unknown tuples blur an
-answer: beyond this, a bracket comes sooner."""
-
-SMALL_TABLE = TableLimit(10, 2**10)
-"""For the linear programs of several releases, one per adversary and pair of secrets."""
 
 
 @runtime_checkable
@@ -362,16 +321,6 @@ def written_out(model: Model, probabilities: FloatArray) -> JointTable:
         provenance=model.provenance,
     )
     return table.marked_like(model)
-
-
-def numeric_domain(domain: Domain, name: Hashable) -> FloatArray:
-    """Return the domain as floats, or raise if it is not made of numbers."""
-    if not all(isinstance(value, bool | int | float) for value in domain):
-        raise ModelError(f"the values of {name} are not all numbers.")
-    try:
-        return np.array(domain, dtype=np.float64)
-    except OverflowError as error:
-        raise ModelError(f"a value of {name} is too large for a floating-point number.") from error
 
 
 def _pearson(joint: FloatArray, rows: FloatArray, columns: FloatArray) -> float:

@@ -23,11 +23,12 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import ModuleType
-from typing import Protocol, Self, TypeVar
+from typing import NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.tuning import (
     COMPILING_SECONDS,
     REFRESH_SECONDS,
@@ -361,6 +362,67 @@ def best_first(
                 heapq.heappush(falling, _entry(part_bound, next(numbers), part))
             show(done)
     return found
+
+
+class _Largest(NamedTuple):
+    """The largest of some bounds, which no other one need go below."""
+
+    lower: float
+
+    def or_worse(self, other: _Largest) -> _Largest:
+        """Return the larger one."""
+        return max(self, other)
+
+
+def lower_largest(
+    bounds: FloatArray,
+    targets: Iterable[int],
+    lowered: Callable[[int], float | None],
+    *,
+    enough: float = 0.0,
+    is_over: Callable[[], bool] = lambda: False,
+) -> None:
+    """Lower bounds in place, the largest first, until those of all targets are below a lowered one.
+
+    Parameters
+    ----------
+    bounds
+        What is known to bound each place.
+    targets
+        The places whose largest bound matters.
+    lowered
+        Returns another bound of a place; None where no more work is worth its while, then or
+        afterwards.
+    enough
+        Bounds up to this need not be lowered.
+    is_over
+        Whether time is up.
+
+    Examples
+    --------
+    >>> bounds = np.array([5.0, 3.0, 1.0])
+    >>> lower_largest(bounds, range(3), lambda place: 2.0)
+    >>> bounds
+    array([2., 2., 1.])
+    """
+    given_up = False
+
+    def judge(bound: float, target: int) -> _Largest:
+        nonlocal given_up
+        found = lowered(target)
+        given_up = found is None
+        if found is not None:
+            bounds[target] = min(bound, found)
+        return _Largest(float(bounds[target]))
+
+    best_first(
+        [(float(bounds[target]), target) for target in targets],
+        judge,
+        start=_Largest(enough),
+        unjudged=lambda bound, _target: _Largest(bound),
+        cutoff=lambda found: found.lower,
+        is_over=lambda: given_up or is_over(),
+    )
 
 
 def _entry(bound: float, number: int, case: _Case) -> tuple[float, int, _Case]:

@@ -17,7 +17,6 @@ from typing import Any, Self
 import numpy as np
 
 from pdp_calibrate.arrays import frozen_array
-from pdp_calibrate.core.composer import Composer
 from pdp_calibrate.core.couplings import joint_range, tuple_moves
 from pdp_calibrate.core.model import (
     Domain,
@@ -27,8 +26,7 @@ from pdp_calibrate.core.model import (
     json_value,
     numbered_names,
 )
-from pdp_calibrate.core.plain_dp import witness_at
-from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
+from pdp_calibrate.core.problem import Bracket, Composer, Engine, Limits, Problem, witness_at
 from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 

@@ -62,13 +62,6 @@ def check_roles(value: Any, **roles: Hashable | None) -> None:
             )
 
 
-def named_groups(groups: T | None, by: T | None) -> T | None:
-    """Return the column that tells groups apart: `groups`, or `by`, its other name."""
-    if groups is not None and by is not None:
-        raise PdpError("groups= and by= name the same column: give one of them.")
-    return by if groups is None else groups
-
-
 def _has_other_python(error: Exception) -> bool:
     """Whether Spark says that its workers run another Python; nothing else of its words is used."""
     words = ""

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from pdp_calibrate.arrays import damage_refused
 from pdp_calibrate.calibration.result import (
     PROVING_SECONDS,
     AnyCalibration,
@@ -15,7 +16,7 @@ from pdp_calibrate.calibration.result import (
     Release,
 )
 from pdp_calibrate.core.model import LATER, SCHEMA, Model, is_later
-from pdp_calibrate.errors import PdpError, damage_refused
+from pdp_calibrate.errors import PdpError
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.ledger.people import PeopleLedger
 

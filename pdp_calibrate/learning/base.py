@@ -10,12 +10,11 @@ from scipy import stats
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from pdp_calibrate.arrays import checked_positive, checked_share
+from pdp_calibrate.arrays import checked_positive, checked_share, named_groups
 from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.model import Model, Provenance, checked_bounds, checked_size
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.frames.columns import kind_of, refuse_discrete
-from pdp_calibrate.frames.open import named_groups
 from pdp_calibrate.frames.series import OrderedSeries, ordered_series
 from pdp_calibrate.learning.private_sums import Units, units_of
 

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pdp_calibrate.arrays import checked_epsilon, checked_positive, checked_share
-from pdp_calibrate.composition.spending import NoisyAnswers
+from pdp_calibrate.composition.joint import NoisyAnswers
 from pdp_calibrate.core import gaussian_dp
 from pdp_calibrate.core.model import field_of
 from pdp_calibrate.core.noise import Noise, checked_noise

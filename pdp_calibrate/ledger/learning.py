@@ -13,8 +13,8 @@ from pdp_calibrate.arrays import checked_epsilon
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.model import Model, refuse_endless
 from pdp_calibrate.errors import LedgerError
+from pdp_calibrate.ledger.accounts import estimation_entries
 from pdp_calibrate.ledger.allowance import Allowance
-from pdp_calibrate.ledger.entries import estimation_entries
 from pdp_calibrate.ledger.ledger import Ledger, heading_of
 from pdp_calibrate.ledger.store import FileStore, Pages
 

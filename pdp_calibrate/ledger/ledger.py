@@ -9,7 +9,7 @@ from typing import Any, overload
 
 import pandas as pd
 
-from pdp_calibrate.arrays import checked_share
+from pdp_calibrate.arrays import checked_share, damage_refused
 from pdp_calibrate.calibration.release import (
     Layout,
     LongFrame,
@@ -39,12 +39,7 @@ from pdp_calibrate.core.model import (
 )
 from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.query import Query
-from pdp_calibrate.errors import (
-    BudgetExceededError,
-    LedgerError,
-    PdpError,
-    damage_refused,
-)
+from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError
 from pdp_calibrate.frames.answers import Sizes
 from pdp_calibrate.frames.counts import group_sizes
 from pdp_calibrate.frames.long_answers import instances_in, stated_groups
@@ -54,12 +49,13 @@ from pdp_calibrate.ledger.accounts import (
     Budget,
     Step,
     charge_step,
+    last_spent,
+    learning_entries,
     noisy_charge_step,
     record,
     release_step,
 )
 from pdp_calibrate.ledger.allowance import Allowance
-from pdp_calibrate.ledger.entries import last_spent, learning_entries
 from pdp_calibrate.ledger.steps import step_name
 from pdp_calibrate.ledger.store import FileStore, MemoryStore, Pages, Store
 from pdp_calibrate.ledger.stream import NoisyStreamAccounts, StreamAccounts, charge_at, release_at

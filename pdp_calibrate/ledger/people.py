@@ -33,11 +33,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from pdp_calibrate.arrays import checked_epsilon
+from pdp_calibrate.arrays import checked_epsilon, damage_refused
 from pdp_calibrate.calibration.release import Layout, sizes_from
 from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.calibration.solve import certified_leakage
-from pdp_calibrate.composition.spending import NoisyAnswers, Spending
+from pdp_calibrate.composition.joint import NoisyAnswers, Spending
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.composite import Blocks
@@ -46,13 +46,12 @@ from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.core.rounding import sum_rounded_up
 from pdp_calibrate.core.row_query import ANY_RECORD, RowQuery
-from pdp_calibrate.errors import BudgetExceededError, LedgerError, damage_refused
+from pdp_calibrate.errors import BudgetExceededError, LedgerError
 from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.families.network.mixing_chain import MixingChain
 from pdp_calibrate.frames.answers import Sizes
-from pdp_calibrate.ledger.accounts import CLOSE, Accounts, Budget, largest_fitting, write
+from pdp_calibrate.ledger.accounts import CLOSE, Accounts, Budget, Entry, largest_fitting, write
 from pdp_calibrate.ledger.allowance import Allowance
-from pdp_calibrate.ledger.entries import Entry
 from pdp_calibrate.ledger.store import FileStore, MemoryStore, Pages, State, Store
 
 _DRAW = "first"

@@ -1,28 +1,51 @@
-"""The state of a ledger, in memory or in a JSON file.
+"""The state of a ledger, in memory or in a JSON file: what it is about, its draws, its entries.
 
 A checksum tells a torn or edited file from a good one; such a file is refused, never repaired. It
 has no key: whoever means to forge a ledger can, and an old copy has a checksum that holds. Against
 old copies and new beginnings there is the anchor.
 
-The pages of a ledger: what it is about, its draws, and its entries in order.
+**Files** are either the old one or the new one, never half of each, and have one name. Whoever
+changes one holds an operating-system lock on a file beside it, which the system itself releases
+when a process dies, so no lock is ever stale. The new content goes to a temporary file, is synced
+to disk and takes the place of the old one in one step. Neither that file nor the lock is ever
+opened through a symbolic link that somebody planted in the folder.
+
+**The anchor** is a second place, outside, that must agree with a ledger: it notices old copies and
+new beginnings. It holds the checksum of the ledger's last state. Before the ledger is written, the
+state to come is noted beside the present one; afterwards it stands alone, and only then is anything
+released. So a process may be killed at any moment: until the end both states are accepted, and
+nothing was released on the strength of the second; from then on the first is refused.
+
+**Operating systems** differ in locks, syncing, and replacing a file that others read. Windows
+refuses to replace a file that anybody has open, be it a reader of the ledger for a moment or a
+virus scanner, and refuses to open one that is being replaced: both are tried again for a while. It
+cannot sync folders. On macOS, `fsync` leaves data in the cache of the drive, and the call that
+empties that cache is not there on every file system.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
+import re
+import secrets
+import stat
+import sys
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
+from pdp_calibrate.arrays import damage_refused
 from pdp_calibrate.core.model import FORMAT, LATER, SCHEMA, is_later
 from pdp_calibrate.errors import LedgerError
-from pdp_calibrate.ledger.anchor import Anchor, DisagreementError
-from pdp_calibrate.ledger.files import SafeFile
+
+T = TypeVar("T")
 
 KINDS = {
     "Ledger": "one model: open it with Ledger.open (pdp-calibrate ledger)",
@@ -274,3 +297,267 @@ def _checked(draw: str) -> str:
     if not isinstance(draw, str) or not draw:
         raise LedgerError("a draw needs a name, such as '2026-11-17'.")
     return draw
+
+
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has none; links are looked for there too
+
+
+_BYTES = getattr(os, "O_BINARY", 0)  # of Windows
+
+
+@dataclass(frozen=True)
+class SafeFile:
+    """A file that is read as a whole and replaced as a whole, shared between processes."""
+
+    what: str
+    """What messages call it."""
+    path: Path
+    """Where it is, links resolved: one file has one lock and one place to be replaced in."""
+
+    @classmethod
+    def at(cls, path: str | os.PathLike[str], *, what: str) -> SafeFile:
+        """Name a file by any path that leads to it."""
+        try:
+            return cls(what, Path(os.path.realpath(path)))
+        except ValueError as error:  # a NUL in it
+            raise LedgerError(f"the path of the {what} is none: {error}.") from error
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a file already."""
+        return self.path.exists()
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the lock file beside it."""
+        place = self.path.with_name(self.path.name + ".lock")
+        flags = os.O_RDWR | os.O_CREAT | _NO_LINK
+        try:
+            if place.is_symlink():
+                raise OSError(None, "its lock file is a symbolic link")  # noqa: TRY301
+            handle = os.open(place, flags, 0o666)  # less what the umask says
+        except OSError as error:
+            raise self._unwritable(error) from error
+        try:
+            try:
+                lock(handle)
+            except OSError as error:
+                raise self._unwritable(error) from error
+            try:
+                yield
+            finally:
+                with contextlib.suppress(OSError):  # closing it gives the lock back too
+                    unlock(handle)
+        finally:
+            os.close(handle)
+
+    def read(self) -> bytes:
+        """Return the content."""
+        try:
+            content = patiently(self.path.read_bytes)
+            self._refuse_second_name()
+        except OSError as error:
+            raise LedgerError(
+                f"the {self.what} {self.path} cannot be read: {error.strerror}."
+            ) from error
+        return content
+
+    def write(self, content: bytes) -> None:
+        """Write aside, sync, replace, sync the folder; called under the lock."""
+        aside = self.path.with_name(f"{self.path.name}.{secrets.token_hex(8)}.tmp")
+        try:
+            mode = self.path.stat().st_mode if self.exists else None
+            if mode is not None:
+                self._refuse_second_name()
+                if not mode & stat.S_IWUSR:
+                    raise PermissionError(None, "it is marked read-only")
+            self._tidy()
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | _BYTES
+            with os.fdopen(os.open(aside, flags, 0o666), "wb") as file:
+                file.write(content)
+                file.flush()
+                sync(file.fileno())
+            if mode is not None:  # who may read and write it stays as it was
+                aside.chmod(stat.S_IMODE(mode))
+            put_in_place(aside, self.path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                aside.unlink(missing_ok=True)
+            raise self._unwritable(error) from error
+
+    def _tidy(self) -> None:
+        """Remove what killed processes left aside; links are removed, never followed."""
+        ours = re.compile(re.escape(self.path.name) + r"\.[0-9a-f]{16}\.tmp")
+        with contextlib.suppress(OSError):
+            for one in list(self.path.parent.iterdir()):
+                if ours.fullmatch(one.name):
+                    one.unlink()
+
+    def _refuse_second_name(self) -> None:
+        if self.path.stat().st_nlink > 1:
+            raise LedgerError(
+                f"the {self.what} {self.path} has a second name, a hard link: each would go on with"
+                " a budget of its own. Remove the other one; where two names are needed, use a"
+                " symbolic link, and for backups copies."
+            )
+
+    def _unwritable(self, error: OSError) -> LedgerError:
+        return LedgerError(
+            f"the {self.what} {self.path} cannot be written: {error.strerror}. Nothing was"
+            " released."
+        )
+
+
+_ANCHOR = "LedgerAnchor"
+
+
+class DisagreementError(LedgerError):
+    """A ledger and its anchor do not agree; for a moment they do not while both are written."""
+
+
+class Anchor:
+    """The last state of one ledger, and the next one while that is being written."""
+
+    def __init__(self, path: str | os.PathLike[str], *, ledger: Path) -> None:
+        self._file = SafeFile.at(path, what="anchor")
+        if self._file.path == ledger:
+            raise LedgerError("an anchor is a second file: it cannot be the ledger itself.")
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return self._file.path
+
+    def locked(self) -> contextlib.AbstractContextManager[None]:
+        """Keep copies of the ledger, which have locks of their own, from using it meanwhile."""
+        return self._file.locked()
+
+    def check_new(self) -> None:
+        """Refuse one that a ledger was begun with; a beginning that was cut short may go on."""
+        if self._file.exists and self._states()[0] is not None:
+            raise LedgerError(
+                f"the anchor {self.path} belongs to a ledger that was begun already: go on with"
+                " that one. If it was lost, what it had spent cannot be spent again: restore its"
+                " latest state, or begin anew, with another anchor, about other data."
+            )
+
+    def check(self, state: str, *, ledger: Path) -> None:
+        """Refuse a state that is neither the last one nor the one that was being written."""
+        if state not in self._states():
+            raise DisagreementError(
+                f"the ledger {ledger} is not in the state that its anchor {self.path} holds: an"
+                " old copy, or another ledger, was put in the place of one of them. Restore the"
+                " latest state of both."
+            )
+
+    def announce(self, *, present: str | None, coming: str) -> None:
+        """Note a state that is about to be written; durable when it returns."""
+        self._write(present, coming)
+
+    def settle(self, state: str) -> None:
+        """Accept the state that was written, and no other; durable when it returns."""
+        self._write(state, None)
+
+    def _write(self, state: str | None, coming: str | None) -> None:
+        described = {"schema": SCHEMA, "type": _ANCHOR, "state": state, "next": coming}
+        self._file.write((json.dumps(described, indent=2) + "\n").encode())
+
+    def _states(self) -> tuple[str | None, str | None]:
+        content = self._file.read()
+        with damage_refused(f"the anchor {self.path}", kind=LedgerError):
+            described = json.loads(content)
+            if (described["schema"], described["type"]) == (SCHEMA, _ANCHOR):
+                return described["state"], described["next"]
+        raise LedgerError(f"{self.path} is not the anchor of a ledger.")
+
+
+PATIENCE = 5.0
+"""Seconds for which others may keep a file open on Windows."""
+
+
+_PAUSE = 0.01
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    _TAKEN = (errno.EACCES, errno.EDEADLK)
+
+    def lock(handle: int) -> None:
+        """Wait until nobody else holds the lock, then hold it."""
+        while True:
+            os.lseek(handle, 0, os.SEEK_SET)
+            try:
+                msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+            except OSError as error:
+                if error.errno not in _TAKEN:
+                    raise
+                time.sleep(_PAUSE)
+            else:
+                return
+
+    def unlock(handle: int) -> None:
+        """Let others have the lock."""
+        os.lseek(handle, 0, os.SEEK_SET)
+        msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
+
+    def sync(handle: int) -> None:
+        """Return when what was written is on the disk."""
+        os.fsync(handle)
+
+    def patiently(work: Callable[[], T]) -> T:
+        """Do something with a file that others may have open for a moment."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return work()
+            except PermissionError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(_PAUSE)
+
+    def put_in_place(aside: Path, path: Path) -> None:
+        """Let a file take the place of another, durably.
+
+        Folders cannot be synced; syncing the file under its new name writes the log of the file
+        system, and with it the new name.
+        """
+        patiently(lambda: aside.replace(path))
+        with patiently(lambda: path.open("rb+")) as file:
+            sync(file.fileno())
+
+else:
+    import fcntl
+
+    _NOT_THERE = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOTTY)
+
+    def lock(handle: int) -> None:
+        """Wait until nobody else holds the lock, then hold it."""
+        fcntl.flock(handle, fcntl.LOCK_EX)
+
+    def unlock(handle: int) -> None:
+        """Let others have the lock."""
+        fcntl.flock(handle, fcntl.LOCK_UN)
+
+    def sync(handle: int) -> None:
+        """Return when what was written is on the disk."""
+        os.fsync(handle)
+        if sys.platform == "darwin":
+            try:
+                fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
+            except OSError as error:  # of network and foreign file systems fsync is all there is
+                if error.errno not in _NOT_THERE:
+                    raise
+
+    def patiently(work: Callable[[], T]) -> T:
+        """Do something with a file, which others may have open."""
+        return work()
+
+    def put_in_place(aside: Path, path: Path) -> None:
+        """Let a file take the place of another, durably."""
+        aside.replace(path)
+        handle = os.open(path.parent, os.O_RDONLY)
+        try:
+            sync(handle)
+        finally:
+            os.close(handle)

@@ -12,13 +12,12 @@ from pdp_calibrate.calibration.calibrate import calibrate
 from pdp_calibrate.calibration.release import Layout
 from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.calibration.solve import rounding_error
-from pdp_calibrate.composition.spending import NoisyAnswers
+from pdp_calibrate.composition.joint import NoisyAnswers
 from pdp_calibrate.core.adversary import Adversaries
-from pdp_calibrate.core.composer import composer_of
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.noise import Noise
-from pdp_calibrate.core.problem import Bound
+from pdp_calibrate.core.problem import Bound, composer_of
 from pdp_calibrate.core.query import EachStep, Query, lower
 from pdp_calibrate.core.rounding import ROUND_UP
 from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError
@@ -27,9 +26,8 @@ from pdp_calibrate.families.stream.memory import Contracting
 from pdp_calibrate.families.stream.noise import noise_memory
 from pdp_calibrate.families.stream.search import Correlated, memory_of
 from pdp_calibrate.frames.answers import Sizes
-from pdp_calibrate.ledger.accounts import CLOSE, Step, largest_fitting, release_line
+from pdp_calibrate.ledger.accounts import CLOSE, Entry, Step, largest_fitting, release_line
 from pdp_calibrate.ledger.allowance import Allowance
-from pdp_calibrate.ledger.entries import Entry
 from pdp_calibrate.ledger.steps import checked_every, name_of, step_name, step_number
 
 _SMALLEST_SCALE = 1e-150  # from here on what is drawn differs from Gaussian noise by nothing

@@ -14,7 +14,7 @@ from pdp_calibrate.core.model import PRIVATE_MODEL, Model
 from pdp_calibrate.core.problem import Leakage
 from pdp_calibrate.errors import PdpError
 from pdp_calibrate.families.stream.refresh import Refresh, period_words
-from pdp_calibrate.ledger.entries import Entry
+from pdp_calibrate.ledger.accounts import Entry
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.ledger.people import PeopleLedger, stated
 from pdp_calibrate.show import words as costs

@@ -6,9 +6,10 @@ import itertools
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
-from pdp_calibrate.core.workers import best_first
+from pdp_calibrate.core.workers import best_first, lower_largest
 from pdp_calibrate.errors import CalibrationError
 
 
@@ -136,3 +137,36 @@ def test_what_a_case_falls_into_is_judged_in_its_turn_and_never_forgotten(patien
             is_over=lambda: False,
             parts=lambda _: [(math.nan, "b")],
         )
+
+
+@pytest.mark.parametrize(
+    ("enough", "asked", "left"),
+    [(0.0, [1, 3], [1.0, 2.0, 2.0, 2.5]), (3.5, [1], [1.0, 2.0, 2.0, 3.0]), (9.0, [], None)],
+)
+def test_the_largest_bounds_are_lowered_first_and_no_more_of_them_than_matter(enough, asked, left):
+    before = np.array([1.0, 4.0, 2.0, 3.0])
+    bounds, seen = before.copy(), []
+
+    def lowered(place):
+        seen.append(place)
+        return {1: 2.0, 3: 2.5}[place]
+
+    lower_largest(bounds, range(4), lowered, enough=enough)
+    assert seen == asked
+    assert bounds.tolist() == (before.tolist() if left is None else left)
+
+
+def test_bounds_never_rise_and_whoever_gives_up_ends_the_search():
+    bounds, seen = np.array([5.0, 4.0, 3.0]), []
+
+    def lowered(place):
+        seen.append(place)
+        return None if place == 1 else 1.0 if place == 0 else 9.0
+
+    lower_largest(bounds, [0, 1, 2], lowered)
+    assert seen == [0, 1]
+    assert bounds.tolist() == [1.0, 4.0, 3.0]
+    lower_largest(bounds, [2], lambda _: 9.0)
+    assert bounds.tolist() == [1.0, 4.0, 3.0]
+    lower_largest(bounds, [1, 2], lambda _: 0.0, is_over=lambda: True)
+    assert bounds.tolist() == [1.0, 4.0, 3.0]

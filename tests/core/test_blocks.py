@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
+from pdp_calibrate.core.model import TableLimit
 from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import lower
-from pdp_calibrate.core.table import TableLimit
 from tests.oracles import brute_force as oracle
 from tests.support.random_models import adversary_kinds, random_table
 
@@ -40,7 +40,7 @@ def test_blocks_equal_brute_force_on_the_joint_table(seed):
 
 def too_large_to_write_out(seed, monkeypatch):
     """Random blocks that the library may not write out as one table, and that table."""
-    monkeypatch.setattr("pdp_calibrate.core.problem.SHORT_TABLE", TableLimit(0, 0))
+    monkeypatch.setattr("pdp_calibrate.core.composite.SHORT_TABLE", TableLimit(0, 0))
     rng = np.random.default_rng(seed)
     tables, joint, domains = random_blocks(rng)
     return rng, pdp.Blocks(models=tables), joint, domains
@@ -63,10 +63,8 @@ def test_the_tails_give_a_lower_end_that_the_whole_attains(seed, monkeypatch):
     leak = pdp.leakage(blocks, pdp.Sum(), scale=0.8, adversaries=pdp.Adversaries.weakest())
     witness = leak.witness
     assert witness.output in (-np.inf, np.inf)
-    attained = oracle.log_density_ratio(
-        joint, domains, sum, 0.8, blocks.names.index(witness.target), {}, witness.secrets,
-        np.sign(witness.output) * 60.0,
-    )  # fmt: skip
+    far = oracle.placed(witness, blocks.names, output=np.sign(witness.output) * 60.0)
+    attained = oracle.log_density_ratio(joint, domains, sum, 0.8, far)
     assert attained == pytest.approx(leak.lower, rel=1e-8, abs=1e-10)
 
 

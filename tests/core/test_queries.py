@@ -126,3 +126,14 @@ def test_adversaries_say_what_they_are():
     ):  # fmt: skip
         assert eval(repr(made), {"Adversaries": kinds}) == made  # noqa: S307
         assert kinds.from_dict(made.to_dict()) == made
+
+
+def test_a_witness_shows_few_of_the_tuples_it_knows_and_json_holds_all():
+    chain = pdp.MarkovChain(transition=[[0.9, 0.1], [0.2, 0.8]], length=400)
+    found = pdp.leakage(chain, pdp.Sum(), scale=0.5)
+    known = found.witness.known
+    assert len(repr(found)) < 200
+    assert f"… {len(known) - 3} more}}" in repr(found)
+    assert len(found.to_dict()["witness"]["known"]) == len(known) > 300
+    few = pdp.leakage(pdp.MarkovChain(transition=chain.transition, length=4), pdp.Sum(), scale=0.1)
+    assert repr(few.witness.known) in repr(few)

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import pdp_calibrate as pdp
-from pdp_calibrate.composition.spending import Spending
+from pdp_calibrate.composition.joint import Spending
 from pdp_calibrate.core import noise
 from pdp_calibrate.families import group_estimator as group
 from pdp_calibrate.families.chain import estimator as markov

@@ -364,7 +364,7 @@ def test_nothing_is_released_that_is_not_in_the_ledger_when_killed(path):
 @pytest.fixture
 def many(path, monkeypatch):
     """A ledger of more answers than are kept one by one."""
-    monkeypatch.setattr("pdp_calibrate.composition.spending.KEPT_SPENDING", 40)
+    monkeypatch.setattr("pdp_calibrate.composition.joint.KEPT_SPENDING", 40)
     chain = pdp.MarkovChain(transition=[[0.7, 0.3], [0.4, 0.6]], length=15)
     ledger = pdp.Ledger(chain, epsilon=5.0, path=path)
     ledger.charge(0.01)

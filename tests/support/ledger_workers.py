@@ -93,9 +93,9 @@ def be_killed_between(folder: str) -> None:
     The ledgers stay in folders that say what was going on. Prints what was being done when, and
     whether noise was drawn.
     """
-    from pdp_calibrate.ledger import files
+    from pdp_calibrate.ledger import store
 
-    real = files.systems.put_in_place
+    real = store.put_in_place
     table = pdp.JointTable(
         probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2, names=["a", "b"]
     )
@@ -122,7 +122,7 @@ def be_killed_between(folder: str) -> None:
                 read, pipe = os.pipe()
                 child = os.fork()
                 if child == 0:
-                    files.systems.put_in_place = die  # type: ignore[assignment]
+                    store.put_in_place = die  # type: ignore[assignment]
                     if what == "release":
                         ledger = pdp.Ledger.open(path, anchor=anchor)
                         ledger.release(pdp.Sum(), HERE, epsilon=0.5)

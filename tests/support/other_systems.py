@@ -16,7 +16,9 @@ from typing import Any
 
 import pytest
 
-from pdp_calibrate.ledger import files, platform as systems
+from pdp_calibrate.ledger import store
+
+_DIFFERENT = ("lock", "unlock", "sync", "patiently", "put_in_place")
 
 
 class Msvcrt(types.ModuleType):
@@ -104,10 +106,12 @@ def systems_on(
         there.setattr(sys, "platform", platform)
         for name, module in modules.items():
             there.setitem(sys.modules, name, module)
-        spec = importlib.util.spec_from_file_location(f"systems_on_{platform}", systems.__file__)
+        spec = importlib.util.spec_from_file_location(f"systems_on_{platform}", store.__file__)
         assert spec is not None
         assert spec.loader is not None
         loaded = importlib.util.module_from_spec(spec)
+        there.setitem(sys.modules, spec.name, loaded)  # where dataclasses look for it
         spec.loader.exec_module(loaded)
-    patch.setattr(files, "systems", loaded)
+    for name in _DIFFERENT:
+        patch.setattr(store, name, getattr(loaded, name))
     return loaded

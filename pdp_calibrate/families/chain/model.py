@@ -16,6 +16,7 @@ from pdp_calibrate.arrays import FloatArray, read_only
 from pdp_calibrate.core.contraction import diameter_of
 from pdp_calibrate.core.model import (
     FOR_EVER,
+    LOG_SMALLEST,
     Domain,
     Model,
     checked_domain,
@@ -25,7 +26,6 @@ from pdp_calibrate.core.model import (
     refuse_endless,
 )
 from pdp_calibrate.core.table import (
-    LOG_SMALLEST,
     JointTable,
     refuse_too_many_cells,
     refuse_underflow,

@@ -30,13 +30,22 @@ from typing import NamedTuple
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.composer import Composer, Releases
 from pdp_calibrate.core.contraction import birkhoff_bounds, diameters
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.plain_dp import WrittenOut, as_one, nobody, plain_dp
-from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
+from pdp_calibrate.core.model import ANY_TABLE, SHORT_TABLE
+from pdp_calibrate.core.problem import (
+    Bracket,
+    Composer,
+    Engine,
+    Limits,
+    Problem,
+    Releases,
+    WrittenOut,
+    as_one,
+    nobody,
+    plain_dp,
+)
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
-from pdp_calibrate.core.table import ANY_TABLE, SHORT_TABLE
 from pdp_calibrate.core.tuning import QUICK_LAWS, REPEAT_PASSES, REPEAT_STEPS, SHORTEST_REACH
 from pdp_calibrate.core.workers import best_first, interpreted, load_kernels
 from pdp_calibrate.families.chain.model import MarkovChain

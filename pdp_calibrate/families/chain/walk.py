@@ -14,8 +14,14 @@ import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Knowledge, Witness
-from pdp_calibrate.core.lattice import Lattice
-from pdp_calibrate.core.mixtures import DEFICITS, LARGEST_EXPONENT, LOGS, form_of, rounding_error
+from pdp_calibrate.core.mixtures import (
+    DEFICITS,
+    LARGEST_EXPONENT,
+    LOGS,
+    Lattice,
+    form_of,
+    rounding_error,
+)
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import TOGETHER_NUMBERS

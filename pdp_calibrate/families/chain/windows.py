@@ -38,8 +38,7 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Knowledge
 from pdp_calibrate.core.contraction import birkhoff_bounds, diameters
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.lattice import Lattice, lattice_of
-from pdp_calibrate.core.mixtures import DEFICITS, DENSITIES, LOGS
+from pdp_calibrate.core.mixtures import DEFICITS, DENSITIES, LOGS, Lattice, lattice_of
 from pdp_calibrate.core.tuning import (
     CHAIN_STEPS,
     COMPILED_CHAIN_STEPS,

@@ -8,9 +8,8 @@ import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Knowledge
-from pdp_calibrate.core.composer import Composer, Releases
 from pdp_calibrate.core.line_program import line_bounds
-from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.problem import Composer, Problem, Releases
 from pdp_calibrate.core.rounding import rounded_up
 from pdp_calibrate.core.tuning import COMPOSED_MEMBERS, COUPLED_MEMBERS
 from pdp_calibrate.families.exchangeable.gaussian_noise import members_moved

@@ -29,10 +29,18 @@ from pdp_calibrate.core.finite_noise import (
     VectorBound,
     output_side,
 )
-from pdp_calibrate.core.plain_dp import WrittenOut, nobody, plain_dp, witness_at
-from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
+from pdp_calibrate.core.model import ANY_TABLE
+from pdp_calibrate.core.problem import (
+    Bracket,
+    Engine,
+    Limits,
+    Problem,
+    WrittenOut,
+    nobody,
+    plain_dp,
+    witness_at,
+)
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
-from pdp_calibrate.core.table import ANY_TABLE
 from pdp_calibrate.core.tuning import COUPLED_MEMBERS
 from pdp_calibrate.families.exchangeable.model import BinaryGroup, CategoryGroup
 from pdp_calibrate.families.exchangeable.search import (

@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.model import (
+    LOG_SMALLEST,
+    MAXIMAL_CELLS,
     Domain,
     Model,
     checked_domain,
@@ -24,8 +26,6 @@ from pdp_calibrate.core.model import (
     numbered_names,
 )
 from pdp_calibrate.core.table import (
-    LOG_SMALLEST,
-    MAXIMAL_CELLS,
     JointTable,
     refuse_too_many_cells,
     refuse_underflow,

@@ -36,10 +36,18 @@ from pdp_calibrate.core.mixtures import (
     log_ratio,
     rounding_error,
 )
-from pdp_calibrate.core.plain_dp import WrittenOut, nobody, plain_dp, witness_at
-from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
+from pdp_calibrate.core.model import ANY_TABLE
+from pdp_calibrate.core.problem import (
+    Bracket,
+    Engine,
+    Limits,
+    Problem,
+    WrittenOut,
+    nobody,
+    plain_dp,
+    witness_at,
+)
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
-from pdp_calibrate.core.table import ANY_TABLE
 from pdp_calibrate.core.tuning import CHUNK_NUMBERS, COMPILED_MEMBERS
 from pdp_calibrate.core.workers import best_first, load_kernels
 from pdp_calibrate.errors import UnsupportedQueryError

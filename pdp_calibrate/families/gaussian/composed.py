@@ -11,9 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.composer import Composer, Releases
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.problem import Problem, worst
+from pdp_calibrate.core.problem import Composer, Problem, Releases, worst
 from pdp_calibrate.core.rounding import ROUND_UP
 from pdp_calibrate.core.tuning import SIGNED_ANSWERS
 from pdp_calibrate.errors import UnsupportedQueryError

@@ -50,7 +50,7 @@ from pdp_calibrate.core.tuning import (
     FRONT_PAIRS,
     NEIGHBOURHOOD,
 )
-from pdp_calibrate.core.workers import load_kernels
+from pdp_calibrate.core.workers import load_kernels, lower_largest
 from pdp_calibrate.families.network.couplings import Couplings
 
 IntArray = npt.NDArray[np.int64]
@@ -437,16 +437,11 @@ class Elimination:
     ) -> None:
         """Lower the largest bounds, one by one, until the largest of all is as low as it gets."""
         passed: dict[int, FloatArray] = {}
-        waiting = [(-found[target], target) for target in targets]
-        heapq.heapify(waiting)
-        lowered: set[int] = set()
-        while waiting:
-            bound, target = heapq.heappop(waiting)
-            if target in lowered or -bound <= enough:
-                return
+
+        def lowered(target: int) -> float | None:
             refined = self._refinement(target)
             if refined is None:
-                return
+                return None
             around, program = refined
             given = budgets
             if around is not None:
@@ -455,10 +450,9 @@ class Elimination:
                     passed[id(around)] = np.zeros(len(budgets))
                     passed[id(around)][list(left)] = list(left.values())
                 given = passed[id(around)]
-            lowest = program.bounds(given, compiled=self._compiled)[target]
-            lowered.add(target)
-            found[target] = min(found[target], lowest)
-            heapq.heappush(waiting, (-found[target], target))
+            return program.bounds(given, compiled=self._compiled)[target]
+
+        lower_largest(found, targets, lowered, enough=enough)
 
     def _refinement(self, target: int) -> tuple[_Neighbourhood | None, Program] | None:
         """Return the program of one target; None where no more work is worth its while."""

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from pdp_calibrate.core.couplings import joint_range
 from pdp_calibrate.core.finite_noise import VectorBound
-from pdp_calibrate.core.plain_dp import WrittenOut
-from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
-from pdp_calibrate.core.table import SHORT_TABLE
+from pdp_calibrate.core.model import SHORT_TABLE
+from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem, WrittenOut
 from pdp_calibrate.families.network.network import Network
 
 

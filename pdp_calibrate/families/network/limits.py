@@ -16,8 +16,7 @@ import numpy.typing as npt
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.plain_dp import nobody
-from pdp_calibrate.core.problem import Bracket, Problem
+from pdp_calibrate.core.problem import Bracket, Problem, nobody
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import TREE_ARRAYS
 from pdp_calibrate.families.network.tree import MarkovTree

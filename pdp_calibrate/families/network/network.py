@@ -14,6 +14,8 @@ import numpy.typing as npt
 from pdp_calibrate.arrays import FloatArray, check_number, frozen_array
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import (
+    ANY_TABLE,
+    LOG_SMALLEST,
     Domain,
     Model,
     check_probabilities,
@@ -24,8 +26,6 @@ from pdp_calibrate.core.model import (
     values_of,
 )
 from pdp_calibrate.core.table import (
-    ANY_TABLE,
-    LOG_SMALLEST,
     JointTable,
     Law,
     conditional_arrays,

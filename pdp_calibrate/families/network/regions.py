@@ -42,8 +42,7 @@ import numpy.typing as npt
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.contraction import contracted
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.lattice import Lattice, lattice_of
-from pdp_calibrate.core.mixtures import LARGEST_EXPONENT
+from pdp_calibrate.core.mixtures import LARGEST_EXPONENT, Lattice, lattice_of
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import (
@@ -55,7 +54,7 @@ from pdp_calibrate.core.tuning import (
     REGION_TUPLES,
     WORTHWHILE,
 )
-from pdp_calibrate.core.workers import load_kernels
+from pdp_calibrate.core.workers import load_kernels, lower_largest
 from pdp_calibrate.families.network.tree import MarkovTree
 
 IntArray = npt.NDArray[np.int64]
@@ -326,16 +325,18 @@ class Regions:
         lattice = self.lattice
         step, moved = lattice.step / scale, 2 * float(lattice.errors.max()) / scale
         alone = self._alone / scale * ROUND_UP
-        found, worst = np.array(bounds), enough
+        found, most = np.array(bounds), float(bounds.max())
         seen: dict[_Surroundings, float] = {}
-        for target in sorted(self.around, key=lambda place: -bounds[place]):
-            if bounds[target] <= worst or time.monotonic() > deadline:
-                break  # bounds fall from target to target
+
+        def lowered(target: int) -> float:
             surroundings = self.around[target]
             if surroundings not in seen:
-                seen[surroundings] = self.bound(target, step, moved, float(bounds.max()))
-            found[target] = min(bounds[target], max(seen[surroundings], alone[target]))
-            worst = max(worst, float(found[target]))
+                seen[surroundings] = self.bound(target, step, moved, most)
+            return max(seen[surroundings], float(alone[target]))
+
+        lower_largest(
+            found, self.around, lowered, enough=enough, is_over=lambda: time.monotonic() > deadline
+        )
         return found
 
     def bound(self, target: int, step: float, moved: float, most: float) -> float:

@@ -24,9 +24,19 @@ from collections.abc import Mapping
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.composer import Composer, Releases
-from pdp_calibrate.core.plain_dp import WrittenOut, as_one, nobody, plain_dp, witness_at
-from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
+from pdp_calibrate.core.problem import (
+    Bracket,
+    Composer,
+    Engine,
+    Limits,
+    Problem,
+    Releases,
+    WrittenOut,
+    as_one,
+    nobody,
+    plain_dp,
+    witness_at,
+)
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import MEMBER_TUPLES
 from pdp_calibrate.errors import UnsupportedQueryError

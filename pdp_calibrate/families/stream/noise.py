@@ -16,8 +16,7 @@ from typing import cast
 
 import numpy as np
 
-from pdp_calibrate.core.plain_dp import nobody, witness_at
-from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
+from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem, nobody, witness_at
 from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.stream.memory import Memory, Shifting, Smoothing

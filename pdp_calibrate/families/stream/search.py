@@ -15,11 +15,17 @@ from typing import Protocol, cast, runtime_checkable
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.composer import Composer
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.plain_dp import nobody, witness_at
-from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
+from pdp_calibrate.core.problem import (
+    Bracket,
+    Composer,
+    Engine,
+    Limits,
+    Problem,
+    nobody,
+    witness_at,
+)
 from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.stream.memory import Contracting, Memory, Shifting

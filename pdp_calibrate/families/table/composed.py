@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from pdp_calibrate.core.composer import Composer
-from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.problem import Composer, Problem
 from pdp_calibrate.core.tuning import JOINT_CELLS, JOINT_OUTPUTS, JOINT_WORK
 
 

@@ -11,8 +11,15 @@ import numpy as np
 
 from pdp_calibrate.arrays import FloatArray, checked_positive
 from pdp_calibrate.core.composite import Blocks
-from pdp_calibrate.core.model import Domain, Model, checked_domain, model_named
-from pdp_calibrate.core.table import ANY_TABLE, MAXIMAL_CELLS, JointTable
+from pdp_calibrate.core.model import (
+    ANY_TABLE,
+    MAXIMAL_CELLS,
+    Domain,
+    Model,
+    checked_domain,
+    model_named,
+)
+from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.table.sets import SampledTable
 from pdp_calibrate.families.table.structure import (

@@ -29,9 +29,9 @@ import numpy.typing as npt
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.mixtures import log_densities
+from pdp_calibrate.core.model import MAXIMAL_CELLS
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
-from pdp_calibrate.core.table import MAXIMAL_CELLS
 from pdp_calibrate.core.tuning import (
     CHUNK_NUMBERS,
     CLIMBED_TUPLES,

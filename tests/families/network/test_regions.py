@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.composition.joint import spent
-from pdp_calibrate.composition.spending import Spending
+from pdp_calibrate.composition.joint import Spending, spent
 from pdp_calibrate.composition.table_dual import dual_bound
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.problem import split
