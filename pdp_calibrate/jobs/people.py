@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
@@ -32,7 +31,7 @@ from pdp_calibrate.frames.order import Times, times_of
 from pdp_calibrate.frames.rows import PublicRows, public_rows
 from pdp_calibrate.jobs.forms import DRAW
 from pdp_calibrate.jobs.grammar import Question
-from pdp_calibrate.jobs.job import Job, Options, refuse_unknown
+from pdp_calibrate.jobs.job import File, Job, Options, refuse_unknown
 from pdp_calibrate.jobs.model import refuse_absent
 from pdp_calibrate.jobs.rows import (
     drawn_seed,
@@ -73,8 +72,8 @@ class PeopleTable:
         delta: float | None = None,
         noise: Noise = "laplace",
         pure: float | None = None,
-        ledger: str | os.PathLike[str] | None = None,
-        anchor: str | os.PathLike[str] | None = None,
+        ledger: File | None = None,
+        anchor: File | None = None,
     ) -> None:
         self._settle(frame, said)
         begun = None
@@ -97,13 +96,7 @@ class PeopleTable:
         self.ledger = begun or PeopleLedger(path=ledger, anchor=anchor, **about)
 
     @classmethod
-    def open(
-        cls,
-        frame: Any,
-        ledger: str | os.PathLike[str],
-        *,
-        anchor: str | os.PathLike[str] | None = None,
-    ) -> PeopleTable:
+    def open(cls, frame: Any, ledger: File, *, anchor: File | None = None) -> PeopleTable:
         """Go on with a budget on disk; what was said about the table is there."""
         found = PeopleLedger.open(ledger, anchor=anchor)
         said = {name: _read(value) for name, value in found.declared.items()}

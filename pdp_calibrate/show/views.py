@@ -5,24 +5,25 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 from scipy.special import ndtri
 
+from pdp_calibrate.arrays import deadline_after
 from pdp_calibrate.calibration.result import AnyCalibration, Calibration, single
 from pdp_calibrate.core import gaussian_dp
 from pdp_calibrate.core.adversary import Adversaries, Witness
-from pdp_calibrate.core.leakage import leakage
+from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.posterior import Beliefs, posterior, rare_output
-from pdp_calibrate.core.problem import Leakage
+from pdp_calibrate.core.problem import Leakage, Problem, split, worst
+from pdp_calibrate.core.query import Mean
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.errors import ModelError, PdpError
-from pdp_calibrate.families.gaussian.model import Gaussian
 from pdp_calibrate.families.stream.refresh import Refresh
 from pdp_calibrate.paper import graph
 from pdp_calibrate.paper.graph import WeightedHierarchicalGraph
@@ -32,6 +33,9 @@ _POINTS = 24  # on a curve
 
 
 _MOST_KNOWN = 15  # a curve over more known tuples than this is not drawn
+
+
+_MOST_IN_GRAPH = 6  # tuples; more are too many adversaries to look at
 
 
 _MOST_CELLS = 4096  # of a joint table that is made for a picture
@@ -95,6 +99,8 @@ class KnowledgeCurve:
     """The same at the scale of plain DP."""
     worst: str
     """The worst adversary of all, in words."""
+    among: str = "other entries"
+    """What the known tuples are called: of blocks, members of the one where most can be learned."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +179,9 @@ def leakage_by_scale(
     extra = [] if plain_scale is None else [plain_scale]
     scales = sorted({*np.geomspace(low, high, points).tolist(), calibration.scale, *extra})
     seconds = _PATIENCE / len(scales)
-    found = {scale: _leak(calibration, scale, seconds)[:2] for scale in scales}
+    problems = _problems(calibration)
+    curve = [_leak(calibration, problems, scale, seconds) for scale in scales]
+    found = {scale: (one.value, one.lower) for scale, one in zip(scales, curve, strict=True)}
     for one in filter(None, (plain, calibration.leakage)):  # these were given more time
         if one.scale in found:
             found[one.scale] = (one.value, one.lower)
@@ -197,49 +205,40 @@ def leakage_by_scale(
     )
 
 
-def _leak(
-    calibration: Calibration, scale: float, seconds: float, adversaries: Adversaries | None = None
-) -> tuple[float, float, Witness | None]:
-    found = leakage(
-        calibration.model,
-        calibration.query,
-        scale=scale,
-        adversaries=calibration.adversaries if adversaries is None else adversaries,
-        rows=calibration.rows,
-        time_limit=seconds,
-        noise=calibration.noise,
-        delta=calibration.delta or None,
-    )
-    return found.value, found.lower, found.witness
-
-
 def leakage_by_knowledge(calibration: AnyCalibration) -> KnowledgeCurve | None:
     """Evaluate the worst leakage for each number of known tuples (the paper's Figure 4).
 
-    None where all adversaries know the same number, or there are more than 15 others.
+    Of independent blocks, such as households, it is about the block in which most can be learned:
+    what anyone knows of the others says nothing about its members. None where all adversaries know
+    the same number, or there are more than 15 others.
     """
     calibration = drawable(calibration)
-    who = calibration.adversaries
-    others = sum(calibration.model.copies) - 1
-    if who.known is not None or not 1 <= others <= _MOST_KNOWN:
+    if calibration.adversaries.known is not None:
         return None
-    fewest = others if who.at_least is None else who.at_least
-    most = others if who.at_most is None else min(who.at_most, others)
+    problems = _problems(calibration)
+    among = "other entries"
+    if isinstance(calibration.model, Blocks) and not any(one.hidden_noise for one in problems):
+        problems = [worst(problems, calibration.scale, deadline=deadline_after(_PATIENCE))[1]]
+        among = "other members of the group"
+    fewest, most = problems[0].knowledge.fewest, problems[0].knowledge.most
+    if problems[0].knowledge.total - 1 > _MOST_KNOWN or most - fewest < 1:
+        return None
     numbers = list(range(fewest, most + 1))
-    if len(numbers) < 2:
-        return None
     plain_scale = calibration.baselines["dp"]
     seconds = _PATIENCE / (2 * len(numbers))
     values, lowers, plain = [], [], []
     for known in numbers:
-        exactly = Adversaries.knowing(at_least=known, at_most=known)
-        value, lower, _ = _leak(calibration, calibration.scale, seconds, exactly)
-        values.append(min(value, calibration.leakage.value))  # all of them are allowed ones
-        lowers.append(lower)
+        exactly = [
+            one.against(dataclasses.replace(one.knowledge, fewest=known, most=known))
+            for one in problems
+        ]
+        found = _leak(calibration, exactly, calibration.scale, seconds)
+        values.append(min(found.value, calibration.leakage.value))  # all of them are allowed ones
+        lowers.append(found.lower)
         if plain_scale:
-            plain.append(_leak(calibration, plain_scale, seconds, exactly)[0])
+            plain.append(_leak(calibration, exactly, plain_scale, seconds).value)
     witness = calibration.leakage.witness
-    worst = (
+    attacks = (
         ""
         if witness is None
         else f"attacks {entry(witness.target, calibration.model)},"
@@ -251,8 +250,25 @@ def leakage_by_knowledge(calibration: AnyCalibration) -> KnowledgeCurve | None:
         lowers=tuple(lowers),
         epsilon=calibration.epsilon,
         plain=tuple(plain),
-        worst=worst,
+        worst=attacks,
+        among=among,
     )
+
+
+def _problems(calibration: Calibration) -> list[Problem]:
+    return split(
+        calibration.model,
+        calibration.contributions[0],
+        calibration.adversaries,
+        measure=calibration.measure,
+    )
+
+
+def _leak(
+    calibration: Calibration, problems: Sequence[Problem], scale: float, seconds: float
+) -> Leakage:
+    found, _ = worst(problems, scale, deadline=deadline_after(seconds))
+    return calibration.measure.leakage(found, scale, found.witness)
 
 
 def scales_of_methods(calibration: AnyCalibration) -> dict[str, Any]:
@@ -414,38 +430,54 @@ def _table_beliefs(
 
 
 def adversary_graph(calibration: AnyCalibration) -> AdversaryGraph | None:
-    """Return the graph of all adversaries of two to four tuples (Figure 3).
+    """Return the graph of all adversaries of two to six tuples (Figure 3).
 
-    Of joint tables, and with Gaussian noise of Gaussian models too. None for others, and where not
-    all adversaries are allowed.
+    None for sets of models, independent blocks and any dependence, and where not all adversaries
+    are allowed. The paper's weights are of tables, and of what can be written as one, with Laplace
+    noise.
     """
     calibration = drawable(calibration)
-    model, laplace = calibration.model, calibration.noise == "laplace"
-    if not isinstance(model, JointTable if laplace else JointTable | Gaussian):
+    model = calibration.model
+    if calibration.adversaries != Adversaries.all() or model.covers_any_dependence:
         return None
-    if not 2 <= len(model.names) <= 4 or calibration.adversaries != Adversaries.all():
+    if not 2 <= len(model.names) <= _MOST_IN_GRAPH or set(model.copies) != {1}:
         return None
-    found = None
-    if laplace:
-        try:
-            found = graph(model, calibration.query, calibration.scale)
-        except PdpError:  # the paper's graph is of additive queries and full supports
-            return None
+    if isinstance(model, Blocks | ModelSet):
+        return None
+    (problem,) = _problems(calibration)
+    names: tuple[Hashable, ...] = model.names
     leakages = {}
-    for target in model.names:
-        others = [name for name in model.names if name != target]
+    for place, target in enumerate(names):
+        others = [other for other in range(len(names)) if other != place]
         for number_known in range(len(others), -1, -1):
-            for known in map(frozenset, itertools.combinations(others, number_known)):
-                one = Adversaries.exactly(target, known=known)
-                leakages[target, known] = _leak(calibration, calibration.scale, _PATIENCE, one)[0]
-    unit = "nats" if laplace else f"ε at δ = {calibration.delta:g}" if calibration.delta else "μ"
+            for chosen in itertools.combinations(others, number_known):
+                one = problem.restricted(place, [other for other in others if other not in chosen])
+                known = frozenset(names[other] for other in chosen)
+                leakages[target, known] = _leak(
+                    calibration, [one], calibration.scale, _PATIENCE
+                ).value
+    unit = "nats"
+    if calibration.noise == "gaussian":
+        unit = f"ε at δ = {calibration.delta:g}" if calibration.delta else "μ"
     return AdversaryGraph(
         names=model.names,
         leakages=leakages,
         worst=max(leakages, key=leakages.__getitem__),
         unit=unit,
-        graph=found,
+        graph=_paper_graph(calibration),
     )
+
+
+def _paper_graph(calibration: Calibration) -> WeightedHierarchicalGraph | None:
+    """Return the paper's graph, of additive queries and full supports; None for others."""
+    table = _as_table(calibration.model)
+    if table is None or calibration.noise != "laplace":
+        return None
+    per_row = calibration.rows if isinstance(calibration.query, Mean) else 1
+    try:
+        return graph(table, calibration.query, calibration.scale * per_row)
+    except PdpError:
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -70,8 +70,49 @@ def test_the_graph_holds_the_exact_leakage_of_every_adversary():
         truth = oracle.adversary_leakage(CELLS, DOMAINS, sum, CAL.scale, place, indices)
         assert value == pytest.approx(truth, rel=1e-9)
     assert found.leakages[found.worst] == max(found.leakages.values())
-    big = pdp.JointTable(probabilities=np.full((2,) * 5, 2.0**-5), domains=[[0, 1]] * 5)
+    big = pdp.JointTable(probabilities=np.full((2,) * 7, 2.0**-7), domains=[[0, 1]] * 7)
     assert views.adversary_graph(pdp.calibrate(big, pdp.Sum())) is None
+
+
+def test_a_graph_of_six_entries_and_of_a_chain_is_the_brute_force_one():
+    rng = np.random.default_rng(3)
+    cells = rng.dirichlet(np.full(64, 3.0)).reshape((2,) * 6)
+    six = pdp.JointTable(probabilities=cells, domains=[[0, 1]] * 6)
+    chain = pdp.MarkovChain(transition=[[0.9, 0.1], [0.2, 0.8]], length=5)
+    for model, law, rows in ((six, cells, 1), (chain, chain.to_table().probabilities, 7)):
+        for query in (pdp.Sum(), pdp.Mean()):
+            cal = pdp.calibrate(model, query, rows=rows)
+            found = views.adversary_graph(cal)
+            size = law.ndim
+            assert len(found.leakages) == size << (size - 1)
+            unit = cal.scale * (size * rows if isinstance(query, pdp.Mean) else 1)
+            for (target, known), value in list(found.leakages.items())[::9]:
+                place, others = model.names.index(target), map(model.names.index, known)
+                truth = oracle.adversary_leakage(
+                    law, [[0, 1]] * size, sum, unit, place, frozenset(others)
+                )
+                assert value == pytest.approx(truth, rel=1e-9)
+            assert found.leakages[found.worst] == pytest.approx(cal.leakage.value, rel=1e-8)
+            # LS/λ of those who know everyone else: the paper's first layer, in the same units
+            assert found.graph.first_layer == pytest.approx(np.full(size, 1 / unit))
+
+
+def test_leakage_by_knowledge_of_households_is_about_one_of_them():
+    homes = pdp.Blocks(
+        models=[pdp.BinaryGroup(count_probabilities=law) for law in ([0.6, 0.4], [0.4, 0.2, 0.4])],
+        counts=[500, 400],
+    )
+    cal = pdp.calibrate(homes, pdp.Sum())
+    curve = views.leakage_by_knowledge(cal)
+    assert curve.known == (0, 1)
+    assert "members of the group" in curve.among
+    pair = np.array([[0.4, 0.1], [0.1, 0.4]])
+    for known, value, plain in zip(curve.known, curve.values, curve.plain, strict=True):
+        for scale, found in ((cal.scale, value), (cal.baselines["dp"], plain)):
+            truth, _ = oracle.worst_leakage(
+                pair, [[0, 1]] * 2, sum, scale, lambda _i, others, size=known: len(others) == size
+            )
+            assert found == pytest.approx(truth, rel=1e-9)
 
 
 def test_beliefs_follow_bayes():
