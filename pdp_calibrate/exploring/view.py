@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.core.problem import Leakage
+from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import PdpError, PrivacyLeakWarning
 from pdp_calibrate.exploring.answers import Asked, asked_by, completed
 from pdp_calibrate.exploring.handover import Handover, handover, refuse_other_plan
@@ -42,6 +43,8 @@ class View:
     """Why there is nothing to show, in one sentence."""
     scales: tuple[tuple[str, str, str], ...] = ()
     """For each question its text, its scale and how far its noise reaches."""
+    of_sums: tuple[bool, ...] = ()
+    """For each whether the scale is that of the sum behind a mean."""
     exact_scales: tuple[float, ...] = ()
     """The scales, to the last digit."""
     facts: tuple[tuple[str, str], ...] = ()
@@ -174,8 +177,9 @@ def _view(worked: Worked) -> View:
     )
     return View(
         scales=scales,
+        of_sums=tuple(isinstance(one, RowQuery) and one.kind == "mean" for one in found.queries),
         exact_scales=tuple(float(one) for one in found.scales),
-        facts=_facts(found),
+        facts=facts_of(found),
         words=tuple(said[name] for name in _WORDS if said.get(name)),
         assumed=tuple(assumptions(found.model, found.adversaries, clamped=is_clamped(found))),
         choices=choices,
@@ -183,7 +187,8 @@ def _view(worked: Worked) -> View:
     )
 
 
-def _facts(found: AnyCalibration) -> tuple[tuple[str, str], ...]:
+def facts_of(found: AnyCalibration) -> tuple[tuple[str, str], ...]:
+    """Return names and numbers that stand under the scales."""
     facts = [
         ("ε, the most that anyone learns", f"{found.total_epsilon:.4g}"),
         ("certified leakage", f"{found.leakage.value:.4g}"),

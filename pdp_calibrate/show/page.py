@@ -141,7 +141,7 @@ def render(summary: Summary) -> str:
     template = resources.files("pdp_calibrate.show").joinpath("page.html.j2").read_text("utf-8")
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        finalize=_shown,
+        finalize=shown,
     )  # fmt: skip
     environment.filters |= {"number": ordinary, "width": width, "beside": beside_noise}
     pictures = [picture(name, view, canvas) for name, view in summary.views.items()]
@@ -195,7 +195,7 @@ def libraries() -> tuple[Any, Any]:
         raise MissingLibraryError.needed_for(reason, extra="report") from error
 
 
-def _shown(value: Any) -> Any:
+def shown(value: Any) -> Any:
     """Write out characters that would turn the order of what is shown, also in pictures."""
     if not isinstance(value, str):
         return value

@@ -275,6 +275,26 @@ def test_the_page_is_walked_through_by_keyboard(browser, typed_address):
     page.close()
 
 
+def test_the_slider_of_a_notebook_chooses_among_its_frames(browser, tmp_path):
+    home = pdp.GaussianGroup(size=3, correlation=(0, 0.4), bounds=(0, 100))
+    found = pdp.explore(home, pdp.Sum(clamp=True), epsilons=[1.0, 2.0])
+    (tmp_path / "cell.html").write_text(found._repr_html_())
+    page = browser.new_page()
+    asked, said = [], []
+    page.on("request", lambda one: asked.append(one.url))
+    page.on("console", lambda one: said.append(one.text))
+    page.goto((tmp_path / "cell.html").as_uri())
+    cell = page.frame_locator("iframe")
+    for press, cal in zip((None, "ArrowRight"), found.calibrations, strict=True):
+        if press:
+            cell.get_by_label("ε, at most").press(press)
+        assert cell.locator(".noise:visible").all_inner_texts() == [f"{cal.scale:.6g}"]
+        assert cell.locator("svg:visible").count() == 3
+    assert said == []
+    assert all(one.startswith(("file:", "about:")) for one in asked)
+    page.close()
+
+
 def test_a_tab_with_a_wrong_token_shows_nothing(browser, address):
     root = address.rpartition("/")[0].rpartition("/")[0]
     page = browser.new_page()

@@ -94,6 +94,15 @@ def dress(axes: Axes, theme: Theme) -> None:
     axes.yaxis.label.set(color=theme.ink, size=11)
 
 
+_SINGLE = re.compile(r'(\bid="|href="#|url\(#)')
+"""Where an element has a name, or is named."""
+
+
+def renamed(drawn: str, name: str, other: str) -> str:
+    """Give the elements of inline SVG the name of another picture."""
+    return re.sub(rf"{_SINGLE.pattern}{re.escape(name)}-", rf"\1{other}-", drawn)
+
+
 def as_svg(figure: Figure, name: str) -> str:
     """Write a figure of the light theme as inline SVG whose colours follow the page.
 
@@ -110,7 +119,7 @@ def as_svg(figure: Figure, name: str) -> str:
     drawn = file.getvalue()
     drawn = drawn[drawn.index("<svg") :]
     drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL)
-    drawn = re.sub(r'(\bid="|href="#|url\(#)', rf"\1{name}-", drawn)
+    drawn = _SINGLE.sub(rf"\1{name}-", drawn)
     light = THEMES["light"]
     for variable in ("ink", "muted", "grid", "blue", "orange", "green", "paper"):
         drawn = drawn.replace(getattr(light, variable), f"var(--{variable})")
