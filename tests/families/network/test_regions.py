@@ -181,7 +181,7 @@ def test_equal_branches_count_in_any_order(stay):
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("children", [1, 2])
+@pytest.mark.parametrize("children", slow_after(1, [2, 1]))
 def test_repeats_in_a_ledger_are_bounded_by_regions(children):
     """Values that alternate cancel in the sum, which only regions see."""
     tree = regular_tree(60, children, 0.3)
@@ -198,6 +198,7 @@ def test_repeats_in_a_ledger_are_bounded_by_regions(children):
     assert ledger.history[-1].method == "birkhoff"
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_ten_releases_cost_what_one_with_all_of_the_budget_costs():
     tree = regular_tree(300, 2, 0.55)
