@@ -21,6 +21,7 @@ from pdp_calibrate.calibration import certificate
 from pdp_calibrate.check import BROKEN, PROVED, UNDECIDED, check
 from pdp_calibrate.cli.main import app
 from tests.oracles import brute_force
+from tests.oracles.adversaries import every_adversary
 from tests.support.check_cases import calibration, shrunk
 
 PAIR = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2, names="ab")
@@ -282,8 +283,8 @@ def truly_sound(d) -> bool:
         bounds = np.array(model["bounds"], dtype=float)
         widths = np.diff(np.broadcast_to(bounds, (size, 2)), axis=1).ravel()
         worst = 0.0
-        for target, known in brute_force._adversaries(size, lambda _, k: fewest <= len(k) <= most):
-            joint = sorted(known | {target})
+        for target, known in every_adversary(size, lambda _, k: fewest <= len(k) <= most):
+            joint = sorted({*known, target})
             slopes = np.linalg.solve(covariance[np.ix_(joint, joint)], covariance[joint] @ weights)
             worst = max(worst, abs(slopes[joint.index(target)]) * widths[target] / d["scale"])
         return worst <= d["epsilon"] * (1 + 1e-9)
