@@ -15,7 +15,7 @@ PACKAGE = Path(pdp.__file__).parent
 ORDER = [
     {"errors"}, {"arrays"}, {"core"}, {"frames"}, {"learning"}, {"families"}, {"calibration"},
     {"composition"}, {"ledger", "auditing", "paper"}, {"jobs"}, {"check"}, {"show"},
-    {"accessor", "people"}, {"explore"}, {"cli"},
+    {"accessor", "people"}, {"exploring"}, {"cli"},
 ]  # fmt: skip
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 

@@ -327,6 +327,76 @@ def test_a_release_reads_the_rows_in_one_pass():
         assert len(seen) == 1
 
 
+ALONG_TIME = {"groups": "who", "order_by": "t", "epsilon": 9.0}
+ENGINES = {
+    "pandas": lambda frame: frame,
+    "polars lazy": lambda frame: pl.from_pandas(frame).lazy(),
+    "duckdb": duckdb.from_df,
+}
+
+
+def written(form):
+    """Readings of a day each, of which the days are written in one of several ways."""
+    frame = readings(4, STATES)
+    days = pd.Timestamp("2024-02-27") + pd.to_timedelta(frame["t"], unit="D")
+    return frame.assign(t=frame["t"] if form is None else days.dt.strftime(form))
+
+
+@pytest.mark.parametrize("form", [None, "%Y-%m-%d", "%d/%m/%Y"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_series_is_read_in_one_pass_too(engine, form):
+    said = ALONG_TIME | ({"time_format": form} if form == "%d/%m/%Y" else {})
+    found = pdp.People(
+        ENGINES[engine](written(form)), domains={"state": STATES}, bounds={"load": (0, 1)}, **said
+    )
+    for ask in (
+        lambda: found.sum("load", epsilon=0.3, correlation=0.5),
+        lambda: found.histogram("state", epsilon=0.3, persistence=0.7),
+    ):
+        with watching_collects() as seen:
+            ask()
+        assert len(seen) == 1
+        assert seen[0][1] <= 6  # parts, never rows
+    assert len(found.history) == 2
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda frame: frame[frame["t"] != 2], "column t has gaps"),
+        (lambda frame: frame.assign(t=frame["t"] // 2), "column t has two equal times"),
+        (lambda frame: frame.assign(t=frame["t"].where(frame["t"] != 1)), "column t has missing"),
+        (lambda frame: frame.assign(t=frame["t"] ** 0.5), "column t has gaps"),  # shorter steps
+        (lambda frame: frame.assign(t="day " + frame["t"].astype(str)), "ISO 8601"),
+        (lambda frame: frame.assign(load=frame["load"].where(frame["t"] != 1)), "missing values"),
+    ],
+)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_times_that_no_series_has_are_refused_and_cost_nothing(engine, spoil, words, monkeypatch):
+    monkeypatch.setattr(noise, "add_laplace_to_floats", None)
+    spoiled = ENGINES[engine](spoil(readings(8, STATES)))
+    found = pdp.People(spoiled, bounds={"load": (0, 1)}, **ALONG_TIME)
+    with pytest.raises(pdp.ModelError, match=words):
+        found.sum("load", epsilon=0.3, correlation=0.5)
+    with pytest.raises(pdp.ModelError, match="missing values" if "missing" in words else words):
+        found.calibrate.sum("load", epsilon=0.3, correlation=0.5)
+    assert found.spent == 0
+    assert not found.history
+
+
+def test_times_that_change_their_form_are_refused():
+    held = {"frame": written("%Y-%m-%d")}
+    connection = duckdb.connect()
+    connection.register("readings", held["frame"])
+    connection.execute("create table kept as select * from readings")
+    found = pdp.People(connection.table("kept"), bounds={"load": (0, 1)}, **ALONG_TIME)
+    connection.execute("update kept set t = replace(t, '-', '/')")
+    with pytest.raises(pdp.FrameError, match=r"changed|could not compute") as caught:
+        found.sum("load", epsilon=0.3, correlation=0.5)
+    assert "2024" not in str(caught.value)
+    assert not found.history
+
+
 def test_public_conditions_keep_one_model_of_a_column():
     found = people(public=["unasked"], epsilon=9.0)
     condition = {"where": {"unasked": 1}, "missing": {}}

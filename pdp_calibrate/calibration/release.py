@@ -38,32 +38,17 @@ from pdp_calibrate.frames.answers import (
     total_answer,
     wide_sizes,
 )
+from pdp_calibrate.frames.columns import refuse_discrete_columns
 from pdp_calibrate.frames.long_answers import (
-    check_columns,
+    LongFrame as LongFrame,
     check_groups,
     largest_group,
     long_answer,
 )
 from pdp_calibrate.frames.open import check_roles, column_name, refuse_changed, under_name
+from pdp_calibrate.frames.order import Times, times_of
 from pdp_calibrate.frames.rows import read_rows
 from pdp_calibrate.learning.private_sums import nearest_with_sum
-
-
-@dataclass(frozen=True, kw_only=True)
-class LongFrame:
-    """How to read a long frame: a row per value."""
-
-    value: Hashable
-    """The column of values."""
-    groups: Hashable | None = None
-    """The column that tells groups apart; None if all rows are one group."""
-    order_by: Hashable | None = None
-    """The column that orders a group."""
-    time_format: str | None = None
-    """How text in that column is written; ISO 8601 if None."""
-    rows: int | None = None
-    """How many rows there are, which is public, where it was read before: else it is read first."""
-
 
 EVERY_COLUMN: Hashable = ()
 """Stands for the column of values where a release is about whole records, of any dependence."""
@@ -164,6 +149,7 @@ def checked_layout(
     order_by: Hashable | None = None,
     time_format: str | None = None,
     rows: int | None = None,
+    times: Times | None = None,
 ) -> Layout:
     """Return how to read a frame: as a long one where its column of values is named."""
     unit = named_groups(groups, by)
@@ -172,7 +158,12 @@ def checked_layout(
     if value is not None:
         check_roles(value, groups=unit, order_by=order_by)
         return LongFrame(
-            value=value, groups=unit, order_by=order_by, time_format=time_format, rows=rows
+            value=value,
+            groups=unit,
+            order_by=order_by,
+            time_format=time_format,
+            rows=rows,
+            times=times,
         )
     if unit is not None or order_by is not None:
         raise QueryError("groups= and order_by= describe a long frame, which needs value= too.")
@@ -201,15 +192,7 @@ def exact_answer(
             data, query, contributions, model, layout=layout, adversaries=adversaries
         )
     if isinstance(layout, LongFrame):
-        found = long_answer(
-            contributions,
-            model,
-            data,
-            value=layout.value,
-            by=layout.groups,
-            order_by=layout.order_by,
-            time_format=layout.time_format,
-        )
+        found = long_answer(contributions, model, data, layout)
         check_groups(dict(found.sizes or ()), model, adversaries or Adversaries.all())
         check_long(found, query, contributions, model, rows=rows)
         return found
@@ -245,6 +228,7 @@ def _answer_about_rows(
             f"to {adversaries!r} other groups are noise, and how much is for rows that count to"
             " say: ask questions about rows for Adversaries.all() or strongest()."
         )
+    times = None
     if not model.covers_any_dependence:
         (secret,) = query.secret  # else it would not have been lowered for this model
         if secret != column_name(layout.value):
@@ -252,17 +236,12 @@ def _answer_about_rows(
                 f"the model is about the values of one column, value={layout.value}, and says"
                 f" nothing of {secret}: ask about both without a correlation."
             )
-        check_columns(
-            model,
-            data,
-            secret,
-            by=layout.groups,
-            order_by=layout.order_by,
-            time_format=layout.time_format,
-            every=query.every,
-        )
+        if any(model.gaussian_tuples):
+            refuse_discrete_columns(data, [secret])
+        if layout.order_by is not None and model.runs_along_time:
+            times = layout.times or times_of(data, layout.order_by, time_format=layout.time_format)
     groups = None if query.independent else layout.groups
-    found = read_rows(data, query, groups=groups, rows=layout.rows)
+    found = read_rows(data, query, groups=groups, rows=layout.rows, times=times)
     if query.sizes is not None:
         refuse_changed(query.sizes, found.public.parts)
     most, allowed = found.public.most, largest_group(model)

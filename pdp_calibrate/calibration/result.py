@@ -216,9 +216,9 @@ class Calibration(Generic[Asked, Number]):
         else:
             mu = gaussian_dp.mu_for_drawn(self.epsilon, self.delta)
             found = baselines.gaussian_scales(problems, mu)
-            if self.leakage.mu is not None and not self.model.is_continuous:
+            if self.leakage.coupled is not None and not self.model.is_continuous:
                 scale = self.scales[0] if isinstance(self.query, Query) else 1.0
-                found["wasserstein"] = self.leakage.mu * scale / mu  # where a coupling says mu
+                found["wasserstein"] = self.leakage.coupled * scale / mu
         return {
             name: None if factor is None else self._shaped([factor * unit for unit in units])
             for name, factor in found.items()
@@ -441,7 +441,7 @@ class Calibration(Generic[Asked, Number]):
             **header("Calibration"),
             "epsilon": self.epsilon,
             "total_epsilon": self.total_epsilon,
-            **({} if self.mu is None else self._gaussian_claims()),
+            **gaussian_claims(self),
             "scale": _as_asked(self.scales, self.query, many=list),
             "noise": _as_asked(laws, self.query, many=list),
             "rows": self.rows,
@@ -455,14 +455,6 @@ class Calibration(Generic[Asked, Number]):
         if private:
             return described | {"warning": PRIVATE_MODEL}
         return described | ({} if self.certificate is None else {"certificate": self.certificate})
-
-    def _gaussian_claims(self) -> dict[str, Any]:
-        return {
-            "delta": self.delta,
-            "total_delta": self.total_delta,
-            "mu": self.mu,
-            "rho": self.rho,
-        }
 
     def to_json(self) -> str:
         """Return the calibration as JSON text; `from_json` reads it back."""
@@ -479,14 +471,9 @@ class Calibration(Generic[Asked, Number]):
     ) -> AnyCalibration:
         """Read a calibration, and prove it again before returning it.
 
-        Parameters
-        ----------
-        text
-            What `to_json` returned.
-        model
-            The model, where the JSON withholds it (private, or over 10⁴ cells).
-        time_limit
-            Seconds after which a claim that is not proved again yet is refused; None for none.
+        `text` is what `to_json` returned; `model` is needed where the JSON withholds it (private,
+        or over 10⁴ cells). A claim that is not proved again after `time_limit` seconds is refused;
+        None waits for it.
         """
         return _proved_calibration(parsed(text, "Calibration"), model, time_limit)
 
@@ -703,6 +690,12 @@ def single(calibration: AnyCalibration, what: str) -> Calibration:
         f"{what} takes one answer, and this calibration is of {len(calibration.queries)} released"
         " together."
     )
+
+
+def gaussian_claims(calibration: AnyCalibration) -> dict[str, float | None]:
+    """Return what a calibration of Gaussian noise claims beside ε; nothing for Laplace noise."""
+    claims = ("delta", "total_delta", "mu", "rho") if calibration.mu is not None else ()
+    return {name: getattr(calibration, name) for name in claims}
 
 
 def law_of(noise: Noise, part: Contributions) -> str:

@@ -17,6 +17,7 @@ from pdp_calibrate.cli.output import say
 
 @command(
     "pdp-calibrate explore people.csv",
+    "pdp-calibrate explore",
     "pdp-calibrate explore --demo",
     "pdp-calibrate explore plan.toml --no-browser --port 8000",
 )
@@ -34,14 +35,16 @@ def explore(
 ) -> None:
     """Open a page on this computer: move what you assume, and see the noise that it takes.
 
+    Without a file, the columns of the table are typed on the page.
+
     It answers to nobody without the token in its address, loads nothing from elsewhere, and reads
     no secret value before you release an answer, into a ledger.
     """
-    from pdp_calibrate.explore.server import framework, serve
-    from pdp_calibrate.explore.subject import of_rows, open_subject
+    from pdp_calibrate.exploring.server import framework, serve
+    from pdp_calibrate.exploring.subject import of_nothing, of_rows, open_subject
 
-    if (file is None) != demo:
-        raise pdp.PdpError("name a FILE with rows, a model or a plan; or give --demo.")
+    if file is not None and demo:
+        raise pdp.PdpError("--demo has rows of its own: leave it or FILE out.")
     framework()
 
     def announce(address: str) -> None:
@@ -53,7 +56,11 @@ def explore(
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the folder is removed
     with tempfile.TemporaryDirectory(prefix="pdp-calibrate-") as folder:
-        if file is None:
+        if file is not None:
+            subject = open_subject(file)
+        elif not demo:
+            subject = of_nothing()
+        else:
             from pdp_calibrate.cli.ohio import wheeze
 
             children = Path(folder) / "children.csv"
@@ -61,8 +68,6 @@ def explore(
             subject = of_rows(
                 children, {"kind": "count", "column": "", "values": "1", "alike": "public"}
             )
-        else:
-            subject = open_subject(file)
         with contextlib.suppress(KeyboardInterrupt):  # which is how it ends
             serve(subject, port=port, announce=announce)
     say("The page is closed.")

@@ -111,7 +111,7 @@ def plan(
                 (
                     one.job.name,
                     number(one.release.value),
-                    f"±{within(one.release.half_widths()[0])}",
+                    ", ".join(f"±{within(wide)}" for wide in one.release.half_widths()),
                 )
                 for one in outcome.releases
             ),
@@ -137,7 +137,8 @@ def _checked(one: PlannedCheck) -> tuple[str, str, str, str]:
     found, epsilon = one.calibration, f"{one.job.epsilon:.4g}"
     if found is None:
         return one.job.name, "when run", "when run", epsilon
-    return one.job.name, number(found.scale), f"±{within(found.accuracy())}", epsilon
+    noise = ", ".join(f"±{within(wide)}" for wide in found.half_widths())
+    return one.job.name, number(found.scale), noise, epsilon
 
 
 def _say_law(model: Model) -> None:

@@ -174,6 +174,19 @@ class Knowledge:
         """Whether someone in the set knows everyone but the target."""
         return self.most == self.total - 1 and not self.incomplete
 
+    @property
+    def knowing_least(self) -> tuple[int, tuple[int, ...]]:
+        """Return the target and what is unknown to an adversary who knows as little as admitted.
+
+        The target stands in the middle; what is known lies furthest from it.
+        """
+        target = self.targets[len(self.targets) // 2]
+        others = (position for position in range(self.total) if position != target)
+        if self.known is not None:
+            return target, tuple(position for position in others if position not in self.known)
+        near = sorted(others, key=lambda position: abs(position - target))
+        return target, tuple(sorted(near[: self.total - 1 - self.fewest]))
+
     def unknown_sets(self, target: int) -> Iterator[tuple[int, ...]]:
         """Yield every admitted set of unknown tuples, neither target nor known, largest first."""
         others = [position for position in range(self.total) if position != target]

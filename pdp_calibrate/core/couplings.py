@@ -7,6 +7,12 @@ mixture of pairs of normal laws at most Δ apart, and hockey-stick divergences a
 is Δ/σ-GDP. On a line the least Δ is W∞, the largest distance of equal quantiles. It holds at every
 δ, and needs no search over outputs; often it is just how far the answer can move at all.
 
+W∞ jumps where levels of both laws meet: whether a trace of mass has to move further is then decided
+by rounding. So mass η may be left out: the coupling is a mixture of one that moves by at most Δ
+and, with weight η, of anything, so δ is at most that of Δ/σ-GDP plus η. Where one δ is asked about,
+η is charged to it; what has to hold at every δ leaves nothing out, and levels that rounding cannot
+tell apart are taken the worse way.
+
 Values of different queries do **not** add: each may be coupled without any move while no coupling
 serves both. One coupling must move all answers at once, and its length is measured in L2.
 """
@@ -15,6 +21,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +33,7 @@ from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 
 _EQUAL = 1e-12  # levels closer than this, relatively, are one, and taken the worse way
 _HALF = 0.5 + 1e-9  # a little more, so that no level is left out
+_FEW_ROWS = 8  # sought one by one
 _MANY_ANSWERS = 2048  # from here on, coordinate by coordinate
 
 
@@ -49,27 +58,125 @@ def furthest_quantiles(
     array([1.])
     """
     equal = max(_EQUAL, 4 * (error + len(atoms) * UNIT_ROUNDOFF))
-    low = _lower_half(atoms, first, second, equal)
-    high = _lower_half(-atoms[::-1], first[:, ::-1], second[:, ::-1], equal)
-    return np.maximum(low, high) * (1 + 4 * UNIT_ROUNDOFF)
+    found: list[FloatArray] = []
+    for side in (slice(None), slice(None, None, -1)):
+        with np.errstate(divide="ignore"):
+            levels = [np.log(np.cumsum(law[:, side], axis=1)) for law in (first, second)]
+        held = first[:, side] > 0, second[:, side] > 0
+        found += _shifts_below_half(atoms[side], levels, held, equal)
+    return np.asarray(np.max(found, axis=0) * (1 + 4 * UNIT_ROUNDOFF))
 
 
-def _lower_half(
-    atoms: FloatArray, first: FloatArray, second: FloatArray, equal: float
-) -> FloatArray:
-    """Compare the quantiles up to one half, for which sums from below are right relatively."""
-    ends, after = np.cumsum(first, axis=1), np.cumsum(second, axis=1)
-    starts = np.concatenate([np.zeros((len(first), 1)), ends[:, :-1]], axis=1)
-    counts = (first > 0) & (starts < _HALF)
-    possible = second > 0
-    lowest = possible.argmax(axis=1)[:, np.newaxis]
-    highest = len(atoms) - 1 - possible[:, ::-1].argmax(axis=1)[:, np.newaxis]
+def quantile_shifts(
+    atoms: FloatArray, first: FloatArray, second: FloatArray, *, error: float
+) -> tuple[FloatArray, FloatArray]:
+    """Bound how far quantiles of the second law lie above those of the first, and below.
+
+    Parameters
+    ----------
+    atoms
+        Where the answers lie, ascending.
+    first, second
+        Logarithms of the laws, shape (pairs, atoms): they may be as small as any float.
+    error
+        Bound on the error of every logarithm.
+
+    Returns
+    -------
+    tuple
+        The largest shift upwards of every pair, and the largest downwards; either may be negative.
+
+    Examples
+    --------
+    >>> laws = np.log([[0.5, 0.5, 1e-300]]), np.log([[1e-300, 0.5, 0.5]])
+    >>> [shift.round(9).tolist() for shift in quantile_shifts(np.arange(3.0), *laws, error=0.0)]
+    [[2.0], [0.0]]
+    """
+    held = first > -np.inf, second > -np.inf
+    deepest = max(
+        float(np.abs(law[own]).max()) for law, own in zip((first, second), held, strict=True)
+    )
+    equal = max(_EQUAL, 8 * (error + len(atoms) * (1 + deepest) * UNIT_ROUNDOFF))
+    low = [np.logaddexp.accumulate(law, axis=1) for law in (first, second)]
+    high = [np.logaddexp.accumulate(law[:, ::-1], axis=1) for law in (first, second)]
+    up, down = _shifts_below_half(atoms, low, held, equal)
+    backwards = held[0][:, ::-1], held[1][:, ::-1]
+    rise, fall = _shifts_below_half(atoms[::-1], high, backwards, equal)
+    return np.maximum(up, rise), np.maximum(down, fall)
+
+
+def _shifts_below_half(
+    atoms: FloatArray,
+    levels: Sequence[FloatArray],
+    held: Sequence[npt.NDArray[np.bool_]],
+    equal: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Compare the quantiles up to one half, for which sums from this end are right relatively.
+
+    `levels` are logarithms of these sums for both laws, `held` says where a law has an atom.
+    """
+    ends, after = levels
+    starts = np.concatenate([np.full((len(ends), 1), -np.inf), ends[:, :-1]], axis=1)
+    counts = held[0] & (starts < math.log(_HALF))
+    lowest = held[1].argmax(axis=1)[:, np.newaxis]
+    highest = len(atoms) - 1 - held[1][:, ::-1].argmax(axis=1)[:, np.newaxis]
     # The quantiles of the second law between both levels of an atom, from the first to the last.
-    before, until = starts * (1 - equal), np.minimum(ends, _HALF) * (1 + equal)
+    before, until = starts - 2 * equal, np.minimum(ends, math.log(_HALF)) + 2 * equal
     low = np.clip(_number_below(after, before, equal_too=True), lowest, highest)
     high = np.clip(_number_below(after, until, equal_too=False), lowest, highest)
-    moves = np.maximum(np.abs(atoms[low] - atoms), np.abs(atoms[high] - atoms))
-    return np.asarray(np.where(counts, moves, 0.0).max(axis=1))
+    reached = np.stack([atoms[low], atoms[high]]) - atoms
+    up = np.where(counts, reached.max(axis=0), -np.inf).max(axis=1)
+    down = np.where(counts, -reached.min(axis=0), -np.inf).max(axis=1)
+    return up, down
+
+
+def moves_but_for(
+    atoms: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+    left_out: float,
+    *,
+    error: float = 0.0,
+) -> FloatArray:
+    """Bound how far a coupling of every pair of laws moves all but a share of the mass.
+
+    Parameters
+    ----------
+    atoms, first, second, error
+        As in `furthest_quantiles`.
+    left_out
+        The probability with which a coupling may move further. Errors of the probabilities and of
+        their sums are charged to it; where it is too small for them, nothing is left out.
+
+    Examples
+    --------
+    >>> first, second = np.array([[0.3, 0.7, 0.0]]), np.array([[0.0, 0.3, 0.7]])
+    >>> atoms = np.array([0.0, 1.0, 2.0])
+    >>> furthest_quantiles(atoms, first, second).round(9)
+    array([2.])
+    >>> moves_but_for(atoms, first, second, 1e-12).round(9)
+    array([1.])
+    """
+    size = len(atoms)
+    # Both laws that the sums belong to are this close to the true ones, in total variation: a sum
+    # is rounded once per atom, by at most one unit, and ends that close to 1.
+    room = left_out - 4 * (error + (2 * size + 4) * UNIT_ROUNDOFF)
+    if room <= 0:
+        return furthest_quantiles(atoms, first, second, error=error)
+    inner = [np.minimum(np.cumsum(law, axis=1)[:, :-1], 1.0) for law in (first, second)]
+    levels = np.concatenate(inner, axis=1)
+    order = np.argsort(levels, axis=1, kind="stable")
+    levels = np.take_along_axis(levels, order, axis=1)
+    masses = np.diff(levels, axis=1, prepend=0.0, append=1.0)
+    passed = np.cumsum(order < size - 1, axis=1)
+    here = np.pad(passed, ((0, 0), (1, 0)))
+    there = np.arange(2 * size - 1) - here
+    moves = np.abs(atoms[here] - atoms[there])
+    furthest = np.argsort(-moves, axis=1, kind="stable")
+    beyond = np.cumsum(np.take_along_axis(masses, furthest, axis=1), axis=1)
+    kept = (beyond > room).argmax(axis=1)[:, np.newaxis]
+    found = np.take_along_axis(np.take_along_axis(moves, furthest, axis=1), kept, axis=1)
+    return np.asarray(found[:, 0] * (1 + 4 * UNIT_ROUNDOFF))
 
 
 def _number_below(
@@ -77,6 +184,10 @@ def _number_below(
 ) -> npt.NDArray[np.intp]:
     """Count, row by row, the values below every level; both ascend."""
     size = values.shape[1]
+    if len(values) <= _FEW_ROWS:
+        side: Literal["left", "right"] = "right" if equal_too else "left"
+        rows = [np.searchsorted(*row, side=side) for row in zip(values, levels, strict=True)]
+        return np.stack(rows)
     both = [values, levels] if equal_too else [levels, values]
     order = np.argsort(np.concatenate(both, axis=1), axis=1, kind="stable")
     is_value = order < size if equal_too else order >= size

@@ -13,7 +13,13 @@ that ε at this δ.
 
 **At every δ** (μ, ρ) the answer is a coupling's, an upper bound: the largest W∞ of two laws
 (`core.couplings`), or how far the answer moves when one tuple changes, for those who know everyone
-else and are exact. Vectors of different numbers are always answered so, by the L2 range.
+else and are exact. Vectors of different numbers are always answered so, by the L2 range. At one δ
+the same coupling may leave out a trace of mass, which is charged to δ: that is the upper end for
+whoever cannot be searched, and what `Bracket.coupled` says of everyone.
+
+**Far apart.** Atoms more than `_APART` deviations from each other do not meet: whatever h is around
+the others, it is below 1e-300 around this one. Wider gaps are narrowed to that, so that noise far
+smaller than the steps of the answer is compared as well as any other.
 
 **Rounding.** Atoms that may be off by m deviations change a density by a factor of at most
 e^{±κ}, κ = m·T + m²/2, wherever the output lies within T of them; so δ at ε + 2κ is at most
@@ -37,10 +43,16 @@ import numpy.typing as npt
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core import gaussian_dp
 from pdp_calibrate.core.adversary import Witness
-from pdp_calibrate.core.couplings import furthest_quantiles, joint_range, tuple_moves
+from pdp_calibrate.core.couplings import (
+    furthest_quantiles,
+    joint_range,
+    moves_but_for,
+    tuple_moves,
+)
 from pdp_calibrate.core.gaussian_mixtures import LARGEST_EPSILON, deltas, epsilon_at
 from pdp_calibrate.core.problem import Bracket, Limits, Problem, nobody
 from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP, UNIT_ROUNDOFF
+from pdp_calibrate.core.tuning import KEPT_NUMBERS
 
 IntArray = npt.NDArray[np.intp]
 
@@ -49,6 +61,8 @@ _SMALLEST_DELTA = 1e-60  # below it, what lies beyond that could matter
 _LARGEST_COST = 0.25
 _WIDEST = 1e6  # deviations: exponents of densities so far apart lose their digits
 _SAME = 512 * UNIT_ROUNDOFF  # of the range: closer atoms are one
+_APART = 100.0  # deviations: e^500 times a normal law has less than 1e-300 beyond half of it
+_LEFT_OUT = 1e-4  # of δ: what a coupling may leave out, for some millionths of the noise
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -120,6 +134,21 @@ class _Pair(NamedTuple):
         return self.mixtures.adversary(self.event, self.secrets, output)
 
 
+class _Coupled(NamedTuple):
+    """How far couplings move the answer, whoever looks at it."""
+
+    move: float
+    """How far all of its mass."""
+    nearly: float
+    """How far all but the share of it that is left out, given what stands for it."""
+    target: int
+    """Whom the first is about."""
+    unknown: tuple[int, ...]
+    """What this adversary does not know."""
+    extra: float = 0.0
+    """What to add to the ε of the second, for mixtures that stand for others."""
+
+
 class FiniteSearch:
     """Searches the mixtures of one problem, at many scales.
 
@@ -136,7 +165,7 @@ class FiniteSearch:
     unlisted
         How far the answers of adversaries can move whom the source does not list.
     move
-        How far a coupling moves the answer at most, where the mixtures do not tell.
+        How far a coupling moves the answer at most, at every δ, where the mixtures do not tell.
     """
 
     def __init__(
@@ -153,11 +182,14 @@ class FiniteSearch:
         self._rounding, self._unlisted = rounding, unlisted
         self._cases: list[Case] | None = None
         self._proved: dict[tuple[int, int, tuple[int, int]], _Proved] = {}
-        self._coupled: tuple[float, int, tuple[int, ...]] | None = None
+        self._listed: dict[int, list[Mixtures]] = {}
+        self._kept_numbers = 0
+        self._coupled: _Coupled | None = None
+        self._left_out = _LEFT_OUT * problem.measure.law_delta
+        self._move = move
         if not problem.measure.data_counts:  # a coupling of the law before anything else was told
             move = joint_range(problem.contributions)
-        if move is not None:
-            self._coupled = move, problem.knowledge.targets[0], ()
+            self._coupled = _Coupled(move, move, *problem.knowledge.knowing_least)
 
     @property
     def cases(self) -> list[Case]:
@@ -165,6 +197,24 @@ class FiniteSearch:
         if self._cases is None:
             self._cases = sorted(self._source.cases(), key=lambda case: -case.move)
         return self._cases
+
+    def _mixtures(self, number: int) -> Iterable[Mixtures]:
+        """Return the mixtures of a case; while they are few, they are listed once."""
+        if number in self._listed:
+            return self._listed[number]
+        return self._listing(number)
+
+    def _listing(self, number: int) -> Iterator[Mixtures]:
+        kept: list[Mixtures] | None = []
+        for mixtures in self.cases[number].mixtures():
+            if kept is not None:
+                kept.append(mixtures)
+                if sum(one.laws.size for one in kept) + self._kept_numbers > KEPT_NUMBERS:
+                    kept = None
+            yield mixtures
+        if kept is not None:
+            self._listed[number] = kept
+            self._kept_numbers += sum(one.laws.size for one in kept)
 
     def search(self, scale: float, limits: Limits) -> Bracket:
         """Find the worst adversary at one scale; see `core.problem.Engine`."""
@@ -177,56 +227,81 @@ class FiniteSearch:
                 upper=(best.upper + off / scale) * ROUND_UP,
                 lower=max(0.0, best.lower - off / scale) * ROUND_DOWN,
             )
-        move, target, unknown = self._coupling(limits.deadline)
-        everywhere = max(best.upper, (move + off) / scale * ROUND_UP)
-        measure = self.problem.measure
+        coupled, measure = self._coupling(limits.deadline), self.problem.measure
+        everywhere = max(best.upper, (coupled.move + off) / scale * ROUND_UP)
         if measure.unit != "epsilon":
             bound = dataclasses.replace(best, upper=everywhere, lower=0.0, witness=None)
             if everywhere > best.upper:
-                bound = dataclasses.replace(bound, target=target, unknown=unknown)
+                bound = dataclasses.replace(bound, target=coupled.target, unknown=coupled.unknown)
             return bound.with_lower(best)
-        found = self._at_delta(scale, off, best, limits, everywhere)
-        found = dataclasses.replace(
-            found, upper=max(found.upper, (self._unlisted + off) / scale * ROUND_UP)
-            if self._unlisted else found.upper,
-        )  # fmt: skip
-        return dataclasses.replace(found, mu=everywhere).at_most(everywhere)
+        nearly = self._at_one_delta((coupled.nearly + off) / scale * ROUND_UP, coupled.extra)
+        nearly = min(everywhere, max(best.upper, nearly))
+        found = self._at_delta(scale, off, best, limits, nearly)
+        if self._unlisted:
+            unlisted = (self._unlisted + off) / scale * ROUND_UP
+            found = dataclasses.replace(found, upper=max(found.upper, unlisted))
+        return dataclasses.replace(found, mu=everywhere, coupled=nearly).at_most(nearly)
 
-    def _coupling(self, deadline: float) -> tuple[float, int, tuple[int, ...]]:
-        """Return the largest move that a coupling needs, and who sees it."""
+    def _at_one_delta(self, mu: float, extra: float) -> float:
+        """Return the μ that stands for what all but the mass left out keeps, rounded up."""
+        measure = self.problem.measure
+        share = measure.law_delta - self._left_out
+        epsilon = gaussian_dp.epsilon_of(mu, share) if share > 0 else math.inf
+        epsilon += extra * ROUND_UP
+        return measure.mu_above(epsilon) if math.isfinite(epsilon) else math.inf
+
+    def _coupling(self, deadline: float) -> _Coupled:
+        """Return the largest moves that couplings need, and who sees the first."""
         if self._coupled is not None:
             return self._coupled
-        best: tuple[float, int, tuple[int, ...]]
-        best = self._unlisted, self.problem.knowledge.targets[0], ()
-        for case in self.cases:
-            if case.move <= best[0]:
+        least = self.problem.knowledge.knowing_least
+        best = _Coupled(max(self._unlisted, self._move or 0.0), self._unlisted, *least)
+        at_one_delta = self.problem.measure.unit == "epsilon"
+        if not at_one_delta and self._move is not None:
+            return best
+        for number, case in enumerate(self.cases):
+            if case.move <= (best.nearly if at_one_delta else best.move):
                 break
-            if time.monotonic() > deadline:
-                return case.move, case.target, case.unknown  # not kept: another time may suffice
-            for mixtures in case.mixtures():
+            if time.monotonic() > deadline:  # not kept: another time may suffice
+                return _Coupled(max(case.move, best.move), case.move, case.target, case.unknown)
+            told = self._move is None and case.move > best.move
+            for mixtures in self._mixtures(number):
                 for pair in _pairs(mixtures):
-                    found = self._moves(mixtures, pair)
-                    if found.value > best[0]:
+                    found, nearly = self._moves(mixtures, pair, best.nearly, told=told)
+                    if found is not None and found.value > best.move:
                         who = found.named
-                        best = found.value, who.target, who.unknown
+                        best = _Coupled(found.value, best.nearly, who.target, who.unknown)
+                    nearly, extra = max(best.nearly, nearly), max(best.extra, mixtures.extra)
+                    best = best._replace(nearly=nearly, extra=extra)
         self._coupled = best
         return best
 
-    def _moves(self, mixtures: Mixtures, pair: _Rows) -> _Pair:
-        """Return the furthest of some pairs of laws."""
+    def _moves(
+        self, mixtures: Mixtures, pair: _Rows, above: float, *, told: bool
+    ) -> tuple[_Pair | None, float]:
+        """Return the furthest of some pairs of laws, if wanted, and what moves all but a trace.
+
+        The second need not be told apart where it is no larger than `above`.
+        """
         (first, second), events = pair
-        if mixtures.radius is None:
-            found = furthest_quantiles(
-                mixtures.atoms,
-                mixtures.laws[events, first],
-                mixtures.laws[events, second],
-                error=mixtures.error,
-            )
-        else:  # some of the mass may lie anywhere
-            found = np.full(len(events), float(np.ptp(mixtures.atoms)))
-        place = int(found.argmax())
-        value = (float(found[place]) + 2 * mixtures.moved) * ROUND_UP
-        return _Pair(value, mixtures, int(events[place]), (first, second))
+        off, span = 2 * mixtures.moved, float(np.ptp(mixtures.atoms))
+        if mixtures.radius is not None:  # some of the mass may lie anywhere
+            value = (span + off) * ROUND_UP
+            return _Pair(value, mixtures, int(events[0]), (first, second)), value
+        strict: _Pair | None = None
+        laws = mixtures.laws[events, first], mixtures.laws[events, second]
+        error = mixtures.error
+        if told:
+            found = furthest_quantiles(mixtures.atoms, *laws, error=error)
+            place = int(found.argmax())
+            value = (float(found[place]) + off) * ROUND_UP
+            strict = _Pair(value, mixtures, int(events[place]), (first, second))
+            further = np.flatnonzero((found + off) * ROUND_UP > above)
+            laws = laws[0][further], laws[1][further]
+        if not len(laws[0]) or self.problem.measure.unit != "epsilon":
+            return strict, above
+        moves = moves_but_for(mixtures.atoms, *laws, self._left_out, error=error)
+        return strict, (float(moves.max()) + off) * ROUND_UP
 
     def _at_delta(
         self, scale: float, off: float, strongest: Bracket, limits: Limits, everywhere: float
@@ -250,7 +325,8 @@ class FiniteSearch:
         for number, case in enumerate(self.cases):
             if case.move <= harmless:
                 break
-            listed = ((place, m, p) for place, m in enumerate(case.mixtures()) for p in _pairs(m))
+            these = enumerate(self._mixtures(number))
+            listed = ((place, one, pair) for place, one in these for pair in _pairs(one))
             for place, mixtures, (secrets, events) in listed:
                 if time.monotonic() > limits.deadline or level > LARGEST_EPSILON:
                     return self._bound_only(self._combined(strongest, upper, lower), everywhere)
@@ -296,8 +372,10 @@ class FiniteSearch:
         return found
 
     def _bound_only(self, found: Bracket, everywhere: float) -> Bracket:
-        _, target, unknown = self._coupled or (0.0, found.target, found.unknown)
-        return dataclasses.replace(found, upper=everywhere, target=target, unknown=unknown)
+        if self._coupled is None:
+            return dataclasses.replace(found, upper=everywhere)
+        who = self._coupled
+        return dataclasses.replace(found, upper=everywhere, target=who.target, unknown=who.unknown)
 
 
 class _Proved(NamedTuple):
@@ -346,8 +424,7 @@ class _Asked:
         """
         (first, second), events = pair
         atoms, laws, moved = _joined_atoms(mixtures)
-        atoms = (atoms - atoms[0]) / self.scale
-        moved = (moved + self.off) / self.scale + 4 * UNIT_ROUNDOFF * float(atoms[-1])
+        atoms, moved = self._narrowed(atoms, moved)
         # The last term is for probabilities of less than 1e-80 that may be missing.
         cost = 2 * (moved * _REACH + moved * moved / 2) * ROUND_UP + 4 * UNIT_ROUNDOFF
         if cost > _LARGEST_COST or atoms[-1] > _WIDEST:
@@ -379,6 +456,18 @@ class _Asked:
                 return
             rest = over[over != worst]
             events, limits = events[rest], limits[rest]
+
+    def _narrowed(self, atoms: FloatArray, moved: float) -> tuple[FloatArray, float]:
+        """Return atoms in units of the noise, wide gaps narrowed, and how far they may be off."""
+        atoms, moved = (atoms - atoms[0]) / self.scale, (moved + self.off) / self.scale
+        gaps = np.diff(atoms)
+        off = 4 * UNIT_ROUNDOFF * float(atoms[-1])
+        if len(gaps) and gaps.max() > 2 * _APART and off + 2 * moved < _APART / 2:
+            near = np.flatnonzero(gaps <= 2 * _APART)
+            off = 4 * UNIT_ROUNDOFF * float(atoms[near + 1].max()) if len(near) else 0.0
+            atoms = np.concatenate([[0.0], np.cumsum(np.where(gaps > 2 * _APART, _APART, gaps))])
+            off += 4 * UNIT_ROUNDOFF * len(atoms) * float(atoms[-1]) if len(near) else 0.0
+        return atoms, moved + off
 
     def _radii(self, mixtures: Mixtures, pair: _Rows) -> FloatArray:
         """Return how much of δ the distance from estimated laws may take."""

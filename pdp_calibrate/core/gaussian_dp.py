@@ -44,6 +44,10 @@ _NEVER = 39.0  # φ(a)/a is below the smallest float beyond
 
 _NODES = 64
 
+_KEPT = 2**12  # conversions: a search asks for the same ones at every step
+
+_NEARBY = 2**10, 2**24, 2**40  # floats, around a root found roughly
+
 _LARGEST_CERTIFIED = 700.0  # beyond, e^ε makes even the finest grid of noise count
 
 
@@ -92,13 +96,19 @@ def epsilon_of(mu: float, delta: float) -> float:
     limit = _number(delta, "delta")
     if not 0 <= limit < 1:
         raise PdpError(f"delta must be at least 0 and below 1, got {delta!r}.")
+    return _epsilon_of(strength, limit)
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _epsilon_of(strength: float, limit: float) -> float:
     if strength == 0:
         return 0.0
     if limit == 0 or math.isinf(strength):
         return math.inf
     if delta_of(strength, 0.0) <= limit:
         return 0.0
-    return _next_float(_last_float(lambda epsilon: delta_of(strength, epsilon) > limit))
+    near = _last_float(lambda epsilon: _roughly(strength, epsilon) > limit)
+    return _next_float(_last_float(lambda epsilon: delta_of(strength, epsilon) > limit, near))
 
 
 def mu_of(epsilon: float, delta: float) -> float:
@@ -126,19 +136,32 @@ def mu_of(epsilon: float, delta: float) -> float:
         raise PdpError(
             f"delta must lie between 0 and 1, got {delta!r}. Gaussian noise never gives delta = 0."
         )
-    return _last_float(lambda mu: delta_of(mu, level) <= limit)
+    return _mu_of(level, limit)
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _mu_of(level: float, limit: float) -> float:
+    near = _last_float(lambda mu: _roughly(mu, level) <= limit)
+    return _last_float(lambda mu: delta_of(mu, level) <= limit, near)
 
 
 def epsilon_attained(mu: float, delta: float) -> float:
     """Return an ε below which μ-GDP alone does not imply this δ, rounded down; at least 0."""
-    strength, limit = _not_negative(mu, "mu"), _number(delta, "delta")
+    return _epsilon_attained(_not_negative(mu, "mu"), _number(delta, "delta"))
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _epsilon_attained(strength: float, limit: float) -> float:
     if strength == 0 or math.isinf(strength):
         return 0.0
 
     def is_exceeded(epsilon: float) -> bool:
         return _delta(strength, epsilon) * (1 - _ERROR) - 16 * _SMALLEST > limit
 
-    return _last_float(is_exceeded) if is_exceeded(0.0) else 0.0
+    if not is_exceeded(0.0):
+        return 0.0
+    near = _last_float(lambda epsilon: _roughly(strength, epsilon) > limit)
+    return _last_float(is_exceeded, near)
 
 
 def mu_reaching(epsilon: float, delta: float) -> float:
@@ -149,9 +172,14 @@ def mu_reaching(epsilon: float, delta: float) -> float:
     >>> epsilon_of(mu_reaching(1.0, 1e-6), 1e-6) >= 1.0
     True
     """
-    level = _not_negative(_finite(epsilon, "epsilon"), "epsilon")
+    return _mu_reaching(_not_negative(_finite(epsilon, "epsilon"), "epsilon"), delta)
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _mu_reaching(level: float, limit: float) -> float:
+    near = _last_float(lambda mu: _roughly(mu, level) <= limit)
     return _next_float(
-        _last_float(lambda mu: _delta(mu, level) * (1 - _ERROR) - 16 * _SMALLEST <= delta)
+        _last_float(lambda mu: _delta(mu, level) * (1 - _ERROR) - 16 * _SMALLEST <= limit, near)
     )
 
 
@@ -405,13 +433,36 @@ def _up(value: float) -> float:
     return min(1.0, _next_float(value * (1 + _ERROR)) + 16 * _SMALLEST)
 
 
-def _last_float(holds: Callable[[float], bool]) -> float:
+def _roughly(mu: float, epsilon: float) -> float:
+    """Compute δ_μ(ε) in plain floats: where to look for what `delta_of` then decides."""
+    if mu == 0 or math.isinf(mu):
+        return float(mu > 0)
+    a = epsilon / mu - mu / 2
+    if not abs(a) < _NEVER:
+        return float(a < 0)
+    density = math.exp(-a * a / 2) / math.sqrt(2 * math.pi)
+    if a < -1:
+        return 0.5 * math.erfc(a / math.sqrt(2)) - density * _mills(a + mu)
+    # R falls by about 1 − a·R(a) per unit, which tells neighbours apart that floats do not.
+    fall = _mills(a) - _mills(a + mu) if mu > 1e-6 else mu * (1 - a * _mills(a))
+    return density * fall
+
+
+def _last_float(holds: Callable[[float], bool], near: float | None = None) -> float:
     """Return the largest float at which a property that small floats have still holds.
 
     The bit patterns of floats from 0 to infinity are in order, so 63 bisections of them look at
-    every size of number alike. Zero, if nothing was found to hold.
+    every size of number alike; fewer, if it is known near which float to look. Zero, if nothing was
+    found to hold.
     """
     low, high = 0, _bits(math.inf)
+    for width in _NEARBY if near is not None else ():
+        start = _bits(near or 0.0)
+        for probe in (start - width, start + width):
+            if low < probe < high:
+                low, high = (probe, high) if holds(_float(probe)) else (low, probe)
+        if high - low <= 2 * width:
+            break
     while high - low > 1:
         middle = (low + high) // 2
         if holds(_float(middle)):

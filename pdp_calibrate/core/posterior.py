@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.special import logsumexp, ndtri
 
 from pdp_calibrate.arrays import FloatArray, checked_scales, plain
 from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.mixtures import log_densities
 from pdp_calibrate.core.model import Model, position_of
+from pdp_calibrate.core.noise import Noise, checked_noise
 from pdp_calibrate.core.query import Histogram, Query, checked_queries, lower
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.errors import ModelError, PdpError
@@ -50,7 +52,8 @@ class Beliefs:
         """Return by how much the log odds of `value` against `other` grew (paper, Eq. 3).
 
         It is log p(r | value, x_K) / p(r | other, x_K), whatever the prior, so its supremum over
-        values and outputs is the leakage of this adversary.
+        values and outputs is the leakage of this adversary. Of Gaussian noise there is none: the
+        further out an output lies, and the rarer it is, the more it tells.
         """
         for secret in (value, other):
             if secret not in self.log_likelihood:
@@ -70,6 +73,7 @@ def posterior(
     output: Any,
     known: Mapping[Hashable, Hashable] | None = None,
     prior: Mapping[Hashable, float] | None = None,
+    noise: Noise = "laplace",
 ) -> Beliefs:
     """Return what the adversary believes about the target before and after one output.
 
@@ -78,20 +82,23 @@ def posterior(
     model
         A joint table: the distribution θ.
     query
-        What was released, with Laplace noise; a list was released together.
+        What was released, with noise; a list was released together.
     scale
-        The Laplace scale λ, for a list one for each query.
+        The scale of the noise, λ of Laplace or σ of Gaussian; for a list one for each query.
     target
         The tuple that is attacked.
     output
-        The released answer r; ±inf for the limit. Of a histogram, one number per category, in
-        order or by category; of a list, one such answer per query, or all numbers in a row.
+        The released answer r; ±inf for the limit, which only Laplace noise has. Of a histogram, one
+        number per category, in order or by category; of a list, one such answer per query, or all
+        numbers in a row.
     known
         The values x_K that the adversary knows.
     prior
         A law ``{value: probability}`` of the target to use instead of P(x_i | x_K). It may give
         weight only to values that can occur with x_K; to one who knows everyone else, and so
         needs no θ, every value of the domain can.
+    noise
+        ``"laplace"`` or ``"gaussian"``.
 
     Returns
     -------
@@ -111,9 +118,14 @@ def posterior(
     {0: 0.234, 1: 0.766}
     >>> round(beliefs.log_odds_gain(1, 0), 4)
     1.1854
+    >>> drawn = {"scale": 1.0, "noise": "gaussian"}
+    >>> far = posterior(table, pdp.Sum(), target="x1", output=9.0, **drawn)
+    >>> round(far.log_odds_gain(1, 0), 4)
+    7.9055
     """
     if not isinstance(model, JointTable):
         raise ModelError(f"posterior needs a JointTable, got {type(model).__name__}.")
+    kind = checked_noise(noise)
     queries = [query] if isinstance(query, Query) else checked_queries(query)
     parts = [lower(one, model) for one in queries]
     widths = [part.coordinates for part in parts]
@@ -126,7 +138,7 @@ def posterior(
     answers = np.moveaxis(_answers(parts)[cells], axis, 0).reshape(*masses.shape, -1)
     start = answers.min(axis=(0, 1))  # from here on only differences count: they keep their digits
     log_likelihoods, possible = _log_likelihoods(
-        masses, (answers - start) / units, (seen - start) / units
+        masses, (answers - start) / units, (seen - start) / units, kind
     )
     domain = model.domains[axis]
     before = _prior(domain, masses.sum(axis=1), possible, prior)
@@ -209,15 +221,80 @@ def _numbers(answer: Any, query: Query | None, model: Model) -> FloatArray:
     return numbers
 
 
-def _log_likelihoods(
-    masses: FloatArray, atoms: FloatArray, output: FloatArray
-) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-    """Return log p(r | x_i, x_K) up to a constant, and which x_i can occur with x_K."""
+def rare_output(
+    model: JointTable,
+    query: Query,
+    *,
+    scale: float,
+    target: Hashable,
+    known: Mapping[Hashable, Hashable],
+    secrets: tuple[Hashable, Hashable],
+    share: float,
+) -> float:
+    """Return an output of Gaussian noise at which odds have shifted nearly as far as they do.
+
+    Of all outputs that the first secret can lead to, those that shift the odds further towards it
+    have about the probability `share`: every threshold on the odds leaves out some, and without
+    one there is no furthest output.
+
+    Parameters
+    ----------
+    model, query, scale, target, known
+        As for `posterior`, of one number.
+    secrets
+        The value of the target that is true, and the one that it is told from.
+    share
+        The probability of what is left out.
+    """
+    axis = position_of(target, model.names)
+    cells = _matching_cells(model, axis, known)
+    masses = np.moveaxis(model.probabilities[cells], axis, 0).reshape(len(model.domains[axis]), -1)
+    answers = np.moveaxis(_answers([lower(query, model)])[cells], axis, 0)
+    atoms = answers.reshape(*masses.shape) / scale
+    pair = [model.domains[axis].index(secret) for secret in secrets]
+    laws, _ = _laws(masses)
+    reach = -float(ndtri(share / 4)) + 1
+    ends = np.linspace(atoms[pair].min() - reach, atoms[pair].max() + reach, 4001)
+    middles = (ends[1:] + ends[:-1]) / 2
+    with np.errstate(divide="ignore"):
+        logs = np.log(laws[pair])
+    first, second = (
+        logsumexp(law - (middles[:, np.newaxis] - places) ** 2 / 2, axis=1)
+        for law, places in zip(logs, atoms[pair], strict=True)
+    )
+    weights = np.exp(first - math.log(math.sqrt(2 * math.pi))) * np.diff(ends)
+    order = np.argsort(second - first, kind="stable")
+    beyond = np.cumsum(weights[order])
+    place = int(np.searchsorted(beyond, share))
+    return float(middles[order[min(place, len(order) - 1)]] * scale)
+
+
+def _laws(masses: FloatArray) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    """Return P(x_U | x_i, x_K) for every x_i, and which of these can occur with x_K."""
     totals = masses.sum(axis=1)
     # One cell left per value: the adversary knows everyone else and needs no θ.
     possible = totals > 0 if masses.shape[1] > 1 else np.ones(len(masses), dtype=np.bool_)
     laws = np.where(totals[:, np.newaxis] > 0, masses, 1.0)
-    laws = laws / laws.sum(axis=1, keepdims=True)
+    return laws / laws.sum(axis=1, keepdims=True), possible
+
+
+def _log_likelihoods(
+    masses: FloatArray, atoms: FloatArray, output: FloatArray, noise: Noise
+) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    """Return log p(r | x_i, x_K) up to a constant, and which x_i can occur with x_K."""
+    laws, possible = _laws(masses)
+    if noise == "gaussian":
+        if not np.isfinite(output).all():
+            raise PdpError(
+                "output must be finite: with Gaussian noise odds shift without limit, and there"
+                " is nothing to say of infinity."
+            )
+        with np.errstate(divide="ignore", over="ignore"):
+            log_terms = np.log(laws) - ((output - atoms) ** 2).sum(axis=-1) / 2
+        found = np.asarray(logsumexp(log_terms, axis=1))
+        if not np.isfinite(found).all():
+            raise PdpError("the scale is too small for the output: densities cannot be told.")
+        return found, possible
     # Beyond the outermost atoms ratios are constant, so a limit is attained there.
     place = np.clip(output, atoms.min(axis=(0, 1)), atoms.max(axis=(0, 1)))
     log_density, _ = log_densities(

@@ -74,11 +74,18 @@ class Bracket:
     """What of `upper` is charged because the answer is rounded before noise is added."""
     mu: float | None = None
     """A μ of Gaussian noise that nobody exceeds at any δ, where `upper` is about one δ only."""
+    coupled: float | None = None
+    """What a coupling alone says at that δ, a trace of mass left out, on the scale of μ."""
 
     @property
     def everywhere(self) -> float:
         """The upper end that holds at every δ."""
         return self.upper if self.mu is None else self.mu
+
+    @property
+    def by_coupling(self) -> float:
+        """The upper end that a coupling alone gives."""
+        return self.everywhere if self.coupled is None else self.coupled
 
     def with_lower(self, other: Bracket) -> Bracket:
         """Take the other's lower end if it is better."""
@@ -90,8 +97,12 @@ class Bracket:
         """Add a cost to the upper end, rounded up."""
         if cost == 0:
             return self
-        mu = None if self.mu is None else math.nextafter(self.mu + cost, math.inf)
-        return dataclasses.replace(self, upper=math.nextafter(self.upper + cost, math.inf), mu=mu)
+        raised = [
+            None if value is None else math.nextafter(value + cost, math.inf)
+            for value in (self.mu, self.coupled)
+        ]
+        upper = math.nextafter(self.upper + cost, math.inf)
+        return dataclasses.replace(self, upper=upper, mu=raised[0], coupled=raised[1])
 
     def with_rounding(self, cost: float) -> Bracket:
         """Add what the rounding of the answer may cost to the upper end."""
@@ -111,6 +122,9 @@ class Bracket:
         larger, smaller = (self, other) if self.upper >= other.upper else (other, self)
         if larger.everywhere < smaller.everywhere:
             larger = dataclasses.replace(larger, mu=smaller.everywhere)
+        if (self.coupled, other.coupled) != (None, None):
+            together = max(self.by_coupling, other.by_coupling)
+            larger = dataclasses.replace(larger, coupled=together)
         return larger.with_lower(smaller)
 
 
@@ -231,6 +245,7 @@ class Measure:
             rounding=charged,
             measure=self,
             mu=found.everywhere,
+            coupled=found.by_coupling,
         )
 
 
@@ -265,6 +280,9 @@ class Leakage:
     """For Gaussian noise, a μ that nobody exceeds at any δ, whatever the unit; None for Laplace
     noise. Exact for Gaussian values; an upper bound from a coupling for tables, groups, chains and
     networks, where `value` at one δ can be far better."""
+    coupled: float | None = None
+    """For Gaussian noise, what a coupling alone says: `mu`, or less at one δ, where a trace of mass
+    may be left out and charged. It stands for an ε as `mu` does."""
 
     @property
     def unit(self) -> Unit:

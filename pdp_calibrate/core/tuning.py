@@ -125,6 +125,8 @@ LISTED_SETS = 2**12
 """Sets of unknown tuples of a table whose laws are listed one after the other."""
 FINITE_NUMBERS = 3e8
 """Probabilities in the laws that one search compares: some tens of seconds."""
+SIDE_STEPS = 1e7
+"""Steps of counting the paths on each side of the targets of a chain, some seconds."""
 
 # Tables
 

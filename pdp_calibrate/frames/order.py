@@ -11,6 +11,7 @@ import operator
 import re
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import narwhals as nw
@@ -77,18 +78,66 @@ def _forms() -> list[_Form]:
 _FORMS = _forms()
 
 
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """How the column that orders rows is read: found once, for every reading of a frame."""
+
+    column: Hashable
+    """What it is called."""
+    kind: nw.dtypes.DType
+    """The type of what it is read as, which sorts in order of time."""
+    timed: bool
+    """Whether that counts in microseconds; numbers, months and periods have units of their own."""
+    form: _Form | None = None
+    """How ISO 8601 text is written, every row alike."""
+    length: int = 0
+    """How long such text is."""
+    time_format: str | None = None
+    """How text of another form is written."""
+
+    def sortable(self, name: str) -> nw.Expr:
+        """Return the cells of a column as what sorts in order of time."""
+        held = nw.col(name)
+        if self.form is not None:
+            return _number(held.cast(nw.String), self.form, self.length)
+        if self.time_format is not None:
+            return held.cast(nw.String).str.to_datetime(format=self.time_format)
+        return held.cast(nw.Int64) if self.kind == nw.Int64 else held
+
+    def is_other(self, name: str) -> nw.Expr:
+        """Say of each row whether its text is written in another form than all were."""
+        text = nw.col(name).cast(nw.String)
+        if self.form is None:
+            return nw.lit(value=False)
+        fits = text.str.contains(f"^{self.form.pattern}$") & (text.str.len_chars() == self.length)
+        return ~fits.fill_null(value=False)
+
+
 def with_times(
     table: nw.LazyFrame[Any],
     column: str,
     kind: nw.dtypes.DType,
     *,
-    called: object,
+    called: Hashable,
     time_format: str | None,
-) -> tuple[nw.LazyFrame[Any], nw.dtypes.DType, bool]:
-    """Return the table with a column that sorts in order of time, its type, and its unit.
+) -> tuple[nw.LazyFrame[Any], Times]:
+    """Return the table with a column that sorts in order of time, and how it was read.
 
-    The unit is True for times, which `_as_number` gives in microseconds, and False for numbers,
-    months and periods, which count in units of their own.
+    The parameters are those of `_times_in`.
+    """
+    times = _times_in(table, column, kind, called=called, time_format=time_format)
+    return table.with_columns(times.sortable(column).alias(column)), times
+
+
+def _times_in(
+    table: nw.LazyFrame[Any],
+    column: str,
+    kind: nw.dtypes.DType,
+    *,
+    called: Hashable,
+    time_format: str | None,
+) -> Times:
+    """Return how a column is read in order of time.
 
     Numbers, dates and times stay as they are. Text must be ISO 8601, every row in the same form,
     or follow the `time_format`; whether it does is decided by the rows, so the error tells that
@@ -104,24 +153,32 @@ def with_times(
         How text is written, as in `datetime.strptime`: ``%d/%m/%Y``. None for ISO 8601.
     """
     if isinstance(kind, nw.String | nw.Categorical | nw.Enum):
-        table = table.with_columns(nw.col(column).cast(nw.String))
-        if time_format is not None:
-            return *_parsed(table, column, called=called, time_format=time_format), True
-        table, form = _read_as_iso(table, column, called=called)
-        return table, nw.Int64(), form.day
+        table = table.select(nw.col(column).cast(nw.String))
+        if time_format is None:
+            return _iso_times(table, column, called=called)
+        parsed = _parsed_kind(table, column, called=called, time_format=time_format)
+        return Times(column=called, kind=parsed, timed=True, time_format=time_format)
     if time_format is not None:
         raise ModelError(
             f"time_format says how text is read, and column {called} holds {kind_name(kind)}: leave"
             " it out."
         )
     if _holds_periods(table, column):
-        return table.with_columns(nw.col(column).cast(nw.Int64)), nw.Int64(), False
+        return Times(column=called, kind=nw.Int64(), timed=False)
     if not (kind.is_numeric() or kind.is_temporal() or kind == nw.Boolean):
         raise ModelError(
             f"column {called} orders the rows, so it must hold numbers, dates or times, got"
             f" {kind_name(kind)}; in pandas, convert it with pd.to_datetime."
         )
-    return table, kind, kind.is_temporal()
+    return Times(column=called, kind=kind, timed=kind.is_temporal())
+
+
+@asks_the_engine
+def times_of(frame: Any, order_by: Hashable, *, time_format: str | None = None) -> Times:
+    """Return how the column that orders the rows of a frame is read; only text is looked at."""
+    table, (name,), schema = chosen(frame, [order_by])
+    gaps = table.filter(~is_missing(name, schema[name]))  # these are found by whoever reads
+    return _times_in(gaps, name, schema[name], called=order_by, time_format=time_format)
 
 
 def _holds_periods(table: nw.LazyFrame[Any], column: str) -> bool:
@@ -131,9 +188,9 @@ def _holds_periods(table: nw.LazyFrame[Any], column: str) -> bool:
     return str(table.to_native()[column].dtype).startswith("period")
 
 
-def _parsed(
+def _parsed_kind(
     table: nw.LazyFrame[Any], column: str, *, called: object, time_format: str
-) -> tuple[nw.LazyFrame[Any], nw.dtypes.DType]:
+) -> nw.dtypes.DType:
     """Read text by a format; what the engine says of text that does not fit may hold cells."""
     found = None
     try:
@@ -149,13 +206,11 @@ def _parsed(
             f"column {called} cannot be read with time_format={time_format!r}: every row must"
             " have a full date in that form, and the engine that holds the rows must know it."
         )
-    return read, kind
+    return kind
 
 
-def _read_as_iso(
-    table: nw.LazyFrame[Any], column: str, *, called: object
-) -> tuple[nw.LazyFrame[Any], _Form]:
-    """Turn ISO 8601 text into whole numbers: months, or microseconds."""
+def _iso_times(table: nw.LazyFrame[Any], column: str, *, called: Hashable) -> Times:
+    """Find the form of ISO 8601 text, which is read as whole numbers: months, or microseconds."""
     text = nw.col(column)
     found = one_row(
         table.select(
@@ -176,15 +231,15 @@ def _read_as_iso(
             " 2024-01-31T12:00:00). Say how it is written with time_format= (--time-format on the"
             " command line), such as %d/%m/%Y."
         )
-    number = _number(column, fitting[0], int(found["longest"]))
-    return table.with_columns(number.alias(column)), fitting[0]
+    form, length = fitting[0], int(found["longest"])
+    return Times(column=called, kind=nw.Int64(), timed=form.day, form=form, length=length)
 
 
-def _number(column: str, form: _Form, length: int) -> nw.Expr:
+def _number(text: nw.Expr, form: _Form, length: int) -> nw.Expr:
     """Return what the digits of a text say, in months or microseconds."""
 
     def digits(start: int, number: int) -> nw.Expr:
-        return nw.col(column).str.slice(start, number).cast(nw.Int64)
+        return text.str.slice(start, number).cast(nw.Int64)
 
     year, month = digits(0, 4), digits(5, 2)
     if not form.day:
@@ -199,7 +254,7 @@ def _number(column: str, form: _Form, length: int) -> nw.Expr:
     minutes = (days * 24 + digits(11, 2)) * 60 + digits(14, 2)
     if form.zone == "offset":
         offset = digits(length - 5, 2) * 60 + digits(length - 2, 2)
-        behind = nw.col(column).str.slice(length - 6, 1) == "-"
+        behind = text.str.slice(length - 6, 1) == "-"
         minutes = minutes + nw.when(behind).then(offset).otherwise(offset * -1)
     seconds = minutes * 60 + (digits(17, 2) if form.seconds else 0)
     if not form.fraction:
@@ -226,21 +281,21 @@ def ordered(
     time_format: str | None = None,
 ) -> tuple[nw.LazyFrame[Any], dict[str, nw.dtypes.DType], int]:
     """Return the columns ``__value__``, ``__group__`` and ``__order__``, their types, and N."""
-    table, kinds, rows, _ = _ordered(
+    table, kinds, rows, _ = series_in(
         frame, value, by=by, order_by=order_by, time_format=time_format
     )
     return table, kinds, rows
 
 
-def _ordered(
+def series_in(
     frame: Any,
     value: Hashable,
     *,
     by: Hashable | None,
     order_by: Hashable | None,
     time_format: str | None,
-) -> tuple[nw.LazyFrame[Any], dict[str, nw.dtypes.DType], int, bool]:
-    """Return what `ordered` does, and whether the order is one of times.
+) -> tuple[nw.LazyFrame[Any], dict[str, nw.dtypes.DType], int, Times]:
+    """Return what `ordered` does, and how the times were read.
 
     Without `by` all rows are one group. Without `order_by` rows stand in their order, which only a
     frame in memory has. Text that orders is read as times, by `time_format` or ISO 8601.
@@ -259,19 +314,23 @@ def _ordered(
         frame, order_by = held.with_row_index("__row__").to_native(), "__row__"
     columns = {VALUE: value, ORDER: order_by} | ({} if by is None else {GROUP: by})
     table, names, schema = chosen(frame, list(columns.values()))
+    refuse_dask(table)
+    rows = check_complete(table, names, schema)
+    renamed = [nw.col(name).alias(new) for new, name in zip(columns, names, strict=True)]
+    table = table.select(*renamed, *([nw.lit(0).alias(GROUP)] if by is None else []))
+    kinds = {new: schema[name] for new, name in zip(columns, names, strict=True)}
+    table, times = with_times(table, ORDER, kinds[ORDER], called=called, time_format=time_format)
+    kinds[ORDER] = times.kind
+    return table, kinds, rows, times
+
+
+def refuse_dask(table: nw.LazyFrame[Any]) -> None:
+    """Raise for an engine without windows that follow an order."""
     if table.implementation.is_dask():
         raise FrameError(
             "Dask has no window functions that follow an order, which this needs: bring it into"
             " memory first, or read the same data with DuckDB, polars or Spark."
         )
-    rows = check_complete(table, names, schema)
-    renamed = [nw.col(name).alias(new) for new, name in zip(columns, names, strict=True)]
-    table = table.select(*renamed, *([nw.lit(0).alias(GROUP)] if by is None else []))
-    kinds = {new: schema[name] for new, name in zip(columns, names, strict=True)}
-    table, kinds[ORDER], timed = with_times(
-        table, ORDER, kinds[ORDER], called=called, time_format=time_format
-    )
-    return table, kinds, rows, timed
 
 
 def before(column: str, steps: int) -> nw.Expr:
@@ -377,47 +436,89 @@ def _counted(
     return collected(counted.select(*kept, *(nw.col(one).cast(nw.Int64) for one in numbers)))
 
 
-def check_times(
-    table: nw.LazyFrame[Any],
-    order_by: Hashable,
-    kind: nw.dtypes.DType,
-    *,
-    step: float | None = None,
-) -> None:
-    """Raise for repeated times and for gaps; the message neither counts nor shows them.
+class Steps:
+    """The steps between neighbouring times of a group, and what may be wrong with them.
 
-    With a `step` there may be gaps, of whole steps: values that nobody has.
+    Columns of the engine, added up in the query that also adds the values up, or alone.
     """
-    again = (nw.col(ORDER) == before(ORDER, 1)).fill_null(value=False)
-    sums = [nw.col("again").sum()]
-    columns = [again.cast(nw.Int64).alias("again")]
-    if kind.is_numeric() or kind.is_temporal():
-        table = table.with_columns(_as_number(kind).alias("__time__"))
-        columns.append((nw.col("__time__") - before("__time__", 1)).alias("step"))
-        sums += [nw.col("step").median().alias("usual"), nw.col("step").max().alias("longest")]
-        if step is not None:
-            between = (nw.col("step") % step > 0).fill_null(value=False)  # none before the first
-            sums.append(how_many(between).alias("between"))
-    steps = table.select(*columns)
-    found = one_row(steps.select(*sums))
-    if found["again"]:
-        raise ModelError(
-            f"column {order_by} has two equal times within a series; keep one row for each."
-        )
-    if step is not None:
-        if found.get("between"):
+
+    AGAIN, BETWEEN, SHORTEST, LONGEST = "__twice__", "__between__", "__shortest__", "__longest__"
+
+    ADDED, ENDS = (AGAIN, BETWEEN), (SHORTEST, LONGEST)
+
+    COLUMNS = (*ADDED, *ENDS)
+
+    def __init__(self, times: Times, *, every: str | float | None = None) -> None:
+        self._times = times
+        self._step = None if every is None else _step(every, times.column, timed=times.timed)
+
+    def on(self, table: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+        """Add what is added up, to a table of `GROUP` and `ORDER` that sorts in order of time."""
+        measured = self._times.kind.is_numeric() or self._times.kind.is_temporal()
+        number = _as_number(nw.col(ORDER), self._times.kind) if measured else nw.lit(0)
+        table = table.with_columns(number.alias("__time__"))
+        return table.with_columns(*self._columns(measured=measured))
+
+    def _columns(self, *, measured: bool) -> list[nw.Expr]:
+        again = (nw.col(ORDER) == before(ORDER, 1)).fill_null(value=False)
+        step = nw.col("__time__") - before("__time__", 1) if measured else nw.lit(0)
+        between = nw.lit(0)
+        if self._step is not None:  # none before the first
+            between = (step % self._step > 0).fill_null(value=False).cast(nw.Int64)
+        return [
+            again.cast(nw.Int64).alias(self.AGAIN),
+            between.alias(self.BETWEEN),
+            step.alias(self.SHORTEST),
+            step.alias(self.LONGEST),
+        ]
+
+    def ends(self) -> list[nw.Expr]:
+        """Return what becomes of `ENDS` where rows are brought together; `ADDED` are added up."""
+        return [nw.col(self.SHORTEST).min(), nw.col(self.LONGEST).max()]
+
+    def check(self, found: Mapping[str, Sequence[Any]]) -> None:
+        """Raise for repeated times and for gaps; the message neither counts nor shows them.
+
+        With a step stated there may be gaps, of whole steps: values that nobody has. Without,
+        steps shorter than others are refused as well: across them neighbours are correlated more
+        than the one correlation says.
+        """
+        order_by = self._times.column
+        if sum(found[self.AGAIN]):
+            raise ModelError(
+                f"column {order_by} has two equal times within a series; keep one row for each."
+            )
+        if sum(found[self.BETWEEN]):
             raise ModelError(
                 f"column {order_by} has times that are no whole number of steps apart: say a"
                 " shorter step with every=."
             )
-        return
-    usual, longest = found.get("usual"), found.get("longest")
-    if usual is not None and longest is not None and longest > 1.5 * usual:
-        raise ModelError(
-            f"column {order_by} has gaps (steps longer than 1.5 times the usual one), across which"
-            " the next value is not one step away. Say how long a step is with every= (--every), or"
-            " fill them, or split the series."
+        shortest = [one for one in found[self.SHORTEST] if not _is_absent(one)]
+        longest = [one for one in found[self.LONGEST] if not _is_absent(one)]
+        if self._step is None and longest and max(longest) > 1.5 * min(shortest):
+            raise ModelError(
+                f"column {order_by} has gaps (steps longer than 1.5 times the shortest one), across"
+                " which the next value is not one step away. Say how long a step is with every="
+                " (--every), or fill them, or split the series."
+            )
+
+
+def _is_absent(number: Any) -> bool:
+    """Whether there is no such step: engines say None or NaN."""
+    return number is None or number != number
+
+
+def check_times(
+    table: nw.LazyFrame[Any], times: Times, *, every: str | float | None = None
+) -> None:
+    """Raise for repeated times and for gaps of a table of `GROUP` and `ORDER`, read as times."""
+    steps = Steps(times, every=every)
+    found = one_row(
+        steps.on(table.select(GROUP, ORDER)).select(
+            *(nw.col(one).sum() for one in steps.ADDED), *steps.ends()
         )
+    )
+    steps.check({name: [one] for name, one in found.items()})
 
 
 @asks_the_engine
@@ -435,11 +536,8 @@ def check_series(
     `every` says how long a step is: ``1D``, ``15min``, ``2h``, ``1W``, or, where the column counts
     in units of its own (numbers, months, periods), how many of them. Then there may be gaps.
     """
-    table, kinds, _, timed = _ordered(
-        frame, value, by=by, order_by=order_by, time_format=time_format
-    )
-    step = None if every is None else _step(every, order_by, timed=timed)
-    check_times(table, order_by, kinds[ORDER], step=step)
+    table, _, _, times = series_in(frame, value, by=by, order_by=order_by, time_format=time_format)
+    check_times(table, times, every=every)
 
 
 def _step(every: str | float, order_by: Hashable, *, timed: bool) -> float:
@@ -460,9 +558,8 @@ def _step(every: str | float, order_by: Hashable, *, timed: bool) -> float:
     return every
 
 
-def _as_number(kind: nw.dtypes.DType) -> nw.Expr:
+def _as_number(time: nw.Expr, kind: nw.dtypes.DType) -> nw.Expr:
     """Return times as numbers; engines agree on calendar fields, on little else."""
-    time = nw.col(ORDER)
     if kind.is_integer() and kind not in (nw.UInt64, nw.Int128, nw.UInt128):
         return time.cast(nw.Int64)  # microseconds of our era are no floats
     if kind.is_numeric():

@@ -20,7 +20,7 @@ from typing import Any
 import narwhals as nw
 
 from pdp_calibrate.core.row_query import RowQuery
-from pdp_calibrate.errors import FrameError, ModelError
+from pdp_calibrate.errors import ModelError
 from pdp_calibrate.frames.open import (
     asks_the_engine,
     chosen,
@@ -35,9 +35,10 @@ from pdp_calibrate.frames.open import (
     refuse_words,
     rows_in,
 )
+from pdp_calibrate.frames.order import GROUP, ORDER, Steps, Times, refuse_dask
 from pdp_calibrate.frames.sums import grid_exponent
 
-_GROUP, _ROWS, _SIZE, _COUNTED = "__group__", "__rows__", "__size__", "__counted__"
+_GROUP, _ROWS, _SIZE, _COUNTED = GROUP, "__rows__", "__size__", "__counted__"
 
 
 _OPEN, _PART, _UNITS = "__open__", "__part__", "__units__"
@@ -50,6 +51,9 @@ _BEYOND_FLOATS = 2**1023
 
 
 _NOBODY, _UNKNOWN, _AGAIN = "__nobody__", "__unknown__", "__again__"
+
+
+_UNTIMED, _OTHER = "__untimed__", "__other__"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,33 +102,61 @@ def public_rows(frame: Any, query: RowQuery, *, groups: Hashable | None) -> Publ
     groups
         The column that tells groups apart; None if all rows are one, or each one is independent.
     """
-    return _read(frame, query, groups=groups, secret=False, rows=None).public
+    return _read(frame, query, groups=groups, secret=False, rows=None, times=None).public
 
 
 def read_rows(
-    frame: Any, query: RowQuery, *, groups: Hashable | None, rows: int | None = None
+    frame: Any,
+    query: RowQuery,
+    *,
+    groups: Hashable | None,
+    rows: int | None = None,
+    times: Times | None = None,
 ) -> RowsRead:
     """Read the exact answer, and what public columns say, in one query.
 
     The grid of real values depends on the number of rows. Where that is known it is not counted
     before: the one query tells whether it still holds.
+
+    Parameters
+    ----------
+    frame, query, groups
+        As in `public_rows`.
+    rows
+        How many rows there are, where that is known.
+    times
+        How the times of a series are read, which the same query checks: none twice in a group, no
+        gaps but those that the query allows. None where the rows of a group have no order.
     """
-    return _read(frame, query, groups=groups, secret=True, rows=rows)
+    return _read(frame, query, groups=groups, secret=True, rows=rows, times=times)
 
 
 @asks_the_engine
 def _read(
-    frame: Any, query: RowQuery, *, groups: Hashable | None, secret: bool, rows: int | None
+    frame: Any,
+    query: RowQuery,
+    *,
+    groups: Hashable | None,
+    secret: bool,
+    rows: int | None,
+    times: Times | None,
 ) -> RowsRead:
     if rows is None:
         rows = rows_in(frame)
     refuse_empty(rows)
-    table = _prepared(frame, query, groups=groups, secret=secret, rows=rows)
-    small = _collected(table, grouped=not query.independent)
+    steps = None if times is None else Steps(times, every=query.every)
+    table = _prepared(
+        frame, query, groups=groups, secret=secret, rows=rows, times=times, steps=steps
+    )
+    small = _collected(table, grouped=not query.independent, steps=steps)
     held: dict[str, list[int]] = {name: small[name].to_list() for name in small.columns}
     numbers = held[_ROWS]
     refuse_changed(rows, sum(numbers))
     refuse_missing(groups, sum(held[_NOBODY]))
+    if times is not None and steps is not None:
+        refuse_missing(times.column, sum(held[_UNTIMED]))
+        refuse_changed(0, sum(held[_OTHER]))  # all were in one form before
+        steps.check(held)
     if sum(held[_AGAIN]):
         raise ModelError(
             f"column {query.keep_by} has two equal entries in one group, so it does not say which"
@@ -166,10 +198,18 @@ def _decided(query: RowQuery) -> bool:
 
 
 def _prepared(
-    frame: Any, query: RowQuery, *, groups: Hashable | None, secret: bool, rows: int
+    frame: Any,
+    query: RowQuery,
+    *,
+    groups: Hashable | None,
+    secret: bool,
+    rows: int,
+    times: Times | None,
+    steps: Steps | None,
 ) -> nw.LazyFrame[Any]:
     """Return for each row its group, whether it counts, its part from 1 (0: none) and its value."""
-    roles = [name for name in (groups, query.keep_by) if name is not None]
+    order_by = None if times is None else times.column
+    roles = [name for name in (groups, query.keep_by, order_by) if name is not None]
     table, _, schema = chosen(frame, [*query.columns, *roles])  # all of them must exist
     read = [name for name in query.columns if secret or name not in query.secret]
     named = None if groups is None else column_name(groups)
@@ -177,6 +217,10 @@ def _prepared(
     nobody = nw.lit(0) if named is None else _flag(is_missing(named, schema[named]))
     table = table.with_columns(group.alias(_GROUP), nobody.alias(_NOBODY))
     table = _kept(table, query, schema)
+    measured: list[str] = []
+    if times is not None and steps is not None:
+        table = _timed(table, times, steps, schema)
+        measured = [_UNTIMED, _OTHER, *steps.COLUMNS]
     unknown = [_flag(is_missing(name, schema[name])) for name in read if name not in query.missing]
     found: dict[str, nw.Expr] = {}  # how well a row meets each condition, and 0 if it does not
     columns = [
@@ -194,6 +238,7 @@ def _prepared(
         _GROUP,
         _NOBODY,
         _AGAIN,
+        *measured,
         "__kept__",
         units.cast(nw.Int64).alias(_UNITS),
         present.cast(nw.Int64).alias("__present__"),
@@ -213,6 +258,7 @@ def _prepared(
         _GROUP,
         _NOBODY,
         _AGAIN,
+        *measured,
         _UNKNOWN,
         _UNITS,
         functools.reduce(operator.mul, met[True]).cast(nw.Int64).alias(_OPEN),
@@ -225,17 +271,30 @@ def _flag(condition: nw.Expr) -> nw.Expr:
     return condition.fill_null(value=False).cast(nw.Int64)
 
 
+def _timed(
+    table: nw.LazyFrame[Any],
+    times: Times,
+    steps: Steps,
+    schema: Mapping[str, nw.dtypes.DType],
+) -> nw.LazyFrame[Any]:
+    """Add the steps between the times of each group, and what else may be wrong with them."""
+    refuse_dask(table)
+    name = column_name(times.column)
+    table = table.with_columns(
+        times.sortable(name).alias(ORDER),
+        _flag(is_missing(name, schema[name])).alias(_UNTIMED),
+        _flag(times.is_other(name)).alias(_OTHER),
+    )
+    return steps.on(table)
+
+
 def _kept(
     table: nw.LazyFrame[Any], query: RowQuery, schema: Mapping[str, nw.dtypes.DType]
 ) -> nw.LazyFrame[Any]:
     """Add ``__kept__``: whether a row is among the first of its group, by a public column."""
     if query.keep_by is None:
         return table.with_columns(nw.lit(1).alias("__kept__"), nw.lit(0).alias(_AGAIN))
-    if table.implementation.is_dask():
-        raise FrameError(
-            "Dask has no window functions that follow an order, which this needs: bring it into"
-            " memory first, or read the same data with DuckDB, polars or Spark."
-        )
+    refuse_dask(table)
     name, key = query.keep_by, "__key__"
     order = nw.col(name) if query.seed is None else _hashed(name, schema[name], query.seed)
     table = table.with_columns(order.alias(key))
@@ -322,10 +381,16 @@ def _units(query: RowQuery, kind: nw.dtypes.DType, *, rows: int) -> tuple[nw.Exp
     return units, (1 - _flag(missing)) if rule == "zero" else nw.lit(1)
 
 
-def _collected(table: nw.LazyFrame[Any], *, grouped: bool) -> nw.DataFrame[Any]:
+def _collected(
+    table: nw.LazyFrame[Any], *, grouped: bool, steps: Steps | None
+) -> nw.DataFrame[Any]:
     """Count rows and add values up by part, size of the group and its rows that count."""
     keys, added = [_OPEN, _PART], [_UNITS, _UNKNOWN, _AGAIN, _NOBODY]
-    sums = [nw.col(one).sum() for one in added]
+    ends: list[str] = []
+    if steps is not None:
+        added += [_UNTIMED, _OTHER, *steps.ADDED]
+        ends = [*steps.ENDS]
+    sums = [nw.col(one).sum() for one in added] + ([] if steps is None else steps.ends())
     if grouped:
         found = table.group_by(_GROUP, *keys).agg(nw.len().alias(_ROWS), *sums)
         found = found.with_columns(nw.col(one).cast(nw.Int64) for one in (_ROWS, *added))
@@ -340,4 +405,4 @@ def _collected(table: nw.LazyFrame[Any], *, grouped: bool) -> nw.DataFrame[Any]:
         found = found.with_columns(nw.lit(1).alias(_SIZE), nw.col(_OPEN).alias(_COUNTED))
     # Engines may widen sums, and hand wider numbers over as floats.
     numbers = (_PART, _SIZE, _COUNTED, _ROWS, *added)
-    return collected(found.select(*(nw.col(one).cast(nw.Int64) for one in numbers)))
+    return collected(found.select(*(nw.col(one).cast(nw.Int64) for one in numbers), *ends))

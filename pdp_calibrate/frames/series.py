@@ -14,7 +14,7 @@ import numpy as np
 from pdp_calibrate.arrays import FloatArray, plain
 from pdp_calibrate.frames.counts import group_sizes
 from pdp_calibrate.frames.open import asks_the_engine, collected, how_many, one_row, refuse_words
-from pdp_calibrate.frames.order import GROUP, ORDER, VALUE, before, check_times, ordered
+from pdp_calibrate.frames.order import GROUP, ORDER, VALUE, before, check_times, series_in
 from pdp_calibrate.frames.products import refuse_infinite, typical, well_centred
 
 _LONGEST_RUN = 3
@@ -58,11 +58,13 @@ def ordered_series(
 
     Rows keep their order where there is no `order_by`, whose text is read by `time_format`, or
     ISO 8601. Raises for times that occur twice in a
-    series, and for gaps: steps longer than one and a half times the usual one.
+    series, and for gaps: steps longer than one and a half times the shortest one.
     """
-    table, kinds, _ = ordered(frame, value, by=by, order_by=order_by, time_format=time_format)
+    table, kinds, _, times = series_in(
+        frame, value, by=by, order_by=order_by, time_format=time_format
+    )
     if order_by is not None:
-        check_times(table, order_by, kinds[ORDER])
+        check_times(table, times)
     return OrderedSeries(
         table=table, value=value, kind=kinds[VALUE], lengths=group_sizes(frame, by)
     )

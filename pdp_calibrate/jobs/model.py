@@ -136,12 +136,14 @@ def assumed_model(job: Job, kind: Kind, column: Hashable, frame: Any, sizes: Cou
         domain = checked_domain(possible, column)
     elif job.assumes:
         check_correlation(job, column, frame)
+        if "order_by" in job.options:
+            check_times_of(job, column, frame)
     kinds = [_group(job, column, size, domain) for size in sorted(sizes)]
     return Blocks(models=kinds, counts=[sizes[size] for size in sorted(sizes)])
 
 
 def check_correlation(job: Job, column: Hashable, frame: Any) -> None:
-    """Refuse a correlation for values of discrete type, and times that no series has."""
+    """Refuse a correlation for values of discrete type; no row is read."""
     _group(job, column, 1, None)  # refuses wrong options before anything is read
     order_by = job.options.get("order_by")
     check_assumed(
@@ -151,8 +153,6 @@ def check_correlation(job: Job, column: Hashable, frame: Any) -> None:
         assume=job.options.get("assume"),
         instead=GROUPS if order_by is None else SERIES,
     )
-    if order_by is not None:
-        check_times_of(job, column, frame)
 
 
 def check_times_of(job: Job, column: Hashable, frame: Any) -> None:

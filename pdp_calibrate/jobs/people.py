@@ -3,14 +3,15 @@
 What is said about the table is said once, and kept in the ledger; a question says the rest. It is
 lowered as every question about rows: for a stated correlation of its one secret column, or for
 whole households. Of the table only what public columns say is read before a release, once for each
-question, and the numbers of rows and groups when the table is opened; a release reads the rows in
-one pass, which also tells whether these numbers still hold.
+question, and the numbers of rows and groups and the form of times when the table is opened; a
+release reads the rows in one pass, which also tells whether these still hold, and whether the times
+are those of series.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
@@ -23,13 +24,14 @@ from pdp_calibrate.calibration.result import Calibration, Release
 from pdp_calibrate.core.model import from_json_value, json_value
 from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.row_query import RowQuery
-from pdp_calibrate.errors import ModelError, QueryError
+from pdp_calibrate.errors import FrameError, ModelError, QueryError
 from pdp_calibrate.frames.counts import group_sizes
 from pdp_calibrate.frames.open import column_name, columns_of, refuse_empty, rows_in
+from pdp_calibrate.frames.order import Times, times_of
 from pdp_calibrate.frames.rows import PublicRows, public_rows
 from pdp_calibrate.jobs.forms import DRAW
 from pdp_calibrate.jobs.grammar import Question
-from pdp_calibrate.jobs.job import Job, Options, refuse_unknown
+from pdp_calibrate.jobs.job import File, Job, Options, refuse_unknown
 from pdp_calibrate.jobs.model import refuse_absent
 from pdp_calibrate.jobs.rows import (
     drawn_seed,
@@ -70,8 +72,8 @@ class PeopleTable:
         delta: float | None = None,
         noise: Noise = "laplace",
         pure: float | None = None,
-        ledger: str | os.PathLike[str] | None = None,
-        anchor: str | os.PathLike[str] | None = None,
+        ledger: File | None = None,
+        anchor: File | None = None,
     ) -> None:
         self._settle(frame, said)
         begun = None
@@ -94,13 +96,7 @@ class PeopleTable:
         self.ledger = begun or PeopleLedger(path=ledger, anchor=anchor, **about)
 
     @classmethod
-    def open(
-        cls,
-        frame: Any,
-        ledger: str | os.PathLike[str],
-        *,
-        anchor: str | os.PathLike[str] | None = None,
-    ) -> PeopleTable:
+    def open(cls, frame: Any, ledger: File, *, anchor: File | None = None) -> PeopleTable:
         """Go on with a budget on disk; what was said about the table is there."""
         found = PeopleLedger.open(ledger, anchor=anchor)
         said = {name: _read(value) for name, value in found.declared.items()}
@@ -152,6 +148,11 @@ class PeopleTable:
                 " that many of them count."
             )
         self._public: dict[str, PublicRows] = {}
+        self._times: Times | None = None
+        order_by, time_format = self._said.get("order_by"), self._said.get("time_format")
+        if order_by is not None:
+            with contextlib.suppress(ModelError, FrameError):  # raised where a series is asked for
+                self._times = times_of(frame, order_by, time_format=time_format)
 
     def _roles(self) -> list[Hashable]:
         """Return the columns that are no secret."""
@@ -173,9 +174,17 @@ class PeopleTable:
             said.pop("every", None)  # gaps matter to a series alone
         return Job(questions=(question,), options=cast("Options", said | dict(options)), name=name)
 
-    def calibrated(self, job: Job) -> tuple[Calibration, dict[str, Any]]:
-        """Find the scale of one answer, and how to read the table for it; nothing is spent."""
-        task = self._task(job)
+    def calibrated(self, job: Job, *, times: bool = True) -> tuple[Calibration, dict[str, Any]]:
+        """Find the scale of one answer, and how to read the table for it; nothing is spent.
+
+        Parameters
+        ----------
+        job
+            What is asked.
+        times
+            Whether to read the times of a series, and to refuse what no series has.
+        """
+        task = self._task(job, times=times)
         job = with_noise(job, noise=self.ledger.allowance.noise, delta=self.ledger.delta or None)
         if job.epsilon is not None:
             return cast("Calibration", calibrate_task(job, task)), task.columns
@@ -189,7 +198,7 @@ class PeopleTable:
         )
         return cast("Calibration", self.ledger.largest(alone, time_limit=limit)), task.columns
 
-    def _task(self, job: Job) -> Task:
+    def _task(self, job: Job, *, times: bool) -> Task:
         """Lower a question: to a model of its column, or to whole households."""
         (question,) = job.questions
         query = query_about_rows(job, question, self._frame)
@@ -197,7 +206,11 @@ class PeopleTable:
         query = with_public_sizes(query, public)
         # A column has one model, whichever rows a question is about: that of all rows.
         model = model_of_rows(
-            job, query, self._of_all_rows(query) if job.assumes else public, self._frame
+            job,
+            query,
+            self._of_all_rows(query) if job.assumes else public,
+            self._frame,
+            times=times,
         )
         return Task(
             model=model,
@@ -239,8 +252,8 @@ class PeopleTable:
         """
         ready = []
         for job in jobs:
-            calibration, columns = self.calibrated(job)
-            layout = checked_layout(**columns, rows=self._rows)
+            calibration, columns = self.calibrated(job, times=False)
+            layout = checked_layout(**columns, rows=self._rows, times=self._times)
             draw, sizes = calibration.answered(self._frame, layout)
             ready.append((calibration, sizes, draw))
         self.ledger.spend_together([(calibration, sizes) for calibration, sizes, _ in ready])

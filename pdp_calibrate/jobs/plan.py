@@ -15,7 +15,15 @@ from pdp_calibrate.errors import PdpError, PlanError, did_you_mean
 from pdp_calibrate.frames.files import Source
 from pdp_calibrate.jobs.grammar import parse_query
 from pdp_calibrate.jobs.job import Job, Learning, Options, Table, declared
-from pdp_calibrate.jobs.schema_parts import POSITIVE, TEXT, Schema, described, items, one_of
+from pdp_calibrate.jobs.schema_parts import (
+    POSITIVE,
+    TEXT,
+    Schema,
+    anything_of,
+    described,
+    items,
+    one_of,
+)
 from pdp_calibrate.jobs.signature import ASKED, TABLE
 
 if TYPE_CHECKING:
@@ -29,7 +37,8 @@ class Plan:
     source: Source
     """Where the rows are."""
     jobs: tuple[Job, ...]
-    """What is asked, one query each; about the same people, so with one model."""
+    """What is asked, about the same people, so with one model; each has an ε of its own, under
+    which all of its questions are answered together."""
     epsilon: float
     """What everything together may leak."""
     delta: float | None = None
@@ -126,7 +135,10 @@ PLAN: Schema = _table(
                 "One answer.",
                 ["query"],
                 {
-                    "query": described("Such as mean(income).", TEXT),
+                    "query": described(
+                        "Such as mean(income); a list is answered together, under one ε.",
+                        anything_of(TEXT, items(TEXT) | {"minItems": 1}),
+                    ),
                     "name": described("What to call it; the query by default.", TEXT),
                 }
                 | _declared("queries")
@@ -207,10 +219,10 @@ def plan_from(found: Mapping[str, Any], *, folder: Path) -> Plan:
         source=Source(**_said(Table, shared, folder)),
         jobs=tuple(
             Job(
-                questions=(parse_query(one["query"]),),
+                questions=tuple(map(parse_query, _texts(one))),
                 options=said | {"ledger": None, "anchor": None},  # the plan opens them, once
                 learning=learning,
-                name=one.get("name", one["query"]),
+                name=one.get("name", "; ".join(_texts(one))),
             )
             for one, said in zip(found["queries"], jobs, strict=True)
         ),
@@ -237,6 +249,8 @@ def _of_people(
             f" {', '.join(other) or 'budget.draw'}: each of its queries states its own"
             " correlation, or none."
         )
+    if any(len(_texts(one)) > 1 for one in found["queries"]):
+        raise PlanError("a plan about people (budget.people) asks one question at a time.")
     table = {name: value for name, value in jobs[0].items() if name in TABLE}
     stated = [_said(Options, {"model": one}, Path()) for one in found["queries"]]
     asked = [
@@ -247,6 +261,12 @@ def _of_people(
         if not {"correlation", "persistence"} & set(one):
             one.pop("every", None)  # gaps matter to a series alone
     return table, asked
+
+
+def _texts(query: Mapping[str, Any]) -> list[str]:
+    """Return the questions of one entry, which may be a list."""
+    said = query["query"]
+    return [said] if isinstance(said, str) else list(said)
 
 
 def _said(what: type, sections: Mapping[str, Any], folder: Path) -> Any:

@@ -224,7 +224,13 @@ def with_public_sizes(query: RowQuery, public: PublicRows) -> RowQuery:
 
 
 def model_of_rows(
-    job: Job, query: RowQuery, public: PublicRows, frame: Any, *, whole: bool = False
+    job: Job,
+    query: RowQuery,
+    public: PublicRows,
+    frame: Any,
+    *,
+    whole: bool = False,
+    times: bool = True,
 ) -> Model:
     """Return the model of the members that count, of every group.
 
@@ -241,6 +247,8 @@ def model_of_rows(
     whole
         Whether to let all members count that `max_group_size` allows, so that questions with
         different public conditions have one model.
+    times
+        Whether to refuse times that no series has: a release does so where it reads the answer.
 
     Notes
     -----
@@ -265,10 +273,11 @@ def model_of_rows(
     states: Sequence[Hashable] = ()
     if "persistence" in job.options:
         states = _states(job, query, frame)
-        check_times_of(job, query.secret[0], frame)
     elif job.assumes:
         _group(job, query, max(public.sizes))  # the correlation must be possible in all groups
         check_correlation(job, query.value, frame)
+    if times and job.assumes and "order_by" in job.options:
+        check_times_of(job, query.secret[0], frame)
     counting: Counter[int] = Counter()
     for (size, number), groups in public.counted.items():
         members = number

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pdp_calibrate.calibration.calibrate import calibrate
 from pdp_calibrate.calibration.release import EVERY_COLUMN, Layout, checked_layout
-from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Calibration, Release
+from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.model import Model, header
 from pdp_calibrate.core.noise import Noise
@@ -318,8 +318,8 @@ class PlannedRelease:
 
     job: Job
     """What was asked."""
-    release: Release
-    """The noisy answer."""
+    release: AnyRelease
+    """The noisy answer, or a tuple of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -361,7 +361,7 @@ class PlannedCheck:
 
     job: Job
     """What is asked."""
-    calibration: Calibration | None
+    calibration: AnyCalibration | None
     """The scale, or None if the model must be learned from secret rows first.
 
     Learning would spend privacy that nobody counts, so the scale is known when the plan is run.
@@ -377,7 +377,8 @@ class PlannedCheck:
 
 
 def _called(job: Job) -> dict[str, Any]:
-    return {"name": job.name, "query": job.questions[0].text}
+    texts = [question.text for question in job.questions]
+    return {"name": job.name, "query": texts[0] if len(texts) == 1 else texts}
 
 
 def check_plan(plan: Plan) -> tuple[PlannedCheck, ...]:
@@ -388,7 +389,7 @@ def check_plan(plan: Plan) -> tuple[PlannedCheck, ...]:
     learned: queries, columns and budget are checked, and the scales stay open. Where the ledger of
     the plan holds that model already, it is used.
     """
-    found: Sequence[Calibration | None]
+    found: Sequence[AnyCalibration | None]
     if plan.people is not None:
         table = _people(plan, begun=plan.ledger is not None and plan.ledger.exists())
         found = [table.calibrated(job)[0] for job in plan.jobs]
@@ -430,7 +431,7 @@ def run_plan(plan: Plan) -> Outcome:
     return _outcome(plan, [one.draw() for one in ready], ledger)
 
 
-def _outcome(plan: Plan, releases: Sequence[Release], ledger: Ledger | PeopleLedger) -> Outcome:
+def _outcome(plan: Plan, releases: Sequence[AnyRelease], ledger: Ledger | PeopleLedger) -> Outcome:
     return Outcome(
         releases=tuple(
             PlannedRelease(job=job, release=one)
@@ -461,13 +462,13 @@ def _people(plan: Plan, *, begun: bool) -> PeopleTable:
 class _Ready:
     """An answer that only waits for being written down, and for its noise."""
 
-    calibration: Calibration
+    calibration: AnyCalibration
     layout: Layout
     sizes: Sizes | None
-    draw: Callable[[], Release]
+    draw: Callable[[], AnyRelease]
 
 
-def _calibrated(plan: Plan, frame: Any, model: Model | None) -> list[tuple[Task, Calibration]]:
+def _calibrated(plan: Plan, frame: Any, model: Model | None) -> list[tuple[Task, AnyCalibration]]:
     """Calibrate every query, about the model given or the one that the plan says."""
     jobs: Sequence[Job] = plan.jobs
     if model is None:
@@ -484,14 +485,7 @@ def _calibrated(plan: Plan, frame: Any, model: Model | None) -> list[tuple[Task,
         tasks = [task_of(job, frame, model) for job in plan.jobs]
     _refuse_several({task.model for task in tasks})
     return [
-        # a job of a plan has one query
-        (
-            task,
-            cast(
-                "Calibration",
-                calibrate_task(with_noise(job, noise=plan.noise, delta=plan.delta), task),
-            ),
-        )
+        (task, calibrate_task(with_noise(job, noise=plan.noise, delta=plan.delta), task))
         for job, task in zip(plan.jobs, tasks, strict=True)
     ]
 
@@ -567,7 +561,12 @@ def _check_before_learning(plan: Plan, frame: Any) -> None:
     job = plan.jobs[0]
     estimator_of(job)
     if job.learning.get("kind") in ("table", "gaussian"):
-        asked = (name for one in plan.jobs for name in one.questions[0].columns or ())
+        asked = (
+            name
+            for one in plan.jobs
+            for question in one.questions
+            for name in question.columns or ()
+        )
         refuse_absent(frame, [*job.learning.get("columns", ()), *asked])
     else:
         value = value_column(plan.jobs, None) or job.value

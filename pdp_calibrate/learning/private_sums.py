@@ -187,7 +187,7 @@ def units_of(
     cells = cells_of(frame, keyed).with_row_index("__row__")
     if order_by is not None:
         time = cast("str", order_by)
-        timed, _, _ = with_times(
+        timed, _ = with_times(
             cells.lazy(), time, cells.schema[time], called=time, time_format=time_format
         )
         cells = collected(timed)

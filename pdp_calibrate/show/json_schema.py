@@ -239,6 +239,9 @@ _ANSWER = described(
 )
 
 
+_QUESTIONS = described("What is asked; a list together.", anything_of(TEXT, items(TEXT)))
+
+
 _LAYOUT = described(
     "Which column of a long table it is about, told apart and ordered by which, or wide.",
     anything_of(one_of("wide"), record(value=CELL, by=CELL, order_by=CELL)),
@@ -493,7 +496,7 @@ def json_schema() -> dict[str, Any]:
             answers=items(
                 record(
                     name=TEXT,
-                    query=TEXT,
+                    query=_QUESTIONS,
                     epsilon=POSITIVE,
                     calibration=nullable(ref("Calibration")),
                 )
@@ -502,7 +505,7 @@ def json_schema() -> dict[str, Any]:
         "Outcome": _object(
             "Outcome",
             "What running a plan released, and what is left of its budget.",
-            releases=items(record(name=TEXT, query=TEXT, release=ref("Release"))),
+            releases=items(record(name=TEXT, query=_QUESTIONS, release=ref("Release"))),
             budget={
                 "allOf": [
                     record(epsilon=POSITIVE, spent=NUMBER, remaining=NUMBER),

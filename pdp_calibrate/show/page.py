@@ -45,14 +45,13 @@ _CAPTIONS = {
     " adversary; the square is the noise that plain differential privacy would have used. Noise to"
     " the left of the round point breaks the promise.",
     "leakage_by_knowledge": "The worst case among adversaries who already know some number of the"
-    " other entries.",
+    " others; of groups, in the one where most can be learned.",
     "scales": "The noise that each method asks for. Plain differential privacy ignores correlation:"
     " where its bar is shorter than ours, it does not keep the promise.",
     "beliefs": "What the worst adversary believes about one entry before the release, and after"
     " the answer that helps them most. What they know already is subtracted from it.",
     "correlations": "Pairs of entries: together (+) or against each other (−).",
-    "adversary_graph": "Each box is an adversary: the entries known, and the exact leakage. Edge"
-    " weights are those of the paper; no guarantee rests on them.",
+    "adversary_graph": "",  # depends on what is drawn
     "network": "Lines join entries that depend on each other given all others; the deeper its"
     " colour, the more somebody could learn about an entry.",
 }
@@ -142,7 +141,7 @@ def render(summary: Summary) -> str:
     template = resources.files("pdp_calibrate.show").joinpath("page.html.j2").read_text("utf-8")
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        finalize=_shown,
+        finalize=shown,
     )  # fmt: skip
     environment.filters |= {"number": ordinary, "width": width, "beside": beside_noise}
     pictures = [picture(name, view, canvas) for name, view in summary.views.items()]
@@ -159,12 +158,31 @@ def render(summary: Summary) -> str:
 
 def picture(name: str, view: Any, canvas: Any) -> dict[str, str]:
     """Return one picture as a page holds it: drawn, with its title and what it says."""
-    return {
-        "name": name,
-        "title": _TITLES[name],
-        "caption": _CAPTIONS[name],
-        "svg": canvas.as_svg(plots.draw(name, view), name),
-    }
+    title, caption = caption_of(name, view)
+    drawn = canvas.as_svg(plots.draw(name, view), name)
+    return {"name": name, "title": title, "caption": caption, "svg": drawn}
+
+
+def caption_of(name: str, view: Any) -> tuple[str, str]:
+    """Return the title of a picture, and what it says.
+
+    With Gaussian noise no answer is the one that helps most.
+    """
+    caption, beyond = _CAPTIONS[name], getattr(view, "beyond", 0.0)
+    if name == "beliefs" and beyond:
+        caption = (
+            "What the worst adversary believes about one entry before the release, and after a"
+            f" telling answer. Answers that tell more have a probability of {beyond:.2g}: after"
+            " these a belief can move further, and the rarer they are the further, as Gaussian"
+            " noise has no limit. What they know already is subtracted from it."
+        )
+    if name == "adversary_graph":
+        caption = "Each box is an adversary: the entries known, and what they could learn at most."
+        if view.graph is not None:
+            caption += " Lines have the weights of the paper; no guarantee rests on them."
+        if len(view.names) > plots.ALL_PANELS:
+            caption += " Of all entries, the one about whom most can be learned is attacked."
+    return _TITLES[name], caption
 
 
 def libraries() -> tuple[Any, Any]:
@@ -177,7 +195,7 @@ def libraries() -> tuple[Any, Any]:
         raise MissingLibraryError.needed_for(reason, extra="report") from error
 
 
-def _shown(value: Any) -> Any:
+def shown(value: Any) -> Any:
     """Write out characters that would turn the order of what is shown, also in pictures."""
     if not isinstance(value, str):
         return value

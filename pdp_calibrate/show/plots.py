@@ -48,6 +48,10 @@ _MODULES = {
 }
 
 
+ALL_PANELS = 4
+"""Of more entries than this, the graph of adversaries shows those who attack the worst of them."""
+
+
 def draw(picture: str, view: Any, *, theme: Theme = "light") -> Figure:
     """Draw one picture from the numbers behind it."""
     if view is None:
@@ -105,7 +109,7 @@ def correlations(
 def adversary_graph(
     subject: AnyCalibration | views.AdversaryGraph, *, theme: Theme = "light"
 ) -> Figure:
-    """Draw the paper's weighted hierarchical graph of up to four tuples (Figure 3)."""
+    """Draw the paper's weighted hierarchical graph of up to six tuples (Figure 3)."""
     return _seen("adversary_graph", views.adversary_graph, subject, theme)
 
 

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from scipy.special import ndtri
 
-from pdp_calibrate.calibration.result import (
-    AnyCalibration,
-    Calibration,
-    single,
-    with_laplace_noise,
-)
+from pdp_calibrate.arrays import deadline_after
+from pdp_calibrate.calibration.result import AnyCalibration, Calibration, single
+from pdp_calibrate.core import gaussian_dp
 from pdp_calibrate.core.adversary import Adversaries, Witness
-from pdp_calibrate.core.leakage import leakage
+from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.noise import Noise
-from pdp_calibrate.core.posterior import Beliefs, posterior
-from pdp_calibrate.core.problem import Leakage
+from pdp_calibrate.core.posterior import Beliefs, posterior, rare_output
+from pdp_calibrate.core.problem import Leakage, Problem, split, worst
+from pdp_calibrate.core.query import Mean
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.errors import ModelError, PdpError
 from pdp_calibrate.families.stream.refresh import Refresh
@@ -33,6 +33,15 @@ _POINTS = 24  # on a curve
 
 
 _MOST_KNOWN = 15  # a curve over more known tuples than this is not drawn
+
+
+_MOST_IN_GRAPH = 6  # tuples; more are too many adversaries to look at
+
+
+_MOST_CELLS = 4096  # of a joint table that is made for a picture
+
+
+_RARE = 0.01  # of answers lie beyond the one that is drawn, where no δ says how many
 
 
 _PATIENCE = 8.0  # seconds for a whole curve; wider brackets after that
@@ -90,6 +99,8 @@ class KnowledgeCurve:
     """The same at the scale of plain DP."""
     worst: str
     """The worst adversary of all, in words."""
+    among: str = "other entries"
+    """What the known tuples are called: of blocks, members of the one where most can be learned."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,30 +119,31 @@ class BeliefBars:
     """What the adversary knows, in words."""
     output: str
     """The output seen, in words."""
+    beyond: float = 0.0
+    """The probability of outputs after which the belief moves further; 0 with Laplace noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdversaryGraph:
-    """The paper's weighted hierarchical graph, with the exact leakage of every adversary."""
+    """Every adversary of a few tuples, with what each could learn at most."""
 
-    graph: WeightedHierarchicalGraph
-    """Its layers and edges; their weights are the paper's and no bounds."""
+    names: tuple[Hashable, ...]
+    """The tuples."""
     leakages: dict[tuple[Hashable, frozenset[Hashable]], float]
-    """The exact leakage of each node (i, K)."""
+    """The leakage of each node (i, K): of joint tables with Laplace noise exactly."""
     worst: tuple[Hashable, frozenset[Hashable]] | None
     """The node that leaks most."""
+    unit: str = "nats"
+    """What leakages are measured in, in words."""
+    graph: WeightedHierarchicalGraph | None = None
+    """The paper's weighted hierarchical graph, for the weights of its edges, which are no bounds;
+    it is about tables and Laplace noise."""
 
 
 def drawable(calibration: AnyCalibration) -> Calibration:
     """Return a calibration of one answer that may be drawn, or raise."""
     refuse_private(calibration.model)
     return single(calibration, "a picture")
-
-
-def drawable_with_laplace_noise(calibration: AnyCalibration) -> Calibration:
-    """Return a calibration of one answer with Laplace noise that may be drawn, or raise."""
-    with_laplace_noise(calibration, "this picture")
-    return drawable(calibration)
 
 
 def refuse_private(model: Model) -> None:
@@ -167,7 +179,9 @@ def leakage_by_scale(
     extra = [] if plain_scale is None else [plain_scale]
     scales = sorted({*np.geomspace(low, high, points).tolist(), calibration.scale, *extra})
     seconds = _PATIENCE / len(scales)
-    found = {scale: _leak(calibration, scale, seconds)[:2] for scale in scales}
+    problems = _problems(calibration)
+    curve = [_leak(calibration, problems, scale, seconds) for scale in scales]
+    found = {scale: (one.value, one.lower) for scale, one in zip(scales, curve, strict=True)}
     for one in filter(None, (plain, calibration.leakage)):  # these were given more time
         if one.scale in found:
             found[one.scale] = (one.value, one.lower)
@@ -191,49 +205,40 @@ def leakage_by_scale(
     )
 
 
-def _leak(
-    calibration: Calibration, scale: float, seconds: float, adversaries: Adversaries | None = None
-) -> tuple[float, float, Witness | None]:
-    found = leakage(
-        calibration.model,
-        calibration.query,
-        scale=scale,
-        adversaries=calibration.adversaries if adversaries is None else adversaries,
-        rows=calibration.rows,
-        time_limit=seconds,
-        noise=calibration.noise,
-        delta=calibration.delta or None,
-    )
-    return found.value, found.lower, found.witness
-
-
 def leakage_by_knowledge(calibration: AnyCalibration) -> KnowledgeCurve | None:
     """Evaluate the worst leakage for each number of known tuples (the paper's Figure 4).
 
-    None where all adversaries know the same number, or there are more than 15 others.
+    Of independent blocks, such as households, it is about the block in which most can be learned:
+    what anyone knows of the others says nothing about its members. None where all adversaries know
+    the same number, or there are more than 15 others.
     """
     calibration = drawable(calibration)
-    who = calibration.adversaries
-    others = sum(calibration.model.copies) - 1
-    if who.known is not None or not 1 <= others <= _MOST_KNOWN:
+    if calibration.adversaries.known is not None:
         return None
-    fewest = others if who.at_least is None else who.at_least
-    most = others if who.at_most is None else min(who.at_most, others)
+    problems = _problems(calibration)
+    among = "other entries"
+    if isinstance(calibration.model, Blocks) and not any(one.hidden_noise for one in problems):
+        problems = [worst(problems, calibration.scale, deadline=deadline_after(_PATIENCE))[1]]
+        among = "other members of the group"
+    fewest, most = problems[0].knowledge.fewest, problems[0].knowledge.most
+    if problems[0].knowledge.total - 1 > _MOST_KNOWN or most - fewest < 1:
+        return None
     numbers = list(range(fewest, most + 1))
-    if len(numbers) < 2:
-        return None
     plain_scale = calibration.baselines["dp"]
     seconds = _PATIENCE / (2 * len(numbers))
     values, lowers, plain = [], [], []
     for known in numbers:
-        exactly = Adversaries.knowing(at_least=known, at_most=known)
-        value, lower, _ = _leak(calibration, calibration.scale, seconds, exactly)
-        values.append(min(value, calibration.leakage.value))  # all of them are allowed ones
-        lowers.append(lower)
+        exactly = [
+            one.against(dataclasses.replace(one.knowledge, fewest=known, most=known))
+            for one in problems
+        ]
+        found = _leak(calibration, exactly, calibration.scale, seconds)
+        values.append(min(found.value, calibration.leakage.value))  # all of them are allowed ones
+        lowers.append(found.lower)
         if plain_scale:
-            plain.append(_leak(calibration, plain_scale, seconds, exactly)[0])
+            plain.append(_leak(calibration, exactly, plain_scale, seconds).value)
     witness = calibration.leakage.witness
-    worst = (
+    attacks = (
         ""
         if witness is None
         else f"attacks {entry(witness.target, calibration.model)},"
@@ -245,8 +250,25 @@ def leakage_by_knowledge(calibration: AnyCalibration) -> KnowledgeCurve | None:
         lowers=tuple(lowers),
         epsilon=calibration.epsilon,
         plain=tuple(plain),
-        worst=worst,
+        worst=attacks,
+        among=among,
     )
+
+
+def _problems(calibration: Calibration) -> list[Problem]:
+    return split(
+        calibration.model,
+        calibration.contributions[0],
+        calibration.adversaries,
+        measure=calibration.measure,
+    )
+
+
+def _leak(
+    calibration: Calibration, problems: Sequence[Problem], scale: float, seconds: float
+) -> Leakage:
+    found, _ = worst(problems, scale, deadline=deadline_after(seconds))
+    return calibration.measure.leakage(found, scale, found.witness)
 
 
 def scales_of_methods(calibration: AnyCalibration) -> dict[str, Any]:
@@ -269,15 +291,20 @@ def scales_of_methods(calibration: AnyCalibration) -> dict[str, Any]:
 def beliefs(calibration: AnyCalibration) -> BeliefBars | None:
     """Return what the worst adversary believes before and after the worst output (Example 1).
 
-    Of a joint table by its own prior; elsewhere from even odds between the two secrets.
+    Of a joint table by its own prior; elsewhere from even odds between the two secrets. With
+    Gaussian noise no output is the worst: the one that is drawn has only a share δ of the outputs
+    beyond it (one in a hundred where no δ is promised), and these move the belief further.
     """
-    calibration = drawable_with_laplace_noise(calibration)
+    calibration = drawable(calibration)
     witness = calibration.leakage.witness
     if witness is None or isinstance(witness.output, tuple):
         return None
+    if calibration.noise == "gaussian":
+        return _beliefs_after_gaussian_noise(calibration, witness)
     values: dict[Any, float]
     after: dict[Any, float]
-    found = _table_beliefs(calibration, witness)
+    table = calibration.model if isinstance(calibration.model, JointTable) else None
+    found = _table_beliefs(calibration, witness, table)
     if found is None:
         first, second = witness.secrets
         share = 1 / (1 + math.exp(-min(calibration.leakage.lower, 700.0)))
@@ -297,6 +324,64 @@ def beliefs(calibration: AnyCalibration) -> BeliefBars | None:
     )
 
 
+def _beliefs_after_gaussian_noise(calibration: Calibration, witness: Witness) -> BeliefBars | None:
+    """Return beliefs after an output that only a share of all outputs goes beyond.
+
+    What somebody learns of Gaussian values, or of values of any dependence, is a shift of one bell
+    curve by μ standard deviations: log-odds grow by μ²/2 + μz where the noise is z of them from its
+    middle. Other families are drawn where they fit a joint table.
+    """
+    model, share = calibration.model, calibration.delta or _RARE
+    words = {
+        "target": entry(witness.target, model),
+        "knows": knowledge(witness.known, model),
+    }
+    table = _as_table(witness.model)
+    if table is not None:
+        seen = rare_output(
+            table,
+            calibration.query,
+            scale=calibration.scale,
+            target=witness.target,
+            known=witness.known,
+            secrets=witness.secrets,
+            share=share,
+        )
+        found = _table_beliefs(calibration, dataclasses.replace(witness, output=seen), table)
+        if found is None:
+            return None
+        before, after = found
+        output = f"an answer of {number(float(f'{seen:.4g}'))}"
+    elif all(model.gaussian_tuples) or model.covers_any_dependence:
+        mu = _attained_mu(calibration.leakage)
+        if not mu > 0:
+            return None
+        gain = mu**2 / 2 - mu * float(ndtri(share))
+        likely = 1 / (1 + math.exp(-min(gain, 700.0)))
+        first, second = witness.secrets
+        before, after = {first: 0.5, second: 0.5}, {first: likely, second: 1 - likely}
+        output = "a very high answer" if cast("float", witness.output) > 0 else "a very low answer"
+    else:
+        return None
+    return BeliefBars(
+        values=tuple(number(value) for value in before),
+        before=tuple(before.values()),
+        after=tuple(after.values()),
+        output=output,
+        beyond=share,
+        **words,
+    )
+
+
+def _attained_mu(leak: Leakage) -> float:
+    """Return the μ of the adversary who was found, from the lower end in its unit."""
+    if leak.lower <= 0:
+        return 0.0
+    if leak.unit == "epsilon":
+        return gaussian_dp.mu_of(leak.lower, leak.measure.delta)
+    return leak.lower if leak.unit == "mu" else gaussian_dp.mu_of_rho(leak.lower)
+
+
 def bars_of(found: Beliefs) -> BeliefBars:
     """Turn the beliefs of `posterior` into bars."""
     return BeliefBars(
@@ -309,19 +394,35 @@ def bars_of(found: Beliefs) -> BeliefBars:
     )
 
 
+def _as_table(model: Model) -> JointTable | None:
+    """Return a model of few discrete tuples as a joint table; None for any other."""
+    if isinstance(model, JointTable):
+        return model
+    expand = getattr(model, "to_table", None)
+    if expand is None or model.is_continuous or model.covers_any_dependence:
+        return None
+    if math.prod(map(len, model.domains)) > _MOST_CELLS:
+        return None
+    try:
+        return cast("JointTable", expand())
+    except PdpError:  # a set of laws has no table
+        return None
+
+
 def _table_beliefs(
-    calibration: Calibration, witness: Witness
+    calibration: Calibration, witness: Witness, table: JointTable | None
 ) -> tuple[dict[Hashable, float], dict[Hashable, float]] | None:
-    if not isinstance(calibration.model, JointTable) or isinstance(witness.output, tuple):
+    if table is None:
         return None
     try:
         found = posterior(
-            calibration.model,
+            table,
             calibration.query,
             scale=calibration.scale,
             target=witness.target,
             known=witness.known,
             output=witness.output,
+            noise=calibration.noise,
         )
     except PdpError:  # what the strongest adversary knows may have probability zero
         return None
@@ -329,28 +430,54 @@ def _table_beliefs(
 
 
 def adversary_graph(calibration: AnyCalibration) -> AdversaryGraph | None:
-    """Return the graph of all adversaries of a table with two to four tuples (Figure 3).
+    """Return the graph of all adversaries of two to six tuples (Figure 3).
 
-    None for other models, and where not all adversaries are allowed.
+    None for sets of models, independent blocks and any dependence, and where not all adversaries
+    are allowed. The paper's weights are of tables, and of what can be written as one, with Laplace
+    noise.
     """
-    calibration = drawable_with_laplace_noise(calibration)
+    calibration = drawable(calibration)
     model = calibration.model
-    if not isinstance(model, JointTable) or not 2 <= len(model.names) <= 4:
+    if calibration.adversaries != Adversaries.all() or model.covers_any_dependence:
         return None
-    if calibration.adversaries != Adversaries.all():
+    if not 2 <= len(model.names) <= _MOST_IN_GRAPH or set(model.copies) != {1}:
         return None
-    try:
-        found = graph(model, calibration.query, calibration.scale)
-    except PdpError:  # the paper's graph is of additive queries and full supports
+    if isinstance(model, Blocks | ModelSet):
         return None
+    (problem,) = _problems(calibration)
+    names: tuple[Hashable, ...] = model.names
     leakages = {}
-    for layer in range(1, len(model.names) + 1):
-        for target, known in found.layer(layer):
-            one = Adversaries.exactly(target, known=known)
-            leakages[target, known] = _leak(calibration, calibration.scale, _PATIENCE, one)[0]
+    for place, target in enumerate(names):
+        others = [other for other in range(len(names)) if other != place]
+        for number_known in range(len(others), -1, -1):
+            for chosen in itertools.combinations(others, number_known):
+                one = problem.restricted(place, [other for other in others if other not in chosen])
+                known = frozenset(names[other] for other in chosen)
+                leakages[target, known] = _leak(
+                    calibration, [one], calibration.scale, _PATIENCE
+                ).value
+    unit = "nats"
+    if calibration.noise == "gaussian":
+        unit = f"ε at δ = {calibration.delta:g}" if calibration.delta else "μ"
     return AdversaryGraph(
-        graph=found, leakages=leakages, worst=max(leakages, key=leakages.__getitem__)
+        names=model.names,
+        leakages=leakages,
+        worst=max(leakages, key=leakages.__getitem__),
+        unit=unit,
+        graph=_paper_graph(calibration),
     )
+
+
+def _paper_graph(calibration: Calibration) -> WeightedHierarchicalGraph | None:
+    """Return the paper's graph, of additive queries and full supports; None for others."""
+    table = _as_table(calibration.model)
+    if table is None or calibration.noise != "laplace":
+        return None
+    per_row = calibration.rows if isinstance(calibration.query, Mean) else 1
+    try:
+        return graph(table, calibration.query, calibration.scale * per_row)
+    except PdpError:
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,18 +13,16 @@ matrix alone, and as the library decides. CPU time (`time.process_time`) is in u
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import numpy as np
 from scipy.sparse import csc_array, diags_array, eye_array, kron
 
 import pdp_calibrate as pdp
 from pdp_calibrate.families.gaussian import network_search
-from tests.benchmarks.heading import heading
+from tests.benchmarks.heading import heading, keep
 from tests.benchmarks.time import cpu_seconds, yardstick
 from tests.oracles.gaussian import leakages_by_precision
 
-RESULT = Path(__file__).parent / "results" / "gaussian_networks.txt"
 ROUNDING = 1e-12  # of the brute force
 
 
@@ -133,8 +131,7 @@ def main() -> None:
     number = int(sys.argv[1]) if len(sys.argv) > 1 else 4000
     lines = [*heading("gaussian_networks", "numpy", "scipy", "numba"), "", *timings(), ""]
     lines += campaign(number)
-    print("\n".join(lines))
-    RESULT.write_text("\n".join(lines) + "\n")
+    keep("gaussian_networks", lines)
 
 
 if __name__ == "__main__":

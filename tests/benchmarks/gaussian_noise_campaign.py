@@ -19,6 +19,7 @@ import pdp_calibrate as pdp
 from pdp_calibrate.core.gaussian_dp import mu_of
 from tests.benchmarks.heading import heading
 from tests.oracles import gaussian_noise as oracle
+from tests.oracles.adversaries import every_adversary
 
 _CASES = 2_000
 _SEQUENCES = 400
@@ -113,7 +114,7 @@ def sequences() -> list[str]:
         ledger = pdp.Ledger(model, mu=1e6, noise="gaussian")
         rows: list[np.ndarray] = []
         scales: list[float] = []
-        gains = dict.fromkeys(oracle.adversaries(size), 0.0)
+        gains = dict.fromkeys(every_adversary(size), 0.0)
         own = 0.0
         for number in range(3):
             row = random.normal(size=size) / spread

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from tests.support.cli_runs import fine
+from tests.support.plans import plan_text
 
 HEAVY = {
     "opendp", "numba", "sklearn", "scipy", "scipy.stats", "narwhals", "matplotlib", "polars",
@@ -28,19 +29,12 @@ LOADED = {  # what each command may load; before it the files that it needs are 
     "explain release.json": ROWS,
     "plan plan.toml --check --json": {*ROWS, "jsonschema"},
 }
-PLAN = """
-[data]
-file = "people.csv"
-groups = "household"
-[model]
-bounds = [0, 100]
-correlation = 0.2
-[budget]
-epsilon = 1.0
-[[queries]]
-query = "sum(income)"
-epsilon = 0.5
-"""
+PLAN = plan_text(
+    {"query": "sum(income)", "epsilon": 0.5},
+    data={"file": "people.csv", "groups": "household"},
+    model={"bounds": [0, 100], "correlation": 0.2},
+    budget={"epsilon": 1.0},
+)
 
 
 @pytest.fixture(scope="module")

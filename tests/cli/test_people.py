@@ -2,6 +2,7 @@
 
 import json
 
+import pandas as pd
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -129,3 +130,61 @@ def test_what_a_plan_about_people_cannot_say(folder, change, words):
     assert found.code == 2
     assert words in found.err
     assert not (folder / "out.json").exists()
+
+
+DAYS = """
+[data]
+file = "days.csv"
+groups = "who"
+order_by = "day"
+[model]
+bounds = {load = [0, 1]}
+domains = {state = ["well", "ill", "hurt"]}
+[budget]
+epsilon = 3.0
+ledger = "plan.json"
+people = true
+[[queries]]
+query = "count(state=ill)"
+epsilon = 0.5
+persistence = 0.7
+[[queries]]
+query = "mean(load)"
+epsilon = 0.5
+correlation = 0.4
+[output]
+releases = "out.json"
+"""
+
+
+def test_how_long_states_last_is_said_from_the_shell_and_in_plans(folder):
+    states = ["well", "ill", "hurt"]
+    days = pd.DataFrame({"who": [1] * 4 + [2] * 4, "day": [*range(4)] * 2, "load": 0.5})
+    days["state"] = [states[place % 3] for place in range(8)]
+    days.to_csv("days.csv", index=False)
+    alike = pdp.People(
+        days, groups="who", order_by="day", bounds={"load": (0, 1)}, domains={"state": states}
+    )
+    counted = alike.calibrate.count({"state": "ill"}, epsilon=0.5, persistence=0.7)
+    added = alike.calibrate.mean("load", epsilon=0.5, correlation=0.4)
+    fine(
+        "people create d.json days.csv --groups who --order-by day --bounds load=0:1"
+        " --domain state=well,ill,hurt -e 3"
+    )
+    asked = 'd.json days.csv -q "count(state=ill)" -e 0.5 --persistence 0.7'
+    price = json.loads(fine(f"people price {asked} --json").out)
+    assert price["calibration"]["scale"] == counted.scale
+    assert price["others"] == counted.others
+    fine(f'people release {asked} -q "mean(load)" --correlation 0.4')
+    spent = pdp.People.open(days, "d.json").spent_by_column
+    assert spent["state"] == pytest.approx(0.5 + added.others)
+    assert spent["load"] == pytest.approx(0.5 + counted.others)
+    refused = run(f"people release {asked.replace('0.7', '0.6')}")
+    assert refused.code != 0
+    assert "persistence 0.7 of 3 states" in refused.err
+    (folder / "days.toml").write_text(DAYS)
+    check = json.loads(fine("plan days.toml --check --json").out)
+    scales = [one["calibration"]["scale"] for one in check["answers"]]
+    assert scales == [counted.scale, added.scale]
+    outcome = json.loads(fine("plan days.toml --json").out)
+    assert outcome["budget"]["spent_by_column"] == spent

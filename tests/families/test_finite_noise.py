@@ -97,7 +97,7 @@ def test_groups_and_chains_agree_with_their_tables(seed):
     assert own.value == pytest.approx(table.value, rel=1e-9)
 
 
-def test_long_chains_are_cut_where_they_have_forgotten():
+def test_one_adversary_of_a_long_chain_is_searched_to_its_ends():
     kernel = [[0.7, 0.3], [0.4, 0.6]]
     short = pdp.MarkovChain(transition=kernel, length=40, states=[0, 1])
     long = pdp.MarkovChain(transition=kernel, length=260, states=[0, 1])
@@ -106,9 +106,8 @@ def test_long_chains_are_cut_where_they_have_forgotten():
     near = pdp.leakage(short, pdp.Sum(), adversaries=few, **asked)
     far = pdp.leakage(long, pdp.Sum(), adversaries=pdp.Adversaries.exactly(130, known=[]), **asked)
     assert near.exact
-    assert far.lower <= far.value
-    assert far.value >= near.lower * 0.9
-    assert far.value == pytest.approx(near.value, rel=0.2)
+    assert far.exact
+    assert far.value < near.value  # more unknown steps, more noise
 
 
 def test_repeats_of_one_query_are_one_release():

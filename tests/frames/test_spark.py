@@ -140,6 +140,22 @@ def test_releases_about_people_read_spark_once(spark):
     assert found.spent_by_column == wanted.spent_by_column
 
 
+def test_a_series_of_each_person_is_read_from_spark_once(spark):
+    when = pd.date_range("2024-02-27", periods=4).strftime("%Y-%m-%d")
+    frame = pd.DataFrame({"who": [1] * 4 + [2] * 4, "t": [*when, *when], "load": [0.5] * 8})
+    found = pdp.People(
+        in_spark(spark, frame), groups="who", order_by="t", bounds={"load": (0, 1)}, epsilon=9.0
+    )
+    with watching_collects() as seen:
+        found.sum("load", epsilon=0.3, correlation=0.5)
+    assert len(seen) == 1
+    gaps = in_spark(spark, frame.drop(index=[1, 5]))
+    found = pdp.People(gaps, groups="who", order_by="t", bounds={"load": (0, 1)}, epsilon=9.0)
+    with pytest.raises(pdp.ModelError, match="column t has gaps"):
+        found.sum("load", epsilon=0.3, correlation=0.5)
+    assert not found.history
+
+
 @pytest.mark.parametrize(
     "name", ["table", "gaussian", "gaussian group", "binary group", "chain", "gaussian series"]
 )

@@ -11,6 +11,7 @@ import pytest
 import pdp_calibrate as pdp
 from pdp_calibrate.frames.order import check_series
 from tests.support.cli_runs import fine, refused
+from tests.support.plans import plan_text
 
 MONTHS = 120
 PHI = 0.845
@@ -91,7 +92,7 @@ def test_text_in_other_forms_is_refused(times, kind):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_offsets_of_iso_times_count(engine):
-    """In text order the second of these comes last."""
+    """In text order the third of these comes last."""
     frame = pd.DataFrame(
         {
             "when": ["2024-03-31T00:30+01:00", "2024-03-31T03:30+03:00", "2024-03-31T01:30+01:00"],
@@ -103,7 +104,7 @@ def test_offsets_of_iso_times_count(engine):
     cal = pdp.calibrate(model, weights, epsilon=1e9)
     with pytest.raises(pdp.ModelError, match="two equal times"):
         cal.release(ENGINES[engine](frame), value="x", order_by="when")
-    frame.loc[1, "when"] = "2024-03-31T02:30-00:00"
+    frame.loc[1, "when"] = "2024-03-31T00:30-01:00"
     assert cal.release(ENGINES[engine](frame), value="x", order_by="when").value == pytest.approx(
         132, abs=0.01
     )
@@ -237,20 +238,12 @@ def test_the_command_line_and_plans_read_times(tmp_path, monkeypatch):
     assert "order_by is read" in refused(
         f"{released.replace('--order-by when', '')} --time-format %d"
     )
-    plan = """
-[data]
-file = "rates.csv"
-order_by = "when"
-time_format = "%d/%m/%Y"
-[model]
-bounds = [-9, 9]
-correlation = 0.5
-[budget]
-epsilon = 1.0
-[[queries]]
-query = "mean(rate)"
-epsilon = 1.0
-"""
+    plan = plan_text(
+        {"query": "mean(rate)", "epsilon": 1.0},
+        data={"file": "rates.csv", "order_by": "when", "time_format": "%d/%m/%Y"},
+        model={"bounds": [-9, 9], "correlation": 0.5},
+        budget={"epsilon": 1.0},
+    )
     (tmp_path / "plan.toml").write_text(plan)
     assert "jointly Gaussian values" in fine("plan plan.toml --check").out
     (tmp_path / "plan.toml").write_text(plan.replace("time_format", "# time_format"))

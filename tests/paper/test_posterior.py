@@ -186,3 +186,26 @@ def test_outputs_that_do_not_answer_the_query_are_refused(table, query, output):
 def test_a_list_needs_a_scale_for_each_query(table):
     with pytest.raises(pdp.PdpError, match="one number per query"):
         pdp.posterior(table, [SUM, SUM], scale=[1.0], target="x1", output=(0.0, 0.0))
+
+
+def test_gaussian_noise_moves_beliefs_without_limit(table):
+    def gain(output):
+        found = pdp.posterior(table, SUM, scale=2.0, target="x2", output=output, noise="gaussian")
+        assert sum(found.posterior.values()) == pytest.approx(1.0)
+        return found.log_odds_gain(max(found.prior), min(found.prior))
+
+    place, law = table.names.index("x2"), {}
+    for cell in np.ndindex(table.probabilities.shape):
+        held = [domain[at] for domain, at in zip(table.domains, cell, strict=True)]
+        density = math.exp(-(((3.0 - sum(held)) / 2.0) ** 2) / 2)
+        one = law.setdefault(held[place], [0.0, 0.0])
+        one[0] += table.probabilities[cell] * density
+        one[1] += table.probabilities[cell]
+    likelihoods = {value: joint / own for value, (joint, own) in law.items()}
+    wanted = math.log(likelihoods[max(law)] / likelihoods[min(law)])
+    assert gain(3.0) == pytest.approx(wanted, rel=1e-12)
+    assert gain(3.0) < gain(30.0) < gain(300.0)
+    with pytest.raises(pdp.PdpError, match="without limit"):
+        gain(math.inf)
+    with pytest.raises(pdp.PdpError, match="laplace"):
+        pdp.posterior(table, SUM, scale=2.0, target="x2", output=1.0, noise="normal")

@@ -4,6 +4,7 @@ import io
 import itertools
 import math
 import sys
+from statistics import NormalDist
 from types import SimpleNamespace
 
 import numpy as np
@@ -69,8 +70,49 @@ def test_the_graph_holds_the_exact_leakage_of_every_adversary():
         truth = oracle.adversary_leakage(CELLS, DOMAINS, sum, CAL.scale, place, indices)
         assert value == pytest.approx(truth, rel=1e-9)
     assert found.leakages[found.worst] == max(found.leakages.values())
-    big = pdp.JointTable(probabilities=np.full((2,) * 5, 2.0**-5), domains=[[0, 1]] * 5)
+    big = pdp.JointTable(probabilities=np.full((2,) * 7, 2.0**-7), domains=[[0, 1]] * 7)
     assert views.adversary_graph(pdp.calibrate(big, pdp.Sum())) is None
+
+
+def test_a_graph_of_six_entries_and_of_a_chain_is_the_brute_force_one():
+    rng = np.random.default_rng(3)
+    cells = rng.dirichlet(np.full(64, 3.0)).reshape((2,) * 6)
+    six = pdp.JointTable(probabilities=cells, domains=[[0, 1]] * 6)
+    chain = pdp.MarkovChain(transition=[[0.9, 0.1], [0.2, 0.8]], length=5)
+    for model, law, rows in ((six, cells, 1), (chain, chain.to_table().probabilities, 7)):
+        for query in (pdp.Sum(), pdp.Mean()):
+            cal = pdp.calibrate(model, query, rows=rows)
+            found = views.adversary_graph(cal)
+            size = law.ndim
+            assert len(found.leakages) == size << (size - 1)
+            unit = cal.scale * (size * rows if isinstance(query, pdp.Mean) else 1)
+            for (target, known), value in list(found.leakages.items())[::9]:
+                place, others = model.names.index(target), map(model.names.index, known)
+                truth = oracle.adversary_leakage(
+                    law, [[0, 1]] * size, sum, unit, place, frozenset(others)
+                )
+                assert value == pytest.approx(truth, rel=1e-9)
+            assert found.leakages[found.worst] == pytest.approx(cal.leakage.value, rel=1e-8)
+            # LS/λ of those who know everyone else: the paper's first layer, in the same units
+            assert found.graph.first_layer == pytest.approx(np.full(size, 1 / unit))
+
+
+def test_leakage_by_knowledge_of_households_is_about_one_of_them():
+    homes = pdp.Blocks(
+        models=[pdp.BinaryGroup(count_probabilities=law) for law in ([0.6, 0.4], [0.4, 0.2, 0.4])],
+        counts=[500, 400],
+    )
+    cal = pdp.calibrate(homes, pdp.Sum())
+    curve = views.leakage_by_knowledge(cal)
+    assert curve.known == (0, 1)
+    assert "members of the group" in curve.among
+    pair = np.array([[0.4, 0.1], [0.1, 0.4]])
+    for known, value, plain in zip(curve.known, curve.values, curve.plain, strict=True):
+        for scale, found in ((cal.scale, value), (cal.baselines["dp"], plain)):
+            truth, _ = oracle.worst_leakage(
+                pair, [[0, 1]] * 2, sum, scale, lambda _i, others, size=known: len(others) == size
+            )
+            assert found == pytest.approx(truth, rel=1e-9)
 
 
 def test_beliefs_follow_bayes():
@@ -92,6 +134,63 @@ def test_beliefs_follow_bayes():
     even = views.beliefs(pdp.calibrate(gauss, pdp.Sum(), epsilon=1.0))
     assert even.before == (0.5, 0.5)
     assert even.after[0] == pytest.approx(1 / (1 + math.exp(-1)), rel=1e-6)
+
+
+GAUSSIAN_NOISE = {"noise": "gaussian", "epsilon": 1.0, "delta": 1e-4}
+
+
+@pytest.mark.parametrize(
+    "model", [TABLE, pdp.BinaryGroup(count_probabilities=[0.4, 0.1, 0.2, 0.3])]
+)
+def test_beliefs_after_gaussian_noise_follow_bayes_and_leave_out_a_share_of_delta(model):
+    cal = pdp.calibrate(model, pdp.Sum(), **GAUSSIAN_NOISE)
+    found, witness = views.beliefs(cal), cal.leakage.witness
+    table = model if model is TABLE else model.to_table()
+    assert found.beyond == 1e-4
+    place = table.names.index(witness.target)
+    known = {table.names.index(name): value for name, value in witness.known.items()}
+    atoms = {value: [] for value in table.domains[place]}
+    for cell in itertools.product(*(range(len(domain)) for domain in table.domains)):
+        values = [domain[at] for domain, at in zip(table.domains, cell, strict=True)]
+        if all(values[at] == value for at, value in known.items()):
+            atoms[values[place]].append((table.probabilities[cell], sum(values)))
+
+    def densities(outputs):
+        return {
+            value: sum(p * np.exp(-(((outputs - at) / cal.scale) ** 2) / 2) for p, at in some)
+            for value, some in atoms.items()
+        }
+
+    prior = {value: sum(p for p, _ in some) for value, some in atoms.items()}
+    grid = np.linspace(-20 * cal.scale, 20 * cal.scale, 400_001)
+    there = densities(grid)
+    first, second = witness.secrets
+    odds = there[first] / there[second] * prior[second] / prior[first]
+    wanted = list(found.values).index(str(first)), list(found.values).index(str(second))
+    shown = found.after[wanted[0]] / found.after[wanted[1]]
+    shown *= found.before[wanted[1]] / found.before[wanted[0]]
+    beyond = there[first][odds > shown].sum() / there[first].sum()
+    assert beyond == pytest.approx(1e-4, rel=0.1)
+    assert "probability of 0.0001" in pdp.plots.beliefs(cal).axes[0].get_xlabel()
+
+
+def test_beliefs_about_gaussian_values_are_those_of_a_shift():
+    gauss = pdp.Gaussian(covariance=[[1.0, 0.5], [0.5, 1.0]], bounds=(0, 1))
+    cal = pdp.calibrate(gauss, pdp.Sum(), **GAUSSIAN_NOISE)
+    found, mu = views.beliefs(cal), cal.leakage.mu
+    telling = mu - NormalDist().inv_cdf(1e-4)  # standard deviations from the other secret
+    gain = NormalDist(mu).pdf(telling) / NormalDist().pdf(telling)
+    assert found.after[0] / found.after[1] == pytest.approx(gain, rel=1e-5)
+    for model in (gauss, TABLE):
+        cal = pdp.calibrate(model, pdp.Sum(), **GAUSSIAN_NOISE)
+        shown = views.adversary_graph(cal)
+        assert max(shown.leakages.values()) == pytest.approx(cal.leakage.value)
+        assert len(shown.leakages) == len(model.names) * 2 ** (len(model.names) - 1)
+        assert pdp.plots.adversary_graph(cal).axes
+    assert (
+        "1e-06"
+        in views.adversary_graph(pdp.calibrate(gauss, pdp.Sum(), noise="gaussian", rho=0.1)).unit
+    )
 
 
 def test_correlations_are_those_of_the_expanded_table():

@@ -11,6 +11,11 @@ average those of the smaller one with weights P(q|x_i) ≤ e^I·P(q|x_i'), so fo
 
 at the same δ, the larger window needs at most I more of ε. What stands for larger windows is
 charged so, as in the Laplace search.
+
+**At every δ** (μ, ρ) no window may stand for another. Where all of them are too many, couplings of
+both sides of the target are put together (`sides`); of chains beyond some thousand steps, only how
+far the whole answer can move is known: a coupling that walks along the chain may part for as long
+as it likes, though rarely.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.couplings import one_number
 from pdp_calibrate.core.finite_noise import (
     Case,
@@ -43,13 +49,14 @@ from pdp_calibrate.core.problem import (
     plain_dp,
 )
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
-from pdp_calibrate.core.tuning import FINITE_NUMBERS, SHORTEST_REACH
+from pdp_calibrate.core.tuning import FINITE_NUMBERS, SHORTEST_REACH, SIDE_STEPS
 from pdp_calibrate.families.chain.model import MarkovChain
 from pdp_calibrate.families.chain.search import (
     all_left_parts,
     fits_a_table,
     separates,
 )
+from pdp_calibrate.families.chain.sides import move_by_sides
 from pdp_calibrate.families.chain.walk import Place, Walk, likely_course
 from pdp_calibrate.families.chain.windows import (
     LAWS,
@@ -67,6 +74,7 @@ from pdp_calibrate.families.chain.windows import (
 
 _DEEP = 600.0  # nats: no probability of a path is lost above e^{−600}
 _MISSING = 1e-80  # probability that may be missing from a law
+_CLOSED = 1e-9  # of the upper end: nothing is left to be found
 _TOGETHER = 2**20  # numbers of laws walked side by side
 
 
@@ -81,7 +89,8 @@ class ChainNoiseEngine(Engine):
 
     charges_rounding = True
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, *, long: _Long | None = None) -> None:
+        """Prepare the search; `long` is what does not depend on the adversaries."""
         chain = problem.model
         if not isinstance(chain, MarkovChain):
             raise TypeError(f"this engine searches Markov chains, got {chain!r}.")
@@ -102,7 +111,12 @@ class ChainNoiseEngine(Engine):
             )
         else:
             self._one = dataclasses.replace(problem, contributions=once[0]), once[1]
-            self._setup = Setup(chain, once[0])
+            self._long = _Long(chain, once[0]) if long is None else long
+            self._setup = self._long.setup
+
+    def against(self, problem: Problem) -> ChainNoiseEngine:
+        """Return an engine for other adversaries, with the same chain prepared."""
+        return ChainNoiseEngine(problem, long=None if self._one is None else self._long)
 
     def search(self, scale: float, limits: Limits) -> Bracket:
         """Find the worst adversary at one scale; see `core.problem.Engine`."""
@@ -110,16 +124,34 @@ class ChainNoiseEngine(Engine):
             found = self._fixed.search(scale, limits)
         elif self._one is not None:
             found = self._search_within(self._reach(scale)).search(scale, limits)
+            if self._example is not None and found.lower < found.upper * (1 - _CLOSED):
+                found = found.with_lower(self._example.engine.search(scale, limits))
         else:
             found = nobody(self.problem)
         return output_side(found, self.problem)
+
+    @functools.cached_property
+    def _example(self) -> Problem | None:
+        """One adversary, searched alone where those of a whole set are only bounded.
+
+        Knowing least, nothing unknown lies outside the window: what is searched is what is seen.
+        """
+        problem, knowledge = self.problem, self.problem.knowledge
+        if knowledge.known is not None or problem.hidden_noise:
+            return None
+        return problem.restricted(*knowledge.knowing_least)
 
     def _reach(self, scale: float) -> int:
         """Return how far windows are walked: as far as the work allowed goes."""
         setup = self._setup
         reach = setup.reach(scale)
-        if self.problem.knowledge.known is not None or self.problem.knowledge.most == 0:
-            return reach
+        knowledge = self.problem.knowledge
+        if knowledge.known is not None or knowledge.most == 0:
+            # There are no more windows than targets, so they are walked to their ends.
+            points = setup.lattice(setup.length - 1).points.max(axis=1)
+            steps = setup.length * float(points.sum() + 1) * setup.states**3
+            full = len(knowledge.targets) * steps <= 100 * SIDE_STEPS
+            return setup.length - 1 if full else reach
         targets = 1 if setup.homogeneous else setup.length
         while reach > SHORTEST_REACH:
             tops = np.sort(setup.lattice(reach).points.max(axis=1))[-2 * reach - 1 :]
@@ -137,16 +169,31 @@ class ChainNoiseEngine(Engine):
             if problem.knowledge.admits_strongest and not problem.hidden_noise:
                 strongest = functools.partial(_strongest, problem, self._setup)
             whole = float(self._setup.ranges.sum()) * (1 + 4 * reach * UNIT_ROUNDOFF)
-            truncated = source.truncated or source.underflows
+            move = None
+            if source.truncated or source.underflows:
+                move = min(whole, self._long.by_sides)
             self._searches[reach] = FiniteSearch(
                 problem,
                 source,
                 strongest=strongest,
                 rounding=rounding,
                 unlisted=whole if source.deep else 0.0,
-                move=whole if truncated else None,
+                move=move,
             )
         return self._searches[reach]
+
+
+class _Long:
+    """What does not depend on the adversaries of a chain."""
+
+    def __init__(self, chain: MarkovChain, contributions: Contributions) -> None:
+        self.setup = Setup(chain, contributions)
+
+    @functools.cached_property
+    def by_sides(self) -> float:
+        """How far couplings of both sides of a target move the answer."""
+        found = move_by_sides(self.setup)
+        return math.inf if found is None else found
 
 
 def _strongest(problem: Problem, setup: Setup, scale: float) -> Bracket:

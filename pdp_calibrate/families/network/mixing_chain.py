@@ -143,9 +143,15 @@ class MixingChain(Network):
 
     @property
     def persistence(self) -> float:
-        """The probability of staying of a step that moves anywhere else alike, and forgets so."""
-        ratio = math.exp(-self.diameter / 2) * (len(self.states) - 1)
-        return 1 / (1 + ratio)
+        """The probability of staying of a step that moves anywhere else alike, and forgets so.
+
+        Rounded up: `diameter_of_staying` of it is no smaller than the diameter.
+        """
+        number = len(self.states)
+        found = max(1 / (1 + math.exp(-self.diameter / 2) * (number - 1)), 1 / number)
+        while found < 1 and self.diameter_of_staying(found, number) < self.diameter:
+            found = math.nextafter(found, 1.0)
+        return found
 
     @property
     def domains(self) -> tuple[Domain, ...]:

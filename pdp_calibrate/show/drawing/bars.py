@@ -59,7 +59,12 @@ def beliefs(bars: BeliefBars, theme: str) -> Figure:
     axes.grid(visible=False, axis="x")
     axes.set_ylim(0, 1.08)
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
-    axes.set_xlabel(f"value of {bars.target[:48]}")
+    further = (
+        f"\nanswers that move it further have a probability of {bars.beyond:.2g}"
+        if bars.beyond
+        else ""
+    )
+    axes.set_xlabel(f"value of {bars.target[:48]}{further}")
     axes.set_ylabel("what the adversary believes")
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(

@@ -7,9 +7,11 @@ import re
 import warnings
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib import rc_context, rcParamsDefault
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from pdp_calibrate.errors import PdpError
@@ -33,25 +35,18 @@ class Theme:
     green: str
 
 
+_COLOURS = {  # on light paper, on dark paper
+    "paper": ("#ffffff", "#14171b"),
+    "ink": ("#1b1f24", "#e9ebee"),
+    "muted": ("#59626d", "#a9b1bc"),
+    "grid": ("#d5dae1", "#3b424c"),
+    "blue": ("#0072b2", "#5db6ea"),
+    "orange": ("#c85200", "#ffa25c"),
+    "green": ("#00795a", "#3fcf9f"),
+}
 THEMES = {
-    "light": Theme(
-        paper="#ffffff",
-        ink="#1b1f24",
-        muted="#59626d",
-        grid="#d5dae1",
-        blue="#0072b2",
-        orange="#c85200",
-        green="#00795a",
-    ),
-    "dark": Theme(
-        paper="#14171b",
-        ink="#e9ebee",
-        muted="#a9b1bc",
-        grid="#3b424c",
-        blue="#5db6ea",
-        orange="#ffa25c",
-        green="#3fcf9f",
-    ),
+    theme: Theme(**{name: pair[place] for name, pair in _COLOURS.items()})
+    for place, theme in enumerate(("light", "dark"))
 }
 
 
@@ -99,6 +94,15 @@ def dress(axes: Axes, theme: Theme) -> None:
     axes.yaxis.label.set(color=theme.ink, size=11)
 
 
+_SINGLE = re.compile(r'(\bid="|href="#|url\(#)')
+"""Where an element has a name, or is named."""
+
+
+def renamed(drawn: str, name: str, other: str) -> str:
+    """Give the elements of inline SVG the name of another picture."""
+    return re.sub(rf"{_SINGLE.pattern}{re.escape(name)}-", rf"\1{other}-", drawn)
+
+
 def as_svg(figure: Figure, name: str) -> str:
     """Write a figure of the light theme as inline SVG whose colours follow the page.
 
@@ -108,11 +112,14 @@ def as_svg(figure: Figure, name: str) -> str:
     file = io.StringIO()
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # the browser has fonts of its own
-        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+        figure.set_facecolor("none")
+        # `savefig` would draw it twice, the first time only to lay it out.
+        drawn_once: Any = FigureCanvasSVG(figure)
+        drawn_once.print_svg(file, metadata={"Date": None})
     drawn = file.getvalue()
     drawn = drawn[drawn.index("<svg") :]
     drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL)
-    drawn = re.sub(r'(\bid="|href="#|url\(#)', rf"\1{name}-", drawn)
+    drawn = _SINGLE.sub(rf"\1{name}-", drawn)
     light = THEMES["light"]
     for variable in ("ink", "muted", "grid", "blue", "orange", "green", "paper"):
         drawn = drawn.replace(getattr(light, variable), f"var(--{variable})")

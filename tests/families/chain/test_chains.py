@@ -40,11 +40,9 @@ def compare_with_oracle(rng, chain, scale, *, exact):
         witness = leak.witness
         if witness is None or len(witness.known) == chain.length - 1:
             continue
-        known = {chain.names.index(name): value for name, value in witness.known.items()}
         output = float(np.clip(witness.output, -1e6 * scale - 1e3, 1e6 * scale + 1e3))
-        ratio = oracle.log_density_ratio(
-            cells, chain.domains, function, scale, witness.target, known, witness.secrets, output
-        )
+        there = oracle.placed(witness, chain.names, output=output)
+        ratio = oracle.log_density_ratio(cells, chain.domains, function, scale, there)
         assert ratio >= leak.lower * (1 - 1e-9) - 1e-11 * (1 + 1 / scale)
 
 

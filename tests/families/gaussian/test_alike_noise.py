@@ -173,14 +173,6 @@ def test_repeats_count_in_squares():
     assert found.upper == pytest.approx(MU, rel=1e-9)
 
 
-def test_clamped_groups_by_their_coupling():
-    model = household()
-    clamped = pdp.Sum(clamp=True)
-    (problem,) = split(model, lower(clamped, model), pdp.Adversaries.all())
-    found = AlikeNoiseEngine(problem).bracket(7.0)
-    assert found.upper == pdp.leakage(model, clamped, scale=7.0).value
-
-
 def test_groups_and_series_too_large_to_search_are_bounded(monkeypatch):
     monkeypatch.setattr(alike_noise, "_COUNTED", 1)
     monkeypatch.setattr(alike_noise, "_WRITTEN_OUT", 2)

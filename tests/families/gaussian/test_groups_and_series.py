@@ -1,5 +1,6 @@
 """Gaussian groups and series: every kind of adversaries, against dense matrices and quadrature."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import pdp_calibrate as pdp
 from pdp_calibrate.core.model import Model
 from tests.oracles import gaussian as oracle
+from tests.oracles.adversaries import every_adversary
 from tests.support.marks import slow_after
 from tests.support.random_models import adversary_kinds
 
@@ -121,7 +123,7 @@ def test_clamped_answers_equal_brute_force_over_who_follows_the_target(seed):
         truth = max(
             oracle.clamped_supremum(covariance, weights / scales[:, None], 3.0, target, known)
             for covariance in covariances
-            for target, known in oracle.adversaries(size, lambda i, k: admits(i, frozenset(k)))  # noqa: B023
+            for target, known in every_adversary(size, admits)
         )
         assert leak.value == pytest.approx(truth, rel=1e-9, abs=1e-12)
         assert leak.value >= truth * (1 - 1e-12)
@@ -138,29 +140,27 @@ def test_no_member_of_the_set_leaks_more_than_a_clamped_answer_is_said_to(seed):
     target = int(rng.integers(size))
     others = [k for k in range(size) if k != target]
     known = [int(k) for k in rng.permutation(others)[: rng.integers(max(0, size - 3), size)]]
-    law = {
-        "bounds": model.bounds,
-        "weights": weights,
-        "outputs": np.append(rng.uniform(-20, 20, size=20), [-60.0, 60.0]),
-        "secrets": model.bounds if rng.random() < 0.5 else model.bounds[::-1],
-    }
-    ratios = oracle.clamped_log_ratios(
+    outputs = np.append(rng.uniform(-20, 20, size=20), [-60.0, 60.0])
+    secrets = model.bounds if rng.random() < 0.5 else model.bounds[::-1]
+    member = oracle.ClampedSum(
         mean=rng.uniform(-3, 4, size=size),
         covariance=covariances[seed % len(covariances)] * 10.0 ** rng.uniform(-3, 2),
+        bounds=model.bounds,
+        weights=weights,
         target=target,
         known=dict(zip(known, rng.uniform(-1, 2, size=len(known)), strict=True)),
-        **law,
     )
-    assert ratios.max() <= leak.value * (1 + 1e-9)
+    assert member.log_ratios(outputs, secrets).max() <= leak.value * (1 + 1e-9)
     # The witness holds a member of the set with next to no variance, which attains the claim.
     witness = leak.witness
-    attained = oracle.clamped_log_ratios(
+    worst = dataclasses.replace(
+        member,
         mean=witness.model.mean,
         covariance=witness.model.covariance,
         target=witness.target,
         known=dict(witness.known),
-        **(law | {"secrets": witness.secrets}),
     )
+    attained = worst.log_ratios(outputs, witness.secrets)
     assert attained.max() == pytest.approx(leak.value, rel=1e-5)
 
 
@@ -196,15 +196,15 @@ def test_the_lower_end_for_a_stated_variance_is_what_the_witness_learns(seed):
         leak = pdp.leakage(model, query, scale=scale, adversaries=adversaries)
         witness = leak.witness
         assert leak.lower <= leak.value
-        found, close = oracle.clamped_tail(
+        clamped = oracle.ClampedSum(
             mean=witness.model.mean if size > 1 or rho else np.full(size, low + width / 2),
             covariance=np.atleast_2d(witness.model.covariance),
             bounds=model.bounds,
             weights=weights / scale,
             target=witness.target,
             known=dict(witness.known),
-            secrets=witness.secrets,
         )
+        found, close = clamped.tail(witness.secrets)
         assert leak.lower <= found + close
         assert leak.lower == pytest.approx(found, abs=close)
     assert leak.lower > 0

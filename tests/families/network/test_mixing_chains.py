@@ -149,3 +149,12 @@ def test_json_and_names():
     assert "1.234" not in json.dumps(secret.to_dict()) + repr(secret)
     with pytest.raises(pdp.ModelError, match="length"):
         pdp.MixingChain(length=0, states=[0, 1], diameter=1.0)
+
+
+@pytest.mark.parametrize("diameter", [0.0, 1e-9, 0.3, 5.0, 20.0, 40.0, 60.0, 73.0])
+def test_the_persistence_of_a_chain_forgets_no_faster(diameter):
+    for states in (2, 3, 7):
+        found = pdp.MixingChain(length=2, states=range(states), diameter=diameter).persistence
+        again = pdp.MixingChain.diameter_of_staying(found, states)
+        assert diameter <= again
+        assert again <= diameter * (1 + 1e-11) + 4 * 2.0**-53 / (1 - found)

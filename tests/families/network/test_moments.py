@@ -12,7 +12,7 @@ import pdp_calibrate as pdp
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.families.network.moments import Sums, association_slack
 from tests.families.network.test_elimination import drawn
-from tests.oracles.brute_force import log_density_ratio
+from tests.oracles.brute_force import log_density_ratio, placed
 from tests.support.networks import grid_edges, ising_factors
 
 
@@ -121,10 +121,7 @@ def test_lower_ends_are_attained(seed, monkeypatch):
         domains,
         lambda row: sum(weight * value for weight, value in zip(weights, row, strict=True)),
         1.5,
-        witness.target,
-        witness.known,
-        witness.secrets,
-        output,
+        placed(witness, network.names, output=output),
     )
     assert ratio == pytest.approx(leak.lower, rel=1e-9, abs=1e-9)
 

@@ -80,10 +80,7 @@ def test_equals_the_plain_engine(seed: int, monkeypatch: pytest.MonkeyPatch) -> 
             table.domains,
             lambda values: math.fsum(w * v for w, v in zip(query.weights, values, strict=True)),
             scale,
-            table.names.index(found.witness.target),
-            {table.names.index(name): value for name, value in found.witness.known.items()},
-            found.witness.secrets,
-            found.witness.output,
+            oracle.placed(found.witness, table.names),
         )
         assert attained == pytest.approx(found.lower, rel=1e-9, abs=1e-11)
 
@@ -174,7 +171,8 @@ def test_stopped_early_tuples_that_all_but_surely_agree_stay_bounded() -> None:
     cells = np.full((2,) * 13, 1e-200)
     cells[(0,) * 13] = cells[(1,) * 13] = 0.5
     table = pdp.JointTable(probabilities=cells, domains=[[0, 1]] * 13)
-    nobody_known = oracle.log_density_ratio(cells, table.domains, sum, 2.0, 0, {}, (0, 1), 0.0)
+    ignorant = (0, frozenset[int](), {}, (0, 1), 0.0)
+    nobody_known = oracle.log_density_ratio(cells, table.domains, sum, 2.0, ignorant)
     assert nobody_known == pytest.approx(13 / 2.0)
     leak = pdp.leakage(table, pdp.Sum(), scale=2.0, time_limit=0.0)
     assert leak.value >= nobody_known

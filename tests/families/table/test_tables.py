@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
+from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.problem import Bracket, Problem, split
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.core.workers import Clock
 from pdp_calibrate.families.table.search import search_sets
-from pdp_calibrate.families.table.setting import conditional_laws, grid_of
+from pdp_calibrate.families.table.setting import Grid, Setting, conditional_laws, grid_of
 from pdp_calibrate.families.table.sorted_mixtures import search_lines
 from pdp_calibrate.families.table.tree_search import search_branches, target_bound
 from tests.oracles import brute_force as oracle, plain_engine
@@ -34,11 +35,18 @@ def is_exact(found: Bracket) -> bool:
     return found.upper - found.lower <= max(1e-9 * found.upper, 1e-12)
 
 
+def on_a_grid(cells: FloatArray, scale: float) -> tuple[Setting, Grid]:
+    """The sum of a binary table's tuples at this scale, and the grid that its answers lie on."""
+    setting = setting_at(additive_problem(cells, [BIT] * cells.ndim), scale)
+    grid = grid_of(setting)
+    assert grid is not None
+    return setting, grid
+
+
 def attained(problem: Problem, found: Bracket, scale: float) -> float:
     """What the oracle says about the witness."""
     witness, model = found.witness, problem.model
     assert witness is not None
-    place = {name: k for k, name in enumerate(problem.names)}
     index = [{value: k for k, value in enumerate(domain)} for domain in model.domains]
     contributions = problem.contributions
 
@@ -52,16 +60,8 @@ def attained(problem: Problem, found: Bracket, scale: float) -> float:
     cells = model.probabilities  # type: ignore[attr-defined]
     if len(witness.known) == len(problem.names) - 1:
         cells = np.ones_like(cells)  # to whoever knows everyone else every database is possible
-    return oracle.log_density_ratio(
-        cells,
-        model.domains,
-        answer,
-        scale,
-        place[witness.target],
-        {place[name]: value for name, value in witness.known.items()},
-        witness.secrets,
-        witness.output,  # type: ignore[arg-type]
-    )
+    there = oracle.placed(witness, problem.names)
+    return oracle.log_density_ratio(cells, model.domains, answer, scale, there)
 
 
 @pytest.mark.parametrize("by", ["all at once", "sets", "tree", "tree with bounds"])
@@ -93,10 +93,7 @@ def test_the_tree_agrees_with_sorted_mixtures(
 ) -> None:
     """Two algorithms that share no code, on a table deep enough for every bound to act."""
     only_compiled(monkeypatch)
-    problem = additive_problem(binary_cells(10, kind, seed=3), [BIT] * 10)
-    setting = setting_at(problem, scale)
-    grid = grid_of(setting)
-    assert grid is not None
+    setting, grid = on_a_grid(binary_cells(10, kind, seed=3), scale)
     tree = search_branches(setting, grid, 0.0, FOREVER)
     lines = search_lines(setting, 0.0, FOREVER)
     assert tree.lower == pytest.approx(lines.lower, rel=1e-10)
@@ -230,10 +227,8 @@ def test_one_pass_bounds_every_adversary_of_a_target(
     kind: str, scale: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     only_compiled(monkeypatch)
-    problem = additive_problem(binary_cells(8, kind, seed=4), [BIT] * 8)
-    setting = setting_at(problem, scale)
-    grid = grid_of(setting)
-    assert grid is not None
+    setting, grid = on_a_grid(binary_cells(8, kind, seed=4), scale)
+    problem = setting.prepared.problem
     for target in range(8):
         alone = dataclasses.replace(setting.knowledge, targets=(target,))
         found = search(dataclasses.replace(problem, knowledge=alone), scale)
@@ -248,10 +243,7 @@ def test_one_pass_bounds_tuples_that_all_but_surely_agree(rare: float, scale: fl
     """The odds of two cells may lie further apart than numbers reach."""
     cells = np.full((2, 2, 2), rare)
     cells[0, 0, 0] = cells[1, 1, 1] = 0.5 - 3 * rare
-    problem = additive_problem(cells, [BIT] * 3)
-    setting = setting_at(problem, scale)
-    grid = grid_of(setting)
-    assert grid is not None
+    setting, grid = on_a_grid(cells, scale)
     assert setting.fits_linear_space
     for target in range(3):
         worst, _ = oracle.worst_leakage(

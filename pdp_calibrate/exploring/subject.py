@@ -1,40 +1,60 @@
-"""What a page is about: rows, a model, or a plan; of rows nothing secret is looked at."""
+"""What a page is about: rows, a model, a plan, or columns that are typed; never a secret value."""
 
 from __future__ import annotations
 
 import dataclasses
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.errors import ModelError, PdpError, PlanError
+from pdp_calibrate.errors import ModelError, PdpError, PlanError, QueryError
+from pdp_calibrate.exploring.schema import (
+    MOST_COLUMNS,
+    Column,
+    StandIn,
+    as_json,
+    columns_from,
+    whole_in,
+)
 from pdp_calibrate.frames.files import Source
 from pdp_calibrate.frames.open import columns_of, rows_in
-from pdp_calibrate.jobs.advise import type_of
+from pdp_calibrate.jobs.advise import EXAMPLE_SIZE, type_of
 from pdp_calibrate.jobs.grammar import parse_query
 from pdp_calibrate.jobs.model import read_model
 from pdp_calibrate.jobs.plan import Plan, read_plan
 from pdp_calibrate.jobs.written import values_text
 
 
+@dataclass(frozen=True, kw_only=True)
+class Asking:
+    """One question, as it is typed."""
+
+    kind: str = "mean"
+    """Sum, mean, count or histogram."""
+    column: str = ""
+    """Of which column; empty for every column of a table of columns."""
+    values: str = ""
+    """Which values count."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Subject:
-    """Rows or a model, and what the form begins with."""
+    """Rows, a model, or columns that somebody types; and what the form begins with."""
 
     title: str
     """What it is called on the page."""
     frame: Any = field(default=None, repr=False)
-    """The rows; None for a model alone."""
+    """The rows; None for a model alone, and before columns are typed."""
     model: Model | None = None
     """The model; None for rows."""
     file: str = ""
     """How the file is called in what is handed over."""
     folder: Path = field(default_factory=Path)
     """Where it is, and where a release may write its ledger."""
-    columns: dict[str, str] = field(default_factory=dict)
+    columns: tuple[Column, ...] = ()
     """The columns and their types, or the names of the model."""
     rows: int = 1
     """How many rows there are."""
@@ -42,10 +62,33 @@ class Subject:
     """What the form begins with."""
     plan: Plan | None = None
     """The plan that the answers are from, all of which they must say."""
+    typed: bool = False
+    """Whether the columns are typed on the page, and there is no file."""
+    stand_in: StandIn | None = None
+    """Where they are, the rows that stand for those of the table."""
 
-    def kinds(self, *wanted: str) -> list[str]:
-        """Return the columns of these types."""
-        return [name for name, kind in self.columns.items() if kind in wanted]
+    def about(self, answers: Mapping[str, str]) -> Subject:
+        """Return what the answers are about: where columns are typed, rows that stand for others.
+
+        Of a file the kinds, ranges and possible values of columns may be typed, not their names.
+        """
+        if self.frame is None and not self.typed:
+            return self
+        columns = columns_from(answers["schema"])
+        if not self.typed:
+            if [one.name for one in columns] != [one.name for one in self.columns]:
+                raise QueryError("the columns are those of the file: their names are fixed.")
+            return dataclasses.replace(self, columns=columns)
+        stand_in = StandIn(
+            columns=columns,
+            people=whole_in(answers["people"] or "1000", "the number of people"),
+            groups=answers["groups"],
+            order_by=answers["order_by"],
+            size=whole_in(answers["max_group_size"] or str(EXAMPLE_SIZE), "members of a group"),
+        )
+        return dataclasses.replace(
+            self, frame=stand_in.frame(), columns=columns, rows=stand_in.people, stand_in=stand_in
+        )
 
 
 def open_subject(path: Path) -> Subject:
@@ -60,8 +103,11 @@ def open_subject(path: Path) -> Subject:
 def of_rows(path: Path, answers: Mapping[str, str] | None = None) -> Subject:
     """Open a file with rows."""
     frame = Source(file=path).read()
-    columns = {name: type_of(frame, name) for name in columns_of(frame)}
+    columns = tuple(Column(name=str(one), kind=type_of(frame, one)) for one in columns_of(frame))
+    if len(columns) > MOST_COLUMNS:
+        raise PdpError(f"{path} has {len(columns):,} columns; the page lists {MOST_COLUMNS:,}.")
     rows = rows_in(frame)
+    first = _first_answers(columns) if answers is None else answers
     return Subject(
         title=f"{path.name}: {rows:,} rows, {len(columns)} columns",
         frame=frame,
@@ -69,19 +115,45 @@ def of_rows(path: Path, answers: Mapping[str, str] | None = None) -> Subject:
         folder=path.parent,
         columns=columns,
         rows=rows,
-        answers=answers or _first_answers(columns),
+        answers={**first, "schema": as_json(columns)},
     )
 
 
-def _first_answers(columns: Mapping[str, str]) -> dict[str, str]:
+_EXAMPLE = (
+    Column(name="household", kind="whole number"),
+    Column(name="income", kind="number", low="0", high="100000"),
+    Column(name="sick", kind="yes/no"),
+    Column(name="city", kind="text", values="Bergen, Oslo, Voss"),
+)
+
+
+def of_nothing() -> Subject:
+    """Begin without a file: the columns are typed; four of an example stand there."""
+    return Subject(
+        title="Type the columns of your table; no file is open",
+        file="people.csv",
+        typed=True,
+        columns=_EXAMPLE,
+        answers={
+            "schema": as_json(_EXAMPLE), "people": "1000", "groups": "household",
+            "max_group_size": str(EXAMPLE_SIZE), "kind": "mean", "column": "income",
+            "alike": "correlation",
+        },
+    )  # fmt: skip
+
+
+def _first_answers(columns: Sequence[Column]) -> dict[str, str]:
     """Return a question that the columns allow, for the form to begin with."""
-    numbers = [name for name, kind in columns.items() if kind == "number"]
+    numbers = [one.name for one in columns if one.kind == "number"]
     if numbers:
         return {"kind": "mean", "column": numbers[0], "alike": "unknown"}
-    switches = [name for name, kind in columns.items() if kind == "yes/no"]
+    switches = [one.name for one in columns if one.kind == "yes/no"]
     if switches:
         return {"kind": "count", "column": switches[0], "values": "true", "alike": "unknown"}
-    return {"kind": "mean", "column": next(iter(columns)), "alike": "unknown"}
+    return {"kind": "mean", "column": columns[0].name, "alike": "unknown"}
+
+
+_MOST_NAMES = 200  # of a model, to choose from
 
 
 def _of_model(path: Path) -> Subject:
@@ -97,7 +169,7 @@ def _of_model(path: Path) -> Subject:
         model=model,
         file=path.name,
         folder=path.parent,
-        columns={str(name): "of the model" for name in model.names[:200]},
+        columns=tuple(Column(name=str(name)) for name in model.names[:_MOST_NAMES]),
         answers={"kind": kind, "column": "", "alike": "given"},
     )
 
@@ -117,7 +189,10 @@ def _of_plan(path: Path) -> Subject:
     plan = read_plan(path)
     found = tomllib.loads(path.read_text(encoding="utf-8"))
     if len(found["queries"]) > 1:
-        raise PlanError(f"{path} has several queries; the page is about one: leave one of them.")
+        raise PlanError(
+            f"{path} has several queries, each with an ε of its own; the page has one ε: leave one"
+            " of them, or ask for a list under one ε."
+        )
     (query,) = found["queries"]
     for section, known in _KNOWN.items():
         said = query if section == "queries" else found.get(section, {})
@@ -127,32 +202,36 @@ def _of_plan(path: Path) -> Subject:
     if plan.source.file is None:
         raise PlanError(f"{path}: the page reads rows from a file: give data.file.")
     subject = of_rows(plan.source.file, _answers_of(found, query))
-    return dataclasses.replace(subject, plan=plan)
+    columns = _said_of_columns(subject.columns, found.get("model", {}))
+    answers = {**subject.answers, "schema": as_json(columns)}
+    return dataclasses.replace(subject, plan=plan, columns=columns, answers=answers)
 
 
 def _answers_of(found: Mapping[str, Any], query: Mapping[str, Any]) -> dict[str, str]:
     data, model, budget = (found.get(name, {}) for name in ("data", "model", "budget"))
-    asked = parse_query(query["query"])
-    column = str(asked.columns[0]) if asked.columns else ""
-    if asked.kind == "linear" or len(asked.columns or ()) > 1:
+    said = query["query"]
+    questions = [parse_query(text) for text in ([said] if isinstance(said, str) else said)]
+    if any(one.kind == "linear" or len(one.columns or ()) > 1 for one in questions):
         raise PdpError("the page asks about one column, or about all of a table of columns.")
-    low, high = _of_column(model.get("bounds"), column) or ("", "")
-    domain, other = _of_column(model.get("domains"), column), query.get("by", [""])[0]
-    parts = _of_column(model.get("domains"), other) if other else None
+    first, *others = [
+        Asking(
+            kind=one.kind,
+            column=str(one.columns[0]) if one.columns else "",
+            values="" if one.values is None else values_text(tuple(one.values)),
+        )
+        for one in questions
+    ]
     stated = model.get("correlation", 0.3)
     before, after = _belief(query.get("belief"))
     answers: dict[str, Any] = {
-        "kind": asked.kind,
-        "column": column,
-        "values": "" if asked.values is None else values_text(tuple(asked.values)),
+        "kind": first.kind,
+        "column": first.column,
+        "values": first.values,
+        "also": as_json(others),
         "groups": data.get("groups", ""),
         "order_by": data.get("order_by", ""),
         "max_group_size": data.get("max_group_size", ""),
-        "low": low,
-        "high": high,
-        "domain": "" if domain is None else values_text(tuple(domain)),
-        "by": other,
-        "by_domain": "" if parts is None else values_text(tuple(parts)),
+        "by": query.get("by", [""])[0],
         "alike": _alike(data, model),
         "correlation": stated[1] if isinstance(stated, list) else stated,
         "persistence": model.get("persistence", 0.9),
@@ -166,6 +245,23 @@ def _answers_of(found: Mapping[str, Any], query: Mapping[str, Any]) -> dict[str,
         "ledger": budget.get("ledger", ""),
     }
     return {name: str(value) for name, value in answers.items() if value != ""}
+
+
+def _said_of_columns(columns: Sequence[Column], model: Mapping[str, Any]) -> tuple[Column, ...]:
+    """Return the columns with the ranges and possible values that a plan states."""
+    found = []
+    for column in columns:
+        bounds = _of_column(model.get("bounds"), column.name)
+        domain = _of_column(model.get("domains"), column.name)
+        more: dict[str, str] = {}
+        if bounds is not None:
+            more |= {"low": repr(bounds[0]), "high": repr(bounds[1])}
+            more |= {} if column.is_number else {"kind": "number"}
+        if domain is not None:
+            more |= {"values": values_text(tuple(domain))}
+            more |= {"kind": "text"} if column.kind in ("number", "time") else {}
+        found.append(dataclasses.replace(column, **more))
+    return tuple(found)
 
 
 def _alike(data: Mapping[str, Any], model: Mapping[str, Any]) -> str:

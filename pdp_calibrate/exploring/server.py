@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-from pdp_calibrate.core.cards import printable
 from pdp_calibrate.errors import MissingLibraryError, PdpError
-from pdp_calibrate.explore.answers import completed
-from pdp_calibrate.explore.handover import release
-from pdp_calibrate.explore.subject import Subject
-from pdp_calibrate.explore.view import Page, in_a_sentence
+from pdp_calibrate.exploring.answers import completed, questions_in
+from pdp_calibrate.exploring.handover import release
+from pdp_calibrate.exploring.schema import KINDS
+from pdp_calibrate.exploring.subject import Subject
+from pdp_calibrate.exploring.view import Page, in_a_sentence
 from pdp_calibrate.jobs.run import Outcome
-from pdp_calibrate.show.page import libraries, report
+from pdp_calibrate.show.page import caption_of, libraries, report, shown
 from pdp_calibrate.show.words import number
 
 _HEADERS = {
@@ -58,22 +58,23 @@ class Application:
         self._page = Page(subject=subject)
         self._token = token.encode()
         self._drawing = threading.Lock()  # matplotlib's settings belong to the whole program
-        self._latest = 0
         jinja2, _ = libraries()
         environment = jinja2.Environment(
-            autoescape=True, undefined=jinja2.StrictUndefined, finalize=_shown,
-            loader=jinja2.PackageLoader("pdp_calibrate.explore", "."),
+            autoescape=True, undefined=jinja2.StrictUndefined, finalize=shown,
+            loader=jinja2.PackageLoader("pdp_calibrate.exploring", "."),
         )  # fmt: skip
         self._whole = environment.get_template("page.html.j2")
         self._meaning = environment.get_template("meaning.html.j2")
         self._posts: dict[str, Callable[[Mapping[str, str]], Any]] = {
             "view": self._view,
             "pictures": self._pictures,
+            "picture": self._picture,
             "release": self._release,
             "pdp.py": lambda given: self._file(given, "code", "pdp.py"),
             "command.sh": lambda given: self._file(given, "command", "command.sh"),
             "plan.toml": lambda given: self._file(given, "plan", "plan.toml"),
             "report.html": self._report,
+            "people.csv": self._rows,
         }
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -109,11 +110,12 @@ class Application:
     def _get(self, name: str) -> Any:
         if name == "":
             answers = completed({}, self._subject)
-            return self._html(self._whole.render(subject=self._subject, answers=answers))
+            filled = {"subject": self._subject, "answers": answers, "kinds": KINDS}
+            return self._html(self._whole.render(**filled, asked=questions_in(answers)[1:]))
         kinds = {"page.css": "text/css", "page.js": "text/javascript"}
         if name not in kinds:
             return self._responses.Response(status_code=404)
-        text = resources.files("pdp_calibrate.explore").joinpath(name).read_text("utf-8")
+        text = resources.files("pdp_calibrate.exploring").joinpath(name).read_text("utf-8")
         return self._responses.Response(text, media_type=kinds[name], headers=_HEADERS)
 
     def _html(self, text: str) -> Any:
@@ -123,17 +125,21 @@ class Application:
         return self._html(self._meaning.module.view(self._page.view(given)))
 
     def _pictures(self, given: Mapping[str, str]) -> Any:
-        mine = self._latest = self._latest + 1
+        found = self._page.pictures(given).items()
+        captions = [(name, *caption_of(name, view)) for name, view in found]
+        return self._html(self._meaning.module.pictures(captions))
+
+    def _picture(self, given: Mapping[str, str]) -> Any:
+        said = dict(given)
+        name = said.pop("picture", "")
         with self._drawing:
-            if mine != self._latest:  # the form has changed since: nobody waits for these
-                return self._html("")
-            return self._html(self._meaning.module.pictures(self._page.pictures(given)))
+            found = self._page.picture(said, name)
+        return self._html("" if found is None else shown(found["svg"]))
 
     def _release(self, given: Mapping[str, str]) -> Any:
         def work() -> str:
-            answers = completed(given, self._subject)
-            asked, _ = self._page.calibrated(given)
-            return _outcome(release(asked, self._subject, answers))
+            found = self._page.worked(given)
+            return _outcome(release(found.asked, found.subject, found.answers))
 
         return self._html(
             in_a_sentence(
@@ -152,12 +158,21 @@ class Application:
 
     def _report(self, given: Mapping[str, str]) -> Any:
         def work() -> Any:
-            _, found = self._page.calibrated(given)
+            found = self._page.worked(given).calibration
             if found is None:
                 raise PdpError("a report is about noise that is known: learn the model first.")
             with tempfile.TemporaryDirectory() as folder, self._drawing:
                 page = report(found, Path(folder) / "report.html").read_text("utf-8")
             return self._attached(page, "report.html")
+
+        return in_a_sentence(work, self._refused)
+
+    def _rows(self, given: Mapping[str, str]) -> Any:
+        def work() -> Any:
+            stand_in = self._page.worked(given).subject.stand_in
+            if stand_in is None:
+                raise PdpError("the rows are in their own file.")
+            return self._attached(stand_in.frame().to_csv(index=False), "people.csv")
 
         return in_a_sentence(work, self._refused)
 
@@ -167,11 +182,6 @@ class Application:
     def _attached(self, text: str, name: str) -> Any:
         headers = _HEADERS | {"content-disposition": f'attachment; filename="{name}"'}
         return self._responses.Response(text, media_type="text/plain", headers=headers)
-
-
-def _shown(value: Any) -> Any:
-    """Write out characters that would turn the order of what is shown."""
-    return type(value)(printable(value, lines=True)) if isinstance(value, str) else value
 
 
 def _is_local(scope: Any) -> bool:
@@ -195,16 +205,19 @@ async def _body(receive: Any) -> bytes | None:
 def _outcome(found: Outcome) -> str:
     """Say what was released, and what is left."""
     (one,) = found.releases
-    values = one.release.value
-    shown = (
-        ", ".join(f"{name}: {number(value)}" for name, value in values.to_dict().items())
-        if hasattr(values, "to_dict")
-        else number(values)
+    answers = zip(one.job.questions, one.release.values, one.release.half_widths(), strict=True)
+    said = "; ".join(
+        f"{question.text} = {_written(value)} (±{wide:.6g} in 95 % of releases)"
+        for question, value, wide in answers
     )
-    return (
-        f"Released: {one.job.name} = {shown} (±{one.release.half_widths()[0]:.6g} in 95 % of"
-        f" releases). Spent {found.ledger.spent:.4g} of {found.ledger.epsilon:.4g}."
-    )
+    spent = f"Spent {found.ledger.spent:.4g} of {found.ledger.epsilon:.4g}."
+    return f"Released: {said}. {spent}"
+
+
+def _written(value: Any) -> str:
+    if not hasattr(value, "to_dict"):
+        return number(value)
+    return ", ".join(f"{name}: {number(one)}" for name, one in value.to_dict().items())
 
 
 def serve(subject: Subject, *, port: int, announce: Callable[[str], None]) -> None:

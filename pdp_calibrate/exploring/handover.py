@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from pdp_calibrate.errors import LedgerError, ModelError, PdpError, PlanError
-from pdp_calibrate.explore.answers import Asked
-from pdp_calibrate.explore.subject import Subject
-from pdp_calibrate.jobs.job import Job
+from pdp_calibrate.exploring.answers import Asked
+from pdp_calibrate.exploring.subject import Subject
+from pdp_calibrate.jobs.job import Job, Options
 from pdp_calibrate.jobs.plan import Plan, plan_from, problem_of
 from pdp_calibrate.jobs.run import Outcome, run_plan
 from pdp_calibrate.jobs.written import command_line, python_call, toml_text
@@ -54,7 +55,7 @@ def _said(asked: Asked) -> dict[str, Any]:
     """Return the options of a job as they are written, with the file of a model for the model."""
     said: dict[str, Any] = {**asked.job.options, "epsilon": asked.job.epsilon}
     if asked.model is not None:
-        said["model"] = "model.json"
+        said["model"] = asked.model_file
     return said
 
 
@@ -87,24 +88,31 @@ def _code(asked: Asked, subject: Subject) -> str:
             f"    model, {_public(query)}, epsilon={said['epsilon']!r}, rows={asked.task.rows}\n)\n"
             "print(calibration.scale)\n"
         )
-    reader, more = "read_csv", ""
-    if subject.file.endswith((".parquet", ".pq")) or (subject.folder / subject.file).is_dir():
-        reader = "read_parquet"
-    elif subject.file.endswith((".tsv", ".tab")):
-        more = ', sep="\\t"'
-    lines = [f"import pandas as pd\n{head}people = pd.{reader}({subject.file!r}{more})"]
+    lines = [f"import pandas as pd\n{head}{_rows(subject)}"]
     if asked.job.learns:
         lines.append(_learning(asked))
         said = {"model": _Name("model"), "epsilon": said["epsilon"]} | {
             name: said[name] for name in ("groups", "order_by") if name in said
         }
     elif asked.model is not None:
-        lines.append('model = pdp.load("model.json")')
+        lines.append(f"model = pdp.load({asked.model_file!r})")
         said["model"] = _Name("model")
     texts = asked.texts[0] if len(asked.texts) == 1 else list(asked.texts)
     lines.append(python_call("calibration = people.pdp.calibrate", repr(texts), said))
     lines.append("print(calibration.scale)\n")
     return "\n".join(lines)
+
+
+def _rows(subject: Subject) -> str:
+    """Write down where the rows come from."""
+    if subject.stand_in is not None:
+        return subject.stand_in.code()
+    reader, more = "read_csv", ""
+    if subject.file.endswith((".parquet", ".pq")) or (subject.folder / subject.file).is_dir():
+        reader = "read_parquet"
+    elif subject.file.endswith((".tsv", ".tab")):
+        more = ', sep="\\t"'
+    return f"people = pd.{reader}({subject.file!r}{more})"
 
 
 class _Name(str):
@@ -146,17 +154,13 @@ def plan_contents(
     """Return the contents of a plan that releases the answer."""
     if subject.frame is None:
         raise ModelError("a plan releases answers about rows: open a file with rows.")
-    if len(asked.texts) > 1:
-        raise PlanError(
-            "a plan releases every answer alone, at its own ε; several under one ε are released"
-            " together by the command."
-        )
     data: dict[str, Any] = {"file": subject.file}
     model: dict[str, Any] = {name: _plain(one) for name, one in asked.job.learning.items()}
-    query: dict[str, Any] = {"query": asked.texts[0], "epsilon": asked.job.epsilon}
+    texts = asked.texts[0] if len(asked.texts) == 1 else list(asked.texts)
+    query: dict[str, Any] = {"query": texts, "epsilon": asked.job.epsilon}
     for name, value in asked.job.options.items():
         if name == "model":
-            model["file"] = "model.json"
+            model["file"] = asked.model_file
         elif name in _SECTIONS:
             (data if _SECTIONS[name] == "data" else model)[name] = _plain(value)
         elif name in ("by", "missing"):
@@ -197,7 +201,7 @@ def _plain(value: Any) -> Any:
 
 
 def release(asked: Asked, subject: Subject, answers: Mapping[str, str]) -> Outcome:
-    """Release the answer, where somebody said so and named a ledger.
+    """Release the answer, or all of them together, where somebody said so and named a ledger.
 
     Raises
     ------
@@ -213,10 +217,8 @@ def release(asked: Asked, subject: Subject, answers: Mapping[str, str]) -> Outco
             "nothing was released: name a ledger, the file that keeps the budget. Without one"
             " nobody counts what this answer leaks together with the next."
         )
-    if answers["alike"] == "model":
-        raise ModelError(
-            "an uploaded model has no file here: release with the command, and --model."
-        )
+    if subject.typed:
+        raise ModelError("nothing was released: there are no rows. Open a file, with explore FILE.")
     try:
         budget = float(answers["budget"])
     except ValueError:
@@ -225,4 +227,10 @@ def release(asked: Asked, subject: Subject, answers: Mapping[str, str]) -> Outco
     problem = problem_of(contents)
     if problem:
         raise PlanError(problem)
-    return run_plan(plan_from(contents, folder=subject.folder))
+    if answers["alike"] != "model":
+        return run_plan(plan_from(contents, folder=subject.folder))
+    del contents["model"]  # its file is where the browser found it
+    plan = plan_from(contents, folder=subject.folder)
+    (job,) = plan.jobs
+    options = cast("Options", {**job.options, "model": asked.model})
+    return run_plan(dataclasses.replace(plan, jobs=(dataclasses.replace(job, options=options),)))
