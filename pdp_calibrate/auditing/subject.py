@@ -209,7 +209,9 @@ def _attacked(
     """
     if model.covers_any_answer:
         return tuple(
-            dataclasses.replace(part, values=(query.records_of(states),) * len(part.values))
+            dataclasses.replace(
+                part, values=(query.records_of(states),) * len(part.values), vectors=()
+            )
             if isinstance(query, RowQuery)
             else part
             for states in model.domains[:1]
@@ -228,7 +230,7 @@ def _attacked(
         part
         if query is None
         else dataclasses.replace(
-            part, values=(query.farthest_records(),) * len(part.values), roundings=()
+            part, values=(query.farthest_records(),) * len(part.values), roundings=(), vectors=()
         )
         for query, part in zip(by_record, parts, strict=True)
     )

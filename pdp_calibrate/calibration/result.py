@@ -56,6 +56,7 @@ from pdp_calibrate.core import gaussian_dp, noise
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.couplings import tuple_moves
 from pdp_calibrate.core.model import (
     PRIVATE_MODEL,
     Model,
@@ -66,7 +67,7 @@ from pdp_calibrate.core.model import (
 from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.problem import Leakage, Measure, split
 from pdp_calibrate.core.query import Query, frozen, lower
-from pdp_calibrate.core.rounding import sum_rounded_up
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF, sum_rounded_up
 from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, UnsupportedQueryError
 from pdp_calibrate.frames.answers import Sizes
@@ -210,7 +211,7 @@ class Calibration(Generic[Asked, Number]):
             joined, units = self.contributions[0], [1.0]
         else:
             joined, units = Contributions.joined(self.contributions, self.scales), [*self.scales]
-        problems = split(self.model, joined, self.adversaries)
+        problems = split(self.model, joined, self.adversaries, measure=self.measure)
         if self.mu is None:
             found = baselines.scales(problems, self.epsilon)
         else:
@@ -232,7 +233,7 @@ class Calibration(Generic[Asked, Number]):
         """
         if self.mu is not None:
             joined = Contributions.joined(self.contributions, self.scales)
-            plain = baselines.l2_sensitivity(baselines.shifts(joined))
+            plain = float(tuple_moves(joined)[0].max()) * (1 + 64 * UNIT_ROUNDOFF)
             return gaussian_dp.epsilon_of_drawn(plain, self.delta, self.scales)
         if isinstance(self.query, Query):
             return _sensitivity(self.contributions[0]) / self.scales[0]

@@ -583,7 +583,7 @@ def split(
     """
     whole = Problem(
         model=model,
-        contributions=contributions,
+        contributions=contributions.apart if measure.noise == "gaussian" else contributions,
         knowledge=adversaries.resolve(model),
         names=model.names,
         measure=measure,
