@@ -37,6 +37,7 @@ from pdp_calibrate.jobs.rows import (
     drawn_seed,
     model_of_rows,
     query_about_rows,
+    refuse_larger,
     with_public_sizes,
 )
 from pdp_calibrate.jobs.run import Task, calibrate_task, drawn_by, with_noise
@@ -141,12 +142,7 @@ class PeopleTable:
             refuse_empty(self._sizes[1])
         else:
             self._sizes = group_sizes(frame, self._said.get("groups"))
-        most, allowed = max(self._sizes), self._said.get("max_group_size")
-        if allowed is not None and most > allowed and not job.keeps:
-            raise ModelError(
-                f"groups may have at most {allowed} rows, got one of {most}; with large='keep' only"
-                " that many of them count."
-            )
+        refuse_larger(max(self._sizes), job)
         self._public: dict[str, PublicRows] = {}
         self._times: Times | None = None
         order_by, time_format = self._said.get("order_by"), self._said.get("time_format")

@@ -14,7 +14,6 @@ import pytest
 import pdp_calibrate as pdp
 from pdp_calibrate.accessor import PdpAccessor
 from pdp_calibrate.calibration.release import LongFrame, exact_answer
-from pdp_calibrate.core import noise
 
 COUPLE = pdp.Unknown(size=2, bounds=(0.0, 5.0))
 ILL = pdp.Unknown(size=2, domain=[0, 1])
@@ -22,12 +21,6 @@ PEOPLE = pd.DataFrame(
     {"home": [1, 1, 2, 2], "role": [1, 2, 1, 2], "x": [1.0, 2.0, 3.0, 4.0], "ill": [0, 1, 1, 1]}
 )
 MORE = pd.DataFrame({"home": 1, "role": np.arange(3, 503), "x": 5.0, "ill": 1})
-
-
-@pytest.fixture
-def no_noise(monkeypatch):
-    monkeypatch.setattr(noise, "add_laplace_to_integers", lambda answers, _: list(answers))
-    monkeypatch.setattr(noise, "add_laplace_to_floats", lambda answers, _: list(answers))
 
 
 class DuckTable:
@@ -120,7 +113,7 @@ def values_of(found):
     return [one.tolist() if isinstance(one, pd.Series) else one for one in found.values]
 
 
-@pytest.mark.usefixtures("no_noise")
+@pytest.mark.usefixtures("bare_answers")
 @pytest.mark.parametrize("engine", LIVE)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_family_that_grows_while_it_is_read_is_not_released(way, engine, tmp_path):

@@ -417,12 +417,9 @@ def test_what_makes_no_sense_is_refused_by_name(options, words):
         PEOPLE.pdp.sum("income", bounds=(0, 60), **HOME, **options)
 
 
-def test_nothing_seen_before_a_release_depends_on_secrets(monkeypatch):
+@pytest.mark.usefixtures("bare_answers")
+def test_nothing_seen_before_a_release_depends_on_secrets():
     """The same calibration, and no error, whatever the secret cells are."""
-    from pdp_calibrate.core import noise
-
-    monkeypatch.setattr(noise, "add_laplace_to_integers", lambda answers, _: list(answers))
-    monkeypatch.setattr(noise, "add_laplace_to_floats", lambda answers, _: list(answers))
     strange = PEOPLE.assign(
         income=pd.array([None] * len(PEOPLE), "Float64"), sick=True,
         city=pd.array(["Atlantis"] * len(PEOPLE), "str"),

@@ -342,7 +342,7 @@ def test_processes_share_a_ledger_with_an_anchor(path, anchor):
     context = multiprocessing.get_context("spawn")
     failures = context.Queue()
     workers = [
-        context.Process(target=ledger_workers.share, args=(str(path), str(anchor), 30, failures))
+        context.Process(target=ledger_workers.share, args=(str(path), str(anchor), 12, failures))
         for _ in range(2)
     ]
     for one in workers:
@@ -353,7 +353,7 @@ def test_processes_share_a_ledger_with_an_anchor(path, anchor):
         one.join(timeout=60)
         assert one.exitcode == 0
     assert failures.empty()
-    assert len(ledger.history) == 60
+    assert len(ledger.history) == 24
 
 
 def test_a_reader_in_the_middle_of_a_write_looks_again(path, anchor, monkeypatch):

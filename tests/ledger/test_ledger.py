@@ -207,6 +207,7 @@ def test_clamped_and_plain_gaussian_answers_share_a_ledger():
     assert 1.0 < other.spent <= 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_ten_releases_about_a_chain_cost_little_more_than_one_of_the_same_budget():
     chain = pdp.MarkovChain(transition=[[0.8, 0.2], [0.2, 0.8]], length=100)

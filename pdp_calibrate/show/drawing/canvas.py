@@ -125,3 +125,17 @@ def as_svg(figure: Figure, name: str) -> str:
         drawn = drawn.replace(getattr(light, variable), f"var(--{variable})")
     drawn = re.sub(r"font: ([^;\"]*?)'[^;\"]*", r"font: \1sans-serif", drawn)
     return re.sub(r'<svg ([^>]*?)width="[^"]*" height="[^"]*"', r"<svg \1", drawn, count=1)
+
+
+def legend(figure: Figure, axes: Axes, colours: Theme) -> None:
+    """Say above the picture what its lines and bars are."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(
+        handles,
+        labels,
+        loc="outside upper left",
+        frameon=False,
+        labelcolor=colours.ink,
+        fontsize=10,
+        ncols=2,
+    )

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from pdp_calibrate.families.stream.refresh import period_words
-from pdp_calibrate.show.drawing.canvas import Theme, canvas, theme_called
+from pdp_calibrate.show.drawing.canvas import Theme, canvas, legend, theme_called
 from pdp_calibrate.show.views import KnowledgeCurve, RefreshCurve, ScaleCurve
 
 _PLAIN = FuncFormatter(lambda value, _: f"{value:.4g}")
@@ -91,7 +91,7 @@ def leakage_by_knowledge(curve: KnowledgeCurve, theme: str) -> Figure:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel(f"number of {curve.among} that the adversary knows")
     axes.set_ylabel(LEAKAGE_AXIS)
-    _legend(figure, axes, colours)
+    legend(figure, axes, colours)
     return figure
 
 
@@ -127,7 +127,7 @@ def refresh(curve: RefreshCurve, theme: str) -> Figure:
     axes.set_ylim(0, highest * 1.08)
     axes.set_xlabel(f"probability that a record stays as it was over {period}")
     axes.set_ylabel("ε about any one record")
-    _legend(figure, axes, colours)
+    legend(figure, axes, colours)
     return figure
 
 
@@ -214,17 +214,4 @@ def _note(axes: Axes, text: str, height: float, colour: str) -> None:
         fontsize=10,
         verticalalignment="top",
         horizontalalignment="left",
-    )
-
-
-def _legend(figure: Figure, axes: Axes, colours: Theme) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(
-        handles,
-        labels,
-        loc="outside upper left",
-        frameon=False,
-        labelcolor=colours.ink,
-        fontsize=10,
-        ncols=2,
     )

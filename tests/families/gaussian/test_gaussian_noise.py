@@ -22,7 +22,7 @@ from pdp_calibrate.families.gaussian.gaussian_noise import GaussianNoiseEngine
 from pdp_calibrate.families.gaussian.gaussian_noise_search import merged_rows
 from tests.oracles import gaussian_noise as oracle
 from tests.oracles.adversaries import every_adversary
-from tests.support.marks import bounds_checked
+from tests.support.marks import bounds_checked, slow_after
 
 MU = mu_of(1.0, 1e-6)
 FIVE = np.array([
@@ -188,7 +188,7 @@ def check_against_brute_force(seed):
         assert found.upper <= found.lower * (1 + 2e-9), seed
 
 
-@pytest.mark.parametrize("chunk", bounds_checked(range(10), 1))
+@pytest.mark.parametrize("chunk", bounds_checked(range(10), 1, quick=2))
 def test_brute_force_over_all_adversaries(chunk):
     for seed in range(15 * chunk, 15 * chunk + 15):
         check_against_brute_force(seed)
@@ -321,7 +321,7 @@ def test_no_noise_is_needed_where_the_data_hide_the_target():
     assert found.upper < 1
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", slow_after(3, range(8)))
 def test_a_ball_covers_its_members(seed):
     rng = np.random.default_rng(seed)
     size, radius = 4, float(rng.uniform(0.05, 0.5))

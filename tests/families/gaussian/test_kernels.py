@@ -94,7 +94,7 @@ def compile_everything(monkeypatch):
     monkeypatch.setattr(judging, "LARGEST_UNCOMPILED", 0)
 
 
-@pytest.mark.parametrize("seed", bounds_checked(range(60), 10))
+@pytest.mark.parametrize("seed", bounds_checked(range(60), 10, quick=15))
 @pytest.mark.parametrize("clamped", [False, True])
 @pytest.mark.parametrize("ties", [False, True])
 def test_compiled_searches_find_what_vectorised_ones_find(seed, clamped, ties, monkeypatch):

@@ -29,7 +29,7 @@ def check(problem: Draw, found: pdp.Leakage, truth: float) -> None:
     assert found.exact
 
 
-@pytest.mark.parametrize("seed", bounds_checked(range(300), 8, quick=100))
+@pytest.mark.parametrize("seed", bounds_checked(range(300), 8, quick=40))
 def test_every_kind_of_adversaries_equals_brute_force(seed):
     problem = draw(seed)
     model, size = problem.model, len(problem.model.names)

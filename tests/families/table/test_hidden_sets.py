@@ -16,7 +16,7 @@ from pdp_calibrate.families.table import hidden_sets as hiding
 from pdp_calibrate.families.table.hidden_set_kernels import first_intervals, hide_in_intervals
 from pdp_calibrate.families.table.setting import PreparedTable
 from tests.oracles import brute_force as oracle, plain_engine
-from tests.support.marks import bounds_checked
+from tests.support.marks import bounds_checked, slow_after
 from tests.support.table_searches import only_compiled, search
 
 FAR = 10_000  # more tuples than any table has: turns the search over hidden sets off
@@ -86,12 +86,13 @@ def test_equals_the_plain_engine(seed: int, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("strength", "scale"), [(0.03, 1.0), (0.1, 1.0), (0.1, 4.0), (0.25, 0.5), (0.5, 1.0)]
+    "case", slow_after(2, [(0.03, 1.0), (0.25, 0.5), (0.1, 1.0), (0.1, 4.0), (0.5, 1.0)])
 )
 @pytest.mark.compiled
 def test_equals_the_tree_where_bounds_spare_comparisons(
-    strength: float, scale: float, monkeypatch: pytest.MonkeyPatch
+    case: tuple[float, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    strength, scale = case
     table = coupled(12, strength, seed=int(100 * strength))
     (problem,) = split(table, lower(pdp.Sum(), table), Adversaries.all())
     monkeypatch.setattr(hiding, "_FEWEST_TUPLES", FAR)
@@ -155,7 +156,7 @@ def test_others_who_leak_more_do_not_matter(
     assert found.lower <= plain_engine.search(problem, 1.0).upper <= found.upper <= 5 + 1e-9
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", slow_after(2, range(4)))
 @pytest.mark.compiled
 def test_stopped_early_the_bracket_holds_the_truth(seed: int) -> None:
     table = coupled(13, 0.2, seed)

@@ -23,7 +23,7 @@ from pdp_calibrate.families.table.setting import Grid, Setting, conditional_laws
 from pdp_calibrate.families.table.sorted_mixtures import search_lines
 from pdp_calibrate.families.table.tree_search import search_branches, target_bound
 from tests.oracles import brute_force as oracle, plain_engine
-from tests.support.marks import bounds_checked
+from tests.support.marks import bounds_checked, slow_after
 from tests.support.random_tables import additive_problem, binary_cells, random_problem
 from tests.support.table_searches import only_compiled, only_sets, search, setting_at
 
@@ -65,7 +65,7 @@ def attained(problem: Problem, found: Bracket, scale: float) -> float:
 
 
 @pytest.mark.parametrize("by", ["all at once", "sets", "tree", "tree with bounds"])
-@pytest.mark.parametrize("chunk", bounds_checked(range(10), 1))
+@pytest.mark.parametrize("chunk", bounds_checked(range(10), 1, quick=2))
 def test_equal_to_the_plain_engine(chunk: int, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if by == "sets":
         only_sets(monkeypatch)
@@ -86,7 +86,7 @@ def test_equal_to_the_plain_engine(chunk: int, by: str, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("kind", ["structureless", "coupled", "zeros"])
-@pytest.mark.parametrize("scale", [0.2, 2.0, 50.0])
+@pytest.mark.parametrize("scale", slow_after(1, [2.0, 0.2, 50.0]))
 @pytest.mark.compiled
 def test_the_tree_agrees_with_sorted_mixtures(
     kind: str, scale: float, monkeypatch: pytest.MonkeyPatch
@@ -119,7 +119,7 @@ def test_what_cannot_exceed_the_incumbent_is_only_bounded(
             assert found.upper <= share * exact.upper * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("seed", bounds_checked(range(3), 2))
+@pytest.mark.parametrize("seed", bounds_checked(range(3), 2, quick=1))
 @pytest.mark.compiled
 def test_a_bracket_stopped_early_holds_the_truth(
     seed: int, monkeypatch: pytest.MonkeyPatch
@@ -284,9 +284,10 @@ def test_more_secrets_than_values_that_occur() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "query"), [(4, "pdp.Sum()"), (6, "pdp.Mean()"), (4, "pdp.Histogram()")]
+    "case", slow_after(1, [(6, "pdp.Mean()"), (4, "pdp.Sum()"), (4, "pdp.Histogram()")])
 )
-def test_a_small_table_is_calibrated_without_the_compiler(columns: int, query: str) -> None:
+def test_a_small_table_is_calibrated_without_the_compiler(case: tuple[int, str]) -> None:
+    columns, query = case
     command = (
         "import sys, numpy as np, pdp_calibrate as pdp;"
         f"cells = np.random.default_rng(0).dirichlet(np.ones({2**columns}));"
