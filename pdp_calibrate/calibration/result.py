@@ -122,7 +122,7 @@ class Calibration(Generic[Asked, Number]):
     contributions: tuple[Contributions, ...] = field(default=(), repr=False, compare=False)
     """The lowered queries: what was proved, and what is released. If not given, lowered here."""
     certificate: Any = field(default=None, repr=False, compare=False)
-    """Reserved: what a file says beside the calibration for others to check. Kept, never read."""
+    """What the stand-alone checker needs beside the calibration; kept, and never read here."""
     estimation_epsilon: float | None = field(init=False, default=None)
     """What learning the model under differential privacy leaks; None if it was not so learned.
 
@@ -162,7 +162,8 @@ class Calibration(Generic[Asked, Number]):
 
     def with_noise(self, factor: float) -> Calibration[Asked, Number]:
         """Return the same with all scales times a factor, which nothing proves yet."""
-        return dataclasses.replace(self, scale=self._shaped([factor * one for one in self.scales]))
+        scale = self._shaped([factor * one for one in self.scales])
+        return dataclasses.replace(self, scale=scale, certificate=None)
 
     @property
     def total_epsilon(self) -> float:

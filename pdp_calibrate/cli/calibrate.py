@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import (
     AsJson,
@@ -18,6 +22,11 @@ from pdp_calibrate.cli.options import (
     task_for,
 )
 from pdp_calibrate.cli.output import calibration_facts, check_outputs, show_result, write_report
+
+Certificate = Annotated[
+    bool,
+    typer.Option("--certificate", help="Write what `check` needs to prove a large one."),
+]
 
 
 @command(
@@ -36,6 +45,7 @@ def calibrate(
     rows: Rows = None,
     output: Out = None,
     report: Report = None,
+    certificate: Certificate = False,
     force: Force = False,
     json: AsJson = False,
 ) -> None:
@@ -51,6 +61,10 @@ def calibrate(
     job = job_for(query, options, learning)
     task = task_for(job, table, rows)
     found = calibrate_task(job, task)
+    if certificate:
+        from pdp_calibrate.calibration.certificate import certified
+
+        found = certified(found)
     facts = calibration_facts(found, query)
     show_result(found, facts, output=output, force=force, json=json)
     if report is not None:

@@ -12,7 +12,7 @@ from tests.support.plans import plan_text
 
 HEAVY = {
     "opendp", "numba", "sklearn", "scipy", "scipy.stats", "narwhals", "matplotlib", "polars",
-    "duckdb", "jinja2", "jsonschema", "rich.table",
+    "duckdb", "jinja2", "jsonschema", "rich.table", "starlette", "uvicorn",
 }  # fmt: skip
 ROWS = {"scipy", "narwhals"}
 ASSUMED = "--groups household --bounds income=0:100 --correlation 0:0.4"

@@ -2,8 +2,6 @@
 
 import dataclasses
 import json
-import subprocess
-import sys
 import tomllib
 
 import pytest
@@ -281,8 +279,8 @@ def test_learning_waits_for_the_release(page):
 def test_nothing_depends_on_a_secret_value(page):
     other = FRAME.assign(income=0.5, sick=False, state="Ann")
     twin = Page(subject=dataclasses.replace(page.subject, frame=other))
-    for given in CASES.values():
-        assert page.view(given) == twin.view(given)
+    for name in ("any dependence", "series", "independent", "count by", "states", "several by"):
+        assert page.view(CASES[name]) == twin.view(CASES[name])
     assert page.pictures(STATED) == twin.pictures(STATED)
     for name in ("simulated", "leakage_by_scale"):
         assert page.picture(STATED, name) == twin.picture(STATED, name)
@@ -382,11 +380,3 @@ def test_a_plan_with_more_than_the_page_can_say_is_refused(page, folder):
             open_subject(folder / name)
     assert set(DEFAULTS) >= set(completed({}, page.subject))
     assert columns_from(page.subject.answers["schema"]) == page.subject.columns
-
-
-def test_the_framework_is_loaded_by_the_page_alone():
-    code = "import sys, pdp_calibrate.cli.main; print({'starlette', 'uvicorn'} & set(sys.modules))"
-    found = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert found.stdout.strip() == "set()"

@@ -72,6 +72,7 @@ def first_intervals(
     if cells.min() <= 0.0:
         return False
     for a in range(weights.size):
+        # The odds of a given all others: all cells are positive, so every quotient is a number.
         split = cells.reshape(-1, 2, 1 << a)
         odd = split[:, 1] / split[:, 0]
         low, high = odd.min(), odd.max()
@@ -79,11 +80,15 @@ def first_intervals(
         if not 1 / _LARGEST_ODDS < low <= high < _LARGEST_ODDS:
             return False
         for b in range(a):
+            # The odds ratio of a and b given all others, from the four cells that differ in them
+            # alone.
             four = cells.reshape(-1, 2, 1 << (a - b - 1), 2, 1 << b)
             odd = four[:, 1, :, 1] / four[:, 1, :, 0] * (four[:, 0, :, 0] / four[:, 0, :, 1])
             pairs[0, 0, a, b] = pairs[0, 0, b, a] = odd.min() * _NARROWER
             pairs[0, 1, a, b] = pairs[0, 1, b, a] = odd.max() * _WIDER
         for p in range(int(weights[a]) + 1):
+            # Nobody hidden: the output tells x_a as its noise does, by the distance from either
+            # answer.
             ratio = math.exp(step * (2 * p - int(weights[a])))
             ratios[0, 0, a, p], ratios[0, 1, a, p] = ratio * _NARROWER, ratio * _WIDER
     return True
@@ -99,8 +104,12 @@ def hide_in_intervals(level, hidden, v, before, weights, step, odds, pairs, rati
     for a in range(weights.size):
         if hidden >> a & 1 or a == v:
             continue
+        # The odds of a once v is hidden.
         low_b, high_b = pairs[level, 0, a, v], pairs[level, 1, a, v]
         _hide_in_odds(odds[level], odds[level + 1], a, low_b, high_b, low_t, high_t)
+        # S_a at every position. What v adds moves the position if x_v = 1; positions beyond those
+        # held are in the tails, where a ratio stays what it was. Nobody tells more than all who are
+        # hidden together with the target: `ends`. Both ends are widened by more than the rounding.
         reach, reach_v = before + weights[a], before + weights[v]
         ends = math.exp(step * (reach + weights[v]))  # what the group of all can tell
         worst = 1.0
@@ -118,6 +127,8 @@ def hide_in_intervals(level, hidden, v, before, weights, step, odds, pairs, rati
             new[1, a, p], new[0, a, p] = high, low
             worst = max(worst, high, _WIDER / low)
         most[a] = worst
+        # The odds ratios of the pairs left, by the same formula; none is larger than the quotient
+        # of the ends between which the odds of a lie.
         for b in range(a):
             if hidden >> b & 1 or b == v:
                 continue
@@ -154,6 +165,8 @@ def _extreme(zero, one, low_b, high_b, low_e, high_e, low_t, high_t, sign):
 
     Only corners that no step improves count; there is always one.
     """
+    # β is at the end towards which sign·(R_1·η − R_0) points, η at the one towards which
+    # sign·(R_1·β − R_0) does: every extreme lies in such a corner.
     best = -np.inf
     for corner in range(4):
         b = high_b if corner & 1 else low_b
@@ -427,6 +440,8 @@ def _any_beyond(scaled, zeros, ones, size, run, above, below, masks):
     """
     total, nothing = np.float32(0), np.float32(0)
     if run >= _LONG_RUN:
+        # Neighbours stand in runs, one behind the other. A NaN, where x cannot occur, is not larger
+        # than nothing and adds nothing.
         for block in range(0, size, 2 * run):
             first = scaled[zeros + block : zeros + block + run]
             second = scaled[ones + block + run : ones + block + 2 * run]
@@ -452,6 +467,7 @@ def _largest(space, mass, zeros, ones, size, run, factor):
 
     The masses, and the rows where the target is 0 and 1, begin at these places.
     """
+    # Both secrets must be possible. A ratio below one over the best is better the other way up.
     best, place, upwards = 0.0, 0, 0
     for x in range(size):
         below, above = space[mass + x], space[mass + x + run]
