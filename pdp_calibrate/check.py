@@ -2,10 +2,11 @@
 
     python check.py release.json        (or: pdp-calibrate check release.json)
 
-One file, the standard library only, no line shared with the engines. It reads a calibration or a
-release and answers 0: proved; 1: not so, an adversary breaks it; 2: cannot decide, numbers are
-withheld, the bound is not small enough, or the model is too large or of another kind. It decides
-about exact answers with exact noise; what floating point adds is charged by the library.
+One file, the standard library only, no line shared with the engines. Its answer is 0: proved; 1:
+not so, an adversary breaks it, or what the file says of itself does not follow; 2: cannot decide,
+numbers are withheld, our bound is not small enough, the model is too large or of another kind. It
+decides about exact answers and noise; what floating point adds is charged by the library. A
+certificate says where to look, never what to believe: only the theorems below prove anything.
 
 The promise. A database is one draw x of correlated tuples from a law θ. For every tuple i, every
 set K of others that an adversary may know, every x_K of positive probability, every two values
@@ -30,10 +31,17 @@ C  (Gaussian values). Given x_K the answer is Gaussian around a line in x_i. Lap
 D  (members alike). Equal weights a, everyone admitted. A common correlation ρ of m members: given
    k known, each of the others has the coefficient ρ/(1+kρ), so the answer moves by at most
    a·M·(1 + (m-1)·max(ρ, 0)), clamped or not: for ρ < 0 the others take back less than x_i gives. A
-   series with φ ≥ 0: a·M·Σ_t φ^{|t-i|}, for no coefficient grows with what is known. With an
-   unknown variance, tending to 0, both are reached; with a known one by Laplace noise on values
-   that are not clamped.
+   series with φ ≥ 0: a·M·Σ_t φ^{|t-i|}, for no coefficient grows with what is known. Both are
+   reached with an unknown variance, tending to 0, or by Laplace noise on values not clamped.
 E  (any dependence). Nothing is assumed: all tuples of the block may move at once.
+F  (order). If the steps of a chain favour order (entries > 0, all 2×2 minors ≥ 0) and no answer
+   falls in any state, the largest quotient is in the limit r → ±∞: one of E[e^{±Σf/λ} | …], by the
+   inequality of Fortuin, Kasteleyn and Ginibre. Left and right of x_i are independent given x_i,
+   and of what is known only the nearest on either side matters.
+G  (alternation). Two states, all minors ≤ 0, equal weights: let both chains agree once they meet.
+   Until then they differ by turns in both directions, so no answer moves further than by x_i alone.
+H  (sphere). One answer, Laplace noise, K known and R undecided: the residual of x_i given K and a
+   part of R lies on a sphere whose diameter is the projection of x_i on R, which bounds |β|.
 
 Numbers. Scales, weights and values are the exact fractions that their floats are. Densities are
 sums, products and quotients of positive decimals of 50 digits; each operation changes one by a part
@@ -41,19 +49,21 @@ in 10^49 at most, so after fewer than 10^12 of them a quotient is right to a par
 compared with e^ε times 1 ∓ 10^-30. What concerns Gaussian values is decided in fractions, exactly.
 """
 
+# fmt: off
+
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Subnormal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
+from operator import mul
 from pathlib import Path
 from typing import Any
 
@@ -73,72 +83,57 @@ VALUES = {  # which field of a model holds the values of its tuples
 FIELDS = {  # what a query says; another field could change what it means
     "Sum": {"over", "clamp"}, "Mean": {"over", "clamp"}, "Linear": {"by", "clamp", "weights"},
     "Count": {"over", "values"}, "Histogram": {"over", "categories"}, "Custom": {"over", "table"},
-    "RowQuery": {
-        "kind", "value", "bounds", "independent", "where", "by", "missing", "public", "sizes",
-        "most", "keep_by", "seed", "every",
-    },
+    "RowQuery": {"kind", "value", "bounds", "independent", "where", "by", "missing", "public",
+                 "sizes", "most", "keep_by", "seed", "every"},
 }  # fmt: skip
 
 Vector = tuple[Fraction, ...]
 Matrix = list[list[Fraction]]
+Elements = Sequence[Sequence[Decimal]]
 Stored = dict[str, Any]
-
 
 class Undecided(Exception):  # noqa: N818 - an answer, not an error
     """The file cannot be decided here, and why."""
 
-
 class Broken(Exception):  # noqa: N818 - an answer, not an error
-    """The promise does not hold, and why."""
+    """The promise does not hold, or what the file says does not follow, and why."""
 
+def need(condition: object, otherwise: str) -> None:
+    """Stop the check where what it needs is not there."""
+    if not condition:
+        raise Undecided(otherwise)
 
 # --- Numbers: what is none stops the check --------------------------------------------------------
 
-
 def number(value: Any) -> Fraction:
     """Return a finite number as the exact fraction that it is."""
-    if isinstance(value, bool | str | None | list | dict) or not math.isfinite(value):
-        raise Undecided("a finite number is needed where there is none.")
+    plain = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
+    need(plain and math.isfinite(value), "a finite number is needed where there is none.")
     return Fraction(value)
-
 
 def whole_number(value: Any) -> int:
     """Return a whole number of at least 0."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise Undecided("a whole number is needed where there is none.")
-    return value
-
+    need(type(value) is int and value >= 0, "a whole number is needed where there is none.")
+    return int(value)
 
 def numbers(values: Any, *sizes: int) -> list[Fraction]:
     """Return the numbers of nested lists, in order, if the lists have these sizes."""
     if not sizes:
-        return [number(value) for value in values]
-    if not isinstance(values, list) or len(values) != sizes[0]:
-        raise Undecided("a table does not fit the values of its tuples.")
-    if len(sizes) == 1:
-        return numbers(values)
+        return [number(values)]
+    fits = isinstance(values, list) and len(values) == sizes[0]
+    need(fits, "a table does not fit the values of its tuples.")
     return [found for part in values for found in numbers(part, *sizes[1:])]
-
 
 def law(values: Sequence[Fraction]) -> list[Fraction]:
     """Return probabilities: none negative, adding up to 1 as floats do, made to do so exactly."""
     total = sum(values, Fraction(0))
-    if min(values) < 0 or abs(total - 1) > Fraction(1, 10**6):
-        raise Undecided("probabilities must not be negative, and add up to 1.")
+    fine = min(values) >= 0 and abs(total - 1) <= Fraction(1, 10**6)
+    need(fine, "probabilities must not be negative, and add up to 1.")
     return [value / total for value in values]
 
-
 def hashable(value: Any) -> Any:
-    """Return a name or a value so that it can be looked up."""
+    """Return a name, a value or a list of them so that they can be looked up."""
     return tuple(hashable(part) for part in value) if isinstance(value, list) else value
-
-
-def listed(values: Any) -> list[Any]:
-    """Return a list of names or values so that they can be looked up."""
-    if not isinstance(values, list):
-        raise Undecided("a list is needed where there is none.")
-    return [hashable(value) for value in values]
-
 
 def digits(precision: int) -> Context:
     """Return arithmetic of so many digits in which nothing is lost: what is too small stops it."""
@@ -146,20 +141,32 @@ def digits(precision: int) -> Context:
     context.traps[Subnormal] = True
     return context
 
-
 def decimal(value: Fraction) -> Decimal:
     """Return a fraction, rounded to the digits in use."""
     return Decimal(value.numerator) / Decimal(value.denominator)
-
 
 @lru_cache(maxsize=2**16)
 def kernel(d: Fraction) -> Decimal:
     """Return e^{-d}."""
     return (-decimal(d)).exp()
 
+def dot(one: Sequence[Fraction], other: Sequence[Fraction]) -> Fraction:
+    """Return the sum of the products."""
+    return sum(map(mul, one, other), Fraction(0))
+
+def normal(x: Decimal) -> Decimal:
+    """Return Φ(x) = 1/2 + φ(x)(x + x³/3 + x⁵/15 + …), to an error of 10^-390 for |x| ≤ 40."""
+    pi = Decimal(0)
+    for k in range(1, 601, 2):  # Machin's formula
+        pi += (2 - k % 4) * (Decimal(16) / 5**k - Decimal(4) / 239**k) / k
+    term, total, k = x, x, 1
+    while abs(term) > Decimal("1e-395") or k < abs(x * x):
+        k += 2
+        term = term * x * x / k
+        total += term
+    return Decimal("0.5") + (-x * x / 2).exp() / (2 * pi).sqrt() * total
 
 # --- The claim ------------------------------------------------------------------------------------
-
 
 @dataclass(frozen=True)
 class Claim:
@@ -172,40 +179,45 @@ class Claim:
     noises: list[str]
     queries: list[Stored]
     rows: int
+    stated: Fraction  # the leakage that the file states, at most ε
+    certificate: Stored
 
     @classmethod
     def read(cls, stored: Stored) -> Claim:
         """Take the claim out of a calibration."""
-        queries, scales, noises = (
-            stored[field] if isinstance(stored["query"], list) else [stored[field]]
-            for field in ("query", "scale", "noise")
-        )
-        gaussian = noises[0] == "Gaussian"
+        fields = [stored[field] for field in ("query", "scale", "noise")]
+        queries, scales, noises = fields if isinstance(fields[0], list) else ([x] for x in fields)
+        gaussian, certificate = noises[0] == "Gaussian", stored.get("certificate") or {}
         kinds = {"Gaussian"} if gaussian else {"Laplace", "discrete Laplace"}
-        if not len(queries) == len(scales) == len(noises) or not set(noises) <= kinds:
-            raise Undecided("there must be one scale and one kind of noise per query.")
-        if any(set(query) - {"type"} - FIELDS.get(query["type"], set()) for query in queries):
-            raise Undecided("a query says what is not decided here.")
+        fits = len(queries) == len(scales) == len(noises) and set(noises) <= kinds
+        need(fits, "there must be one scale and one kind of noise per query.")
+        known = all(set(query) - {"type"} <= FIELDS.get(query["type"], set()) for query in queries)
+        need(known and isinstance(certificate, dict), "the file says what is not decided here.")
         delta, mu = (number(stored[field]) if gaussian else None for field in ("delta", "mu"))
         epsilon, rows = number(stored["epsilon"]), whole_number(stored["rows"])
-        found = cls(epsilon, delta or Fraction(0), mu, numbers(scales), noises, queries, rows)
-        if not 0 < epsilon < 10**4 or min(found.scales) <= 0 or rows < 1 or (mu and mu < 0):
-            raise Undecided("epsilon, scales, μ and rows must be positive.")
-        return found
+        exact, leakage = numbers(scales, len(scales)), stored.get("leakage")
+        fine = 0 < epsilon < 10**4 and min(exact) > 0 and rows > 0 and not (mu and mu < 0)
+        need(fine, "epsilon, scales, μ and rows must be positive.")
+        said = number(leakage["value"]) if leakage and not gaussian else epsilon
+        if said > epsilon:
+            raise Broken(f"it does not follow: the file itself states {float(said):.9g}.")
+        delta = delta or Fraction(0)
+        return cls(epsilon, delta, mu, exact, noises, queries, rows, said, certificate)
 
     def judge(self, quotient: Decimal, target: Any) -> None:
-        """Compare a quotient of densities, right to a part in 10^36, with e^ε."""
-        limit = decimal(self.epsilon).exp()
-        if quotient > limit * (1 + SLACK):
-            raise Broken(f"somebody learns {float(quotient.ln()):.9g} about {target}.")
-        if quotient > limit * (1 - SLACK):
-            raise Undecided(f"somebody comes too close to ε about {target} to be told apart.")
+        """Compare a quotient of densities, right to a part in 10^36, with what is stated and ε."""
+        if quotient > decimal(self.stated).exp() * (1 + SLACK):
+            told = f"somebody learns {float(quotient.ln()):.9g} about {target}"
+            raise Broken(f"{told}, and at most {float(self.stated):.9g} is stated.")
+        close = quotient > decimal(self.epsilon).exp() * (1 - SLACK)
+        need(not close, f"somebody comes too close to ε about {target} to be told apart.")
 
     def judge_moves(self, moves: Sequence[Fraction], target: Any, *, reached: bool = True) -> None:
         """Compare how far a secret moves the answers, in units of their noise, with the promise."""
+        leakage = sum(map(abs, moves), Fraction(0))
         if self.mu is not None:
             self.judge_mu(sum((move * move for move in moves), Fraction(0)), target, reached)
-        elif (leakage := sum(map(abs, moves), Fraction(0))) > self.epsilon:
+        elif leakage > (self.stated if reached else self.epsilon):
             told = f"somebody may learn {float(leakage):.9g} about {target}."
             raise Broken(told) if reached else Undecided(told)  # a bound alone breaks nothing
 
@@ -227,27 +239,95 @@ class Claim:
                 return normal(max(high, Decimal(-35))) + Decimal("1e-260")
             return (normal(high) - epsilon.exp() * normal(low)) * (1 + Decimal("1e-20"))
 
+# --- What is asked, and about whom ----------------------------------------------------------------
 
-def normal(x: Decimal) -> Decimal:
-    """Return Φ(x) = 1/2 + φ(x)(x + x³/3 + x⁵/15 + …), to an error of 10^-390 for |x| ≤ 40."""
-    pi = Decimal(0)
-    for k in range(1, 601, 2):  # Machin's formula
-        pi += (2 - k % 4) * (Decimal(16) / 5**k - Decimal(4) / 239**k) / k
-    term, total, k = x, x, 1
-    while abs(term) > Decimal("1e-395") or k < abs(x * x):
-        k += 2
-        term = term * x * x / k
-        total += term
-    return Decimal("0.5") + (-x * x / 2).exp() / (2 * pi).sqrt() * total
+def shape(model: Stored) -> tuple[list[Any], list[Any], list[int]]:
+    """Return the names of a model, the values of each tuple, and how many copies there are."""
+    names, kind = list(hashable(model["names"])), model["type"]
+    fine = whole_number(model.get("version", 1)) <= FORMAT and len(set(names)) == len(names) > 0
+    need(fine, "the model is of a later version, or its names do not differ.")
+    if kind == "ModelSet":
+        inner = [shape(member) for member in model["models"]]
+        same = all(found == inner[0] for found in inner) and inner[0][0] == names
+        need(same, "the models of a set must be about the same tuples.")
+        return inner[0]
+    if kind == "Blocks":
+        inner = [shape(block) for block in model["models"]]
+        counts = [whole_number(count) for count in model["counts"]]
+        copies = [k for (own, _, _), k in zip(inner, counts, strict=True) for _ in own]
+        plain = min(counts) > 0 and all(max(own) == 1 for _, _, own in inner)
+        need(plain and len(copies) == len(names), "blocks of copied blocks are not decided here.")
+        return names, [values for _, found, _ in inner for values in found], copies
+    field = "bounds" if kind == "Unknown" and "domain" not in model else VALUES.get(kind, "")
+    need(field and (field != "domain" or "bounds" not in model), f"{kind} is not decided here.")
+    held = [0, 1] if field == "0, 1" else model[field]
+    several = field == "domains" or (field == "bounds" and isinstance(held[0], list))
+    domains = list(held) if several else [held] * len(names)
+    if field == "bounds":
+        domains = [tuple(numbers(ends, 2)) for ends in domains]
+        need(all(low < high for low, high in domains), "a range must begin below its end.")
+    differ = all(len(set(map(hashable, values))) == len(values) > 0 for values in domains)
+    sizes = {len(domains), model.get("length", len(names)), model.get("size", len(names))}
+    need(differ and sizes == {len(names)}, "each tuple needs values that differ, in its size.")
+    return names, domains, [1] * len(names)
 
+def additions(claim: Claim, copies: dict[Any, int], domains: Sequence[Any]) -> list[list[Vector]]:
+    """Return, per tuple and value, what it adds to the answers, each in units of its own noise."""
+    names = list(copies)
+    found: list[list[Vector]] = [[()] * len(values) for values in domains]
+    for query, scale, noise in zip(claim.queries, claim.scales, claim.noises, strict=True):
+        kind, over, counted = query["type"], query.get("over"), None
+        chosen = names if over is None else hashable(over)
+        weights = dict.fromkeys(chosen, Fraction(1))
+        if kind == "Linear":
+            by_name = query["by"] == "name"
+            pairs = query["weights"] if by_name else zip(names, query["weights"], strict=True)
+            weights = {hashable(name): number(weight) for name, weight in pairs}
+        elif kind == "Mean":
+            total = claim.rows * sum(copies[name] for name in chosen)
+            weights = dict.fromkeys(chosen, Fraction(1, total))
+        elif kind == "Count":
+            counted = [set(hashable(list(query["values"])))]
+        elif kind == "Histogram":
+            own_values = (domains[names.index(name)] for name in chosen)
+            every = query["categories"] or list(itertools.chain.from_iterable(own_values))
+            counted = [{value} for value in dict.fromkeys(hashable(list(every)))]
+        each = weights and not set(weights) - set(names) and len(chosen) == len(set(chosen))
+        need(each, "a query must name tuples that are there, each once.")
+        points = not counted or not any(isinstance(values, tuple) for values in domains)
+        need(points, "values on an interval cannot be counted.")
+        for place, (name, values) in enumerate(zip(names, domains, strict=True)):
+            weight = weights.get(name, Fraction(0))
+            for k, value in enumerate(values):
+                if counted is None:  # yes and no are 1 and 0
+                    plain = int(value) if isinstance(value, bool) else value
+                    own = [weight * number(plain) if weight else weight]
+                else:
+                    own = [weight * (hashable(value) in group) for group in counted]
+                found[place][k] += in_units(own, scale, noise)
+    return found
 
-# --- Who attacks, and what is asked ---------------------------------------------------------------
+def in_units(answer: Sequence[Fraction], scale: Fraction, noise: str) -> Vector:
+    """Return answers in units of their noise; discrete noise needs whole ones."""
+    fits = noise != "discrete Laplace" or all(x.denominator == 1 for x in answer)
+    need(fits, "discrete noise on answers that are not whole is not decided here.")
+    return tuple(x / scale for x in answer)
 
+def distance(one: Vector, other: Vector) -> Fraction:
+    """Return how far two answers are apart, in units of the noise."""
+    return sum((abs(a - b) for a, b in zip(one, other, strict=True)), Fraction(0))
+
+def spread(values: Sequence[Vector]) -> Fraction:
+    """Return how far two of the answers are apart at most."""
+    if len(values[0]) == 1:
+        return max(values)[0] - min(values)[0]
+    return max(distance(a, b) for a, b in product(set(values), repeat=2))
 
 @dataclass(frozen=True)
 class Part:
     """Tuples that are checked together: a model without inner structure, or one block."""
 
+    claim: Claim
     model: Stored
     names: Sequence[Any]
     domains: Sequence[Sequence[Any]]  # of a tuple on an interval: its two ends, as a tuple
@@ -260,91 +340,10 @@ class Part:
         """The number of tuples."""
         return len(self.names)
 
-
-def shape(model: Stored) -> tuple[list[Any], list[Any], list[int]]:
-    """Return the names of a model, the values of each tuple, and how many copies there are."""
-    names, kind = listed(model["names"]), model["type"]
-    if whole_number(model.get("version", 1)) > FORMAT or len(set(names)) != len(names) or not names:
-        raise Undecided("the model is of a later version, or its names do not differ.")
-    if kind == "ModelSet":
-        inner = [shape(member) for member in model["models"]]
-        if any(found != inner[0] for found in inner) or inner[0][0] != names:
-            raise Undecided("the models of a set must be about the same tuples.")
-        return inner[0]
-    if kind == "Blocks":
-        inner = [shape(block) for block in model["models"]]
-        counts = [whole_number(count) for count in model["counts"]]
-        copies = [k for (own, _, _), k in zip(inner, counts, strict=True) for _ in own]
-        if min(counts) < 1 or any(max(own) > 1 for _, _, own in inner) or len(copies) != len(names):
-            raise Undecided("blocks of copied blocks, or with other names, are not decided here.")
-        return names, [values for _, found, _ in inner for values in found], copies
-    field = "bounds" if kind == "Unknown" and "domain" not in model else VALUES.get(kind)
-    if field is None or (field == "domain" and "bounds" in model):
-        raise Undecided(f"such a model of the kind {kind} is not decided here.")
-    held = [0, 1] if kind == "BinaryGroup" else model[field]
-    several = field == "domains" or (field == "bounds" and isinstance(held[0], list))
-    domains = list(held) if several else [held] * len(names)
-    if field == "bounds":
-        domains = [tuple(numbers(ends, 2)) for ends in domains]
-        if any(low >= high for low, high in domains):
-            raise Undecided("a range must begin below its end.")
-    differ = all(len({hashable(v) for v in values}) == len(values) > 0 for values in domains)
-    sizes = {len(domains), model.get("length", len(names)), model.get("size", len(names))}
-    if not differ or sizes != {len(names)}:
-        raise Undecided("there must be values that differ for each tuple, of as many as are said.")
-    return names, domains, [1] * len(names)
-
-
-def additions(claim: Claim, copies: dict[Any, int], domains: Sequence[Any]) -> list[list[Vector]]:
-    """Return, per tuple and value, what it adds to the answers, each divided by its own scale.
-
-    So the noise has scale 1 in every coordinate. Discrete noise needs whole answers.
-    """
-    names = list(copies)
-    found: list[list[Vector]] = [[()] * len(values) for values in domains]
-    for query, scale, noise in zip(claim.queries, claim.scales, claim.noises, strict=True):
-        kind, over, counted = query["type"], query.get("over"), None
-        chosen = names if over is None else listed(over)
-        weights = dict.fromkeys(chosen, Fraction(1))
-        if kind == "Linear":
-            by_name = query["by"] == "name"
-            pairs = query["weights"] if by_name else zip(names, query["weights"], strict=True)
-            weights = {hashable(name): number(weight) for name, weight in pairs}
-        elif kind == "Mean":
-            total = claim.rows * sum(copies[name] for name in chosen)
-            weights = dict.fromkeys(chosen, Fraction(1, total))
-        elif kind == "Count":
-            counted = [set(listed(query["values"]))]
-        elif kind == "Histogram":
-            own_values = (domains[names.index(name)] for name in chosen)
-            every = query["categories"] or list(itertools.chain.from_iterable(own_values))
-            counted = [{value} for value in dict.fromkeys(listed(every))]
-        if not weights or set(weights) - set(names) or len(chosen) != len(set(chosen)):
-            raise Undecided("a query must name tuples that are there, each once.")
-        if counted and any(isinstance(values, tuple) for values in domains):
-            raise Undecided("values on an interval cannot be counted.")
-        for place, (name, values) in enumerate(zip(names, domains, strict=True)):
-            weight = weights.get(name, Fraction(0))
-            for k, value in enumerate(values):
-                if counted is None:  # yes and no are 1 and 0
-                    plain = int(value) if isinstance(value, bool) else value
-                    own = [number(plain) if weight else weight]
-                else:
-                    own = [Fraction(hashable(value) in group) for group in counted]
-                found[place][k] += tuple(whole_or_any(weight * x, noise) / scale for x in own)
-    return found
-
-
-def whole_or_any(answer: Fraction, noise: str) -> Fraction:
-    """Return what a value adds; discrete noise is decided only where that is whole."""
-    if noise == "discrete Laplace" and answer.denominator != 1:
-        raise Undecided("discrete noise on answers that are not whole is not decided here.")
-    return answer
-
-
-def row_additions(claim: Claim, part: Part) -> list[list[Vector]]:
+def row_additions(part: Part) -> list[list[Vector]]:
     """Return how far one record can move all numbers of a question about rows together, in L1."""
-    query, scale, kind = claim.queries[0], claim.scales[0], part.model["type"]
+    claim, kind = part.claim, part.model["type"]
+    query, scale = claim.queries[0], claim.scales[0]
     asked, value, public = query["kind"], query["value"], set(query["public"])
     missing, by = query["missing"], [one for one in query["by"] if one["column"] not in public]
     labels = [len(one["values"]) + (missing.get(one["column"]) == "category") for one in by]
@@ -352,16 +351,14 @@ def row_additions(claim: Claim, part: Part) -> list[list[Vector]]:
     secret = [one for one in query["where"] if one["column"] not in public]
     leaves = bool(by or secret or value in missing)  # counts or does not
     low, high = (Fraction(0), Fraction(1)) if asked == "count" else numbers(query["bounds"], 2)
-    here = kind in ("Unknown", "GaussianGroup") and asked in ("count", "sum", "mean")
     laplace = claim.noises[0] == "Laplace" or (claim.mu is None and asked == "count")
-    if len(claim.queries) > 1 or not here or not laplace or missing.get(value, "zero") != "zero":
-        raise Undecided("this question about rows is not decided here.")
-    if kind == "GaussianGroup" and (
-        (moves or leaves or asked == "count")
-        or any(tuple(ends) != (low, high) for ends in part.domains)
-        or min(numbers(part.model["correlation"], 2)) < 0
-    ):
-        raise Undecided("a correlation says nothing about what several columns decide.")
+    here = kind in ("Unknown", "GaussianGroup") and asked in ("count", "sum", "mean")
+    here = here and laplace and len(claim.queries) == 1 and missing.get(value, "zero") == "zero"
+    need(here, "this question about rows is not decided here.")
+    if kind == "GaussianGroup":
+        plain = not (moves or leaves or asked == "count") and part.model["correlation"][0] >= 0
+        plain = plain and all(tuple(ends) == (low, high) for ends in part.domains)
+        need(plain, "a correlation says nothing about what several columns decide.")
     if asked == "mean" and (moves or leaves):  # a sum, in half ranges, and a count
         low, high = Fraction(0), Fraction(4 if moves else 2)
     elif moves:
@@ -370,39 +367,52 @@ def row_additions(claim: Claim, part: Part) -> list[list[Vector]]:
         low, high = min(low, Fraction(0)), max(high, Fraction(0))
     return [[(low / scale,), (high / scale,)]] * part.size
 
-
-def distance(one: Vector, other: Vector) -> Fraction:
-    """Return how far two answers are apart, in units of the noise."""
-    return sum((abs(a - b) for a, b in zip(one, other, strict=True)), Fraction(0))
-
-
-def spread(values: Sequence[Vector]) -> Fraction:
-    """Return how far two of the answers are apart at most."""
-    if len(values[0]) == 1:
-        return max(values)[0] - min(values)[0]
-    return max(distance(a, b) for a, b in product(set(values), repeat=2))
-
-
 # --- Tables (A) -----------------------------------------------------------------------------------
 
+def check_table(part: Part, cells: list[Fraction]) -> None:
+    """Check everyone who does not know everyone else, at every output."""
+    # An entry stands for (which tuples are known, their values): the last place on an axis means
+    # unknown, the sum over that tuple. It counts if it is possible, and whoever knows all of it but
+    # the target is admitted.
+    sizes, answers = [len(values) for values in part.domains], answers_of(part)
+    fine = len(cells) == len(answers) and min(cells) >= 0 and any(cells)
+    need(fine, "the model is no law of its tuples.")
+    larger = [size + 1 for size in sizes]
+    there = [answer for answer, cell in zip(answers, cells, strict=True) if cell]
+    weights = [decimal(cell) for cell in cells]
+    masses, used = with_unknown(weights, sizes), []
+    for mass, places in zip(masses, product(*map(range, larger)), strict=True):
+        known = sum(map(int.__lt__, places, sizes)) - 1
+        used.append(bool(mass) and part.fewest <= known <= min(part.most, part.size - 2))
+    axes = [sorted({answer[axis] for answer in there}) for axis in range(len(there[0]))]
+    few = len(masses) * math.prod(map(len, axes)) <= MOST_WORK
+    need(few, "there are too many adversaries and outputs to check one by one.")
+    for output in product(*axes):  # the worst one is among them (A)
+        blurred = [weight * kernel(distance(output, answer)) if weight else weight
+                   for weight, answer in zip(weights, answers, strict=True)]
+        rows = zip(with_unknown(blurred, sizes), masses, used, strict=True)
+        densities = [density / mass if use else None for density, mass, use in rows]
+        for target, name in enumerate(part.names):
+            worst = Decimal(1)
+            for line in lines(densities, larger, target):
+                found = [density for density in line[:-1] if density is not None]
+                if len(found) > 1 and max(found) > worst * min(found):
+                    worst = max(found) / min(found)
+            part.claim.judge(worst, name)
 
-def check_table(claim: Claim, part: Part) -> None:
-    """Check every adversary of a table, for answers that add up and for any function."""
-    sizes = [len(values) for values in part.domains]
-    if math.prod(sizes) > MOST_CELLS or math.prod(size + 1 for size in sizes) > MOST_WORK:
-        raise Undecided(f"more than {MOST_CELLS} cells are not checked one by one.")
-    if claim.mu is not None:
-        raise Undecided("Gaussian noise on finite laws is not decided here.")
-    cells = CELLS[part.model["type"]](part)
-    if len(cells) != math.prod(sizes) or min(cells) < 0 or not any(cells):
-        raise Undecided("the model is no law of its tuples.")
-    answers = answers_of(claim, part)
-    for target, name in enumerate(part.names):
-        if part.most == part.size - 1:  # who knows everyone else: over all cells, possible or not
-            for line in lines(answers, sizes, target):
-                claim.judge_moves([spread(line)], name)
-    check_cells(claim, part, cells, answers)
-
+def answers_of(part: Part) -> list[Vector]:
+    """Return the answer in every cell: of additions their sum, of a function as it is stored."""
+    if part.added:
+        every = (zip(*one, strict=True) for one in product(*part.added))
+        return [tuple(sum(column, Fraction(0)) for column in columns) for columns in every]
+    query, scale, noise = part.claim.queries[0], part.claim.scales[0], part.claim.noises[0]
+    alone = part.claim.rows == len(part.claim.queries) == 1
+    need(alone, "a function of several rows, or beside others, is not decided here.")
+    chosen = part.names if query["over"] is None else hashable(query["over"])
+    places = [list(part.names).index(name) for name in chosen]
+    stored = {hashable(cell): number(value) for cell, value in query["table"]}
+    keys = (tuple(hashable(cell[p]) for p in places) for cell in product(*part.domains))
+    return [in_units([stored[key]], scale, noise) for key in keys]
 
 def lines(values: Sequence[Any], sizes: Sequence[int], axis: int) -> Iterator[Sequence[Any]]:
     """Yield the entries along one axis of a table, for every place on the others."""
@@ -411,59 +421,6 @@ def lines(values: Sequence[Any], sizes: Sequence[int], axis: int) -> Iterator[Se
     for start in range(0, len(values), step):
         for place in range(start, start + inner):
             yield values[place : start + step : inner]
-
-
-def answers_of(claim: Claim, part: Part) -> list[Vector]:
-    """Return the answer in every cell: of additions their sum, of a function as it is stored."""
-    if part.added:
-        every = (zip(*one, strict=True) for one in product(*part.added))
-        return [tuple(sum(column, Fraction(0)) for column in columns) for columns in every]
-    query, scale, noise = claim.queries[0], claim.scales[0], claim.noises[0]
-    if claim.rows != 1 or len(claim.queries) > 1:
-        raise Undecided("a function of several rows, or beside others, is not decided here.")
-    chosen = part.names if query["over"] is None else listed(query["over"])
-    places = [list(part.names).index(name) for name in chosen]
-    stored = {hashable(cell): number(value) for cell, value in query["table"]}
-    answers = (stored[tuple(hashable(cell[p]) for p in places)] for cell in product(*part.domains))
-    return [(whole_or_any(answer, noise) / scale,) for answer in answers]
-
-
-def check_cells(claim: Claim, part: Part, cells: list[Fraction], answers: list[Vector]) -> None:
-    """Check all who do not know everyone else, at every output.
-
-    An entry stands for (which tuples are known, their values): the last place on an axis means
-    unknown, the sum over that tuple. It counts if it is possible and its adversary is admitted:
-    who knows all of it but the target. Who knows everyone else was checked before.
-    """
-    sizes = [len(values) for values in part.domains]
-    larger = [size + 1 for size in sizes]
-    there = [answer for answer, cell in zip(answers, cells, strict=True) if cell]
-    weights = [decimal(cell) for cell in cells]
-    masses = with_unknown(weights, sizes)
-    used = []
-    for mass, places in zip(masses, product(*map(range, larger)), strict=True):
-        others = sum(map(int.__lt__, places, sizes)) - 1
-        used.append(bool(mass) and part.fewest <= others <= part.most and others < part.size - 1)
-    axes = [sorted({answer[axis] for answer in there}) for axis in range(len(there[0]))]
-    if len(masses) * math.prod(map(len, axes)) > MOST_WORK:
-        raise Undecided("there are too many adversaries and outputs to check one by one.")
-    for output in product(*axes):  # the worst one is among them (A)
-        blurred = [
-            weight * kernel(distance(output, answer)) if weight else weight
-            for weight, answer in zip(weights, answers, strict=True)
-        ]
-        densities = [
-            density / mass if use else None
-            for density, mass, use in zip(with_unknown(blurred, sizes), masses, used, strict=True)
-        ]
-        for target, name in enumerate(part.names):
-            worst = Decimal(1)
-            for line in lines(densities, larger, target):
-                found = [density for density in line[:-1] if density is not None]
-                if len(found) > 1 and max(found) > worst * min(found):
-                    worst = max(found) / min(found)
-            claim.judge(worst, name)
-
 
 def with_unknown(values: list[Decimal], sizes: Sequence[int]) -> list[Decimal]:
     """Add, on every axis, one more place that holds the sum over the axis."""
@@ -474,190 +431,249 @@ def with_unknown(values: list[Decimal], sizes: Sequence[int]) -> list[Decimal]:
     sums = [sum(column, Decimal(0)) for column in zip(*parts, strict=True)]
     return [*itertools.chain.from_iterable(parts), *sums]
 
+# --- Finite families: written out, or along a chain (A, F, G) ----------------------------------
 
-def group_cells(part: Part) -> list[Fraction]:
-    """Write an exchangeable group out as a table."""
-    size, kinds = part.size, range(len(part.domains[0]))
-    members = itertools.combinations_with_replacement(kinds, size)
-    counts = sorted(tuple(map(one.count, kinds)) for one in members)
-    if part.model["type"] == "BinaryGroup":
-        counts.reverse()  # listed by the number of ones
-    stored = law(numbers(part.model["count_probabilities"], len(counts)))
-    ways = [math.factorial(size) // math.prod(map(math.factorial, count)) for count in counts]
-    one = {c: p / way for c, p, way in zip(counts, stored, ways, strict=True)}
-    return [one[tuple(map(cell.count, kinds))] for cell in product(kinds, repeat=size)]
-
+def check_finite(part: Part) -> None:
+    """Check a finite model as a table, or where that is too large as its family allows."""
+    kind, sizes = part.model["type"], [len(values) for values in part.domains]
+    need(part.claim.mu is None, "Gaussian noise on finite laws is not decided here.")
+    few = math.prod(sizes) <= MOST_CELLS and math.prod(size + 1 for size in sizes) <= MOST_WORK
+    need(few or part.added, "a function of so many cells is not decided here.")
+    for target, name in enumerate(part.names if part.most == part.size - 1 else ()):
+        every = [part.added[target]] if part.added else lines(answers_of(part), sizes, target)
+        for line in every:  # who knows everyone else: over all cells, possible or not
+            part.claim.judge_moves([spread(line)], name)
+    if kind == "MarkovChain" and not few:
+        check_chain(part)
+        return
+    need(few, f"more than {MOST_CELLS} cells are not checked one by one.")
+    every = product(*map(range, sizes))
+    if kind in ("BinaryGroup", "CategoryGroup"):
+        members = itertools.combinations_with_replacement(range(sizes[0]), part.size)
+        counts = sorted(tuple(map(one.count, range(sizes[0]))) for one in members)
+        if kind == "BinaryGroup":
+            counts.reverse()  # listed by the number of ones
+        stored = law(numbers(part.model["count_probabilities"], len(counts)))
+        ways = [math.factorial(part.size) // math.prod(map(math.factorial, one)) for one in counts]
+        one = {count: p / way for count, p, way in zip(counts, stored, ways, strict=True)}
+        cells = [one[tuple(map(cell.count, range(sizes[0])))] for cell in every]
+    else:
+        factors = [(scope, dict(zip(product(*(range(sizes[p]) for p in scope)), own, strict=True)))
+                   for scope, own in factors_of(part)]
+        cells = [math.prod((f[tuple(cell[p] for p in scope)] for scope, f in factors),
+                           start=Fraction(1)) for cell in every]
+    check_table(part, cells)
 
 def chain_laws(part: Part) -> tuple[list[Fraction], Matrix]:
     """Return the law of the first state and the transitions, the same for all steps."""
-    states = range(len(part.domains[0]))
-    stored, first = part.model["transition"], part.model["initial"]
-    steps = [law(numbers(row, len(states))) for row in stored]
-    if len(steps) != len(states):
-        raise Undecided("transition must be one matrix for all steps.")
+    states, first = range(len(part.domains[0])), part.model["initial"]
+    steps = [law(numbers(row, len(states))) for row in part.model["transition"]]
+    need(len(steps) == len(states), "transition must be one matrix for all steps.")
     if first is not None:
         return law(numbers(first, len(states))), steps
-    kept = [[steps[k][j] - (j == k) for k in states] + [Fraction(0)] for j in states]
-    found = solve([*kept[:-1], [Fraction(1)] * (len(states) + 1)])
-    if found is None or any(value < 0 for (value,) in found):
-        raise Undecided("the chain has no single stationary law.")
-    return [value for (value,) in found], steps
+    kept, found = [list(row) for row in steps], [Fraction(1)]
+    for n in states[:0:-1]:  # leave out state after state, then put them back
+        out = sum(kept[n][:n], Fraction(0))
+        need(out, "the chain has no single stationary law.")
+        for i in range(n):
+            kept[i][n] /= out
+            kept[i][:n] = [kept[i][j] + kept[i][n] * kept[n][j] for j in range(n)]
+    for n in states[1:]:
+        found.append(dot(found, [row[n] for row in kept[:n]]))
+    return [value / sum(found) for value in found], steps
 
+def check_chain(part: Part) -> None:
+    """Check a chain whose steps favour order, or alternate (F, G)."""
+    first, exact = chain_laws(part)
+    extremes = zip(min(part.added[0]), max(part.added[0]), strict=True)
+    signs = [1 if a <= b else -1 for a, b in extremes]
+    added = [[list(map(mul, v, signs)) for v in values] for values in part.added]  # falling: turned
+    states, totals = range(len(exact)), [[sum(v) for v in values] for values in added]
+    order = sorted(states, key=lambda v: sum(values[v] for values in totals))
+    pairs = list(itertools.pairwise(order))
+    minors = [exact[a][v] * exact[b][w] - exact[a][w] * exact[b][v]  # others follow from these,
+              for (a, b), (v, w) in product(pairs, repeat=2)]  # multiplied, if no entry is 0
+    if len(states) == 2 and max(minors) <= 0 and len(set(map(tuple, part.added))) == 1:
+        part.claim.judge_moves([spread(part.added[0])], "a step", reached=False)
+        return
+    each = (zip(values[v], values[w], strict=True) for values in added for v, w in pairs)
+    rising = all(low <= high for answers in each for low, high in answers)
+    favoured = rising and min(minors) >= 0 and min(map(min, [*exact, first])) > 0
+    need(favoured, "the steps of a long chain must favour order, or alternate.")
+    everyone = part.fewest == 0 and part.most in (0, part.size - 1)
+    need(everyone and part.size**2 * len(states) ** 2 <= MOST_WORK, "the chain is too long.")
+    begin, free = [decimal(p) for p in first], [Decimal(1) for _ in states]
+    move = [[decimal(p) for p in row] for row in exact]
+    back = [list(row) for row in zip(*move, strict=True)]
+    for sign, ends in ((1, (order[0], order[-1])), (-1, (order[-1], order[0]))):
+        tilts = [[kernel(-sign * x) for x in values] for values in totals]
+        for target, name in enumerate(part.names):
+            own = tilts[target][ends[1]] / tilts[target][ends[0]]
+            left = side(tilts[:target][::-1], back, begin, ends, known=part.most > 0)
+            right = side(tilts[target + 1 :], move, free, ends, known=part.most > 0)
+            part.claim.judge(own * left * right, name)
 
-def solve(rows: Matrix) -> Matrix | None:
-    """Solve linear equations, the right-hand sides behind each row; None if singular."""
-    rows, size = [list(row) for row in rows], len(rows)
-    for column in range(size):
-        pivot = next((r for r in range(column, size) if rows[r][column]), None)
-        if pivot is None:
-            return None
-        rows[column], rows[pivot] = rows[pivot], rows[column]
-        scale = rows[column][column]
-        lead = rows[column] = [value / scale for value in rows[column]]
-        for r in range(size):
-            if r != column and (factor := rows[r][column]):
-                rows[r] = [a - factor * b for a, b in zip(rows[r], lead, strict=True)]
-    return [row[size:] for row in rows]
+def side(tilts: Elements, move: Elements, last: list[Decimal], ends: tuple[int, int],
+         *, known: bool) -> Decimal:
+    """Return the largest quotient of E[e^f | x_i] of one side, `move` leading away from x_i.
 
+    The nearest known tuple is at any place, or nobody is known.
+    """
+    states, columns = range(len(move)), list(zip(*move, strict=True))
+    plain = tilted = [[Decimal(int(u == v)) for u in states] for v in ends]
+    worst = Decimal(0)
+    for tilt in tilts:
+        plain, tilted = ([[sum(map(mul, row, column), Decimal(0)) for column in columns]
+                          for row in rows] for rows in (plain, tilted))
+        for u in states if known else ():  # known here: what it adds is the same for both
+            worst = max(worst, tilted[1][u] * plain[0][u] / (tilted[0][u] * plain[1][u]))
+        tilted = [list(map(mul, row, tilt)) for row in tilted]
+    a, b = (sum(map(mul, row, last), Decimal(0)) for row in tilted)
+    c, d = (sum(map(mul, row, last), Decimal(0)) for row in plain)
+    return max(worst, b * c / (a * d))
 
-def chain_cells(part: Part) -> list[Fraction]:
-    """Write a chain out as a table."""
-    cells, steps = chain_laws(part)
-    for _ in range(part.size - 1):
-        cells = [cell * step for k, cell in enumerate(cells) for step in steps[k % len(steps)]]
-    return cells
-
-
-def factors_of(part: Part) -> Iterator[tuple[list[int], list[int], list[Fraction]]]:
-    """Yield the tuples of every factor of a network, their numbers of values, and its cells."""
-    model, sizes, tree = (
-        part.model,
-        list(map(len, part.domains)),
-        part.model["type"] == "MarkovTree",
-    )
-    if model.get("influences") is not None:
-        raise Undecided("a set of networks is not decided here.")
-    above = enumerate(model["parents"] if tree else ())
+def factors_of(part: Part) -> Iterator[tuple[list[int], list[Fraction]]]:
+    """Yield the tuples of every factor of a network, a tree or a chain, and its cells."""
+    model, sizes, kind = part.model, list(map(len, part.domains)), part.model["type"]
+    if kind == "MarkovChain":
+        first, steps = chain_laws(part)
+        yield [0], first
+        yield from (([t, t + 1], list(itertools.chain(*steps))) for t in range(part.size - 1))
+        return
+    if kind == "JointTable":
+        yield list(range(part.size)), law(numbers(model["probabilities"], *sizes))
+        return
+    above = enumerate(model["parents"] if kind == "MarkovTree" else ())
     scopes = [[j] if up is None else [up, j] for j, up in above] or model["scopes"]
-    for scope, table in zip(scopes, model["tables" if tree else "factors"], strict=True):
+    tables = model["tables" if kind == "MarkovTree" else "factors"]
+    for scope, table in zip(scopes, tables, strict=True):
         own = [sizes[whole_number(place)] for place in scope]
         cells = numbers(table, *own)
-        if min(cells) < 0 or not any(cells) or len(set(scope)) < len(scope) or not scope:
-            raise Undecided("a factor does not fit its tuples.")
-        if tree:  # a law in every row
+        fits = min(cells) >= 0 and any(cells) and len(set(scope)) == len(scope) > 0
+        need(fits, "a factor does not fit its tuples.")
+        if kind == "MarkovTree":  # a law in every row
             rows = (cells[start : start + own[-1]] for start in range(0, len(cells), own[-1]))
             cells = [cell for row in rows for cell in law(row)]
-        yield scope, own, cells
+        yield scope, cells
 
+# --- Gaussian values (C, D, H) --------------------------------------------------------------------
 
-def network_cells(part: Part) -> list[Fraction]:
-    """Write a network out as a table, up to a factor."""
-    factors = [
-        (scope, dict(zip(product(*map(range, sizes)), cells, strict=True)))
-        for scope, sizes, cells in factors_of(part)
-    ]
-    every = product(*(range(len(values)) for values in part.domains))
-    return [
-        math.prod((f[tuple(cell[p] for p in scope)] for scope, f in factors), start=Fraction(1))
-        for cell in every
-    ]
+@dataclass(frozen=True)
+class Known:
+    """The covariance of tuples and, behind them, answers, given what is known, in whole numbers."""
 
+    # Times a common denominator and the determinant of what is known: so what divides whenever one
+    # more is known leaves no remainder (Bareiss).
+    rows: list[list[int]]
+    unit: int
+    det: int = 1
 
-# --- Gaussian values (C, D) -----------------------------------------------------------------------
+    def given(self, place: int) -> Known:
+        """Let one more be known."""
+        pivot, column = self.rows[place][place], [row[place] for row in self.rows]
+        need(pivot > 0, "the covariance must be positive definite.")
+        rows = [[(pivot * x - mine * its) // self.det for x, its in zip(row, column, strict=True)]
+                for row, mine in zip(self.rows, column, strict=True)]
+        return Known(rows, self.unit, pivot)
 
+    def value(self, one: int, other: int) -> Fraction:
+        """Return one covariance."""
+        return Fraction(self.rows[one][other], self.det * self.unit)
 
-def check_gaussian(claim: Claim, part: Part, covariance: Matrix) -> None:
-    """Check jointly Gaussian values, over all sets of known tuples, in fractions."""
-    size, clamped = part.size, is_clamped(claim)
-    if any(covariance[j][k] != covariance[k][j] for j in range(size) for k in range(size)):
-        raise Undecided("the covariance must be symmetric.")
+def check_gaussian(part: Part, covariance: Matrix) -> None:
+    """Check jointly Gaussian values, over all sets of known tuples, exactly."""
+    size, claim = part.size, part.claim
+    fits = len(covariance) == size and covariance == list(map(list, zip(*covariance, strict=True)))
+    need(fits, "the covariance must be symmetric.")
     widths = [high - low for low, high in part.domains]
-    weights = [
-        tuple((b - a) / width for a, b in zip(*ends, strict=True))
-        for ends, width in zip(part.added, widths, strict=True)
-    ]
-    if size > MOST_GAUSSIAN:
-        raise Undecided(f"at most {MOST_GAUSSIAN} tuples of a covariance are checked here.")
-    for known, inner in conditionals(with_answers(covariance, weights), size, 0, frozenset()):
-        for target in set(range(size)) - known:
-            if part.fewest <= len(known) <= part.most:
-                check_moves(claim, part, inner, target, clamped=clamped)
-
-
-def is_clamped(claim: Claim) -> bool:
-    """Whether values are clamped into their ranges: for all answers, or for none."""
-    found = {query.get("clamp", query["type"] == "RowQuery") for query in claim.queries}
-    if len(found) != 1 or not found <= {True, False}:
-        raise Undecided("values must be clamped for all answers, or for none.")
-    return found == {True}
-
-
-def with_answers(covariance: Matrix, weights: Sequence[Vector]) -> Matrix:
-    """Return the covariance of the tuples and, behind them, of the exact answers."""
+    pairs = zip(part.added, widths, strict=True)
+    weights = [[(b - a) / width for a, b in zip(*ends, strict=True)] for ends, width in pairs]
     answers = list(zip(*weights, strict=True))
     rows = [row + [dot(answer, row) for answer in answers] for row in covariance]
-    columns = list(zip(*rows, strict=True))
-    return rows + [[dot(answer, column) for column in columns] for answer in answers]
+    rows += [[dot(answer, column) for column in zip(*rows, strict=True)] for answer in answers]
+    unit = math.lcm(*(value.denominator for row in rows for value in row))
+    start = Known([[int(value * unit) for value in row] for row in rows], unit)
+    simple = len(answers) == 1 and claim.mu is None and not is_clamped(claim)
+    trees = claim.certificate.get("branches", {}) if simple else {}
+    for target in range(size):
+        others = [k for k in range(size) if k != target]
+        branch(part, start, target, others, 0, trees.get(str(target)))
 
+def branch(part: Part, state: Known, target: int, open_: list[int], known: int, tree: Any) -> None:
+    """Check all sets of known tuples that begin so, as the certificate's tree divides them."""
+    # A tree is [whom to decide about, the tree if known, the tree if not]; 0 where one bound covers
+    # all that is open; or nothing, to try all of it.
+    if known + len(open_) < part.fewest:
+        return
+    if tree == 0 and tree is not None:
+        if not is_bounded(part, state, target, open_):
+            raise Broken(f"it does not follow: a branch about {part.names[target]} may leak more.")
+    elif not open_ or known == part.most:
+        check_moves(part, state, target)
+    else:
+        need(tree or len(open_) < MOST_GAUSSIAN, "too many tuples are undecided.")
+        place, if_known, if_not = tree or (open_[0], None, None)
+        if place not in open_:
+            raise Broken("it does not follow: the certificate decides about nobody.")
+        rest = [k for k in open_ if k != place]
+        branch(part, state.given(place), target, rest, known + 1, if_known)
+        branch(part, state, target, rest, known, if_not)
 
-def dot(one: Sequence[Fraction], other: Sequence[Fraction]) -> Fraction:
-    """Return the sum of the products."""
-    return sum((a * b for a, b in zip(one, other, strict=True)), Fraction(0))
+def is_bounded(part: Part, state: Known, target: int, open_: list[int]) -> bool:
+    """Whether nobody learns more than ε who knows this and any part of what is open (H)."""
+    low, high = part.domains[target]
+    order = [*open_, target, -1]
+    state = Known([[state.rows[j][k] for k in order] for j in order], state.unit, state.det)
+    v0, c0, f0 = (state.value(j, k) for j, k in ((-2, -2), (-2, -1), (-1, -1)))
+    for _ in open_:
+        state = state.given(0)
+        state = replace(state, rows=[row[1:] for row in state.rows[1:]])
+    v, c, f = (state.value(j, k) for j, k in ((-2, -2), (-2, -1), (-1, -1)))
+    need(v > 0, "the covariance must be positive definite.")
+    d, s, q = v0 - v, c0 - c, f0 - f  # what is explained by all that is open
+    rest = part.claim.epsilon / (high - low) * v * v0 - abs(c * (v + d / 2) + s * v / 2)
+    square = (c * d - s * v) ** 2 + max(d * q - s * s, Fraction(0)) * v * v0
+    return bool(rest >= 0 and 4 * rest**2 >= square)
 
-
-def conditionals(
-    covariance: Matrix, size: int, start: int, known: frozenset[int]
-) -> Iterator[tuple[frozenset[int], Matrix]]:
-    """Yield every set of known tuples with the covariance given it."""
-    yield known, covariance
-    for k in range(start, size):
-        yield from conditionals(given(covariance, k), size, k + 1, known | {k})
-
-
-def given(covariance: Matrix, known: int) -> Matrix:
-    """Return the covariance given one more variable."""
-    pivot, column = covariance[known][known], [row[known] for row in covariance]
-    if pivot <= 0:
-        raise Undecided("the covariance must be positive definite.")
-    return [
-        [value - mine * its / pivot for value, its in zip(row, column, strict=True)]
-        for row, mine in zip(covariance, column, strict=True)
-    ]
-
-
-def check_moves(claim: Claim, part: Part, inner: Matrix, target: int, *, clamped: bool) -> None:
+def check_moves(part: Part, state: Known, target: int) -> None:
     """Compare how far the answers move, where x_i moves over its range, with the promise."""
-    size, row, name = part.size, inner[target], part.names[target]
+    size, row, name, claim = part.size, state.rows[target], part.names[target], part.claim
     widths = [high - low for low, high in part.domains]
-    if row[target] <= 0:
-        raise Undecided("the covariance must be positive definite.")
-    if clamped:
+    need(row[target] > 0, "the covariance must be positive definite.")
+    if is_clamped(claim):
         own = widths[target] / row[target]
         shares = [min(Fraction(1), abs(row[u]) * own / widths[u]) for u in range(size)]
         reach = [[abs(b - a) for a, b in zip(*ends, strict=True)] for ends in part.added]
         bounds = [dot(shares, answer) for answer in zip(*reach, strict=True)]
         claim.judge_moves(bounds, name, reached=False)
     elif claim.mu is None:
-        claim.judge_moves([value / row[target] * widths[target] for value in row[size:]], name)
+        moves = [Fraction(value, row[target]) * widths[target] for value in row[size:]]
+        claim.judge_moves(moves, name)
     else:
-        released = [list(values) for values in inner]
+        released = replace(state, rows=[list(values) for values in state.rows])
         for place in range(size, len(row)):
-            released[place][place] += 1  # the noise of this answer
+            released.rows[place][place] += state.det * state.unit  # the noise of this answer
         for place in range(size, len(row)):
-            released = given(released, place)
-        gain = 1 / released[target][target] - 1 / row[target]
+            released = released.given(place)
+        gain = 1 / released.value(target, target) - 1 / state.value(target, target)
         claim.judge_mu(gain * widths[target] ** 2, name, reached=True)
 
+def is_clamped(claim: Claim) -> bool:
+    """Whether values are clamped into their ranges: for all answers, or for none."""
+    found = {query.get("clamp", query["type"] == "RowQuery") for query in claim.queries}
+    one = len(found) == 1 and found <= {True, False}
+    need(one, "values must be clamped for all answers, or for none.")
+    return found == {True}
 
-def check_alike(claim: Claim, part: Part) -> None:
+def check_alike(part: Part) -> None:
     """Check members who are alike (groups), or steps alike (series)."""
-    model, size, clamped = part.model, part.size, is_clamped(claim)
+    model, size, claim, clamped = part.model, part.size, part.claim, is_clamped(part.claim)
     stored, series = model["correlation"], model["type"] == "GaussianSeries"
-    low, high = numbers(stored, 2) if isinstance(stored, list) else numbers([stored] * 2)
+    low, high = numbers(stored if isinstance(stored, list) else [stored] * 2, 2)
     variance = None if model["variance"] is None else number(model["variance"])
     limit = -1 if series or size < 3 else Fraction(-1, size - 1)
-    if not limit < low <= high < 1 or (variance is not None and variance <= 0):
-        raise Undecided("correlation and variance are not those of any law.")
+    fine = limit < low <= high < 1 and (variance is None or variance > 0)
+    need(fine, "correlation and variance are not those of any law.")
     alike = len(set(map(tuple, part.added))) == 1
     everyone = part.fewest == 0 and part.most == size - 1
     simple = alike and everyone and (low >= 0 or not series)
@@ -669,98 +685,79 @@ def check_alike(claim: Claim, part: Part) -> None:
         moves = [(1 + sum(shares)) * (b - a) for a, b in zip(*part.added[middle], strict=True)]
         reached = variance is None or not clamped
         claim.judge_moves(moves, part.names[middle], reached=reached)
-    elif low == high and (variance is not None or (claim.mu is None and not clamped)):
-        steps = [[abs(j - k) if series else int(j != k) for k in range(size)] for j in range(size)]
-        covariance = [[(variance or 1) * low**step for step in row] for row in steps]
-        check_gaussian(claim, part, covariance)
-    else:
-        raise Undecided("unequal members, or a range below 0, are not decided here.")
-
+        return
+    plain = variance is not None or (claim.mu is None and not clamped)
+    need(low == high and plain, "unequal members, or a range below 0, are not decided here.")
+    steps = [[abs(j - k) if series else int(j != k) for k in range(size)] for j in range(size)]
+    check_gaussian(part, [[(variance or 1) * low**step for step in row] for row in steps])
 
 # --- From the file to its parts -------------------------------------------------------------------
 
-CELLS: dict[str, Callable[[Part], list[Fraction]]] = {
-    "JointTable": lambda part: law(numbers(part.model["probabilities"], *map(len, part.domains))),
-    "CategoryGroup": group_cells,
-    "BinaryGroup": group_cells,
-    "MarkovChain": chain_cells,
-    "MarkovTree": network_cells,
-    "Network": network_cells,
-}
-
-
-def check_part(claim: Claim, part: Part) -> None:
+def check_part(part: Part) -> None:
     """Check a set member by member, blocks one by one, and any other model as its family says."""
-    model, kind = part.model, part.model["type"]
-    if model["provenance"] == "private" or "digest" in model:
-        raise Undecided("the numbers of the model are withheld.")
+    model, kind, claim = part.model, part.model["type"], part.claim
+    shown = model["provenance"] != "private" and "digest" not in model
+    need(shown, "the numbers of the model are withheld.")
     if "RowQuery" in {one["type"] for one in claim.queries} and kind not in ("ModelSet", "Blocks"):
-        part = replace(part, added=row_additions(claim, part))
+        part = replace(part, added=row_additions(part))
     if kind == "ModelSet":
         for member in model["models"]:
-            check_part(claim, replace(part, model=member))
-    elif kind == "Blocks":
-        check_blocks(claim, part)
-    elif kind in CELLS:
-        check_table(claim, part)
+            check_part(replace(part, model=member))
+    elif kind not in ("Blocks", "Unknown") and VALUES[kind] != "bounds":
+        check_finite(part)
     elif not part.added:
         raise Undecided(f"a function of a {kind} is not decided here.")
+    elif kind == "Blocks":
+        check_blocks(part)
     elif kind == "Unknown":  # who is not known moves with the target (E)
         reach = [spread(values) for values in part.added]
         for target, name in enumerate(part.names):
             others = sorted(reach[:target] + reach[target + 1 :], reverse=True)
             total = sum(others[: part.size - 1 - part.fewest], reach[target])
-            if len(part.added[0][0]) > 1 and (claim.mu is not None or total > claim.epsilon):
-                raise Undecided("how far several answers move together is not decided here.")
+            several = len(part.added[0][0]) > 1 and (claim.mu is not None or total > claim.epsilon)
+            need(not several, "how far several answers move together is not decided here.")
             claim.judge_moves([total], name)
     elif kind == "Gaussian":
-        check_gaussian(claim, part, [numbers(row, part.size) for row in model["covariance"]])
+        check_gaussian(part, [numbers(row, part.size) for row in model["covariance"]])
     else:
-        check_alike(claim, part)
+        check_alike(part)
 
-
-def check_blocks(claim: Claim, part: Part) -> None:
-    """Check every block alone (B).
-
-    Who may not know everything outside a block has that as further noise. Leaving it out is on the
-    safe side, so what is proved is proved; but what breaks then is not known to break.
-    """
-    if any(query["type"] == "Custom" for query in claim.queries):
-        raise Undecided("only answers that add up can be checked block by block.")
+def check_blocks(part: Part) -> None:
+    """Check every block alone (B)."""
+    # Who may not know everything outside a block has that as further noise. Leaving it out is on
+    # the safe side, so what is proved is proved; but what breaks then is not known to break.
     total, start = sum(shape(part.model)[2]), 0
     for block in part.model["models"]:
         size = len(block["names"])
         own, start = slice(start, start + size), start + size
         fewest, most = max(0, part.fewest - (total - size)), min(size - 1, part.most)
         names, domains, added = part.names[own], part.domains[own], part.added[own]
+        stated = part.claim.stated if part.most == total - 1 else part.claim.epsilon
+        claim = replace(part.claim, stated=stated)
         try:
-            check_part(claim, Part(block, names, domains, added, fewest, most))
+            check_part(Part(claim, block, names, domains, added, fewest, most))
         except Broken as found:
             if part.most == total - 1:
                 raise
             raise Undecided(f"without what blurs the answer further, {found}") from None
 
-
 def check_calibration(stored: Stored) -> Claim:
     """Check a calibration, and return what it claims."""
     header = stored["type"], stored["schema"], whole_number(stored.get("version", 1)) <= FORMAT
-    if header != ("Calibration", "pdp-calibrate/1", True):
-        raise Undecided("this is no calibration that this checker knows.")
+    known = header == ("Calibration", "pdp-calibrate/1", True)
+    need(known, "this is no calibration that this checker knows.")
     claim, model, who = Claim.read(stored), stored["model"], stored["adversaries"]
-    if set(who) != {"at_least", "at_most"}:
-        raise Undecided("an adversary by name is not decided here.")
+    need(set(who) == {"at_least", "at_most"}, "an adversary by name is not decided here.")
     names, domains, copies = shape(model)
     others, kinds = sum(copies) - 1, {query["type"] for query in claim.queries}
     fewest = others if who["at_least"] is None else whole_number(who["at_least"])
     most = others if who["at_most"] is None else min(others, whole_number(who["at_most"]))
-    if fewest > most:
-        raise Undecided("nobody is admitted, so nothing is promised.")
+    need(fewest <= most, "nobody is admitted, so nothing is promised.")
     added: list[list[Vector]] = [] if "Custom" in kinds else [[]] * len(names)
     if not kinds & {"Custom", "RowQuery"}:
         added = additions(claim, dict(zip(names, copies, strict=True)), domains)
-    check_part(claim, Part(model, names, domains, added, fewest, most))
+    check_part(Part(claim, model, names, domains, added, fewest, most))
     return claim
-
 
 def check(stored: Any) -> tuple[int, str]:
     """Decide about the content of a file: 0 proved, 1 broken, 2 undecided, and why."""
@@ -778,7 +775,6 @@ def check(stored: Any) -> tuple[int, str]:
     delta = f", δ = {float(claim.delta):g}" if claim.mu else ""
     return PROVED, f"Proved: nobody learns more than ε = {float(claim.epsilon):g}{delta}."
 
-
 def check_file(path: Path) -> tuple[int, str]:
     """Decide about a file."""
     try:
@@ -786,15 +782,12 @@ def check_file(path: Path) -> tuple[int, str]:
     except (OSError, ValueError, RecursionError):
         return UNDECIDED, "Cannot decide: the file cannot be read as JSON."
 
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Read a file, decide, say so."""
-    parser = argparse.ArgumentParser(description="Check a calibration or a release.")
-    parser.add_argument("file", type=Path)
-    code, answer = check_file(parser.parse_args(arguments).file)
+    (name,) = sys.argv[1:] if arguments is None else arguments
+    code, answer = check_file(Path(name))
     sys.stdout.write(answer + "\n")
     return code
-
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import QueryError
 from pdp_calibrate.jobs.forms import Range
 from pdp_calibrate.jobs.grammar import Kind, Question
-from pdp_calibrate.jobs.job import Job, Options
+from pdp_calibrate.jobs.job import File, Job, Options
 from pdp_calibrate.jobs.people import PeopleTable
 from pdp_calibrate.jobs.signature import ASKED, with_options
 from pdp_calibrate.ledger.accounts import Entry
@@ -283,7 +282,7 @@ class People(Verbs[Release]):
         delta: float | None = None,
         noise: Noise = "laplace",
         pure: float | None = None,
-        ledger: str | os.PathLike[str] | None = None,
+        ledger: File | None = None,
         protect: Literal["column", "household"] = "column",
         independent: bool = False,
         time_format: str | None = None,
@@ -291,7 +290,7 @@ class People(Verbs[Release]):
         large: Literal["refuse", "keep"] = "refuse",
         keep_by: Hashable | None = None,
         keep_seed: int | Literal["draw"] | None = None,
-        anchor: str | os.PathLike[str] | None = None,
+        anchor: File | None = None,
     ) -> None:
         said = {
             "groups": groups, "order_by": order_by, "bounds": bounds, "domains": domains,
@@ -303,13 +302,7 @@ class People(Verbs[Release]):
         self._settle(PeopleTable(frame, said, ledger=ledger, anchor=anchor, **budget))
 
     @classmethod
-    def open(
-        cls,
-        frame: Any,
-        ledger: str | os.PathLike[str],
-        *,
-        anchor: str | os.PathLike[str] | None = None,
-    ) -> People:
+    def open(cls, frame: Any, ledger: File, *, anchor: File | None = None) -> People:
         """Go on with a budget on disk, with what was said when it was begun.
 
         Parameters
@@ -365,7 +358,7 @@ class People(Verbs[Release]):
         """Everything that was released, in order; no answers."""
         return self._table.ledger.history
 
-    def report(self, path: str | os.PathLike[str]) -> Path:
+    def report(self, path: File) -> Path:
         """Write one HTML page about the budget and everything released; it holds no answers."""
         return report(self._table.ledger, path)
 

@@ -47,17 +47,12 @@ _STEPS = 16
 
 @dataclass(frozen=True, kw_only=True)
 class LaplaceParameters:
-    """ε and sensitivity for a library that divides one by the other."""
+    """ε and sensitivity for a library that divides the second by the first."""
 
     epsilon: float
     """The plain-DP budget: what substituting one tuple costs at this scale."""
     sensitivity: float
     """How far the answer moves when one tuple changes."""
-
-    @property
-    def scale(self) -> float:
-        """What the library computes: never below the calibrated scale."""
-        return self.sensitivity / self.epsilon
 
 
 def laplace_parameters(
@@ -69,16 +64,9 @@ def laplace_parameters(
 ) -> LaplaceParameters:
     """Return ε and sensitivity whose quotient, in floating point, is at least the scale.
 
-    Parameters
-    ----------
-    calibration
-        What is released, and the proved scale.
-    slack
-        How much the library's own rounding may add to the leakage.
-    sensitivity_used
-        The sensitivity that the library will insist on; that of the query by default.
-    ledger
-        Where the release is written down before anything is handed over.
+    `slack` is what the library's own rounding may add to the leakage, `sensitivity_used` the
+    sensitivity that the library will insist on, by default that of the query. The release is
+    written down in the ledger before anything is handed over.
     """
     with_laplace_noise(calibration, "the library")
     refuse_endless([calibration.model], "the library")

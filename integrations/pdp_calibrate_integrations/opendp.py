@@ -87,9 +87,7 @@ def make_pdp_laplace(
     (1.0, True)
     """
     dp = _opendp()
-    with_laplace_noise(calibration, "Laplace noise")
-    refuse_endless([calibration.model], "Laplace noise")
-    leaks = _leakage_map(calibration)
+    leaks = _laplace_map(calibration)
     measure = dp.user_divergence("PDP")
     return _measurement(dp, input_domain, input_metric, measure, leaks, calibration, ledger)
 
@@ -111,9 +109,7 @@ def make_pdp_and_dp_laplace(
         for plain DP; for PDP pass a ``ledger``.
     """
     dp = _opendp()
-    with_laplace_noise(calibration, "Laplace noise")
-    refuse_endless([calibration.model], "Laplace noise")
-    leaks = _leakage_map(calibration)
+    leaks = _laplace_map(calibration)
 
     def map_both(distance: Any) -> float:
         plain = math.nextafter(float(distance) / calibration.scale, math.inf)
@@ -133,15 +129,13 @@ def make_pdp_gaussian(
     input_domain, input_metric
         Of the answer: floats with absolute distance, or vectors of them with L2 distance. Integer
         Gaussian noise does not keep a μ, so whole numbers are to be cast to floats first.
-    calibration
-        Of the query, with ``noise="gaussian"``; as in `make_pdp_laplace`.
-    ledger
-        Where each call is written down first; it refuses what does not fit.
+    calibration, ledger
+        As in `make_pdp_laplace`; the calibration is of ``noise="gaussian"``.
 
     Returns
     -------
     Measurement
-        From answers to noisy answers, under ``user_divergence("PDP")``.
+        Under ``user_divergence("PDP")``, as that of `make_pdp_laplace`.
 
     Examples
     --------
@@ -277,6 +271,12 @@ def _measurement(
     return dp.m.make_user_measurement(
         input_domain, input_metric, measure, function, privacy_map, TO=carrier
     )
+
+
+def _laplace_map(calibration: Calibration) -> Callable[[Any], float]:
+    with_laplace_noise(calibration, "Laplace noise")
+    refuse_endless([calibration.model], "Laplace noise")
+    return _leakage_map(calibration)
 
 
 def _leakage_map(calibration: Calibration) -> Callable[[Any], float]:

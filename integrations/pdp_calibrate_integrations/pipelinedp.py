@@ -43,10 +43,8 @@ def laplace(calibration: Calibration, *, ledger: Ledger | None = None) -> Any:
 
     Parameters
     ----------
-    calibration
-        What will be released. Every number of its answer gets `add_noise` once.
-    ledger
-        Where the release is written down first; it refuses what does not fit.
+    calibration, ledger
+        As in `laplace` of the adapter for PyDP.
 
     Returns
     -------
@@ -85,12 +83,8 @@ def aggregation(calibration: Calibration, *, ledger: Ledger | None = None) -> Ag
 
     Parameters
     ----------
-    calibration
-        Of a sum, mean, weighted sum or count; of Gaussian models with ``clamp=True``. Real numbers
-        are added up with rounding: that of 10,000 values is covered, or of as many as ``rows=``
-        of the calibration says.
-    ledger
-        Where the release is written down first; it refuses what does not fit.
+    calibration, ledger
+        As in `bounded_sum` of the adapter for PyDP, which draws the same noise.
 
     Returns
     -------

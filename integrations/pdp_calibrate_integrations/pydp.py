@@ -95,12 +95,9 @@ def with_budget(
     ----------
     algorithm
         A class such as `BoundedMean`, `Count` or `Percentile` of `pydp.algorithms.laplacian`.
-    model
-        How the tuples are correlated; each is one entry of the algorithm.
-    epsilon
-        What nobody may learn more than, from one result.
-    ledger
-        Charged each time an algorithm is built; PyDP lets it give one result.
+    model, epsilon, ledger
+        As in `wrap`. Each tuple is one entry of the algorithm; each that is built is charged, and
+        PyDP lets it give one result.
 
     Returns
     -------

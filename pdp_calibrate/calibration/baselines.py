@@ -9,8 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.couplings import joint_range
+from pdp_calibrate.core.couplings import joint_range, tuple_moves
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.query import Query, lower
@@ -75,31 +74,9 @@ def gaussian_scales(problems: Sequence[Problem], mu: float) -> dict[str, float |
     What counts is how far the answers move in L2, when one tuple changes or all of them together,
     or as far as a coupling of their laws must move them (``wasserstein``, which a search says).
     """
-    plain = max(l2_sensitivity(shifts(problem.contributions)) for problem in problems)
-    group = max(_moved_together(problem.contributions) for problem in problems)
+    plain = max(float(tuple_moves(problem.contributions)[0].max()) for problem in problems)
+    group = max(joint_range(problem.contributions) for problem in problems)
     return {"dp": plain / mu, "group": group / mu, "wasserstein": None}
-
-
-def _moved_together(contributions: Contributions) -> float:
-    """Return how far all tuples together move the answers in L2."""
-    if contributions.table is not None:
-        return joint_range(contributions)
-    return float(np.linalg.norm(shifts(contributions).sum(axis=0)))
-
-
-def shifts(contributions: Contributions) -> FloatArray:
-    """Return how far each tuple moves each answer: a row per tuple."""
-    table = contributions.table
-    if table is None:
-        return np.array([np.ptp(array, axis=0) for array in contributions.values])
-    places = range(table.ndim - 1)
-    everywhere = tuple(range(table.ndim - 2))
-    return np.array([np.ptp(table, axis=place).max(axis=everywhere) for place in places])
-
-
-def l2_sensitivity(moves: FloatArray) -> float:
-    """Return how far all answers together move in L2 when one tuple changes."""
-    return float(np.linalg.norm(moves, axis=1).max())
 
 
 def _wasserstein(problem: Problem) -> float | None:

@@ -17,6 +17,7 @@ from pdp_calibrate.arrays import (
     checked_share,
     deadline_after,
 )
+from pdp_calibrate.calibration.certificate import certified
 from pdp_calibrate.calibration.result import (
     AnyCalibration,
     Calibration,
@@ -59,6 +60,7 @@ def calibrate(
     delta: float | None = None,
     mu: float | None = None,
     rho: float | None = None,
+    certificate: bool = False,
 ) -> Calibration: ...
 
 
@@ -76,6 +78,7 @@ def calibrate(
     delta: float | None = None,
     mu: float | None = None,
     rho: float | None = None,
+    certificate: bool = False,
 ) -> Calibration[SeveralQueries, SeveralNumbers]: ...
 
 
@@ -92,6 +95,7 @@ def calibrate(
     delta: float | None = None,
     mu: float | None = None,
     rho: float | None = None,
+    certificate: bool = False,
 ) -> AnyCalibration:
     """Find the smallest scale of noise at which no allowed adversary learns more than ε.
 
@@ -121,6 +125,9 @@ def calibrate(
     mu, rho
         For Gaussian noise, in place of ε: the μ of Gaussian differential privacy, or the ρ of zCDP.
         The calibration then says which ε holds at `delta`, 1e-6 by default.
+    certificate
+        Whether to write down what the stand-alone checker (``pdp-calibrate check``) needs to prove
+        it: empty for most models, trees of bounds for a `Gaussian` of more than 13 tuples.
 
     Returns
     -------
@@ -160,7 +167,7 @@ def calibrate(
         parts = tuple(lower(one, model, rows=rows) for one in fixed)
         units = _units(parts, shares)
         scale, leakage = _joint_scales(model, parts, units, everyone, target, rows, deadline)
-    return Calibration(
+    found: AnyCalibration = Calibration(
         model=model,
         query=fixed,
         adversaries=everyone,
@@ -173,6 +180,7 @@ def calibrate(
         rows=int(rows),
         contributions=parts,
     )
+    return certified(found) if certificate else found
 
 
 _REPORTED_DELTA = 1e-6  # beside which ε is told where μ or ρ was asked for

@@ -16,8 +16,8 @@ from pdp_calibrate.families.stream.search import Correlated
 from pdp_calibrate.families.stream.smoothing import (
     Smoothed,
     count_kernel,
+    series_smoother,
     smooth_chain,
-    smooth_series,
 )
 
 if TYPE_CHECKING:
@@ -106,8 +106,7 @@ def _smooth_series(
     weights = first.contributions[0].weights
     weight = 0.0 if weights is None else float(weights[0][0])
     record = checked_positive(stated, "variance", error=PdpError)
-    return smooth_series(
-        np.array([float(one.value) for one in releases]),
+    smoother = series_smoother(
         gaps,
         correlation=series.correlation,
         variance=weight**2 * _records(releases[0]) * record,
@@ -115,6 +114,7 @@ def _smooth_series(
         laplace=first.noise == "laplace",
         alpha=alpha,
     )
+    return Smoothed.by(smoother, np.array([float(one.value) for one in releases]))
 
 
 def _smooth_counts(

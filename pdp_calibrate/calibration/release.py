@@ -40,6 +40,7 @@ from pdp_calibrate.frames.answers import (
 )
 from pdp_calibrate.frames.columns import refuse_discrete_columns
 from pdp_calibrate.frames.long_answers import (
+    LongFrame as LongFrame,
     check_groups,
     largest_group,
     long_answer,
@@ -48,25 +49,6 @@ from pdp_calibrate.frames.open import check_roles, column_name, refuse_changed, 
 from pdp_calibrate.frames.order import Times, times_of
 from pdp_calibrate.frames.rows import read_rows
 from pdp_calibrate.learning.private_sums import nearest_with_sum
-
-
-@dataclass(frozen=True, kw_only=True)
-class LongFrame:
-    """How to read a long frame: a row per value."""
-
-    value: Hashable
-    """The column of values."""
-    groups: Hashable | None = None
-    """The column that tells groups apart; None if all rows are one group."""
-    order_by: Hashable | None = None
-    """The column that orders a group."""
-    time_format: str | None = None
-    """How text in that column is written; ISO 8601 if None."""
-    rows: int | None = None
-    """How many rows there are, which is public, where it was read before: else it is read first."""
-    times: Times | None = None
-    """How the column that orders is read, where that was found before."""
-
 
 EVERY_COLUMN: Hashable = ()
 """Stands for the column of values where a release is about whole records, of any dependence."""
@@ -210,15 +192,7 @@ def exact_answer(
             data, query, contributions, model, layout=layout, adversaries=adversaries
         )
     if isinstance(layout, LongFrame):
-        found = long_answer(
-            contributions,
-            model,
-            data,
-            value=layout.value,
-            by=layout.groups,
-            order_by=layout.order_by,
-            time_format=layout.time_format,
-        )
+        found = long_answer(contributions, model, data, layout)
         check_groups(dict(found.sizes or ()), model, adversaries or Adversaries.all())
         check_long(found, query, contributions, model, rows=rows)
         return found

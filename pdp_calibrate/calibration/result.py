@@ -56,6 +56,7 @@ from pdp_calibrate.core import gaussian_dp, noise
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.couplings import tuple_moves
 from pdp_calibrate.core.model import (
     PRIVATE_MODEL,
     Model,
@@ -66,7 +67,7 @@ from pdp_calibrate.core.model import (
 from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.problem import Leakage, Measure, split
 from pdp_calibrate.core.query import Query, frozen, lower
-from pdp_calibrate.core.rounding import sum_rounded_up
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF, sum_rounded_up
 from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, UnsupportedQueryError
 from pdp_calibrate.frames.answers import Sizes
@@ -121,7 +122,7 @@ class Calibration(Generic[Asked, Number]):
     contributions: tuple[Contributions, ...] = field(default=(), repr=False, compare=False)
     """The lowered queries: what was proved, and what is released. If not given, lowered here."""
     certificate: Any = field(default=None, repr=False, compare=False)
-    """Reserved: what a file says beside the calibration for others to check. Kept, never read."""
+    """What the stand-alone checker needs beside the calibration; kept, and never read here."""
     estimation_epsilon: float | None = field(init=False, default=None)
     """What learning the model under differential privacy leaks; None if it was not so learned.
 
@@ -161,7 +162,8 @@ class Calibration(Generic[Asked, Number]):
 
     def with_noise(self, factor: float) -> Calibration[Asked, Number]:
         """Return the same with all scales times a factor, which nothing proves yet."""
-        return dataclasses.replace(self, scale=self._shaped([factor * one for one in self.scales]))
+        scale = self._shaped([factor * one for one in self.scales])
+        return dataclasses.replace(self, scale=scale, certificate=None)
 
     @property
     def total_epsilon(self) -> float:
@@ -210,7 +212,7 @@ class Calibration(Generic[Asked, Number]):
             joined, units = self.contributions[0], [1.0]
         else:
             joined, units = Contributions.joined(self.contributions, self.scales), [*self.scales]
-        problems = split(self.model, joined, self.adversaries)
+        problems = split(self.model, joined, self.adversaries, measure=self.measure)
         if self.mu is None:
             found = baselines.scales(problems, self.epsilon)
         else:
@@ -232,7 +234,7 @@ class Calibration(Generic[Asked, Number]):
         """
         if self.mu is not None:
             joined = Contributions.joined(self.contributions, self.scales)
-            plain = baselines.l2_sensitivity(baselines.shifts(joined))
+            plain = float(tuple_moves(joined)[0].max()) * (1 + 64 * UNIT_ROUNDOFF)
             return gaussian_dp.epsilon_of_drawn(plain, self.delta, self.scales)
         if isinstance(self.query, Query):
             return _sensitivity(self.contributions[0]) / self.scales[0]
@@ -441,7 +443,7 @@ class Calibration(Generic[Asked, Number]):
             **header("Calibration"),
             "epsilon": self.epsilon,
             "total_epsilon": self.total_epsilon,
-            **({} if self.mu is None else self._gaussian_claims()),
+            **gaussian_claims(self),
             "scale": _as_asked(self.scales, self.query, many=list),
             "noise": _as_asked(laws, self.query, many=list),
             "rows": self.rows,
@@ -455,14 +457,6 @@ class Calibration(Generic[Asked, Number]):
         if private:
             return described | {"warning": PRIVATE_MODEL}
         return described | ({} if self.certificate is None else {"certificate": self.certificate})
-
-    def _gaussian_claims(self) -> dict[str, Any]:
-        return {
-            "delta": self.delta,
-            "total_delta": self.total_delta,
-            "mu": self.mu,
-            "rho": self.rho,
-        }
 
     def to_json(self) -> str:
         """Return the calibration as JSON text; `from_json` reads it back."""
@@ -479,14 +473,9 @@ class Calibration(Generic[Asked, Number]):
     ) -> AnyCalibration:
         """Read a calibration, and prove it again before returning it.
 
-        Parameters
-        ----------
-        text
-            What `to_json` returned.
-        model
-            The model, where the JSON withholds it (private, or over 10⁴ cells).
-        time_limit
-            Seconds after which a claim that is not proved again yet is refused; None for none.
+        `text` is what `to_json` returned; `model` is needed where the JSON withholds it (private,
+        or over 10⁴ cells). A claim that is not proved again after `time_limit` seconds is refused;
+        None waits for it.
         """
         return _proved_calibration(parsed(text, "Calibration"), model, time_limit)
 
@@ -703,6 +692,12 @@ def single(calibration: AnyCalibration, what: str) -> Calibration:
         f"{what} takes one answer, and this calibration is of {len(calibration.queries)} released"
         " together."
     )
+
+
+def gaussian_claims(calibration: AnyCalibration) -> dict[str, float | None]:
+    """Return what a calibration of Gaussian noise claims beside ε; nothing for Laplace noise."""
+    claims = ("delta", "total_delta", "mu", "rho") if calibration.mu is not None else ()
+    return {name: getattr(calibration, name) for name in claims}
 
 
 def law_of(noise: Noise, part: Contributions) -> str:

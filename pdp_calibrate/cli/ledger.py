@@ -9,8 +9,8 @@ import typer
 
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
-from pdp_calibrate.cli.options import Adversaries, AnchorFile, AsJson
-from pdp_calibrate.cli.output import print_facts, print_json, print_table
+from pdp_calibrate.cli.options import Adversaries, AnchorFile, AsJson, BudgetDelta, BudgetNoise
+from pdp_calibrate.cli.output import print_json, print_status, print_table
 from pdp_calibrate.core.model import header
 from pdp_calibrate.core.noise import checked_noise
 
@@ -52,12 +52,8 @@ def create(
     epsilon: Annotated[
         float | None, typer.Option("--epsilon", "-e", help="What everything together may leak.")
     ] = None,
-    delta: Annotated[
-        float | None, typer.Option(help="The δ beside it, for Gaussian noise.")
-    ] = None,
-    noise: Annotated[
-        str, typer.Option(help="What releases draw where they do not say: laplace or gaussian.")
-    ] = "laplace",
+    delta: BudgetDelta = None,
+    noise: BudgetNoise = "laplace",
     pure: Annotated[
         float | None,
         typer.Option(
@@ -237,7 +233,4 @@ def _print_status(book: pdp.Ledger, *, json: bool) -> None:
     if json:
         print_json(header("LedgerStatus") | status)
     else:
-        print_facts(
-            (name, f"{value:.6g}" if isinstance(value, float) else str(value))
-            for name, value in status.items()
-        )
+        print_status(status)

@@ -45,6 +45,13 @@ AnchorFile = Annotated[
     Path | None,
     typer.Option("--anchor", help="The second file, elsewhere, that must agree with the ledger."),
 ]
+BudgetDelta = Annotated[
+    float | None, typer.Option("--delta", help="The δ beside it, for Gaussian noise.")
+]
+BudgetNoise = Annotated[
+    str,
+    typer.Option("--noise", help="What releases draw where they do not say: laplace or gaussian."),
+]
 Rows = Annotated[
     int | None,
     typer.Option(help="With a model and no rows: how many rows an answer will be about."),
@@ -148,6 +155,13 @@ def job_for(queries: Sequence[str], options: Said, learning: Said) -> Job:
         options=Options(**options),  # type: ignore[typeddict-item]
         learning=Learning(**learning),  # type: ignore[typeddict-item]
     )
+
+
+def with_rest(options: Said, queries: Sequence[str]) -> Said:
+    """Return what was said with --rest: as much as still fits, for one query."""
+    if len(queries) != 1 or {"epsilon", "belief"} & set(options):
+        raise pdp.PdpError("--rest takes one --query and no --epsilon.")
+    return {**options, "epsilon": None}
 
 
 def source_of(table: Said) -> Source:

@@ -14,7 +14,7 @@ import pdp_calibrate as pdp
 from pdp_calibrate.core.cards import printable
 
 if TYPE_CHECKING:
-    from pdp_calibrate.calibration.result import AnyCalibration
+    from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease
     from pdp_calibrate.core.model import Model
 
 
@@ -142,6 +142,14 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     Console(highlight=False).print(table)
 
 
+def print_status(status: Mapping[str, Any]) -> None:
+    """Print how a budget stands."""
+    print_facts(
+        (name, f"{value:.6g}" if isinstance(value, float) else str(value))
+        for name, value in status.items()
+    )
+
+
 def described_leakage(leakage: pdp.Leakage, model: Model) -> dict[str, Any]:
     """Describe a bracket for JSON; of a private model nothing but the upper end."""
     found = leakage.to_dict()
@@ -185,6 +193,11 @@ def within(value: Any) -> str:
     return width(float(value))
 
 
+def answer_in_words(value: Any, half_width: Any) -> str:
+    """Say a noisy answer, and how far its noise reaches."""
+    return f"{number(value)}   (±{within(half_width)} in 95 % of releases)"
+
+
 def number(value: Any) -> str:
     """Write a number, several, or the counts of a histogram."""
     if isinstance(value, int | float):
@@ -194,3 +207,51 @@ def number(value: Any) -> str:
     if isinstance(value, tuple):
         return ", ".join(number(one) for one in value)
     return ", ".join(f"{name}: {number(one)}" for name, one in value.to_dict().items())
+
+
+def calibration_facts(found: AnyCalibration, texts: list[str]) -> list[tuple[str, str]]:
+    """Say what a calibration found, in names and values."""
+    from pdp_calibrate.core.row_query import RowQuery
+
+    promise = ("leakage", f"{in_words(found.leakage, found.model)} (ε = {total_in_words(found)})")
+    others = {"plain DP": found.baselines["dp"], "group DP": found.baselines["group"]}
+    law = "whole-number Laplace" if found.is_integer else "Laplace"
+    if found.noise == "gaussian":
+        law = "Gaussian, rounded to whole numbers" if found.is_integer else "Gaussian"
+        promise = (
+            promise[0],
+            f"{promise[1]}, beside δ = {found.total_delta:g}, μ = {found.mu:.4g}",
+        )
+    query = found.queries[0]
+    behind = " of the sum behind it" if isinstance(query, RowQuery) and query.is_ratio else ""
+    noises = [
+        ("scale", f"{number(found.scales[0])} ({law})"),
+        ("noise", f"±{within(found.half_widths()[0])}{behind} in 95 % of releases"),
+    ]
+    if len(found.queries) > 1:
+        each = zip(texts, found.scales, found.half_widths(), strict=True)
+        noises = [
+            (text, f"scale {number(scale)}, ±{within(wide)} in 95 %") for text, scale, wide in each
+        ]
+    return [
+        *noises,
+        promise,
+        *law_of(found.model),
+        *((f"scale of {name}", number(scale)) for name, scale in others.items() if scale),
+    ]
+
+
+def release_facts(found: AnyRelease, texts: list[str]) -> list[tuple[str, str]]:
+    """Say what a release came out as, and how far off it may be."""
+    answers = list(zip(found.values, found.half_widths(), strict=True))
+    names = (
+        texts if len(texts) == len(answers) else [f"answer {n + 1}" for n in range(len(answers))]
+    )
+    return [
+        *(
+            (name, answer_in_words(value, wide))
+            for name, (value, wide) in zip(names, answers, strict=True)
+        ),
+        ("epsilon", total_in_words(found.calibration)),
+        *law_of(found.calibration.model),
+    ]

@@ -12,6 +12,8 @@ from pdp_calibrate.cli.command import command
 from pdp_calibrate.cli.options import (
     AnchorFile,
     AsJson,
+    BudgetDelta,
+    BudgetNoise,
     Force,
     Out,
     PeopleOptions,
@@ -21,15 +23,16 @@ from pdp_calibrate.cli.options import (
     Said,
     TableOptions,
     source_of,
+    with_rest,
 )
 from pdp_calibrate.cli.output import (
+    answer_in_words,
     check_outputs,
-    number,
     print_facts,
     print_json,
+    print_status,
     print_table,
     say,
-    within,
     write_json,
     write_report,
 )
@@ -64,12 +67,8 @@ def create(
     epsilon: Annotated[
         float, typer.Option("--epsilon", "-e", help="What may be spent on each column.")
     ],
-    delta: Annotated[
-        float | None, typer.Option(help="The δ beside it, for Gaussian noise.")
-    ] = None,
-    noise: Annotated[
-        str, typer.Option(help="What answers draw where they do not say: laplace or gaussian.")
-    ] = "laplace",
+    delta: BudgetDelta = None,
+    noise: BudgetNoise = "laplace",
     pure: Annotated[
         float | None, typer.Option(help="With --delta, the part of ε for Laplace noise.")
     ] = None,
@@ -150,10 +149,7 @@ def release(
     A stated correlation is for sums and means of one secret column. Everything else is for whole
     households, whatever depends on what. What would pass the budget is refused (exit code 3).
     """
-    if rest:
-        if len(query) != 1 or {"epsilon", "belief"} & set(options):
-            raise pdp.PdpError("--rest takes one --query and no --epsilon.")
-        options = {**options, "epsilon": None}
+    options = with_rest(options, query) if rest else options
     check_outputs(
         output,
         force=force,
@@ -171,7 +167,7 @@ def release(
         print_json(described)
     else:
         print_facts(
-            (name, f"{number(one.value)}   (±{within(one.half_widths()[0])} in 95 % of releases)")
+            (name, answer_in_words(one.value, one.half_widths()[0]))
             for name, one in zip(query, found, strict=True)
         )
         say(f"Budget: {people.ledger.spent:.4g} of {people.ledger.epsilon:.4g} spent.")
@@ -247,6 +243,7 @@ def _jobs(people: PeopleTable, queries: list[str], options: Said) -> list[Job]:
 
 
 def _print_status(people: pdp.People | PeopleLedger, *, json: bool) -> None:
+    by_column = people.spent_by_column
     status: dict[str, Any] = {
         "epsilon": people.epsilon,
         "spent": people.spent,
@@ -254,10 +251,6 @@ def _print_status(people: pdp.People | PeopleLedger, *, json: bool) -> None:
         "entries": len(people.history),
     }
     if json:
-        by_column = people.spent_by_column
         print_json(header("PeopleStatus") | status | {"spent_by_column": by_column})
-        return
-    facts = [(n, f"{v:.6g}" if isinstance(v, float) else str(v)) for n, v in status.items()]
-    print_facts(
-        [*facts, *((f"spent on {n}", f"{v:.6g}") for n, v in people.spent_by_column.items())]
-    )
+    else:
+        print_status(status | {f"spent on {name}": spent for name, spent in by_column.items()})

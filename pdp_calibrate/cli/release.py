@@ -22,16 +22,9 @@ from pdp_calibrate.cli.options import (
     is_model,
     job_for,
     source_of,
+    with_rest,
 )
-from pdp_calibrate.cli.output import (
-    check_outputs,
-    law_of,
-    number,
-    show_result,
-    total_in_words,
-    within,
-    write_report,
-)
+from pdp_calibrate.cli.output import check_outputs, release_facts, show_result, write_report
 
 if TYPE_CHECKING:
     from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease
@@ -91,10 +84,9 @@ def release(
         raise pdp.PdpError("a release needs either a --query or a --calibration.")
     if query and step is not None:
         raise pdp.PdpError("--step goes with a --calibration for a model without an end.")
-    if rest:
-        if "ledger" not in options or len(query) != 1 or {"epsilon", "belief"} & set(options):
-            raise pdp.PdpError("--rest takes a --ledger, one --query and no --epsilon.")
-        options = {**options, "epsilon": None}
+    if rest and "ledger" not in options:
+        raise pdp.PdpError("--rest takes a --ledger, one --query and no --epsilon.")
+    options = with_rest(options, query) if rest else options
     check_outputs(
         output,
         force=force,
@@ -119,7 +111,7 @@ def release(
             step=step if ledger is None else step_in(ledger, step),
         )
     note = "" if ledger is None else f"Budget: {ledger.spent:.4g} of {ledger.epsilon:.4g} spent."
-    facts = _facts(found, query or ["answer"])
+    facts = release_facts(found, query or ["answer"])
     show_result(found, facts, output=output, force=force, json=json, note=note)
     if report is not None:
         said = document_of(table)
@@ -139,19 +131,3 @@ def _stored(path: Path, time_limit: float | None) -> AnyCalibration:
             " again, or release from Python."
         )
     return found
-
-
-def _facts(found: AnyRelease, texts: list[str]) -> list[tuple[str, str]]:
-    """Say what came out, and how far off it may be."""
-    answers = list(zip(found.values, found.half_widths(), strict=True))
-    names = (
-        texts if len(texts) == len(answers) else [f"answer {n + 1}" for n in range(len(answers))]
-    )
-    return [
-        *(
-            (name, f"{number(value)}   (±{within(wide)} in 95 % of releases)")
-            for name, (value, wide) in zip(names, answers, strict=True)
-        ),
-        ("epsilon", total_in_words(found.calibration)),
-        *law_of(found.calibration.model),
-    ]

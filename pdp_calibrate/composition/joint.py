@@ -194,7 +194,7 @@ def joint_mu(
         parts = tuple(dataclasses.replace(part, clamped=False) for part in parts)
     scales = [(1 - 8 * UNIT_ROUNDOFF) / math.sqrt(one) for one in answers.precisions]
     joined = Contributions.joined(parts, scales) if parts else nothing_about(model)
-    measure = Measure(noise="gaussian", unit="mu", data_counts=data_counts)
+    measure = Measure(noise="gaussian", unit="mu", data_counts=data_counts, more_follows=True)
     found = 0.0
     for problem in split(model, joined, adversaries, measure=measure if parts else LAPLACE):
         own = worst([problem], 1.0, deadline=deadline)[0].everywhere if parts else 0.0
@@ -477,7 +477,7 @@ class Spending:
             return dataclasses.replace(self, later=after)
         added = ranges / scale * ROUND_UP
         parts, scales = (*self.parts, part), (*self.scales, scale)
-        distinct = {id(one): one.coordinates * len(one.values) for one in parts}
+        distinct = {id(one): one.apart.coordinates * len(one.values) for one in parts}
         many = self.only_budgets or (not part.real and sum(distinct.values()) > KEPT_SPENDING)
         return dataclasses.replace(
             self,
@@ -575,7 +575,7 @@ class Spending:
         """Whether all answers together can be looked at, rather than their budgets alone."""
         if self.only_budgets:
             return False
-        numbers = sum(part.coordinates for part in self.parts) * len(model.names)
+        numbers = sum(part.apart.coordinates for part in self.parts) * len(model.names)
         return numbers <= JOINED_NUMBERS
 
     def tuple_budgets(self, model: Model) -> FloatArray:

@@ -297,6 +297,26 @@ def _expanded(problem: Problem, blocks: Blocks) -> Problem:
     )
 
 
+class Around(Model):
+    """All models near one in the middle; how near is for the subclass to say."""
+
+    center: Model
+
+    def _settle_around(self, center: Model, provenance: str | None, **fields: object) -> None:
+        secret = center.provenance if provenance is None else provenance
+        self._settle(center=center, names=center.names, provenance=secret, **fields)
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The values of every tuple, as in the centre."""
+        return self.center.domains
+
+    @property
+    def inner_models(self) -> tuple[Model, ...]:
+        """The centre."""
+        return (self.center,)
+
+
 NO_COVERAGE = "resampled: no coverage guarantee"
 
 

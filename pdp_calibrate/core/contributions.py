@@ -44,6 +44,19 @@ class Contributions:
     roundings: tuple[float, ...] = ()
     """`roundings[j]`: how far `values[j]`, being floats, may be from the difference of what two
     values of tuple j add exactly; one number for a table. Empty where nothing was rounded."""
+    vectors: tuple[FloatArray, ...] = ()
+    """`vectors[j][v]`: every number that tuple j adds, where `values` say in one number how far it
+    moves all of them together in L1. Empty where `values` hold every number."""
+
+    @property
+    def apart(self) -> Contributions:
+        """The same with every number by itself.
+
+        One number, how far values are apart in L1, is all that Laplace noise on one answer asks.
+        Of several answers, two values that are far apart in one may be alike in another, and
+        Gaussian noise asks for distances in L2.
+        """
+        return replace(self, values=self.vectors, vectors=()) if self.vectors else self
 
     @classmethod
     def additive(
@@ -54,6 +67,7 @@ class Contributions:
         real: bool = False,
         clamped: bool = False,
         roundings: Sequence[float] = (),
+        vectors: Sequence[FloatArray] = (),
     ) -> Contributions:
         """Wrap one array per tuple: one number per value, or a row of numbers."""
         factors = None if weights is None else tuple(np.array([weight]) for weight in weights)
@@ -68,6 +82,7 @@ class Contributions:
             real=real,
             clamped=clamped,
             roundings=tuple(roundings) if any(roundings) else (),
+            vectors=tuple(vectors),
         )
 
     @classmethod
@@ -78,6 +93,7 @@ class Contributions:
     @classmethod
     def joined(cls, parts: Sequence[Contributions], units: Sequence[float]) -> Contributions:
         """Stack several answers about the same tuples, each divided by its unit."""
+        parts = [part.apart for part in parts]
         if len({part.clamped for part in parts}) > 1:
             raise QueryError("queries released together must all clamp, or none of them.")
         if len({part.every_step for part in parts}) > 1:
@@ -139,7 +155,7 @@ class Contributions:
 
         None unless the answer is one number that adds up over discrete tuples.
         """
-        if self.table is not None or self.real or self.coordinates != 1:
+        if self.table is not None or self.real or self.coordinates != 1 or self.vectors:
             return None
         return read_only(np.concatenate([array[:, 0] - array[0, 0] for array in self.values]))
 
@@ -186,7 +202,8 @@ class Contributions:
         weights = self.weights and tuple(self.weights[position] for position in positions)
         values = tuple(self.values[position] for position in positions)
         roundings = tuple(self.roundings[position] for position in positions if self.roundings)
-        return replace(self, values=values, weights=weights, roundings=roundings)
+        vectors = tuple(self.vectors[position] for position in positions if self.vectors)
+        return replace(self, values=values, weights=weights, roundings=roundings, vectors=vectors)
 
     @functools.cached_property
     def rounding(self) -> float:

@@ -13,6 +13,10 @@ and, with weight η, of anything, so δ is at most that of Δ/σ-GDP plus η. Wh
 η is charged to it; what has to hold at every δ leaves nothing out, and levels that rounding cannot
 tell apart are taken the worse way.
 
+**Random moves.** A coupling that moves the answer by a random distance d mixes pairs of normal laws
+d apart, and δ is at most the mean of theirs, E[δ_{d/σ}(ε)]: long moves may be as far as they like
+if they are rare. That is a claim about one δ; at every δ only the longest move counts.
+
 Values of different queries do **not** add: each may be coupled without any move while no coupling
 serves both. One coupling must move all answers at once, and its length is measured in L2.
 """
@@ -22,17 +26,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core import gaussian_dp
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 
 _EQUAL = 1e-12  # levels closer than this, relatively, are one, and taken the worse way
 _HALF = 0.5 + 1e-9  # a little more, so that no level is left out
+_MOST_HALVINGS = 60
 _FEW_ROWS = 8  # sought one by one
 _MANY_ANSWERS = 2048  # from here on, coordinate by coordinate
 
@@ -89,8 +95,9 @@ def quantile_shifts(
     Examples
     --------
     >>> laws = np.log([[0.5, 0.5, 1e-300]]), np.log([[1e-300, 0.5, 0.5]])
-    >>> [shift.round(9).tolist() for shift in quantile_shifts(np.arange(3.0), *laws, error=0.0)]
-    [[2.0], [0.0]]
+    >>> up, down = quantile_shifts(np.arange(3.0), *laws, error=0.0)
+    >>> float(up[0]), float(down[0]) <= 0
+    (2.0, True)
     """
     held = first > -np.inf, second > -np.inf
     deepest = max(
@@ -193,6 +200,46 @@ def _number_below(
     is_value = order < size if equal_too else order >= size
     counts = np.cumsum(is_value, axis=1)
     return np.asarray(counts[~is_value].reshape(levels.shape), dtype=np.intp)
+
+
+class RandomMove(NamedTuple):
+    """How far a coupling moves the answer, and how likely."""
+
+    moves: FloatArray
+    """Distances, ascending; no move is longer than the last."""
+    reached: FloatArray
+    """For each of them a bound on the probability of moving further than the one before it."""
+
+
+def epsilon_of_moves(random: RandomMove, scale: float, delta: float) -> float:
+    """Return an ε at which a coupling with random moves keeps δ, rounded up.
+
+    The mean over moves of what normal laws so far apart keep is at most δ there.
+
+    Examples
+    --------
+    >>> always = RandomMove(np.array([1.0]), np.array([1.0]))
+    >>> rarely = RandomMove(np.array([1.0, 50.0]), np.array([1.0, 1e-9]))
+    >>> [round(epsilon_of_moves(one, 4.2247, 1e-6), 3) for one in (always, rarely)]
+    [1.0, 1.0]
+    """
+    mus = random.moves / scale * (1 + 2 * UNIT_ROUNDOFF)
+
+    def mean(epsilon: float) -> float:
+        apart = gaussian_dp.deltas_above(mus, epsilon)
+        apart = np.maximum.accumulate(apart)
+        steps = np.diff(apart, prepend=0.0)
+        return float(steps @ random.reached) * (1 + 4 * len(steps) * UNIT_ROUNDOFF)
+
+    low, high = 0.0, gaussian_dp.epsilon_of(float(mus[-1]), delta)
+    if not math.isfinite(high) or mean(0.0) <= delta:
+        return high if not math.isfinite(high) else 0.0
+    for _ in range(_MOST_HALVINGS):
+        if high - low <= 1e-12 * high:
+            break
+        middle = (low + high) / 2
+        low, high = (low, middle) if mean(middle) <= delta else (middle, high)
+    return high
 
 
 def one_number(contributions: Contributions) -> tuple[Contributions, float] | None:

@@ -44,6 +44,8 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core import gaussian_dp
 from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.couplings import (
+    RandomMove,
+    epsilon_of_moves,
     furthest_quantiles,
     joint_range,
     moves_but_for,
@@ -512,10 +514,14 @@ class VectorBound:
         What was asked.
     move
         How far a coupling moves all answers in L2, where the family knows; the range otherwise.
+    random
+        A coupling with random moves, for a question about one δ.
     """
 
-    def __init__(self, problem: Problem, move: float | None = None) -> None:
-        self.problem = problem
+    def __init__(
+        self, problem: Problem, move: float | None = None, *, random: RandomMove | None = None
+    ) -> None:
+        self.problem, self._random = problem, random
         self._moves, self._secrets = tuple_moves(problem.contributions)
         self._move = joint_range(problem.contributions) if move is None else move
 
@@ -527,6 +533,9 @@ class VectorBound:
         known = knowledge.known or frozenset()
         others = (place for place in range(knowledge.total) if place not in (target, *known))
         found = Bracket(upper=upper, lower=0.0, witness=None, target=target, unknown=tuple(others))
+        nearly = self._at_one_delta(scale, limits.rounding)
+        if nearly < upper:
+            found = dataclasses.replace(found, upper=nearly, mu=upper, coupled=nearly)
         alone = knowledge.admits_strongest and not problem.hidden_noise
         if not alone or not self._moves[target] or problem.contributions.table is not None:
             return found
@@ -543,6 +552,15 @@ class VectorBound:
         )
         least = max(0.0, float(self._moves[target]) * ROUND_DOWN**2 - limits.rounding) / scale
         return dataclasses.replace(found, lower=min(least * ROUND_DOWN, upper), witness=witness)
+
+    def _at_one_delta(self, scale: float, rounding: float) -> float:
+        """Return what a coupling with random moves keeps, on the scale of μ, rounded up."""
+        measure, random = self.problem.measure, self._random
+        if random is None or measure.unit != "epsilon" or measure.law_delta < _SMALLEST_DELTA:
+            return math.inf
+        further = random._replace(moves=(random.moves + rounding) * ROUND_UP)
+        epsilon = epsilon_of_moves(further, scale, measure.law_delta)
+        return measure.mu_above(epsilon) if math.isfinite(epsilon) else math.inf
 
 
 def output_side(found: Bracket, problem: Problem) -> Bracket:

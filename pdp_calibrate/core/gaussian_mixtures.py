@@ -28,7 +28,8 @@ content is charged to the upper end, as is what lies more than `_REACH` deviatio
 **Cells.** Where c changes its sign often, or two roots nearly meet, the line is cut into cells
 instead. In a cell of width w where h has a root, |h| is at most w·D, D the largest slope; so the
 smaller of the two areas that h has there, above and below zero, is at most D·w²/4. Cells that may
-have a root are cut further until what they are charged is negligible.
+have a root are cut further until what they are charged is negligible; L tells that a cell has none
+where its area alone does not.
 
 **Rounding.** The coefficients are rounded up, which raises h everywhere and so its δ; the
 probabilities' own relative error is included. Normal probabilities are right to
@@ -417,6 +418,7 @@ _NARROW_CELL = 0.05
 _NEAR = 13.0  # deviations: the normal law has 1e-38 beyond
 _BEYOND_NEAR = 1e-37
 _MOST_NUMBERS = 2**26  # in a matrix of cells and atoms
+_MOST_CUT = 2**22  # the same, of cells that are cut further
 
 
 def _coarsely(atoms: FloatArray, coefficients: FloatArray) -> FloatArray:
@@ -458,6 +460,8 @@ def _by_cells(atoms: FloatArray, coefficients: FloatArray) -> tuple[FloatArray, 
     """
     used = coefficients != 0
     atoms_used, sizes = atoms[used], np.abs(coefficients[used])
+    functions = _Functions(np.log(sizes)[np.newaxis], coefficients[used][np.newaxis] > 0)
+    span = float(atoms_used[-1] - atoms_used[0])
     masses, blur, charged = np.zeros_like(atoms), np.zeros_like(atoms), 0.0
     low, high = _first_cells(atoms_used, _REACH, _WIDEST_CELL)
     if len(low) * len(atoms) > _MOST_NUMBERS:
@@ -473,16 +477,30 @@ def _by_cells(atoms: FloatArray, coefficients: FloatArray) -> tuple[FloatArray, 
         slope = _steepest(atoms_used, coefficients[used], sizes, low, high)
         # h has a root in the cell only if its integral is at most the slope times w²/2.
         open_cells = np.abs(area) - doubt <= slope * width**2 / 2
+        sign = np.where(open_cells, 0.0, np.sign(area))
+        # Where e^ε is large, the area of a cell drowns in its doubt, but the sign of h need not: L
+        # moves by at most `span` per unit.
+        rows = np.flatnonzero(open_cells)
+        read = _read(atoms_used, functions, (low[rows] + high[rows]) / 2)
+        settled = np.abs(read.ratio) > read.error + width[rows] * span
+        sign[rows[settled]] = np.sign(read.ratio[settled])
+        open_cells = sign == 0
         most = np.where(coefficients > 0, mass + error, 0.0) @ np.abs(coefficients)
         charge = np.where(open_cells, np.minimum(slope * width**2 / 4, most), 0.0)
         found = max(found, float(np.maximum(area, 0.0).sum()))
         cut = open_cells & (charge > _SMALL_CHARGE * (found + 1e-7 * _BEYOND) / 64)
         if turn == _ROUNDS - 1:
             cut = np.zeros_like(cut)
-        inside = (area > 0) & ~cut
+        affordable = _MOST_CUT // (_FINER * len(atoms))
+        if np.count_nonzero(cut) > affordable:  # laws nearly alike: h is nearly 0 everywhere
+            least = np.partition(charge[cut], -affordable - 1)[-affordable - 1]
+            cut &= charge > least
+        inside = ((sign > 0) | (open_cells & (area > 0))) & ~cut
         masses += mass[inside].sum(axis=0)
         blur += error[inside].sum(axis=0) + len(low) * UNIT_ROUNDOFF * mass[inside].sum(axis=0)
-        charged += float(charge[~cut].sum() + doubt[~cut & (area <= 0)].sum())
+        outside = open_cells & (area <= 0)
+        lacking = np.where(outside, np.minimum(charge + doubt, most), charge)
+        charged += float(lacking[~cut].sum())
         if not cut.any():
             break
         edges = np.linspace(low[cut], high[cut], _FINER + 1, axis=1)

@@ -103,7 +103,9 @@ def as_joint_leakage(
     """Wrap what a search in units of the scales found; the output goes back to its own units."""
     witness = found.witness
     if witness is not None and isinstance(witness.output, tuple):
-        units = [s for part, s in zip(parts, scales, strict=True) for _ in range(part.coordinates)]
+        units = [
+            s for part, s in zip(parts, scales, strict=True) for _ in range(part.apart.coordinates)
+        ]
         back = tuple(unit * output for unit, output in zip(units, witness.output, strict=True))
         witness = dataclasses.replace(witness, output=back)
     return measure.leakage(found, tuple(scales), witness)

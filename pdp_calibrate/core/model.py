@@ -17,7 +17,7 @@ import itertools
 import json
 import math
 import warnings
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, cast, get_args
 
@@ -163,20 +163,17 @@ class Model(abc.ABC):
     @property
     def covers_any_dependence(self) -> bool:
         """Whether it holds every distribution of the tuples of a group: nothing is assumed."""
-        inner = self.inner_models
-        return bool(inner) and all(model.covers_any_dependence for model in inner)
+        return self._throughout(lambda inner: inner.covers_any_dependence)
 
     @property
     def moves_one_way(self) -> bool:
         """Whether no value is expected to fall where another rises, whoever is known."""
-        inner = self.inner_models
-        return bool(inner) and all(model.moves_one_way for model in inner)
+        return self._throughout(lambda inner: inner.moves_one_way)
 
     @property
     def covers_subsets(self) -> bool:
         """Whether what is proved for a clamped total holds for the sum of some of its tuples."""
-        inner = self.inner_models
-        return bool(inner) and all(model.covers_subsets for model in inner)
+        return self._throughout(lambda inner: inner.covers_subsets)
 
     @property
     def covers_parts(self) -> bool:
@@ -184,14 +181,12 @@ class Model(abc.ABC):
 
         So it is where the proof moves every value u by at most some Δ_u and charges Σ|Δ_u|.
         """
-        inner = self.inner_models
-        return bool(inner) and all(model.covers_parts for model in inner)
+        return self._throughout(lambda inner: inner.covers_parts)
 
     @property
     def covers_any_answer(self) -> bool:
         """Whether a proof needs of an answer no more than how far one tuple alone can move it."""
-        inner = self.inner_models
-        return bool(inner) and all(model.covers_any_answer for model in inner)
+        return self._throughout(lambda inner: inner.covers_any_answer)
 
     @property
     def certainty(self) -> str | None:
@@ -204,6 +199,10 @@ class Model(abc.ABC):
     def inner_models(self) -> tuple[Model, ...]:
         """The models that this one is made of."""
         return ()
+
+    def _throughout(self, holds: Callable[[Model], bool]) -> bool:
+        """Whether something holds for every model that this one is made of, and there are some."""
+        return bool(self.inner_models) and all(map(holds, self.inner_models))
 
     def parts_of(self, problem: Problem, *, expand: bool) -> list[Problem]:
         """Return problems whose largest leakage is that of `problem`, which is about this model.

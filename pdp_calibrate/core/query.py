@@ -433,6 +433,8 @@ def _rounding(
     """
     if weight == 0 or not np.all(np.isfinite(added)):
         return 0.0
+    if weight == divisor == 1 and tuple(added.tolist()) == domain:
+        return 0.0  # Python compares whole numbers and floats exactly: nothing was rounded
     numbers = [Fraction(cast("float", value)) for value in domain]
     factor = Fraction(weight) / divisor
     floats = map(Fraction, added.tolist())

@@ -21,6 +21,17 @@ secret columns the contributions depend on:
 In both cases what is proved is about one number per row that dominates: how far the answers of all
 parts together (in L1) can be moved by the row. Laplace noise on every part then leaks at most the
 total of these changes over λ.
+
+Gaussian noise asks for the length of the change in L2. Let r₂ be the largest that one row makes.
+The change by a household is the sum of the changes by its rows, so m rows make at most m·r₂, by the
+triangle inequality, and all of them making the same largest change make exactly that. A row that
+goes from one part of a count to another takes 1 away here and adds 1 there: r₂ = √2, not the 2 of
+L1. Of a sum it takes x away and adds x', √(x² + x'²), or stays and changes x: with L the largest
+|x| of the range and W its width, r₂ = max(√2·L, W). Of a mean over noisy counts it moves the sum by
+y and the count by 1 in both parts, |y| ≤ 1, or stays and changes y by 2: r₂ = 2, not 4. Where rows
+cannot change their part only one number of one part moves, or the sum and the count of a part:
+√(1 + 1) < 2, which staying makes; r₂ is the reach of L1. Several answers move at once, by at most
+√Σ(m·r₂/σ)² in units of their noise.
 """
 
 from __future__ import annotations
@@ -38,6 +49,7 @@ from pdp_calibrate.arrays import FloatArray, plain
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model, checked_bounds, field_of, from_json_value, json_value
 from pdp_calibrate.core.query import FrozenMapping, Query
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.errors import QueryError, UnsupportedQueryError
 
 RowKind = Literal["count", "sum", "mean"]
@@ -298,6 +310,35 @@ class RowQuery(Query):
         low, high = self._span
         return high - low
 
+    @property
+    def length(self) -> float:
+        """The largest L2 change of the answer when one row changes arbitrarily, rounded up.
+
+        Examples
+        --------
+        >>> city = Column(name="city", values=("Oslo", "Bergen"))
+        >>> round(RowQuery(kind="count", by=[city]).length, 6)
+        1.414214
+        """
+        return float(np.linalg.norm(self._change)) * (1 + 4 * UNIT_ROUNDOFF)
+
+    @property
+    def _change(self) -> FloatArray:
+        """A change of as many numbers as are needed that is as long in L1 and L2 as any is."""
+        if not self.moves:
+            return np.array([self.reach])
+        if self.kind == "count":
+            return np.ones(2)
+        if self.is_ratio:
+            return np.ones(4)
+        low, high = self._ends
+        largest, width = max(abs(low), abs(high)), high - low
+        if width * width <= 2 * largest * largest:
+            return np.array([largest, largest])
+        # a + b = 2L and a² + b² = W² where W is the longer one; rounded up.
+        half = math.sqrt(width * width / 2 - largest * largest) * (1 + 8 * UNIT_ROUNDOFF)
+        return np.array([largest + half, largest - half]) * (1 + 4 * UNIT_ROUNDOFF)
+
     def farthest_records(self) -> FloatArray:
         """Return what two possible records add to the noisy numbers, as far apart as `reach`.
 
@@ -382,6 +423,9 @@ class RowQuery(Query):
             real=self.kind != "count",
             clamped=True,
             roundings=[_rounding(*self._span)] * len(model.names),
+            vectors=[np.stack([0 * self._change, self._change])] * len(model.names)
+            if self.moves
+            else (),
         )
 
     def _of_values(self, model: Model) -> Contributions:
@@ -411,8 +455,9 @@ class RowQuery(Query):
     def _of_states(self, model: Model) -> Contributions:
         """Lower for a model of the states of one column.
 
-        Two states are told apart by the whole reach; that is all that the proof asks. In the tails,
-        where it is attained, parts that lose a row and parts that gain one count alike.
+        Two states are told apart by the whole reach; that is all that the proof asks of one answer.
+        In the tails, where it is attained, parts that lose a row and parts that gain one count
+        alike. Of several answers together it asks which states each of them tells apart.
         """
         if not self.counts_states:
             raise UnsupportedQueryError(
@@ -434,7 +479,11 @@ class RowQuery(Query):
             values = [high if state in inside else low for state in states]
             if min(values) == max(values):  # a value that is no state counts nowhere
                 values[0] = low + high - values[0]
-        return Contributions.additive([np.array(values)] * len(model.names))
+        vectors: list[FloatArray] = []
+        if self.moves and len(inside) > 1:
+            records = self.records_of(states)
+            vectors = [records[:, records.any(axis=0)]] * len(model.names)
+        return Contributions.additive([np.array(values)] * len(model.names), vectors=vectors)
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the query for JSON."""

@@ -127,6 +127,10 @@ FINITE_NUMBERS = 3e8
 """Probabilities in the laws that one search compares: some tens of seconds."""
 SIDE_STEPS = 1e7
 """Steps of counting the paths on each side of the targets of a chain, some seconds."""
+SPREAD_POINTS = 256
+"""Moves that are told apart where a difference spreads over a network."""
+SPREAD_TUPLES = 4000
+"""Tuples of a forest in which that is followed from edge to edge, about a second."""
 
 # Tables
 

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-from pdp_calibrate.core.cards import printable
 from pdp_calibrate.errors import MissingLibraryError, PdpError
 from pdp_calibrate.exploring.answers import completed, questions_in
 from pdp_calibrate.exploring.handover import release
@@ -27,7 +26,7 @@ from pdp_calibrate.exploring.schema import KINDS
 from pdp_calibrate.exploring.subject import Subject
 from pdp_calibrate.exploring.view import Page, in_a_sentence
 from pdp_calibrate.jobs.run import Outcome
-from pdp_calibrate.show.page import caption_of, libraries, report
+from pdp_calibrate.show.page import caption_of, libraries, report, shown
 from pdp_calibrate.show.words import number
 
 _HEADERS = {
@@ -61,7 +60,7 @@ class Application:
         self._drawing = threading.Lock()  # matplotlib's settings belong to the whole program
         jinja2, _ = libraries()
         environment = jinja2.Environment(
-            autoescape=True, undefined=jinja2.StrictUndefined, finalize=_shown,
+            autoescape=True, undefined=jinja2.StrictUndefined, finalize=shown,
             loader=jinja2.PackageLoader("pdp_calibrate.exploring", "."),
         )  # fmt: skip
         self._whole = environment.get_template("page.html.j2")
@@ -135,7 +134,7 @@ class Application:
         name = said.pop("picture", "")
         with self._drawing:
             found = self._page.picture(said, name)
-        return self._html("" if found is None else _shown(found["svg"]))
+        return self._html("" if found is None else shown(found["svg"]))
 
     def _release(self, given: Mapping[str, str]) -> Any:
         def work() -> str:
@@ -183,11 +182,6 @@ class Application:
     def _attached(self, text: str, name: str) -> Any:
         headers = _HEADERS | {"content-disposition": f'attachment; filename="{name}"'}
         return self._responses.Response(text, media_type="text/plain", headers=headers)
-
-
-def _shown(value: Any) -> Any:
-    """Write out characters that would turn the order of what is shown."""
-    return type(value)(printable(value, lines=True)) if isinstance(value, str) else value
 
 
 def _is_local(scope: Any) -> bool:

@@ -11,11 +11,13 @@ from typing import Any, TypeVar
 
 from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.core.problem import Leakage
+from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import PdpError, PrivacyLeakWarning
 from pdp_calibrate.exploring.answers import Asked, asked_by, completed
 from pdp_calibrate.exploring.handover import Handover, handover, refuse_other_plan
 from pdp_calibrate.exploring.subject import Subject
 from pdp_calibrate.jobs.advise import Choice, advise
+from pdp_calibrate.jobs.grammar import Question
 from pdp_calibrate.jobs.run import calibrate_task
 from pdp_calibrate.show.explain import paragraphs
 from pdp_calibrate.show.page import libraries, picture
@@ -42,6 +44,8 @@ class View:
     """Why there is nothing to show, in one sentence."""
     scales: tuple[tuple[str, str, str], ...] = ()
     """For each question its text, its scale and how far its noise reaches."""
+    of_sums: tuple[bool, ...] = ()
+    """For each whether the scale is that of the sum behind a mean."""
     exact_scales: tuple[float, ...] = ()
     """The scales, to the last digit."""
     facts: tuple[tuple[str, str], ...] = ()
@@ -79,14 +83,21 @@ class Worked:
         """The numbers behind the pictures, by the name of the picture."""
         if self.calibration is None:
             return {}
-        people = self._people(self.calibration)
-        simulated = simulated_answers(self.calibration, people=people) if people else None
-        found = {} if simulated is None else {"simulated": simulated}
-        return found | views_of(self.calibration, self.plain)
+        found: dict[str, Any] = {}
+        questions = self.asked.job.questions
+        for place, question in enumerate(questions):
+            name = "simulated" if len(questions) == 1 else f"simulated-{place + 1}"
+            found[name] = simulated_answers(
+                self.calibration,
+                people=self._people(self.calibration, question),
+                place=place,
+                asked="" if len(questions) == 1 else question.text,
+            )
+        simulated = {name: one for name, one in found.items() if one is not None}
+        return simulated | views_of(self.calibration, self.plain)
 
-    def _people(self, found: AnyCalibration) -> int:
+    def _people(self, found: AnyCalibration, question: Question) -> int:
         """Return how many values enter an answer."""
-        (question, *_) = self.asked.job.questions
         named = len(question.columns or ())
         if self.subject.frame is not None:
             wide = not self.asked.job.is_long and not named
@@ -174,8 +185,9 @@ def _view(worked: Worked) -> View:
     )
     return View(
         scales=scales,
+        of_sums=tuple(isinstance(one, RowQuery) and one.kind == "mean" for one in found.queries),
         exact_scales=tuple(float(one) for one in found.scales),
-        facts=_facts(found),
+        facts=facts_of(found),
         words=tuple(said[name] for name in _WORDS if said.get(name)),
         assumed=tuple(assumptions(found.model, found.adversaries, clamped=is_clamped(found))),
         choices=choices,
@@ -183,7 +195,8 @@ def _view(worked: Worked) -> View:
     )
 
 
-def _facts(found: AnyCalibration) -> tuple[tuple[str, str], ...]:
+def facts_of(found: AnyCalibration) -> tuple[tuple[str, str], ...]:
+    """Return names and numbers that stand under the scales."""
     facts = [
         ("ε, the most that anyone learns", f"{found.total_epsilon:.4g}"),
         ("certified leakage", f"{found.leakage.value:.4g}"),

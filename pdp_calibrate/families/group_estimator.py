@@ -20,10 +20,8 @@ from pdp_calibrate.learning.base import (
     FitTest,
     LongFrameEstimator,
     Source,
-    checked_budget,
     checked_confidence,
     checked_limit,
-    checked_source,
 )
 from pdp_calibrate.learning.gaussianity import warn_of_groups
 from pdp_calibrate.learning.intraclass import Intraclass, intraclass
@@ -170,19 +168,15 @@ class GroupEstimator(LongFrameEstimator):
     def _unit(self) -> str:
         return super()._unit or "household"
 
-    def fit(self, frame: Any, y: None = None) -> GroupEstimator:
+    def _learned(self, frame: Any, epsilon: float | None) -> Model:
         """Learn from all groups of a long frame."""
-        del y
-        checked_source(self.source)
         checked_confidence(self.confidence)
-        epsilon = checked_budget(self.epsilon)
         if self.kind not in _FITS:
             raise ModelError(f"kind must be one of {tuple(_FITS)}, got {self.kind!r}.")
         check_roles(self.value, groups=self._unit)
         if self.person is not None:
             refuse_repeated(frame, self.person, self._unit)
-        self.model_ = _FITS[self.kind](self, frame, epsilon)
-        return self
+        return _FITS[self.kind](self, frame, epsilon)
 
     def _fit_binary(self, frame: Any, epsilon: float | None) -> Model:
         if self.confidence is not None:
@@ -223,7 +217,7 @@ class GroupEstimator(LongFrameEstimator):
                 self.value,
                 correlation=found.correlation,
                 sizes=found.sizes,
-                stacklevel=2,
+                stacklevel=3,
             )
             if self.confidence is not None:
                 interval = found.interval(self.confidence)

@@ -9,6 +9,7 @@ to the table.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -31,53 +32,64 @@ from pdp_calibrate.frames.answers import (
 )
 from pdp_calibrate.frames.columns import refuse_discrete_columns
 from pdp_calibrate.frames.grouped import read_groups
-from pdp_calibrate.frames.order import check_series, clamped_sums_by_rank, contingency_by_rank
+from pdp_calibrate.frames.order import (
+    Times,
+    check_series,
+    clamped_sums_by_rank,
+    contingency_by_rank,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LongFrame:
+    """How to read a long frame: a row per value."""
+
+    value: Hashable
+    """The column of values."""
+    groups: Hashable | None = None
+    """The column that tells groups apart; None if all rows are one group."""
+    order_by: Hashable | None = None
+    """The column that orders a group."""
+    time_format: str | None = None
+    """How text in that column is written; ISO 8601 if None."""
+    rows: int | None = None
+    """How many rows there are, which is public, where it was read before: else it is read first."""
+    times: Times | None = None
+    """How the column that orders is read, where that was found before."""
 
 
 def long_answer(
-    contributions: Contributions,
-    model: Model,
-    frame: Any,
-    *,
-    value: Hashable,
-    by: Hashable | None,
-    order_by: Hashable | None,
-    time_format: str | None = None,
+    contributions: Contributions, model: Model, frame: Any, layout: LongFrame
 ) -> FrameAnswer:
-    """Answer about all rows of a long frame.
+    """Answer about all rows of a long frame, with the query lowered for the model.
 
-    Parameters
-    ----------
-    contributions, model
-        The lowered query and what it was lowered for.
-    frame
-        One row per value.
-    value
-        The column of values.
-    by
-        The column that tells groups apart; None if all rows are one group.
-    order_by
-        The column that orders a group, needed where the query treats its members differently. Of a
-        model of series or chains it must have no gaps and no two equal times in a group.
-    time_format
-        How text in that column is written; ISO 8601 by default.
+    The layout must say what orders a group where the query treats its members differently. Times
+    of a model of series or chains must have no gaps, and no two may be equal in a group.
     """
     if contributions.table is not None:
         raise UnsupportedQueryError("Custom answers about one instance, not about a long frame.")
     starts = _first_positions(model)
-    order: dict[str, Any] = {"by": by, "order_by": order_by, "time_format": time_format}
     if any(model.gaussian_tuples):
-        refuse_discrete_columns(frame, [value])
-    if order_by is not None and model.runs_along_time:
-        check_series(frame, value, by=by, order_by=order_by, time_format=time_format)
+        refuse_discrete_columns(frame, [layout.value])
+    if layout.order_by is not None and model.runs_along_time:
+        check_series(frame, layout.value, **_order(layout))
     if _treats_alike(contributions, model):
-        return _alike(contributions, model, frame, value, by=by)
-    if order_by is None:
+        return _alike(contributions, model, frame, layout.value, by=layout.groups)
+    if layout.order_by is None:
         raise UnsupportedQueryError(
             "the query treats members of a group differently: say which column orders them with"
             " order_by=."
         )
-    return _by_rank(contributions, model, frame, value, order=order, starts=starts)
+    return _by_rank(contributions, model, frame, layout, starts)
+
+
+def _order(layout: LongFrame) -> dict[str, Any]:
+    """Return what is said about groups and their order, as readings of ordered rows take it."""
+    return {
+        "by": layout.groups,
+        "order_by": layout.order_by,
+        "time_format": layout.time_format,
+    }
 
 
 def _alike(
@@ -195,35 +207,28 @@ def _treats_alike(contributions: Contributions, model: Model) -> bool:
 
 
 def _by_rank(
-    contributions: Contributions,
-    model: Model,
-    frame: Any,
-    value: Hashable,
-    *,
-    order: dict[str, Any],
-    starts: dict[int, int],
+    added_by: Contributions, model: Model, frame: Any, layout: LongFrame, starts: dict[int, int]
 ) -> FrameAnswer:
     """Add up all rows; what one adds depends on its group's size and its place there."""
-    domain = _shared_domain(model)
+    domain, value, order = _shared_domain(model), layout.value, _order(layout)
     if not model.continuous_tuples[0]:
         counts, sizes = contingency_by_rank(frame, value, **order)
         check_sizes(sizes, model)
         amounts = [
-            times(n, fractions_of(contributions.values[starts[size] + rank][cell]))
+            times(n, fractions_of(added_by.values[starts[size] + rank][cell]))
             for (size, rank, held), n in counts.items()
             for cell in (_place(held, domain, value),)
         ]
         return _about(sizes, added(amounts), Fraction(0))
     sums, sizes = clamped_sums_by_rank(
-        frame, value, bounds_of(domain), **order, clamp=contributions.clamped
+        frame, value, bounds_of(domain), **order, clamp=added_by.clamped
     )
     check_sizes(sizes, model)
     amounts = [
-        weighted(found.total, starts[size] + rank, contributions)
-        for (size, rank), found in sums.items()
+        weighted(found.total, starts[size] + rank, added_by) for (size, rank), found in sums.items()
     ]
     coarsest = max(sums.values(), key=lambda found: found.step)
-    steps = (grid_of(coarsest, place, contributions) for place in range(len(model.names)))
+    steps = (grid_of(coarsest, place, added_by) for place in range(len(model.names)))
     return _about(sizes, added(amounts), sum(steps, start=Fraction(0)))
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
@@ -32,12 +31,13 @@ from pdp_calibrate.frames.order import Times, times_of
 from pdp_calibrate.frames.rows import PublicRows, public_rows
 from pdp_calibrate.jobs.forms import DRAW
 from pdp_calibrate.jobs.grammar import Question
-from pdp_calibrate.jobs.job import Job, Options, refuse_unknown
+from pdp_calibrate.jobs.job import File, Job, Options, refuse_unknown
 from pdp_calibrate.jobs.model import refuse_absent
 from pdp_calibrate.jobs.rows import (
     drawn_seed,
     model_of_rows,
     query_about_rows,
+    refuse_larger,
     with_public_sizes,
 )
 from pdp_calibrate.jobs.run import Task, calibrate_task, drawn_by, with_noise
@@ -73,8 +73,8 @@ class PeopleTable:
         delta: float | None = None,
         noise: Noise = "laplace",
         pure: float | None = None,
-        ledger: str | os.PathLike[str] | None = None,
-        anchor: str | os.PathLike[str] | None = None,
+        ledger: File | None = None,
+        anchor: File | None = None,
     ) -> None:
         self._settle(frame, said)
         begun = None
@@ -97,13 +97,7 @@ class PeopleTable:
         self.ledger = begun or PeopleLedger(path=ledger, anchor=anchor, **about)
 
     @classmethod
-    def open(
-        cls,
-        frame: Any,
-        ledger: str | os.PathLike[str],
-        *,
-        anchor: str | os.PathLike[str] | None = None,
-    ) -> PeopleTable:
+    def open(cls, frame: Any, ledger: File, *, anchor: File | None = None) -> PeopleTable:
         """Go on with a budget on disk; what was said about the table is there."""
         found = PeopleLedger.open(ledger, anchor=anchor)
         said = {name: _read(value) for name, value in found.declared.items()}
@@ -148,12 +142,7 @@ class PeopleTable:
             refuse_empty(self._sizes[1])
         else:
             self._sizes = group_sizes(frame, self._said.get("groups"))
-        most, allowed = max(self._sizes), self._said.get("max_group_size")
-        if allowed is not None and most > allowed and not job.keeps:
-            raise ModelError(
-                f"groups may have at most {allowed} rows, got one of {most}; with large='keep' only"
-                " that many of them count."
-            )
+        refuse_larger(max(self._sizes), job)
         self._public: dict[str, PublicRows] = {}
         self._times: Times | None = None
         order_by, time_format = self._said.get("order_by"), self._said.get("time_format")

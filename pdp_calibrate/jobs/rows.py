@@ -223,6 +223,16 @@ def with_public_sizes(query: RowQuery, public: PublicRows) -> RowQuery:
     return dataclasses.replace(query, sizes=public.parts) if query.is_public_mean else query
 
 
+def refuse_larger(most: int, job: Job) -> None:
+    """Refuse groups with more rows than was said, unless only that many of them count."""
+    allowed = job.options.get("max_group_size")
+    if allowed is not None and most > allowed and not job.keeps:
+        raise ModelError(
+            f"groups may have at most {allowed} rows, got one of {most}; with large='keep' only"
+            " that many of them count."
+        )
+
+
 def model_of_rows(
     job: Job,
     query: RowQuery,
@@ -264,12 +274,7 @@ def model_of_rows(
     by L(a) + L(b) what a neighbour who counts learns by ε + L(a') + L(b), with a = ε + L(a') and
     L(a) ≤ a: no more.
     """
-    most, allowed = max(public.sizes), job.options.get("max_group_size")
-    if allowed is not None and most > allowed and not job.keeps:
-        raise ModelError(
-            f"groups may have at most {allowed} rows, got one of {most}; with large='keep' only"
-            " that many of them count."
-        )
+    refuse_larger(max(public.sizes), job)
     states: Sequence[Hashable] = ()
     if "persistence" in job.options:
         states = _states(job, query, frame)

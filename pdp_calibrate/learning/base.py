@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from scipy import stats
 from sklearn.base import BaseEstimator
@@ -31,6 +32,17 @@ class FrameEstimator(BaseEstimator):
     model_: Any
     epsilon: float | None
     source: Source
+
+    def fit(self, frame: Any, y: object = None) -> Self:
+        """Check what is asked, learn from the rows of a frame and return the estimator."""
+        del y  # scikit-learn's signature
+        checked_source(self.source)
+        self.model_ = self._learned(frame, checked_budget(self.epsilon))
+        return self
+
+    @abc.abstractmethod
+    def _learned(self, frame: Any, epsilon: float | None) -> Model:
+        """Return the model, learned under ε-differential privacy unless ε is None."""
 
     @property
     def _provenance(self) -> Provenance:

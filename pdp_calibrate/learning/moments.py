@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.errors import FrameError
 from pdp_calibrate.frames.open import in_memory
-from pdp_calibrate.frames.products import Shape, centred_products, shape_of
+from pdp_calibrate.frames.products import Products, Shape, centred_products, shape_of
 
 _TRIPLES_IN_MEMORY, _TRIPLES_ELSEWHERE = 40, 12  # columns up to which all triples are multiplied
 
@@ -21,19 +20,16 @@ _MOST_PRODUCTS = 10**9  # and products at most
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moments:
+class Moments(Products):
     """What a Gaussian model needs of the rows; none of them is kept."""
 
-    names: tuple[Hashable, ...]
-    """The columns."""
-    rows: int
-    """N."""
-    mean: FloatArray
-    """The mean of each column."""
-    covariance: FloatArray
-    """The sample covariance, divisor N − 1."""
     frame: Any = field(repr=False)
     """Where the numbers come from; asked again for higher moments only."""
+
+    @functools.cached_property
+    def covariance(self) -> FloatArray:
+        """The sample covariance, divisor N − 1."""
+        return np.asarray(self.centred / (self.rows - 1))
 
     @functools.cached_property
     def deviation(self) -> FloatArray:
@@ -95,6 +91,6 @@ def moments_of(frame: Any) -> Moments:
         names=found.names,
         rows=found.rows,
         mean=found.mean,
-        covariance=found.centred / (found.rows - 1),
+        centred=found.centred,
         frame=frame,
     )

@@ -226,17 +226,20 @@ class Accounts:
     ) -> AnyCalibration:
         """Find the scale of a release that leaks ε alone, beside a δ for Gaussian noise."""
         self.check_takes(noise)
-        options: dict[str, Any] = {
-            "epsilon": epsilon,
-            "adversaries": self._adversaries,
-            "rows": rows,
-            "time_limit": self._time_limit,
-        }
         if noise == "gaussian":
-            options |= {"noise": noise, "delta": self._allowance.delta if delta is None else delta}
+            delta = self._allowance.delta if delta is None else delta
         elif delta is not None:
             raise PdpError("delta= is about noise='gaussian'.")
-        return calibrate(self._model, query, **options)
+        return calibrate(
+            self._model,
+            query,
+            epsilon=epsilon,
+            adversaries=self._adversaries,
+            rows=rows,
+            time_limit=self._time_limit,
+            noise=noise,
+            delta=delta,
+        )
 
     def largest(
         self,

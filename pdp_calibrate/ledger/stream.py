@@ -13,7 +13,6 @@ from pdp_calibrate.calibration.release import Layout
 from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.calibration.solve import rounding_error
 from pdp_calibrate.composition.joint import NoisyAnswers
-from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.noise import Noise
@@ -206,13 +205,9 @@ class StreamAccounts:
         """Find the scale of a release that tells ε alone: once, or at each step for ever."""
         if noise != "laplace" or delta is not None:
             raise LedgerError("this ledger counts Laplace noise: delta= is for one begun with it.")
-        options: dict[str, Any] = {
-            "epsilon": epsilon,
-            "adversaries": Adversaries.all(),
-            "rows": rows,
-            "time_limit": self._time_limit,
-        }
-        return calibrate(self._model, query, **options)
+        return calibrate(
+            self._model, query, epsilon=epsilon, rows=rows, time_limit=self._time_limit
+        )
 
     def largest(
         self,

@@ -80,28 +80,30 @@ def _shortened(model: Model) -> Model:
 
 
 def _matrix(model: Model) -> FloatArray | None:
-    if isinstance(model, LoewnerBall | SampledGaussian):
-        return _matrix(model.center)
-    if isinstance(model, ModelSet):
-        return _matrix(model.models[0])
-    if isinstance(model, Gaussian):
-        spread = np.sqrt(np.diagonal(model.covariance))
-        return np.asarray(model.covariance / np.outer(spread, spread))
-    if isinstance(model, GaussianNetwork):
-        return _matrix(model.to_gaussian())
-    if isinstance(model, GaussianGroup):
-        return model.matrix(model.correlation[1])
-    if isinstance(model, GaussianSeries):
-        return model.matrix(model.correlation)
-    if isinstance(model, BinaryGroup | CategoryGroup):
-        return _of_members(model)
-    if isinstance(model, MarkovChain):
-        return _of_chain(model)
-    if isinstance(model, JointTable):
-        return _of_table(model)
-    if isinstance(model, Blocks):
-        return _of_blocks(model)
-    return None
+    match model:
+        case LoewnerBall() | SampledGaussian():
+            return _matrix(model.center)
+        case ModelSet():
+            return _matrix(model.models[0])
+        case Gaussian():
+            spread = np.sqrt(np.diagonal(model.covariance))
+            return np.asarray(model.covariance / np.outer(spread, spread))
+        case GaussianNetwork():
+            return _matrix(model.to_gaussian())
+        case GaussianGroup():
+            return model.matrix(model.correlation[1])
+        case GaussianSeries():
+            return model.matrix(model.correlation)
+        case BinaryGroup() | CategoryGroup():
+            return _of_members(model)
+        case MarkovChain():
+            return _of_chain(model)
+        case JointTable():
+            return _of_table(model)
+        case Blocks():
+            return _of_blocks(model)
+        case _:
+            return None
 
 
 def _of_table(model: JointTable) -> FloatArray | None:

@@ -43,16 +43,8 @@ def checklist(
 ) -> list[Hazard]:
     """Answer every point about a release, a calibration or a ledger.
 
-    Parameters
-    ----------
-    subject
-        What the report is about.
-    layout
-        Which columns of the table it is about, where that is known.
-    total
-        What nobody learns more than, everything counted.
-    counted
-        Whether a ledger counts all releases about these people.
+    The layout says which columns of the table it is about, where that is known. Nobody learns more
+    than `total`, everything counted, if a ledger has `counted` all releases about these people.
     """
     found = subject.calibration if isinstance(subject, Release) else subject
     calibration = None if isinstance(found, Ledger | PeopleLedger) else found

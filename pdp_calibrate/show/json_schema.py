@@ -531,7 +531,9 @@ def json_schema() -> dict[str, Any]:
         "The number of the step, counted from 1970 where steps have a length.", {"type": "integer"}
     )
     objects["Calibration"]["properties"]["certificate"] = described(
-        "Reserved: what others can check the calibration by. Of any form, or null.", {}
+        "What the stand-alone checker needs to prove a large calibration: `branches`, a tree for"
+        " each target. Of any form, or null: it proves nothing by itself.",
+        {},
     )
     parts = {
         "Adversaries": _ADVERSARIES,

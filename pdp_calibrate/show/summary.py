@@ -12,7 +12,13 @@ from importlib import metadata
 from typing import Any, TypeAlias
 
 from pdp_calibrate.calibration.release import Layout
-from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Calibration, Release
+from pdp_calibrate.calibration.result import (
+    AnyCalibration,
+    AnyRelease,
+    Calibration,
+    Release,
+    gaussian_claims,
+)
 from pdp_calibrate.core.model import PRIVATE_MODEL, SCHEMA, Model
 from pdp_calibrate.core.problem import Leakage
 from pdp_calibrate.errors import LedgerError, PdpError
@@ -104,16 +110,8 @@ def summarise(
 ) -> Summary:
     """Collect what a report about a calibration, release or ledger says.
 
-    Parameters
-    ----------
-    subject
-        What it is about.
-    ledger
-        The ledger that a release was counted in.
-    document
-        What people say about the report.
-    layout
-        Which columns of the table a calibration is about; a release says it itself.
+    The ledger is the one that a release was counted in. The layout says which columns of the table
+    a calibration is about; a release says it itself.
     """
     if not isinstance(subject, Calibration | Release | Ledger | PeopleLedger):
         raise PdpError(
@@ -248,7 +246,7 @@ def _of_calibration(
         "epsilon": calibration.epsilon,
         "total_epsilon": calibration.total_epsilon,
         "total_of": "the answer and the learning of the model",
-        **({} if calibration.mu is None else _gaussian_facts(calibration)),
+        **gaussian_claims(calibration),
         "leakage": {"value": leak.value} | ({} if private else {"lower": leak.lower}),
         "exact": leak.exact,
         "rows": calibration.rows,
@@ -277,15 +275,6 @@ def _of_calibration(
         "who": "" if private else learns_most(calibration, column),
     }
     return facts | ({"warning": PRIVATE_MODEL} if private else {})
-
-
-def _gaussian_facts(calibration: AnyCalibration) -> dict[str, Any]:
-    return {
-        "delta": calibration.delta,
-        "total_delta": calibration.total_delta,
-        "mu": calibration.mu,
-        "rho": calibration.rho,
-    }
 
 
 def _bias(calibration: AnyCalibration) -> float | None:

@@ -169,6 +169,12 @@ def _weighted(query: Linear) -> str:
     return f"with weights {listed(number(weight) for weight in query.weights)}"
 
 
+_ANYONE = {
+    Adversaries.all(): "anyone, whichever other entries they know exactly",
+    Adversaries.weakest(): "anyone who knows nobody's entry, only how entries are correlated",
+}
+
+
 def anyone(adversaries: Adversaries) -> str:
     """Say against whom the promise holds."""
     if adversaries.known is not None:
@@ -176,10 +182,8 @@ def anyone(adversaries: Adversaries) -> str:
         return f"one who attacks {entry(adversaries.target)} and knows {known}"
     if adversaries.at_least is None:
         return "anyone who knows every entry but one exactly"
-    if adversaries.at_most == 0:
-        return "anyone who knows nobody's entry, only how entries are correlated"
-    if (adversaries.at_least, adversaries.at_most) == (0, None):
-        return "anyone, whichever other entries they know exactly"
+    if adversaries in _ANYONE:
+        return _ANYONE[adversaries]
     most = "" if adversaries.at_most is None else f" and at most {adversaries.at_most}"
     return f"anyone who knows at least {adversaries.at_least}{most} other entries exactly"
 

@@ -37,8 +37,9 @@ import mpmath  # type: ignore[import-untyped]
 import numpy as np
 
 import pdp_calibrate as pdp
-from tests.benchmarks.heading import heading
+from tests.benchmarks.heading import heading, keep
 from tests.oracles import exact as exact_oracle, gaussian as gaussian_oracle
+from tests.oracles.adversaries import every_adversary
 from tests.oracles.table_sets import radius_of_sample, worst_over_balls
 from tests.support.degenerate_models import FAMILIES, Drawn, Rng
 from tests.support.random_models import adversary_kinds
@@ -200,9 +201,6 @@ def _gaussian_truth(
     rows = np.array([one.weights[0] for one in asked])
     units = [scale * one.weights[1] for one, scale in zip(asked, scales, strict=True)]
 
-    def keep(target: int, known: tuple[int, ...]) -> bool:
-        return admits(target, frozenset(known))
-
     if extra:
         found = [
             leak
@@ -210,7 +208,7 @@ def _gaussian_truth(
             for (target, known), leak in gaussian_oracle.leakages(
                 covariance, rows, widths, units, lambda _known: extra
             ).items()
-            if keep(target, known)
+            if admits(target, frozenset(known))
         ]
         return Truth(max(found), tolerance=1e-5, noise=1e-9)
     with mpmath.workdps(60):
@@ -222,7 +220,7 @@ def _gaussian_truth(
                 for row, unit in zip(rows, units, strict=True)
             )
             for covariance in covariances
-            for target, known in gaussian_oracle.adversaries(size, keep)
+            for target, known in every_adversary(size, admits)
         )
     if drawn.family == "Gaussian":
         return Truth(float(value), tolerance=1e-12, noise=1e-40)
@@ -568,8 +566,7 @@ def main() -> None:
             for fault in FAULTS
         ),
     ]
-    (Path(__file__).parent / "results" / "degenerate.txt").write_text("\n".join(lines) + "\n")
-    print("\n".join(lines))
+    keep("degenerate", lines)
 
 
 if __name__ == "__main__":

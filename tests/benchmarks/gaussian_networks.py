@@ -13,29 +13,17 @@ matrix alone, and as the library decides. CPU time (`time.process_time`) is in u
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import numpy as np
-from scipy.sparse import csc_array, diags_array, eye_array, kron
 
 import pdp_calibrate as pdp
 from pdp_calibrate.families.gaussian import network_search
-from tests.benchmarks.heading import heading
+from tests.benchmarks.heading import heading, keep
 from tests.benchmarks.time import cpu_seconds, yardstick
 from tests.oracles.gaussian import leakages_by_precision
+from tests.support.networks import grid_precision
 
-RESULT = Path(__file__).parent / "results" / "gaussian_networks.txt"
 ROUNDING = 1e-12  # of the brute force
-
-
-def grid(rows: int, columns: int, strength: float) -> csc_array:
-    """The precision of a grid whose neighbours are alike."""
-    along, across = (
-        diags_array([np.ones(n - 1)] * 2, offsets=[1, -1], shape=(n, n)) for n in (rows, columns)
-    )
-    beside = kron(eye_array(rows), across) + kron(along, eye_array(columns))
-    laplacian = diags_array(beside.sum(axis=0)) - beside
-    return csc_array(eye_array(rows * columns) + strength * laplacian)
 
 
 def random_network(
@@ -109,13 +97,13 @@ def campaign(number: int) -> list[str]:
 
 def timings() -> list[str]:
     """CPU time of whole calibrations, in yardsticks."""
-    small = pdp.GaussianNetwork(precision=grid(4, 4, 1.0), bounds=(0, 1))
+    small = pdp.GaussianNetwork(precision=grid_precision(4, 4, 1.0), bounds=(0, 1))
     for query in (pdp.Sum(), pdp.Sum(clamp=True)):
         pdp.calibrate(small, query, epsilon=1.0)
     unit = yardstick()
     lines = [f"yardstick {unit:.2f} CPU seconds"]
     for side, strength, allowed in ((100, 1.0, "8"), (100, 30.0, "8"), (316, 1.0, "-")):
-        model = pdp.GaussianNetwork(precision=grid(side, side, strength), bounds=(0, 1))
+        model = pdp.GaussianNetwork(precision=grid_precision(side, side, strength), bounds=(0, 1))
         found: list[pdp.Leakage] = []
         one = cpu_seconds(lambda: found.append(pdp.leakage(model, pdp.Sum())))  # noqa: B023
         whole = cpu_seconds(lambda: pdp.calibrate(model, pdp.Sum(), epsilon=1.0))  # noqa: B023
@@ -133,8 +121,7 @@ def main() -> None:
     number = int(sys.argv[1]) if len(sys.argv) > 1 else 4000
     lines = [*heading("gaussian_networks", "numpy", "scipy", "numba"), "", *timings(), ""]
     lines += campaign(number)
-    print("\n".join(lines))
-    RESULT.write_text("\n".join(lines) + "\n")
+    keep("gaussian_networks", lines)
 
 
 if __name__ == "__main__":

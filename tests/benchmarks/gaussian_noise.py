@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import platform
+from datetime import UTC, datetime
 from importlib.metadata import version
 
 import numpy as np
@@ -60,7 +61,7 @@ def main() -> None:
     """Print all lines."""
     packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba"))
     print("Gaussian noise, CPU time over one 3000x3000 float64 product (best of three)")
-    print("date 2026-11-17; python " + platform.python_version() + "; " + packages)
+    print(f"date {datetime.now(UTC).date()}; python {platform.python_version()}; {packages}")
     print("command: OPENBLAS_NUM_THREADS=1 PYTHONPATH=. python tests/benchmarks/gaussian_noise.py")
     engine_for(sample_model(6, 40, 0), pdp.Sum()).variance_needed(1.0)  # compiles
     unit = yardstick()

@@ -1,9 +1,12 @@
-"""The first lines of every result: the command, the day, the versions."""
+"""Results: their first lines (the command, the day, the versions), and where they are kept."""
 
 import platform
 import sys
 import time
 from importlib.metadata import version
+from pathlib import Path
+
+RESULTS = Path(__file__).parent / "results"
 
 
 def heading(name: str, *packages: str) -> list[str]:
@@ -13,3 +16,10 @@ def heading(name: str, *packages: str) -> list[str]:
         " ".join(["python -m tests.benchmarks." + name, *sys.argv[1:]]),
         f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, {versions}",
     ]
+
+
+def keep(name: str, lines: list[str]) -> None:
+    """Print a result and write it down."""
+    text = "\n".join(lines) + "\n"
+    print(text, end="")
+    (RESULTS / f"{name}.txt").write_text(text, encoding="utf-8")

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import pdp_calibrate as pdp
-from tests.benchmarks.heading import heading
+from tests.benchmarks.heading import heading, keep
 from tests.benchmarks.tables import yardstick
 
 STEPS, ENTRIES = 10_000, 1_000
@@ -63,17 +63,18 @@ def main() -> None:
         entry = ledger.history[-1]
         different = len({entry.queries for entry in ledger.history})
         size = path.stat().st_size / 2**20
-    text = "\n".join(heading("ledger", "numpy")) + (
-        f"\nyardstick {unit:.2f} CPU seconds\n"
-        f"{STEPS} steps, {different} different releases, file of {size:.1f} MB;"
-        f" {entry.spent:.4f} spent, by {entry.method}\n"
-        f"check in a running ledger: {running:.2f} yardsticks (at most 1)\n"
-        f"open the file and check: {opened:.2f} yardsticks (at most 1);"
-        f" same answer: {agree}\n"
-        f"check, write and sync one release: {written:.2f} yardsticks\n"
-    )
-    print(text)
-    (Path(__file__).parent / "results" / "ledger.txt").write_text(text)
+    lines = [
+        *heading("ledger", "numpy"),
+        f"yardstick {unit:.2f} CPU seconds",
+        (
+            f"{STEPS} steps, {different} different releases, file of {size:.1f} MB;"
+            f" {entry.spent:.4f} spent, by {entry.method}"
+        ),
+        f"check in a running ledger: {running:.2f} yardsticks (at most 1)",
+        f"open the file and check: {opened:.2f} yardsticks (at most 1); same answer: {agree}",
+        f"check, write and sync one release: {written:.2f} yardsticks",
+    ]
+    keep("ledger", lines)
 
 
 if __name__ == "__main__":

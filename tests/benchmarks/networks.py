@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import itertools
 import sys
-from pathlib import Path
 
 import numpy as np
 from scipy.spatial import Delaunay
@@ -22,7 +21,7 @@ from scipy.spatial import Delaunay
 import pdp_calibrate as pdp
 from pdp_calibrate.families.network.couplings import Couplings
 from pdp_calibrate.families.network.elimination import Elimination
-from tests.benchmarks.heading import heading
+from tests.benchmarks.heading import heading, keep
 from tests.benchmarks.time import cpu_seconds, yardstick
 from tests.oracles.networks import joint_law, laplace_likelihoods, leakages, random_mechanism
 from tests.support.networks import ising_factors, random_factors
@@ -166,9 +165,7 @@ def main() -> None:
             f"{size:5} tuples, {said}: {first / unit:.2f}, at another scale {again / unit:.3f};"
             f" bound {highest:.4f}, group {size}"
         )
-    text = "\n".join(lines) + "\n"
-    (Path(__file__).parent / "results" / "networks.txt").write_text(text)
-    print(text)
+    keep("networks", lines)
 
 
 if __name__ == "__main__":

@@ -14,12 +14,11 @@ import multiprocessing
 import sys
 import time
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 
 import pdp_calibrate as pdp
-from tests.benchmarks.heading import heading
+from tests.benchmarks.heading import heading, keep
 from tests.support.families import FAMILIES, Family
 
 TOLERANCE = 1e-12  # the oracle's own rounding
@@ -79,8 +78,7 @@ def main() -> None:
         "",
         f"unsound: {sum(n for (_, verdict), n in verdicts.items() if 'unsound' in verdict)}",
     ]
-    (Path(__file__).parent / "results" / "soak.txt").write_text("\n".join(lines) + "\n")
-    print("\n".join(lines))
+    keep("soak", lines)
 
 
 if __name__ == "__main__":

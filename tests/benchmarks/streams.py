@@ -18,7 +18,7 @@ from pathlib import Path
 import pandas as pd
 
 import pdp_calibrate as pdp
-from tests.benchmarks.heading import heading
+from tests.benchmarks.heading import heading, keep
 from tests.benchmarks.tables import yardstick
 
 DAYS, YEAR = 3653, 365
@@ -73,17 +73,23 @@ def main() -> None:
         entries, spent = len(ledger.history), ledger.spent
         size = path.stat().st_size / 2**20
         refused = is_refused(path)
-    text = "\n".join(heading("streams", "numpy")) + (
-        f"\nyardstick {unit:.2f} CPU seconds\n"
-        f"{entries} days, staying with probability 0.8: {spent:.12f} of 1 spent;"
-        f" half the budget more about a day of last month is refused: {refused}\n"
-        f"file of {size:.2f} MB; open it and ask what is spent: {opened / unit:.3f} yardsticks"
-        " (at most 1)\n"
-        f"one release: {1000 * sum(first) / len(first):.0f} CPU ms in the first year,"
-        f" {1000 * sum(last) / max(1, len(last)):.0f} CPU ms in the tenth\n"
-    )
-    print(text)
-    (Path(__file__).parent / "results" / "streams.txt").write_text(text)
+    lines = [
+        *heading("streams", "numpy"),
+        f"yardstick {unit:.2f} CPU seconds",
+        (
+            f"{entries} days, staying with probability 0.8: {spent:.12f} of 1 spent;"
+            f" half the budget more about a day of last month is refused: {refused}"
+        ),
+        (
+            f"file of {size:.2f} MB; open it and ask what is spent: {opened / unit:.3f} yardsticks"
+            " (at most 1)"
+        ),
+        (
+            f"one release: {1000 * sum(first) / len(first):.0f} CPU ms in the first year,"
+            f" {1000 * sum(last) / max(1, len(last)):.0f} CPU ms in the tenth"
+        ),
+    ]
+    keep("streams", lines)
 
 
 if __name__ == "__main__":

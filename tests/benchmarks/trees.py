@@ -25,7 +25,7 @@ from pdp_calibrate.core.query import Query, lower
 from pdp_calibrate.families.network import regions
 from tests.benchmarks.heading import heading
 from tests.benchmarks.time import cpu_seconds, yardstick
-from tests.support.networks import contraction_bounds
+from tests.support.networks import contraction_bounds, regular_tree
 from tests.support.random_time import random_tree
 
 TREES = [(100, 99), (1000, 1), (1000, 2), (10_000, 2), (1000, 3)]  # tuples, children of each
@@ -54,16 +54,6 @@ def judged(seed: int) -> tuple[float, float, float]:
     found = float(regions.Regions(problem).bounds(highest, 1.0).max())
     truth = dual_bound(problem_of(tree.to_table(), query, rate, who), dp_epsilon=0.0)
     return float(highest.max()), found, truth
-
-
-def regular_tree(size: int, children: int, stay: float) -> pdp.MarkovTree:
-    """Two states, each kept by a child with this probability."""
-    kernel = [[stay, 1 - stay], [1 - stay, stay]]
-    return pdp.MarkovTree(
-        domains=[[0, 1]] * size,
-        parents=[None, *((place - 1) // children for place in range(1, size))],
-        tables=[[0.5, 0.5], *[kernel] * (size - 1)],
-    )
 
 
 def scale_by_contraction(tree: pdp.MarkovTree) -> float:

@@ -74,7 +74,12 @@ def timed(call: Callable[[], object]) -> float:
 def record(path: Path) -> None:
     """Measure every call and write it down."""
     warnings.simplefilter("ignore")
-    for model in (sample_model(24, 0), pdp.MarkovChain(transition=SYMMETRIC, length=100)):
+    law = np.random.default_rng(0).dirichlet(np.ones(31))
+    for model in (
+        sample_model(24, 0),
+        pdp.MarkovChain(transition=SYMMETRIC, length=100),
+        pdp.BinaryGroup(count_probabilities=law),
+    ):
         begun = time.process_time()
         while time.process_time() - begun < WARMING:
             pdp.calibrate(model, pdp.Sum())

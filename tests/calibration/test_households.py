@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.core import noise
 
 PEOPLE = pd.DataFrame(
     {
@@ -20,13 +19,7 @@ INCOME = {"bounds": (0, 100), "groups": "household", "correlation": (0, 0.4)}
 ILL = {"domain": [0, 1], "groups": "household"}
 
 
-@pytest.fixture
-def no_noise(monkeypatch):
-    monkeypatch.setattr(noise, "add_laplace_to_integers", lambda answers, _: list(answers))
-    monkeypatch.setattr(noise, "add_laplace_to_floats", lambda answers, _: list(answers))
-
-
-@pytest.mark.usefixtures("no_noise")
+@pytest.mark.usefixtures("bare_answers")
 def test_answers_are_clamped_and_over_everyone():
     assert PEOPLE.pdp.sum("income", **INCOME).value == 175.0
     assert PEOPLE.pdp.mean("income", **INCOME).value == pytest.approx(175 / 6)
@@ -58,7 +51,7 @@ def test_a_series_uses_the_correlation_of_neighbours():
     assert same.calibration.scale == pytest.approx(release.calibration.scale, rel=1e-6)
 
 
-@pytest.mark.usefixtures("no_noise")
+@pytest.mark.usefixtures("bare_answers")
 @pytest.mark.filterwarnings("ignore::pdp_calibrate.SecondReleaseWarning")
 def test_weights_follow_the_order_inside_a_group():
     pairs = PEOPLE[PEOPLE.household == "a"]

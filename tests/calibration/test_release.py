@@ -72,14 +72,7 @@ def test_half_width_is_the_smallest_that_holds(scale, alpha):
     assert noise.half_width(widest * 1.0001, alpha, integer=True) > 5
 
 
-@pytest.fixture
-def no_noise(monkeypatch):
-    """Take the noise away, to see the answer that would be protected."""
-    monkeypatch.setattr(noise, "add_laplace_to_integers", lambda answers, _: list(answers))
-    monkeypatch.setattr(noise, "add_laplace_to_floats", lambda answers, _: list(answers))
-
-
-@pytest.mark.usefixtures("no_noise")
+@pytest.mark.usefixtures("bare_answers")
 @pytest.mark.filterwarnings("ignore::pdp_calibrate.SecondReleaseWarning")
 def test_the_answer_under_the_noise_is_right():
     rng = np.random.default_rng(1)
@@ -99,7 +92,7 @@ def test_the_answer_under_the_noise_is_right():
     assert pdp.calibrate(INCOMES, pdp.Sum()).release(frame.iloc[7]).value == frame.iloc[7].sum()
 
 
-@pytest.mark.usefixtures("no_noise")
+@pytest.mark.usefixtures("bare_answers")
 @pytest.mark.filterwarnings("ignore::pdp_calibrate.SecondReleaseWarning")
 def test_columns_that_do_not_enter_may_be_absent_and_the_index_is_kept():
     cal = pdp.calibrate(COUPLE, pdp.Sum(over=["a"]))
@@ -201,7 +194,7 @@ HEIGHTS = pdp.Gaussian(
 )
 
 
-@pytest.mark.usefixtures("no_noise")
+@pytest.mark.usefixtures("bare_answers")
 @pytest.mark.filterwarnings("ignore::pdp_calibrate.SecondReleaseWarning")
 def test_continuous_answers_are_clamped_or_refused():
     frame = pd.DataFrame({"a": [1.25, 12.0, -3.0], "b": [0.5, 4.0, -7.0]})

@@ -7,21 +7,16 @@ import pandas as pd
 import pytest
 
 from tests.support.cli_runs import refused, run
+from tests.support.plans import plan_text
 
 CELL = "9731"
 ASK = "release {file} -q 'sum(income)' --groups household --bounds income=0:10000 -e 1"
-PLAN = """
-[data]
-file = "people.csv"
-groups = "household"
-[model]
-bounds = {income = [0, 10000]}
-[budget]
-epsilon = 1.0
-[[queries]]
-query = "sum(income)"
-epsilon = 0.5
-"""
+PLAN = plan_text(
+    {"query": "sum(income)", "epsilon": 0.5},
+    data={"file": "people.csv", "groups": "household"},
+    model={"bounds": {"income": [0, 10000]}},
+    budget={"epsilon": 1.0},
+)
 
 
 @pytest.fixture(autouse=True)

@@ -124,7 +124,11 @@ def test_the_gate_runs_the_test_command_of_the_readme():
     assert 'python -m pip install -e ".[test]" && python -m pytest' in gate
 
 
-LONG_SEARCHES = {"activity.py": pytest.mark.compiled}
+LONG_SEARCHES = {
+    "activity.py": pytest.mark.compiled,
+    "feeder_map.py": pytest.mark.slow,
+    "wide_survey.py": pytest.mark.slow,
+}
 EXAMPLES = [  # others run in test_integrations_examples.py and test_spark.py
     pytest.param(path, marks=LONG_SEARCHES.get(path.name, ()))
     for path in sorted((ROOT / "examples").glob("*.py"))

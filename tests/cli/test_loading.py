@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 
 from tests.support.cli_runs import fine
+from tests.support.plans import plan_text
 
 HEAVY = {
     "opendp", "numba", "sklearn", "scipy", "scipy.stats", "narwhals", "matplotlib", "polars",
-    "duckdb", "jinja2", "jsonschema", "rich.table",
+    "duckdb", "jinja2", "jsonschema", "rich.table", "starlette", "uvicorn",
 }  # fmt: skip
 ROWS = {"scipy", "narwhals"}
 ASSUMED = "--groups household --bounds income=0:100 --correlation 0:0.4"
@@ -28,19 +29,12 @@ LOADED = {  # what each command may load; before it the files that it needs are 
     "explain release.json": ROWS,
     "plan plan.toml --check --json": {*ROWS, "jsonschema"},
 }
-PLAN = """
-[data]
-file = "people.csv"
-groups = "household"
-[model]
-bounds = [0, 100]
-correlation = 0.2
-[budget]
-epsilon = 1.0
-[[queries]]
-query = "sum(income)"
-epsilon = 0.5
-"""
+PLAN = plan_text(
+    {"query": "sum(income)", "epsilon": 0.5},
+    data={"file": "people.csv", "groups": "household"},
+    model={"bounds": [0, 100], "correlation": 0.2},
+    budget={"epsilon": 1.0},
+)
 
 
 @pytest.fixture(scope="module")

@@ -10,23 +10,16 @@ import pytest
 
 import pdp_calibrate as pdp
 from tests.support.cli_runs import fine, refused
+from tests.support.plans import plan_text
 
 ASK = 'survey.csv -q "sum(mother)" --model model.json'
-PLAN = """
-[data]
-file = "survey.csv"
-[model]
-file = "model.json"
-[budget]
-epsilon = 9.0
-ledger = "LEDGER"
-[[queries]]
-query = "sum(mother)"
-epsilon = 0.1
-[output]
-releases = "OUT"
-report = "REPORT"
-"""
+PLAN = plan_text(
+    {"query": "sum(mother)", "epsilon": 0.1},
+    data={"file": "survey.csv"},
+    model={"file": "model.json"},
+    budget={"epsilon": 9.0, "ledger": "LEDGER"},
+    output={"releases": "OUT", "report": "REPORT"},
+)
 
 
 @pytest.fixture(autouse=True)

@@ -63,10 +63,8 @@ def test_the_tails_give_a_lower_end_that_the_whole_attains(seed, monkeypatch):
     leak = pdp.leakage(blocks, pdp.Sum(), scale=0.8, adversaries=pdp.Adversaries.weakest())
     witness = leak.witness
     assert witness.output in (-np.inf, np.inf)
-    attained = oracle.log_density_ratio(
-        joint, domains, sum, 0.8, blocks.names.index(witness.target), {}, witness.secrets,
-        np.sign(witness.output) * 60.0,
-    )  # fmt: skip
+    far = oracle.placed(witness, blocks.names, output=np.sign(witness.output) * 60.0)
+    attained = oracle.log_density_ratio(joint, domains, sum, 0.8, far)
     assert attained == pytest.approx(leak.lower, rel=1e-8, abs=1e-10)
 
 

@@ -10,12 +10,9 @@ import pdp_calibrate as pdp
 from pdp_calibrate.core.contributions import Contributions, diameter
 from pdp_calibrate.core.query import lower
 from tests.oracles import exact as exact_oracle
+from tests.oracles.adversaries import everyone
 
 PAIR = [[0.3, 0.2], [0.2, 0.3]]
-
-
-def everyone(_target, _known):
-    return True
 
 
 def exact_leakage(table, weights, divisor, scale):

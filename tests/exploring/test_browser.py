@@ -174,6 +174,8 @@ def test_columns_are_typed_and_several_questions_asked(browser, typed_address, f
     more.get_by_label("Values that count").fill("true")
     page.wait_for_selector("#scale1")
     settled(page)
+    titles = page.locator("figure h3").all_inner_texts()
+    assert titles[-1] == "What an answer would look like: count(sick=true)"
     scales = [float(page.get_attribute(f"#scale{place}", "data-scale")) for place in ("", "1")]
     for button, name in (
         ("Python code", "typed.py"), ("plan.toml", "plan.toml"), ("Rows of nobody", "people.csv"),
@@ -272,6 +274,26 @@ def test_the_page_is_walked_through_by_keyboard(browser, typed_address):
     before = page.inner_text("#scale")
     page.keyboard.press("ArrowRight")
     page.locator("#scale", has_not_text=before).wait_for()
+    page.close()
+
+
+def test_the_slider_of_a_notebook_chooses_among_its_frames(browser, tmp_path):
+    home = pdp.GaussianGroup(size=3, correlation=(0, 0.4), bounds=(0, 100))
+    found = pdp.explore(home, pdp.Sum(clamp=True), epsilons=[1.0, 2.0])
+    (tmp_path / "cell.html").write_text(found._repr_html_())
+    page = browser.new_page()
+    asked, said = [], []
+    page.on("request", lambda one: asked.append(one.url))
+    page.on("console", lambda one: said.append(one.text))
+    page.goto((tmp_path / "cell.html").as_uri())
+    cell = page.frame_locator("iframe")
+    for press, cal in zip((None, "ArrowRight"), found.calibrations, strict=True):
+        if press:
+            cell.get_by_label("ε, at most").press(press)
+        assert cell.locator(".noise:visible").all_inner_texts() == [f"{cal.scale:.6g}"]
+        assert cell.locator("svg:visible").count() == 3
+    assert said == []
+    assert all(one.startswith(("file:", "about:")) for one in asked)
     page.close()
 
 

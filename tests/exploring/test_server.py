@@ -3,11 +3,9 @@
 import asyncio
 import contextlib
 import http.client
-import os
-import shutil
 import signal
-import subprocess
 import sys
+import threading
 from urllib.parse import urlencode
 
 import pandas as pd
@@ -144,24 +142,39 @@ def test_rows_of_nobody_are_handed_over_where_columns_are_typed():
     assert "Publish a number" not in page
 
 
-def test_the_address_stands_alone_on_its_line_and_an_upgrade_gets_nothing(tmp_path):
-    program = shutil.which("pdp-calibrate")
-    line = [program] if program else [sys.executable, "-c", _MAIN]
-    server = subprocess.Popen(  # noqa: S603
-        [*line, "explore", "--demo", "--no-browser", "--port", "0"],
-        stdout=subprocess.PIPE, text=True, env=os.environ | {"COLUMNS": "20"}, cwd=tmp_path,
-    )  # fmt: skip
-    with server.stdout as printed:
-        address = printed.readline()
-        port, token = address.split(":")[2].split("/")[:2]
-        for path, status in (("/", 404), ("/wrong/", 404), (f"/{token}x/websocket/", 404)):
-            assert upgraded(int(port), path) == (status, b"")
-        assert b"<h1>See it move" in upgraded(int(port), f"/{token}/")[1]  # no websocket there
-        server.send_signal(signal.SIGINT)
-        assert server.wait(60) == 0
+def test_the_address_stands_alone_on_its_line_and_an_upgrade_gets_nothing(monkeypatch):
+    opened, found = [], []
+
+    def browse():
+        """Do what a stranger's tab would; then end the program, as Ctrl-C does."""
+        port, token = opened[0].split(":")[2].split("/")[:2]
+        paths = ("/", "/wrong/", f"/{token}x/websocket/", f"/{token}/")
+        try:
+            found.extend(upgraded(int(port), path) for path in paths)
+        finally:
+            signal.raise_signal(signal.SIGINT)
+
+    visitor = threading.Thread(target=browse)
+
+    def opens(address):
+        opened.append(address)
+        visitor.start()
+
+    monkeypatch.setattr("webbrowser.open", opens)
+    monkeypatch.setenv("COLUMNS", "20")
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        ran = run("explore --demo --port 0")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    visitor.join()
+    (address, closed) = ran.out.splitlines()
+    assert [address] == opened
     assert address.startswith("http://127.0.0.1:")
-    assert address.endswith("/\n")
-    assert len(token) >= 32
+    assert len(address.split("/")[3]) >= 32
+    assert closed == "The page is closed."
+    assert found[:3] == [(404, b"")] * 3
+    assert b"<h1>See it move" in found[3][1]  # no websocket there either
 
 
 def upgraded(port, path):
@@ -175,6 +188,3 @@ def upgraded(port, path):
         )  # fmt: skip
         answer = line.getresponse()
         return answer.status, answer.read()
-
-
-_MAIN = "from pdp_calibrate.cli.main import main; main()"

@@ -9,6 +9,7 @@ import pytest
 import pdp_calibrate as pdp
 from tests.benchmarks.degenerate import FAULTS, judged_apart
 from tests.oracles import brute_force as oracle, exact as exact_oracle
+from tests.oracles.adversaries import everyone
 from tests.support.degenerate_models import FAMILIES, stationary
 from tests.support.marks import slow_after
 
@@ -20,10 +21,6 @@ def test_no_degenerate_model_is_unsound_raises_raw_or_crashes(number):
     assert [one for one in found if one[3].startswith(FAULTS)] == []
     compared = [family for _, family, _, verdict, _ in found if verdict in ("right", "bound")]
     assert set(compared) == set(FAMILIES)
-
-
-def everyone(_target, _known):
-    return True
 
 
 @pytest.mark.parametrize("seed", range(20))

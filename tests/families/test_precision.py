@@ -8,12 +8,9 @@ import pytest
 
 import pdp_calibrate as pdp
 from tests.oracles import brute_force as oracle, gaussian as gaussian_oracle
+from tests.oracles.adversaries import everyone
 
 SCALES = (1e-6, 1e-3, 0.3, 1.0, 40.0, 1e6)
-
-
-def everyone(_target, _known):
-    return True
 
 
 def nasty_tables():

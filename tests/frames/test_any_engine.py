@@ -264,12 +264,11 @@ def test_releases_through_engines(monkeypatch):
         assert math.isclose(released.value, WIDE["a"].mean(), rel_tol=1e-12)
 
 
+@pytest.mark.usefixtures("bare_answers")
 @pytest.mark.filterwarnings("ignore::pdp_calibrate.SecondReleaseWarning")
-def test_polars_frames_have_the_same_methods(monkeypatch):
+def test_polars_frames_have_the_same_methods():
     import pdp_calibrate_integrations.polars  # noqa: F401 - registers the namespace
 
-    monkeypatch.setattr(noise, "add_laplace_to_integers", lambda answers, _: list(answers))
-    monkeypatch.setattr(noise, "add_laplace_to_floats", lambda answers, _: list(answers))
     income = {"bounds": (30, 70), "groups": "home", "correlation": (0, 0.4)}
     for frame in (pl.from_pandas(HOMES), pl.from_pandas(HOMES).lazy()):
         total = frame.pdp.sum("income", **income)

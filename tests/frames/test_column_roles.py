@@ -5,6 +5,7 @@ import pytest
 
 import pdp_calibrate as pdp
 from tests.support.cli_runs import fine, refused
+from tests.support.plans import plan_text
 
 FRAME = pd.DataFrame({"home": [1, 1, 2, 2], "x": [0, 1, 1, 0], "day": [1, 2, 1, 2]})
 CHAIN = pdp.MarkovChain(transition=[[0.8, 0.2], [0.3, 0.7]], length=2)
@@ -67,30 +68,16 @@ def test_the_accessor_refuses_it(columns):
         FRAME.pdp.sum("x", model=CHAIN, **columns)
 
 
-PLAN = """
-[data]
-file = "rows.csv"
-groups = "home"
-order_by = "x"
-
-[model]
-bounds = {x = [0, 1]}
-correlation = 0.3
-
-[budget]
-epsilon = 2.0
-ledger = "budget.json"
-
-[[queries]]
-query = "sum(x)"
-epsilon = 0.5
-"""
-
-
 def test_the_command_line_and_plans_refuse_it(tmp_path):
     rows = tmp_path / "rows.csv"
     FRAME.to_csv(rows, index=False)
-    (tmp_path / "plan.toml").write_text(PLAN)
+    plan = plan_text(
+        {"query": "sum(x)", "epsilon": 0.5},
+        data={"file": "rows.csv", "groups": "home", "order_by": "x"},
+        model={"bounds": {"x": [0, 1]}, "correlation": 0.3},
+        budget={"epsilon": 2.0, "ledger": "budget.json"},
+    )
+    (tmp_path / "plan.toml").write_text(plan)
     assumed = "--groups home --bounds 0:1 --correlation 0.3 --query 'sum(x)'"
     for line in (
         f"release {rows} {assumed} --order-by x",

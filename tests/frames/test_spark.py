@@ -31,7 +31,6 @@ from tests.support.people_workers import SAID, small_table
 HAS_JAVA = shutil.which("java") is not None or "JAVA_HOME" in os.environ
 pytestmark = [
     pytest.mark.skipif(not HAS_JAVA, reason="Java is missing: install openjdk-17-jre-headless"),
-    pytest.mark.xdist_group("spark"),  # one session, so one worker
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]
 

@@ -7,6 +7,7 @@ import pytest
 import pdp_calibrate as pdp
 from pdp_calibrate.frames.files import Source
 from tests.support.cli_runs import fine, refused
+from tests.support.plans import plan_text
 
 FITS = "--kind table --columns a --public"
 
@@ -94,20 +95,14 @@ def test_variables_of_this_program_cannot_be_named():
 
 
 def test_a_plan_may_not_copy_either(folder):
-    (folder / "plan.toml").write_text(
-        """
-        [data]
-        sql = "COPY (SELECT * FROM 'people.csv') TO 'exfil.csv'; SELECT a FROM 'people.csv'"
-        [model]
-        kind = "table"
-        public = true
-        [budget]
-        epsilon = 1
-        [[queries]]
-        query = "sum(a)"
-        epsilon = 0.5
-        """
+    copying = "COPY (SELECT * FROM 'people.csv') TO 'exfil.csv'; SELECT a FROM 'people.csv'"
+    plan = plan_text(
+        {"query": "sum(a)", "epsilon": 0.5},
+        data={"sql": copying},
+        model={"kind": "table", "public": True},
+        budget={"epsilon": 1},
     )
+    (folder / "plan.toml").write_text(plan)
     for line in ("plan plan.toml --check", "plan plan.toml"):
         assert "single SELECT" in refused(line)
     assert not (folder / "exfil.csv").exists()

@@ -11,6 +11,7 @@ import pytest
 import pdp_calibrate as pdp
 from pdp_calibrate.frames.order import check_series
 from tests.support.cli_runs import fine, refused
+from tests.support.plans import plan_text
 
 MONTHS = 120
 PHI = 0.845
@@ -237,20 +238,12 @@ def test_the_command_line_and_plans_read_times(tmp_path, monkeypatch):
     assert "order_by is read" in refused(
         f"{released.replace('--order-by when', '')} --time-format %d"
     )
-    plan = """
-[data]
-file = "rates.csv"
-order_by = "when"
-time_format = "%d/%m/%Y"
-[model]
-bounds = [-9, 9]
-correlation = 0.5
-[budget]
-epsilon = 1.0
-[[queries]]
-query = "mean(rate)"
-epsilon = 1.0
-"""
+    plan = plan_text(
+        {"query": "mean(rate)", "epsilon": 1.0},
+        data={"file": "rates.csv", "order_by": "when", "time_format": "%d/%m/%Y"},
+        model={"bounds": [-9, 9], "correlation": 0.5},
+        budget={"epsilon": 1.0},
+    )
     (tmp_path / "plan.toml").write_text(plan)
     assert "jointly Gaussian values" in fine("plan plan.toml --check").out
     (tmp_path / "plan.toml").write_text(plan.replace("time_format", "# time_format"))

@@ -102,7 +102,7 @@ def test_the_scale_handed_over_is_never_below_the_calibrated_one(scale, width):
     cal = dataclasses.replace(pdp.calibrate(table, pdp.Sum()), scale=scale)
     for used in (None, width / 3, 7.1 * width):
         handed = handover.laplace_parameters(cal, sensitivity_used=used)
-        assert scale <= handed.scale <= scale * (1 + 1e-14)
+        assert scale <= handed.sensitivity / handed.epsilon <= scale * (1 + 1e-14)
         assert handed.sensitivity == (width if used is None else used)
 
 

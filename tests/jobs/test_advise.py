@@ -2,23 +2,13 @@
 
 import jsonschema
 import numpy as np
-import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate.jobs.written import command_line, question_text, toml_text
 from tests.support.cli_runs import fine, run
+from tests.support.homes import FRAME
 
-SIZES = [1, 2, 3, 4, 4]
-FRAME = pd.DataFrame(
-    {
-        "home": np.repeat(range(5), SIZES),
-        "day": np.concatenate([range(size) for size in SIZES]),
-        "income": np.linspace(1.0, 99.0, 14),
-        "sick": [True, False] * 7,
-        "state": ["well", "ill"] * 7,
-    }
-)
 INCOME = {"query": "mean(income)", "groups": "home", "bounds": (0, 100)}
 
 

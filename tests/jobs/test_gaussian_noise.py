@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.main import app
 from pdp_calibrate.core import gaussian_dp
+from tests.support.plans import plan_text
 
 PEOPLE = pd.DataFrame({"home": np.repeat(np.arange(6), 3), "pay": np.linspace(0, 100, 18).round(1)})
 SAID = {"bounds": (0, 100), "groups": "home", "correlation": (0, 0.4)}
@@ -93,27 +94,13 @@ def test_the_command_line(tmp_path):
     assert "μ = 0.01" in shown.output
 
 
-PLAN = """
-[data]
-file = "people.csv"
-groups = "home"
-[model]
-bounds = { pay = [0, 100] }
-correlation = [0, 0.4]
-assume = "gaussian"
-[budget]
-epsilon = 1.0
-delta = 1e-6
-noise = "gaussian"
-ledger = "budget.json"
-[[queries]]
-query = "sum(pay)"
-epsilon = 0.3
-[[queries]]
-query = "mean(pay)"
-mu = 0.1
-noise = "gaussian"
-"""
+PLAN = plan_text(
+    {"query": "sum(pay)", "epsilon": 0.3},
+    {"query": "mean(pay)", "mu": 0.1, "noise": "gaussian"},
+    data={"file": "people.csv", "groups": "home"},
+    model={"bounds": {"pay": [0, 100]}, "correlation": [0, 0.4], "assume": "gaussian"},
+    budget={"epsilon": 1.0, "delta": 1e-6, "noise": "gaussian", "ledger": "budget.json"},
+)
 
 
 def test_a_plan(tmp_path):
@@ -125,6 +112,6 @@ def test_a_plan(tmp_path):
     ledger = pdp.Ledger.open(tmp_path / "budget.json")
     assert (ledger.delta, len(ledger.history)) == (1e-6, 2)
     assert ledger.history[1].mu == pytest.approx(0.1)
-    plan.write_text(PLAN.replace("delta = 1e-6", "delta = 1e-7"))
+    plan.write_text(PLAN.replace("delta = 1e-06", "delta = 1e-7"))
     refused = CliRunner().invoke(app, ["plan", str(plan)])
     assert refused.exit_code != 0

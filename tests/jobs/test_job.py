@@ -82,10 +82,8 @@ def test_a_misspelt_argument_is_refused_with_the_nearest(call, words):
     assert words in str(caught.value)
 
 
-def test_a_weighted_sum_is_asked_like_the_others(monkeypatch):
-    monkeypatch.setattr(
-        "pdp_calibrate.core.noise.add_laplace_to_integers", lambda answers, _: list(answers)
-    )
+@pytest.mark.usefixtures("bare_answers")
+def test_a_weighted_sum_is_asked_like_the_others():
     found = WIDE.pdp.linear({"a": 2, "b": -1}, model=PAIR, epsilon=0.7)
     assert found.value == 2 * 2 - 2
     query = pdp.Linear(weights={"a": 2, "b": -1})

@@ -11,23 +11,14 @@ import pdp_calibrate as pdp
 from pdp_calibrate.jobs import run
 from pdp_calibrate.jobs.run import check_plan
 from tests.support.cli_runs import fine, refused
+from tests.support.plans import plan_text
 
-PLAN = """
-[data]
-file = "survey.csv"
-[model]
-kind = "table"
-epsilon = 0.5
-[model.domains]
-mother = [0, 1]
-child = [0, 1]
-[budget]
-epsilon = 2.0
-ledger = "budget.json"
-[[queries]]
-query = "sum(mother, child)"
-epsilon = 0.6
-"""
+PLAN = plan_text(
+    {"query": "sum(mother, child)", "epsilon": 0.6},
+    data={"file": "survey.csv"},
+    model={"kind": "table", "epsilon": 0.5, "domains": {"mother": [0, 1], "child": [0, 1]}},
+    budget={"epsilon": 2.0, "ledger": "budget.json"},
+)
 SCHEMA = jsonschema.Draft202012Validator(pdp.json_schema())
 
 

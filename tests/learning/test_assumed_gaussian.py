@@ -14,6 +14,7 @@ import pdp_calibrate as pdp
 from pdp_calibrate.accessor import PdpAccessor
 from pdp_calibrate.show.words import assumptions
 from tests.support.cli_runs import fine, refused
+from tests.support.plans import plan_text
 
 SAID = "assuming jointly Gaussian values"
 HOMES = {"groups": "home", "bounds": (0, 1), "correlation": (0, 0.4)}
@@ -179,20 +180,12 @@ def test_the_command_line_asks_refuses_and_says_it():
 
 @pytest.mark.usefixtures("files")
 def test_plans_ask_and_say_it(tmp_path):
-    plan = """
-[data]
-file = "people.csv"
-groups = "household"
-[model]
-bounds = {income = [0, 100000]}
-correlation = [0, 0.4]
-assume = "gaussian"
-[budget]
-epsilon = 1.0
-[[queries]]
-query = "mean(income)"
-epsilon = 0.5
-"""
+    plan = plan_text(
+        {"query": "mean(income)", "epsilon": 0.5},
+        data={"file": "people.csv", "groups": "household"},
+        model={"bounds": {"income": [0, 100_000]}, "correlation": [0, 0.4], "assume": "gaussian"},
+        budget={"epsilon": 1.0},
+    )
     (tmp_path / "plan.toml").write_text(plan)
     assert "jointly Gaussian values" in fine("plan plan.toml").out
     (tmp_path / "plan.toml").write_text(plan.replace('assume = "gaussian"', ""))

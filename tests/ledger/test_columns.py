@@ -10,6 +10,7 @@ import pdp_calibrate as pdp
 from pdp_calibrate.calibration.release import LongFrame
 from pdp_calibrate.ledger.store import FileStore
 from tests.support.cli_runs import fine, refused
+from tests.support.plans import plan_text
 
 CREW = pdp.BinaryGroup(count_probabilities=[0.3, 0.2, 0.2, 0.3])
 FRAME = pd.DataFrame(
@@ -159,11 +160,13 @@ def test_the_command_line_and_plans_keep_to_the_column(tmp_path):
     line = f"release {rows} --calibration {tmp_path}/cal.json --ledger {book} --value"
     assert "column old" in refused(f"{line} old")
     fine(f"{line} ill")
-    (tmp_path / "plan.toml").write_text(
-        '[data]\nfile = "people.csv"\ngroups = "home"\n[model]\nfile = "model.json"\n'
-        '[budget]\nepsilon = 5.0\nledger = "budget.json"\n'
-        '[[queries]]\nquery = "sum(old)"\nepsilon = 0.1\n'
+    plan = plan_text(
+        {"query": "sum(old)", "epsilon": 0.1},
+        data={"file": "people.csv", "groups": "home"},
+        model={"file": "model.json"},
+        budget={"epsilon": 5.0, "ledger": "budget.json"},
     )
+    (tmp_path / "plan.toml").write_text(plan)
     assert "column old" in refused(f"plan {tmp_path}/plan.toml")
     assert len(pdp.Ledger.open(book).history) == 2
     assert "Sum in column ill" in fine(f"ledger history {book}").out

@@ -11,6 +11,7 @@ import pdp_calibrate as pdp
 from pdp_calibrate import BudgetExceededError, LedgerError, PdpError
 from pdp_calibrate.core import gaussian_dp
 from tests.oracles import gaussian_noise as oracle
+from tests.oracles.adversaries import every_adversary
 
 MU = 0.236704380663  # of (1, 1e-6)
 WEAKEST = pdp.Adversaries.weakest()
@@ -109,7 +110,7 @@ def test_what_each_release_adds_is_its_gain_given_all_earlier_ones(seed):
     widths = random.uniform(0.5, 3.0, size)
     model = model_of(covariance, widths)
     ledger = pdp.Ledger(model, mu=1e4, noise="gaussian")
-    gains = dict.fromkeys(oracle.adversaries(size), 0.0)
+    gains = dict.fromkeys(every_adversary(size), 0.0)
     for number, (row, scale) in enumerate(zip(rows, scales, strict=True)):
         ledger.spend(at_scale(model, pdp.Linear(weights=row.tolist()), float(scale)))
         for target, known in gains:

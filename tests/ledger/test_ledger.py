@@ -11,6 +11,7 @@ import pdp_calibrate as pdp
 from pdp_calibrate.composition.joint import Spending, spent
 from pdp_calibrate.core.query import lower
 from tests.oracles import gaussian as gaussian_oracle
+from tests.oracles.adversaries import every_adversary, everyone
 from tests.oracles.vectors import worst_vector_leakage
 from tests.support.marks import slow_after
 
@@ -18,10 +19,6 @@ COUPLE = pdp.JointTable(
     probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2, names=["a", "b"]
 )
 HERE = {"a": 1, "b": 0}
-
-
-def everyone(_target, _known):
-    return True
 
 
 def small_model(rng):
@@ -190,7 +187,7 @@ def test_many_different_gaussian_answers_are_bounded_part_by_part():
             abs(gaussian_oracle.coefficient(model.covariance, row, i, known)[0]) / scale
             for row, scale in zip(rows, scales, strict=True)
         )
-        for i, known in gaussian_oracle.adversaries(2, everyone)
+        for i, known in every_adversary(2)
     )
     assert truth <= ledger.spent <= 7.5 + 1e-6
 
@@ -210,6 +207,7 @@ def test_clamped_and_plain_gaussian_answers_share_a_ledger():
     assert 1.0 < other.spent <= 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_ten_releases_about_a_chain_cost_little_more_than_one_of_the_same_budget():
     chain = pdp.MarkovChain(transition=[[0.8, 0.2], [0.2, 0.8]], length=100)

@@ -10,6 +10,7 @@ import pytest
 import pdp_calibrate as pdp
 from pdp_calibrate.ledger.store import FileStore
 from tests.support.cli_runs import fine, refused
+from tests.support.plans import plan_text
 
 COUPLE = pdp.JointTable(
     probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2, names=["a", "b"]
@@ -122,10 +123,12 @@ def test_the_command_line_and_plans_keep_to_the_number(tmp_path):
     line = f'release {tmp_path}/people.csv -q "sum(a,b)" -e 0.1 --ledger {book}'
     fine(line)
     assert REFUSED in refused(line.replace("people.csv", "some.csv"))
-    (tmp_path / "plan.toml").write_text(
-        '[data]\nfile = "some.csv"\n[model]\nfile = "model.json"\n'
-        '[budget]\nepsilon = 5.0\nledger = "budget.json"\n'
-        '[[queries]]\nquery = "sum(a,b)"\nepsilon = 0.1\n'
+    plan = plan_text(
+        {"query": "sum(a,b)", "epsilon": 0.1},
+        data={"file": "some.csv"},
+        model={"file": "model.json"},
+        budget={"epsilon": 5.0, "ledger": "budget.json"},
     )
+    (tmp_path / "plan.toml").write_text(plan)
     assert REFUSED in refused(f"plan {tmp_path}/plan.toml")
     assert len(pdp.Ledger.open(book).history) == 1

@@ -6,7 +6,7 @@ Indices are zero-based; `target` is the attacked tuple, `known` the indices the 
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -14,12 +14,13 @@ import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import numpy.typing as npt
 
+from tests.oracles.adversaries import Admits, every_adversary
+
 Table = npt.NDArray[np.float64]
 Value = Any  # one value of a domain
 Number = Any  # a float, or an mpf in the high-precision oracle
 Domains = Sequence[Sequence[Value]]
 Query = Callable[[tuple[Value, ...]], Number]
-Admits = Callable[[int, frozenset[int]], bool]
 Law = list[tuple[float, Number]]  # (unnormalised weight, answer of the query)
 KnownItems = tuple[tuple[int, Value], ...]  # (index, value) in order of index
 Witness = tuple[int, frozenset[int], dict[int, Value], tuple[Value, Value], Number]
@@ -50,18 +51,18 @@ def adversary_leakage(
     return worst_leakage(probabilities, domains, function, scale, is_the_one)[0]
 
 
+def placed(found: Any, names: Sequence[Any], *, output: float | None = None) -> Witness:
+    """Return what an engine names as a witness by positions; at another output if one is given."""
+    known = {names.index(name): value for name, value in found.known.items()}
+    seen = found.output if output is None else output
+    return names.index(found.target), frozenset(known), known, found.secrets, seen
+
+
 def log_density_ratio(
-    probabilities: Table,
-    domains: Domains,
-    function: Query,
-    scale: float,
-    target: int,
-    known_values: dict[int, Value],
-    secrets: tuple[Value, Value],
-    output: float,
+    probabilities: Table, domains: Domains, function: Query, scale: float, witness: Witness
 ) -> float:
     """Log of p(output | secrets[0], x_K) / p(output | secrets[1], x_K); KeyError if impossible."""
-    known = frozenset(known_values)
+    target, known, known_values, secrets, output = witness
     laws = _laws(probabilities, domains, function, target, known)[_items(known_values)]
     first, second = (_log_density(laws[secret], output, scale) for secret in secrets)
     return first - second
@@ -96,7 +97,7 @@ def wasserstein_infinity(
     Exact in the given floats, so levels equal but for rounding count as different and it may jump.
     """
     largest = 0.0
-    for target, known in _adversaries(len(domains), admits):
+    for target, known in every_adversary(len(domains), admits):
         for laws in _laws(probabilities, domains, function, target, known).values():
             for first, second in itertools.combinations(laws.values(), 2):
                 largest = max(largest, _largest_quantile_gap(first, second))
@@ -113,7 +114,7 @@ def _worst(
     """Try everything; the ratio is largest at an atom, being monotone between two neighbours."""
     worst: Number = 0.0
     witness: Witness | None = None
-    for target, known in _adversaries(len(domains), admits):
+    for target, known in every_adversary(len(domains), admits):
         for known_items, laws in _laws(probabilities, domains, function, target, known).items():
             for secrets in itertools.permutations(laws, 2):
                 first, second = laws[secrets[0]], laws[secrets[1]]
@@ -121,22 +122,12 @@ def _worst(
                     ratio = log_density(first, output) - log_density(second, output)
                     if witness is None or ratio > worst:
                         worst = ratio
-                        witness = (target, known, dict(known_items), secrets, output)
+                        witness = (target, frozenset(known), dict(known_items), secrets, output)
     return worst, witness
 
 
-def _adversaries(size: int, admits: Admits) -> Iterator[tuple[int, frozenset[int]]]:
-    """All admitted pairs (i, K), K a subset of the indices other than i."""
-    for target in range(size):
-        others = [index for index in range(size) if index != target]
-        for count in range(size):
-            for known in map(frozenset, itertools.combinations(others, count)):
-                if admits(target, known):
-                    yield target, known
-
-
 def _laws(
-    probabilities: Table, domains: Domains, function: Query, target: int, known: frozenset[int]
+    probabilities: Table, domains: Domains, function: Query, target: int, known: Collection[int]
 ) -> dict[KnownItems, dict[Value, Law]]:
     """Possible databases, grouped by known values and then by secret, as laws of the answer.
 

@@ -6,30 +6,17 @@ least-squares solver on a matrix square root; mpmath solves the normal equations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import numpy.typing as npt
 
+from tests.oracles.adversaries import Admits, every_adversary, everyone
+
 Matrix = npt.NDArray[np.float64]
-Admits = Callable[[int, tuple[int, ...]], bool]
-
-
-def everyone(_target: int, _known: tuple[int, ...]) -> bool:
-    """Admit every adversary."""
-    return True
-
-
-def adversaries(size: int, admits: Admits = everyone) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """All admitted pairs of a target and a known set."""
-    for target in range(size):
-        others = [k for k in range(size) if k != target]
-        for count in range(size):
-            for known in itertools.combinations(others, count):
-                if admits(target, known):
-                    yield target, known
 
 
 def coefficient(
@@ -54,7 +41,7 @@ def leakages(
         for pattern in patterns
     ]
     found = {}
-    for target, known in adversaries(len(covariance), everyone):
+    for target, known in every_adversary(len(covariance), everyone):
         leak = 0.0
         for function in functions:
             extra = multiplier(len(known))
@@ -107,83 +94,66 @@ def clamped_supremum(
     )
 
 
-def clamped_log_ratios(
-    *,
-    mean: Matrix,
-    covariance: Matrix,
-    bounds: tuple[float, float],
-    weights: Matrix,
-    target: int,
-    known: Mapping[int, float],
-    outputs: Matrix,
-    secrets: tuple[float, float],
-) -> Matrix:
-    """log p(r | first secret, x_K) / p(r | second, x_K) of a clamped sum, λ = 1, by quadrature.
+@dataclass(frozen=True, kw_only=True)
+class ClampedSum:
+    """A sum of clamped values with noise of scale 1, for one adversary and what is known."""
 
-    The unknown are integrated out on a grid of standard normal coordinates.
-    """
-    rest = [k for k in range(len(mean)) if k != target and k not in known]
-    given = [target, *known]
-    points, masses = np.zeros((1, 0)), np.ones(1)
-    grid = np.linspace(-6, 6, 61 if len(rest) < 3 else 15)
-    for _ in rest:
-        column = np.tile(grid, len(points))[:, None]
-        points = np.hstack([np.repeat(points, len(grid), axis=0), column])
-        masses = np.repeat(masses, len(grid)) * np.exp(-(column[:, 0] ** 2) / 2)
-    densities = []
-    for secret in secrets:
-        held = np.array([secret, *known.values()])
-        answers = _clamped_sums(mean, covariance, bounds, weights, given, held, rest, points)
-        logs = np.log(masses) - np.abs(outputs[:, None] - answers)
-        densities.append(np.logaddexp.reduce(logs, axis=1))
-    return np.asarray(densities[0] - densities[1])
+    mean: Matrix
+    covariance: Matrix
+    bounds: tuple[float, float]
+    weights: Matrix
+    target: int
+    known: Mapping[int, float]
 
+    def log_ratios(self, outputs: Matrix, secrets: tuple[float, float]) -> Matrix:
+        """log p(r | first secret, x_K) / p(r | second, x_K), by quadrature.
 
-def clamped_tail(
-    *,
-    mean: Matrix,
-    covariance: Matrix,
-    bounds: tuple[float, float],
-    weights: Matrix,
-    target: int,
-    known: Mapping[int, float],
-    secrets: tuple[float, float],
-) -> tuple[float, float]:
-    """log E[e^{−S} | first] − log E[e^{−S} | second] of a clamped sum S, and how exact that is.
+        The unknown are integrated out on a grid of standard normal coordinates.
+        """
+        points, masses = np.zeros((1, 0)), np.ones(1)
+        grid = np.linspace(-6, 6, 61 if len(self._unknown) < 3 else 15)
+        for _ in self._unknown:
+            column = np.tile(grid, len(points))[:, None]
+            points = np.hstack([np.repeat(points, len(grid), axis=0), column])
+            masses = np.repeat(masses, len(grid)) * np.exp(-(column[:, 0] ** 2) / 2)
+        first, second = (
+            np.logaddexp.reduce(
+                np.log(masses) - np.abs(outputs[:, None] - self._answers(secret, points)), axis=1
+            )
+            for secret in secrets
+        )
+        return np.asarray(first - second)
 
-    For up to three unknown tuples, on a grid of standard normal coordinates.
-    """
-    rest = [k for k in range(len(mean)) if k != target and k not in known]
-    given = [target, *known]
-    number, close = {0: (1, 1e-7), 1: (20001, 1e-6), 2: (301, 1e-3), 3: (49, 0.1)}[len(rest)]
-    axes = np.meshgrid(*[np.linspace(-8, 8, number)] * len(rest), indexing="ij")
-    points = np.stack([axis.ravel() for axis in axes], axis=1) if rest else np.zeros((1, 0))
-    masses = -(points**2).sum(axis=1) / 2
-    logs = []
-    for secret in secrets:
-        held = np.array([secret, *known.values()])
-        total = _clamped_sums(mean, covariance, bounds, weights, given, held, rest, points)
-        logs.append(float(np.logaddexp.reduce(masses - total)))
-    return logs[0] - logs[1], close
+    def tail(self, secrets: tuple[float, float]) -> tuple[float, float]:
+        """log E[e^{−S} | first] − log E[e^{−S} | second] of the sum S, and how exact that is.
 
+        For up to three unknown tuples, on a grid of standard normal coordinates.
+        """
+        rest = len(self._unknown)
+        number, close = {0: (1, 1e-7), 1: (20001, 1e-6), 2: (301, 1e-3), 3: (49, 0.1)}[rest]
+        axes = np.meshgrid(*[np.linspace(-8, 8, number)] * rest, indexing="ij")
+        points = np.stack([axis.ravel() for axis in axes], axis=1) if rest else np.zeros((1, 0))
+        masses = -(points**2).sum(axis=1) / 2
+        first, second = (
+            float(np.logaddexp.reduce(masses - self._answers(secret, points))) for secret in secrets
+        )
+        return first - second, close
 
-def _clamped_sums(
-    mean: Matrix,
-    covariance: Matrix,
-    bounds: tuple[float, float],
-    weights: Matrix,
-    given: list[int],
-    held: Matrix,
-    rest: list[int],
-    points: Matrix,
-) -> Matrix:
-    """The clamped sum at standard normal coordinates of the unknown, given what is held."""
-    gain = np.linalg.solve(covariance[np.ix_(given, given)], covariance[np.ix_(given, rest)]).T
-    left = covariance[np.ix_(rest, rest)] - gain @ covariance[np.ix_(given, rest)]
-    centre = mean[rest] + gain @ (held - mean[given])
-    others = centre + points @ np.linalg.cholesky(left).T if rest else points
-    known = weights[given] @ np.clip(held, *bounds)
-    return np.asarray(known + np.clip(others, *bounds) @ weights[rest])
+    @property
+    def _unknown(self) -> list[int]:
+        return [k for k in range(len(self.mean)) if k != self.target and k not in self.known]
+
+    def _answers(self, secret: float, points: Matrix) -> Matrix:
+        """The sum at standard normal coordinates of the unknown, given secret and known values."""
+        given, rest = [self.target, *self.known], self._unknown
+        held = np.array([secret, *self.known.values()])
+        across = self.covariance[np.ix_(given, rest)]
+        gain = np.linalg.solve(self.covariance[np.ix_(given, given)], across).T
+        left = self.covariance[np.ix_(rest, rest)] - gain @ across
+        centre = self.mean[rest] + gain @ (held - self.mean[given])
+        others = centre + points @ np.linalg.cholesky(left).T if rest else points
+        known = self.weights[given] @ np.clip(held, *self.bounds)
+        return np.asarray(known + np.clip(others, *self.bounds) @ self.weights[rest])
 
 
 def _as_vectors(covariance: Matrix) -> tuple[Matrix, Matrix]:
@@ -249,7 +219,7 @@ def worst_leakage_mpmath(
             abs(coefficient_mpmath(covariance, weights, target, known))
             * mpmath.mpf(widths[target])
             / mpmath.mpf(scale)
-            for target, known in adversaries(len(covariance), admits)
+            for target, known in every_adversary(len(covariance), admits)
         )
 
 
@@ -299,7 +269,7 @@ def leakages_by_precision(
     precision = precision / units / units[:, np.newaxis]
     weights, widths = weights / units, widths * units
     found = {}
-    for target, known in adversaries(size, everyone):
+    for target, known in every_adversary(size, everyone):
         unknown = [k for k in range(size) if k != target and k not in known]
         slopes = weights[:, target].copy()
         if unknown:

@@ -13,7 +13,8 @@ from typing import Any
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 
-from tests.oracles.gaussian import Admits, Matrix, adversaries, everyone
+from tests.oracles.adversaries import Admits, every_adversary, everyone
+from tests.oracles.gaussian import Matrix
 
 
 def joint(covariance: Matrix, rows: Matrix, deviations: Sequence[float]) -> Matrix:
@@ -61,7 +62,7 @@ def worst(
     """Return the largest μ² with its target and known set."""
     return max(
         (widths[target] ** 2 * gain(covariance, rows, deviations, target, known), target, known)
-        for target, known in adversaries(len(covariance), admits)
+        for target, known in every_adversary(len(covariance), admits)
     )
 
 

@@ -57,10 +57,17 @@ def leaked(
 
 
 def farthest(
-    queries: Sequence[Any], scales: Sequence[float], households: Sequence[Sequence[dict[str, Any]]]
+    queries: Sequence[Any],
+    scales: Sequence[float],
+    households: Sequence[Sequence[dict[str, Any]]],
+    *,
+    power: int = 1,
 ) -> tuple[float, int, int]:
-    """Return how far two households can be from each other, in units of noise, and which."""
+    """Return how far two households can be from each other, in units of noise, and which.
+
+    In L1, or in L2 with a power of 2.
+    """
     answers = np.array([in_units_of_noise(queries, scales, people) for people in households])
-    apart = np.abs(answers[:, None] - answers[None]).sum(axis=2)
+    apart = (np.abs(answers[:, None] - answers[None]) ** power).sum(axis=2) ** (1 / power)
     one, other = np.unravel_index(apart.argmax(), apart.shape)
     return float(apart.max()), int(one), int(other)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,26 +15,12 @@ from pdp_calibrate.core.mixtures import log_densities
 from pdp_calibrate.core.problem import Bracket, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.table import JointTable
+from pdp_calibrate.families.table.setting import Events
 
+_Secrets = tuple[int, int]
 _CHUNK = 2**20  # numbers held at once while densities are evaluated
 _ROUND_UP = 1 + 8 * UNIT_ROUNDOFF  # covers a difference and a quotient of floats
 _ROUND_DOWN = 1 - 8 * UNIT_ROUNDOFF
-
-
-@dataclass(frozen=True, kw_only=True)
-class Events:
-    """All that adversaries with one target and one unknown set can know."""
-
-    known: tuple[int, ...]
-    """Positions of the known tuples."""
-    laws: FloatArray
-    """P(atom | x_K, x_i), shape (values of x_K, values of x_i, atoms); rows sum to 1."""
-    possible: npt.NDArray[np.bool_]
-    """Whether x_i occurs together with x_K; where it does not, the law means nothing."""
-    atoms: FloatArray
-    """What target and unknown tuples add, shape (values of x_K or 1, values of x_i, atoms, d)."""
-    additions: int
-    """Bound on the rounded operations behind each law and atom."""
 
 
 def search(
@@ -229,11 +214,7 @@ def _known_values(events: Events, event: int, sizes: tuple[int, ...]) -> dict[in
 
 
 def _witness(
-    problem: Problem,
-    target: int,
-    known: dict[int, int],
-    secrets: tuple[int, int],
-    moved: FloatArray,
+    problem: Problem, target: int, known: dict[int, int], secrets: _Secrets, moved: FloatArray
 ) -> Witness:
     """Translate positions into names and values, and the output back into the user's units."""
     contributions, domains = problem.contributions, problem.model.domains

@@ -1,20 +1,22 @@
 """Brute-force reference for models whose probabilities may be too small for a float.
 
 Probabilities are fractions, multiplied exactly from the floats that define a model; densities are
-high-precision numbers. Everything is tried in turn, as in `oracle`, with which it shares no code.
+high-precision numbers. Everything is tried in turn, as in `brute_force`, with which it shares
+the list of adversaries only.
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from math import comb, factorial, prod
 
 import mpmath  # type: ignore[import-untyped]
 
+from tests.oracles.adversaries import Admits, every_adversary, everyone
+
 Cell = tuple[int, ...]
 Joint = dict[Cell, Fraction]
 Rows = Sequence[Sequence[float]]
-Admits = Callable[[int, frozenset[int]], bool]
 _DIGITS = 40
 
 
@@ -99,7 +101,7 @@ def worst_leakage(
     joint: Joint,
     values: Sequence[Sequence[float]],
     scale: float,
-    admits: Admits = lambda _target, _known: True,
+    admits: Admits = everyone,
 ) -> float:
     """Return the largest leakage of Σ_j values[j][x_j] with Laplace noise, over the admitted."""
     with mpmath.workdps(_DIGITS):
@@ -109,15 +111,15 @@ def worst_leakage(
             cell: sum(Fraction(values[j][v]) for j, v in enumerate(cell)) / exact_scale
             for cell in joint
         }
-        for target, known in _adversaries(size, admits):
-            everyone = len(known) == size - 1
+        for target, known in every_adversary(size, admits):
+            strongest = len(known) == size - 1
             events: dict[Cell, dict[int, dict[Fraction, Fraction]]] = {}
             for cell, weight in joint.items():
-                if weight > 0 or everyone:  # to the strongest adversary everything is possible
-                    event = events.setdefault(tuple(cell[j] for j in sorted(known)), {})
+                if weight > 0 or strongest:  # to the strongest adversary everything is possible
+                    event = events.setdefault(tuple(cell[j] for j in known), {})
                     law = event.setdefault(cell[target], {})
                     law[answers[cell]] = law.get(answers[cell], Fraction(0)) + (
-                        Fraction(1) if everyone else weight
+                        Fraction(1) if strongest else weight
                     )
             for event in events.values():
                 worst = max(worst, _most_told(list(event.values())))
@@ -143,12 +145,3 @@ def _log_density(law: dict[Fraction, Fraction], output: Fraction) -> mpmath.mpf:
 
 def _number(fraction: Fraction) -> mpmath.mpf:
     return mpmath.mpf(fraction.numerator) / mpmath.mpf(fraction.denominator)
-
-
-def _adversaries(size: int, admits: Admits) -> Iterator[tuple[int, frozenset[int]]]:
-    for target in range(size):
-        others = [place for place in range(size) if place != target]
-        for number in range(size):
-            for known in map(frozenset, itertools.combinations(others, number)):
-                if admits(target, known):
-                    yield target, known

@@ -5,12 +5,14 @@ Shares no code with the engine: laws are dictionaries, mass is moved by a linear
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 from scipy.optimize import linprog
+
+from tests.oracles.adversaries import Admits, every_adversary, everyone
 
 Law = dict[float, float]
 Radius = Callable[[float, int], float]
@@ -38,13 +40,13 @@ def worst_over_balls(
     scale: float,
     radius: Radius,
     *,
-    admits: Callable[[int, frozenset[int]], bool] = lambda i, known: True,  # noqa: ARG005
+    admits: Admits = everyone,
     program: bool = False,
 ) -> float:
     """Try every adversary, event, pair of secrets and atom; `parts` are what values add."""
     move = _by_program if program else _by_hand
     worst = 0.0
-    for target, known in _adversaries(masses.ndim, admits):
+    for target, known in every_adversary(masses.ndim, admits):
         own = parts[target]
         unknown = [j for j in range(masses.ndim) if j != target and j not in known]
         if not unknown:
@@ -54,8 +56,9 @@ def worst_over_balls(
             {_clean(sum(choice)) for choice in itertools.product(*(parts[j] for j in unknown))}
         )
         for held in itertools.product(*(range(masses.shape[j]) for j in known)):
+            event = dict(zip(known, held, strict=True))
             balls = [
-                _ball(masses, parts, target, secret, known, held, unknown, possible, radius)
+                _ball(masses, parts, {**event, target: secret}, possible, radius)
                 for secret in range(len(own))
             ]
             outputs = {_clean(value + s) for value in own for s in possible}
@@ -72,16 +75,13 @@ def worst_over_balls(
 def _ball(
     masses: np.ndarray,
     parts: Sequence[Sequence[float]],
-    target: int,
-    secret: int,
-    known: frozenset[int],
-    held: tuple[int, ...],
-    unknown: list[int],
+    fixed: dict[int, int],
     possible: list[float],
     radius: Radius,
 ) -> tuple[list[float], float]:
+    """The law of what the other tuples add, given secret and known values, and its radius."""
     law: Law = dict.fromkeys(possible, 0.0)
-    fixed = dict(zip(known, held, strict=True)) | {target: secret}
+    unknown = [axis for axis in range(masses.ndim) if axis not in fixed]
     for cell in np.ndindex(masses.shape):
         if all(cell[axis] == place for axis, place in fixed.items()):
             law[_clean(sum(parts[j][cell[j]] for j in unknown))] += float(masses[cell])
@@ -123,17 +123,6 @@ def _by_program(law: list[float], reach: float, kernel: list[float]) -> tuple[fl
         assert found.status == 0
         ends.append(float(np.dot(law, kernel)) + sign * found.fun)
     return ends[0], ends[1]
-
-
-def _adversaries(
-    size: int, admits: Callable[[int, frozenset[int]], bool]
-) -> Iterator[tuple[int, frozenset[int]]]:
-    for target in range(size):
-        others = [j for j in range(size) if j != target]
-        for count in range(size):
-            for known in itertools.combinations(others, count):
-                if admits(target, frozenset(known)):
-                    yield target, frozenset(known)
 
 
 def _clean(value: float) -> float:

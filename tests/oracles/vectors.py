@@ -9,25 +9,22 @@ from typing import Any
 
 import numpy as np
 
+from tests.oracles.adversaries import Admits, every_adversary
+
 
 def worst_vector_leakage(
     probabilities: np.ndarray,
     domains: Sequence[Sequence[Hashable]],
     function: Callable[[tuple[Any, ...]], tuple[float, ...]],
     scales: Sequence[float],
-    admits: Callable[[int, frozenset[int]], bool],
+    admits: Admits,
 ) -> float:
     """Supremum of the log ratio; knowing everyone else, over cells of probability zero too."""
     n = len(domains)
     worst = 0.0
-    for target in range(n):
-        others = [j for j in range(n) if j != target]
-        for size in range(n):
-            for known in itertools.combinations(others, size):
-                if admits(target, frozenset(known)):
-                    everyone = size == n - 1
-                    mass = np.ones_like(probabilities) if everyone else probabilities
-                    worst = max(worst, _adversary(mass, domains, function, scales, target, known))
+    for target, known in every_adversary(n, admits):
+        mass = np.ones_like(probabilities) if len(known) == n - 1 else probabilities
+        worst = max(worst, _adversary(mass, domains, function, scales, target, known))
     return worst
 
 

@@ -10,15 +10,12 @@ import pytest
 import pdp_calibrate as pdp
 from pdp_calibrate.show.words import anyone, asked, clamping_bias, entry, knowledge
 from tests.oracles import brute_force as oracle
+from tests.oracles.adversaries import everyone
 
 PAIR = pdp.JointTable(
     probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2, names=["mother", "child"]
 )
 RIVALS = pdp.JointTable(probabilities=[[0.1, 0.4], [0.4, 0.1]], domains=[[0, 1]] * 2)
-
-
-def everyone(_target, _known):
-    return True
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -181,7 +181,8 @@ def test_beliefs_about_gaussian_values_are_those_of_a_shift():
     telling = mu - NormalDist().inv_cdf(1e-4)  # standard deviations from the other secret
     gain = NormalDist(mu).pdf(telling) / NormalDist().pdf(telling)
     assert found.after[0] / found.after[1] == pytest.approx(gain, rel=1e-5)
-    for model in (gauss, TABLE):
+    home = pdp.GaussianGroup(size=3, correlation=0.4, bounds=(0, 4), variance=1.0)
+    for model in (gauss, TABLE, home):
         cal = pdp.calibrate(model, pdp.Sum(), **GAUSSIAN_NOISE)
         shown = views.adversary_graph(cal)
         assert max(shown.leakages.values()) == pytest.approx(cal.leakage.value)

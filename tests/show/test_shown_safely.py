@@ -8,6 +8,7 @@ import pytest
 import pdp_calibrate as pdp
 from pdp_calibrate.core.cards import card, printable
 from tests.support.cli_runs import fine, run
+from tests.support.plans import plan_text
 
 NASTY = ["[/x]", "[bold]y[/bold]", "\x1b[31mred", "\u202eabc", ":smile:", "a\nb", "\u2066c\x07"]
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -43,21 +44,13 @@ def test_answers_about_any_category_are_printed_as_they_are(folder):
 
 
 def test_plans_ledgers_and_words_are_safe_too(folder):
-    (folder / "plan.toml").write_text(
-        """
-        [data]
-        file = "people.csv"
-        [model]
-        file = "model.json"
-        [budget]
-        epsilon = 5
-        draw = "[/today]"
-        [[queries]]
-        name = "[/x] \\u001b[31m \\u202e"
-        query = "histogram(city)"
-        epsilon = 0.5
-        """
+    plan = plan_text(
+        {"name": "[/x] \x1b[31m \u202e", "query": "histogram(city)", "epsilon": 0.5},
+        data={"file": "people.csv"},
+        model={"file": "model.json"},
+        budget={"epsilon": 5, "draw": "[/today]"},
     )
+    (folder / "plan.toml").write_text(plan)
     for line in ("plan plan.toml --check", "plan plan.toml"):
         told = fine(line).out
         assert_safe(told)

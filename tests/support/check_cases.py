@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import pdp_calibrate as pdp
 from pdp_calibrate.core.model import Model
@@ -39,6 +40,15 @@ def chain(rng: Rng) -> Model:
         transition=rng.dirichlet([1] * states, size=states),
         length=int(rng.integers(2, 5)),
         states=list(range(states)),
+    )
+
+
+def long_chain(rng: Rng) -> Model:
+    """Draw a chain that no table holds: its steps favour order, or two states alternate."""
+    stay = np.sort(rng.uniform(0.05, 0.95, 2))[:: rng.choice([-1, 1])]
+    return pdp.MarkovChain(
+        transition=[[1 - stay[0], stay[0]], [1 - stay[1], stay[1]]],
+        length=int(rng.integers(13, 40)),
     )
 
 
@@ -103,8 +113,34 @@ def several(rng: Rng) -> Model:
     return pdp.ModelSet(models=tables)
 
 
-FINITE = (table, chain, tree, network, group, unknown, blocks, several)
+def question(rng: Rng) -> Any:
+    """Ask a question about rows, with a filter or a breakdown, and return its calibration."""
+    people = pd.DataFrame({
+        "home": np.repeat(np.arange(4), rng.integers(1, 4, 4)),
+    }).assign(load=1.0, sick=True, city="a")  # fmt: skip
+    low = float(rng.choice([0, -3, 2]))
+    more: list[dict[str, Any]] = [
+        {"where": {"sick": True}},
+        {"by": "city", "domains": {"city": ["a", "b", "c"]}},
+        {"where": {"sick": True}, "public": ["sick"]},
+        {"where": {"sick": True}, "public": ["sick"], "correlation": (0, 0.4)},
+        {"where": {"sick": True}, "by": "city", "domains": {"city": ["a", "b"]}},
+    ]
+    asked = {"groups": "home", "epsilon": float(rng.choice([0.1, 1.0, 3.0]))}
+    chosen = more[rng.integers(5)]
+    kind = rng.choice(["sum", "mean", "count"])
+    if kind == "count":
+        chosen = {
+            key: value for key, value in chosen.items() if key not in ("where", "correlation")
+        }
+        return people.pdp.count({"sick": True}, **asked, **chosen).calibration
+    ask = getattr(people.pdp, kind)
+    return ask("load", bounds=(low, low + 10), **asked, **chosen).calibration
+
+
+FINITE = (table, chain, long_chain, tree, network, group, unknown, blocks, several)
 REAL = (gaussian, household, series)
+ASKED = (question,)
 
 
 def calibration(rng: Rng, *, simple: bool = False) -> Any:
@@ -112,8 +148,12 @@ def calibration(rng: Rng, *, simple: bool = False) -> Any:
 
     Simple: a table or a Gaussian with a query of numbers, whose truth brute force decides.
     """
-    families = (table, gaussian) if simple else FINITE + REAL
+    families: Any = (table, gaussian) if simple else FINITE + REAL + ASKED
     family = families[rng.integers(len(families))]
+    if family is question:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return question(rng)
     model = family(rng)
     first = model.domains[0][0]
     weighted = pdp.Linear(weights=rng.normal(size=len(model.names)))
@@ -137,6 +177,7 @@ def calibration(rng: Rng, *, simple: bool = False) -> Any:
                 epsilon=float(rng.choice([0.1, 1.0, 3.0])),
                 adversaries=adversaries,
                 time_limit=5,
+                certificate=bool(rng.random() < 0.5),
                 **noise,
             )
         except pdp.PdpError:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+from scipy.sparse import csc_array, diags_array, eye_array, kron
 
+import pdp_calibrate as pdp
 from pdp_calibrate.families.network.elimination import Elimination
 
 
@@ -43,3 +45,23 @@ def random_factors(rng, sizes, *, zeros=False):
             cells.flat[int(rng.integers(cells.size))] = 1.0
         factors.append((tuple(int(place) for place in scope), cells))
     return factors
+
+
+def regular_tree(size, children, stay):
+    """Return a tree of two states, each kept by a child with this probability."""
+    kernel = [[stay, 1 - stay], [1 - stay, stay]]
+    return pdp.MarkovTree(
+        domains=[[0, 1]] * size,
+        parents=[None, *((place - 1) // children for place in range(1, size))],
+        tables=[[0.5, 0.5], *[kernel] * (size - 1)],
+    )
+
+
+def grid_precision(rows, columns, strength=1.0):
+    """Return the precision of a grid whose neighbours are alike."""
+    along, across = (
+        diags_array([np.ones(n - 1)] * 2, offsets=[1, -1], shape=(n, n)) for n in (rows, columns)
+    )
+    beside = kron(eye_array(rows), across) + kron(along, eye_array(columns))
+    laplacian = diags_array(beside.sum(axis=0)) - beside
+    return csc_array(eye_array(rows * columns) + strength * laplacian)

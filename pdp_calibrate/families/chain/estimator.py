@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray, checked_positive
-from pdp_calibrate.core.model import Domain, checked_domain
+from pdp_calibrate.core.model import Domain, Model, checked_domain
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.chain.model import MarkovChain
 from pdp_calibrate.frames.series import first_values, runs, values_in
@@ -17,8 +17,6 @@ from pdp_calibrate.learning.base import (
     FitTest,
     SeriesEstimator,
     Source,
-    checked_budget,
-    checked_source,
 )
 from pdp_calibrate.learning.private_groups import private_transitions
 from pdp_calibrate.learning.private_sums import states_of
@@ -128,13 +126,10 @@ class MarkovChainEstimator(SeriesEstimator):
         self.source = source
         self.by = by
 
-    def fit(self, frame: Any, y: None = None) -> MarkovChainEstimator:
+    def _learned(self, frame: Any, epsilon: float | None) -> Model:
         """Learn from all series of a long frame."""
-        del y
-        checked_source(self.source)
         if self.initial not in ("stationary", "estimated"):
             raise ModelError(f"initial must be 'stationary' or 'estimated', got {self.initial!r}.")
-        epsilon = checked_budget(self.epsilon)
         longest = self._longest(epsilon)
         if epsilon is not None and self.states is None:
             raise ModelError(
@@ -174,8 +169,7 @@ class MarkovChainEstimator(SeriesEstimator):
             )
 
         self.order_test_ = None if epsilon is not None else order_test(runs(series, 3), states)
-        self.model_ = self._model_of(chain, series.lengths, epsilon)
-        return self
+        return self._model_of(chain, series.lengths, epsilon)
 
 
 def _counted(

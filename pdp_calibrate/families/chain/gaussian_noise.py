@@ -291,15 +291,8 @@ class _Windows:
         walk = self._walk(place.target, left.distance, right.distance)
         hidden = self._problem.hidden_noise or len(unknown) > place.inside
         cost = sum(setup.diameters[side.distance] for side in (left, right) if side.kind == "far")
-        rows, masses = walk.left_part(left)
-        sides = [left]
-        if left.kind == "none":
-            rows, masses = rows[np.newaxis], masses[np.newaxis]
-        else:
-            states = np.flatnonzero(setup.support[place.target - left.distance]).tolist()
-            sides = [left._replace(value=state) for state in states]
-            rows, masses = rows[states], masses[states]
-        here = walk.whole_windows(rows.swapaxes(0, 1), masses.T, right)
+        sides, rows, masses = walk.left_sides(place, left)
+        here = walk.whole_windows(rows, masses, right)
         counts = [(float(cost), WHOLE if cost == 0 and not hidden else TAILS)] * len(sides)
         yield from self._ending(walk, place.target, sides, counts, *here, right)
 

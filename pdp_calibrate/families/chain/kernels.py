@@ -97,6 +97,14 @@ def advance(source, masses, points, matrix, step, decay, lack, form):
 
 
 @numba.njit(cache=True, no_cfunc_wrapper=True)
+def walk(source, masses, points, matrix, step, decay, lack, form):
+    """Take several tuples into the sum, one after the other; see `advance`."""
+    for place in range(len(points)):
+        source, masses = advance(source, masses, points[place], matrix, step, decay, lack, form)
+    return source, masses
+
+
+@numba.njit(cache=True, no_cfunc_wrapper=True)
 def _largest(rows, masses, form):
     """Return the largest log-ratio of two secrets' densities, at all points and at the ends.
 

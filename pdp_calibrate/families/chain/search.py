@@ -373,15 +373,17 @@ def walk_around(walk: Walk, rules: Rules, threshold: float, deadline: float) -> 
     """
     outcome = Outcome()
     waiting: list[_Begun] = []
+    number = 0
     for begun in _begun(walk, rules):
         if time.monotonic() > deadline:
             outcome.finished = False
             return outcome
         waiting.append(begun)
-        if sum(len(one.lefts) for one in waiting) >= walk.together:
+        number += len(begun.lefts)
+        if number >= walk.together:
             if _settled(walk, rules, waiting, threshold, outcome):
                 return outcome
-            waiting = []
+            waiting, number = [], 0
     _settled(walk, rules, waiting, threshold, outcome)
     return outcome
 
@@ -504,15 +506,8 @@ def one_window(walk: Walk, place: Place, left: Side, right: Side, *, hidden: boo
     Where noise is `hidden` further, only the outputs far out count for the lower end.
     """
     setup = walk.setup
-    rows, masses = walk.left_part(left)
-    sides = [left]
-    if left.kind == "none":
-        rows, masses = rows[np.newaxis], masses[np.newaxis]
-    else:
-        states = np.flatnonzero(setup.support[place.target - left.distance]).tolist()
-        sides = [left._replace(value=state) for state in states]
-        rows, masses = rows[states], masses[states]
-    here, ends = walk.whole_windows(rows.swapaxes(0, 1), masses.T, right)
+    sides, rows, masses = walk.left_sides(place, left)
+    here, ends = walk.whole_windows(rows, masses, right)
     everywhere, far_out = walk.evaluation.compare(here, ends, walk.noise.form)
     # Sides out of reach cost their diameter, and rounding what tuples add costs both ends.
     truncated = sum(setup.diameters[side.distance] for side in (left, right) if side.kind == "far")

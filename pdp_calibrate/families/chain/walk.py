@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,11 +36,13 @@ from pdp_calibrate.families.chain.windows import (
     Right,
     Setup,
     Side,
+    Step,
     advance,
     compare,
     first_right,
     mixed,
     run_right,
+    walk,
     weighted,
 )
 
@@ -106,7 +108,10 @@ class Walk:
         before = np.full(left, moved[0]) if target is None else moved[max(place - left, 0) : place]
         after = np.full(right, moved[0]) if target is None else moved[place + 1 :][:right]
         self.left_costs = moved[place] + np.concatenate([[0.0], np.cumsum(before[::-1])])
-        self.right_costs = np.concatenate([[0.0], np.cumsum(after)])
+        ahead = np.concatenate([[0.0], np.cumsum(after)])
+        # By the number of tuples walked: the last one is unknown, or known and not counted.
+        self.right_costs = np.append(ahead, ahead[-1])
+        self.known_costs = np.concatenate([[0.0], ahead])
         self.together = max(1, TOGETHER_NUMBERS // (setup.states**2 * (total + 1)))
         self._is_compiled = compiled or (laws and not plain)
         self._is_plain = plain
@@ -116,26 +121,30 @@ class Walk:
         """How densities are computed, loaded when the first window is walked to its right end."""
         if self._is_compiled or (not self._is_plain and is_worth_loading(KERNELS)):
             return self._compiled()
-        return Evaluation(advance, compare)
+        return Evaluation(advance, walk, compare)
 
     def _compiled(self) -> Evaluation:
         """Return compiled steps; both take one array of walks side by side."""
         kernels = load_kernels(KERNELS)
         form, step, unit, tiny = self.noise.form, self.noise.step, self.unit, self.tiny
 
-        def advanced(
-            source: FloatArray,
-            masses: FloatArray,
-            points: IntArray,
-            matrix: FloatArray,
-            noise: Noise,
-        ) -> tuple[FloatArray, FloatArray]:
-            states, *sides, size = source.shape
-            there, moved = kernels.advance(
-                source.reshape(states, -1, size), masses.reshape(states, -1),
-                points, np.ascontiguousarray(matrix), *noise,
-            )  # fmt: skip
-            return there.reshape(len(matrix), *sides, -1), moved.reshape(len(matrix), *sides)
+        def stepping(kernel: Callable[..., tuple[FloatArray, FloatArray]]) -> Step:
+            def stepped(
+                source: FloatArray,
+                masses: FloatArray,
+                points: IntArray,
+                matrix: FloatArray,
+                noise: Noise,
+            ) -> tuple[FloatArray, FloatArray]:
+                states, *sides, size = source.shape
+                there, moved = kernel(
+                    np.ascontiguousarray(source).reshape(states, -1, size),
+                    np.ascontiguousarray(masses).reshape(states, -1),
+                    np.ascontiguousarray(points), np.ascontiguousarray(matrix), *noise,
+                )  # fmt: skip
+                return there.reshape(len(matrix), *sides, -1), moved.reshape(len(matrix), *sides)
+
+            return stepped
 
         def compared(
             here: FloatArray, masses: FloatArray, _form: int
@@ -147,7 +156,7 @@ class Walk:
             whole = kernels.compare_laws(here, masses, step, unit, tiny)
             return whole, np.full(whole.shape, -np.inf)
 
-        return Evaluation(advanced, compared)
+        return Evaluation(stepping(kernels.advance), stepping(kernels.walk), compared)
 
     def _rounding(self, steps: int, width: float) -> float:
         """Bound the rounding error of a log-ratio.
@@ -206,10 +215,9 @@ class Walk:
 
         `inside` is the number of unknown tuples on the left.
         """
-        steps = np.arange(len(ends.known_up))
-        last = len(self.right_costs) - 1
-        none_cost = self.left_costs[inside] + self.right_costs[np.minimum(steps, last)]
-        known_cost = self.left_costs[inside] + self.right_costs[np.clip(steps - 1, 0, last)]
+        steps = len(ends.known_up)
+        none_cost = self.left_costs[inside] + self.right_costs[:steps]
+        known_cost = self.left_costs[inside] + self.known_costs[:steps]
         return Left(
             rows=rows,
             masses=masses,
@@ -233,10 +241,25 @@ class Walk:
         """Return densities and masses of a left side; of a known end, one row per state of it."""
         if left.distance == 0:
             return self.at_start()
-        *_, (distance, here, masses) = self.lefts(left.distance)
+        _, here, masses = next(self.lefts(1))
+        here, masses = self.evaluation.walk(
+            here, masses, self.left[: left.distance - 1], self.matrix, self.noise
+        )
         if left.kind == "none":
-            return self.from_start(distance, here, masses)
+            return self.from_start(left.distance, here, masses)
         return here, masses
+
+    def left_sides(self, place: Place, left: Side) -> tuple[list[Side], FloatArray, FloatArray]:
+        """Return every value that the left end of a window can have, with densities and masses.
+
+        They are indexed [secret, side, point], as `whole_windows` takes them.
+        """
+        rows, masses = self.left_part(left)
+        if left.kind == "none":
+            return [left], rows[:, np.newaxis], masses[:, np.newaxis]
+        states = np.flatnonzero(self.setup.support[place.target - left.distance]).tolist()
+        sides = [left._replace(value=state) for state in states]
+        return sides, rows[states].swapaxes(0, 1), masses[states].T
 
     def whole_windows(
         self, rows: FloatArray, masses: FloatArray, right: Side
@@ -248,8 +271,8 @@ class Walk:
         """
         form, backwards = self.noise.form, self.matrix.T
         here, ends = first_right(rows, masses, self.matrix, form)
-        for points in self.right[: right.distance - (right.kind != "none")]:
-            here, ends = self.evaluation.advance(here, ends, points, backwards, self.noise)
+        points = self.right[: right.distance - (right.kind != "none")]
+        here, ends = self.evaluation.walk(here, ends, points, backwards, self.noise)
         if right.kind != "none":
             return here, ends
         flat = (np.zeros if form == LOGS else np.ones)((1, len(ends)))

@@ -276,6 +276,15 @@ def advance(
     return there[..., :-1], there[..., -1]
 
 
+def walk(
+    source: FloatArray, masses: FloatArray, points: IntArray, matrix: FloatArray, noise: Noise
+) -> tuple[FloatArray, FloatArray]:
+    """Take several tuples into the sum, one after the other."""
+    for row in points:
+        source, masses = advance(source, masses, row, matrix, noise)
+    return source, masses
+
+
 def mixed(rows: FloatArray, matrix: FloatArray, form: int) -> FloatArray:
     """Return Σ_old matrix[new, old]·rows[old] for every new state; logarithms stay logarithms."""
     weights = matrix.reshape(*matrix.shape, *[1] * (rows.ndim - 1))
@@ -386,13 +395,19 @@ class _Found:
         return [Right(*values) for values in zip(*(c.tolist() for c in columns), strict=True)]
 
 
+Step = Callable[
+    [FloatArray, FloatArray, IntArray, FloatArray, Noise], tuple[FloatArray, FloatArray]
+]
+"""Takes densities, masses, points, transition and noise to densities and masses."""
+
+
 class Evaluation(NamedTuple):
     """How densities are computed: in NumPy, or compiled."""
 
-    advance: Callable[
-        [FloatArray, FloatArray, IntArray, FloatArray, Noise], tuple[FloatArray, FloatArray]
-    ]
-    """Takes densities, masses, points, transition and noise; see `advance`."""
+    advance: Step
+    """Takes the tuple at the end into the sum; see `advance`."""
+    walk: Step
+    """The same for several tuples in a row, whose points stand one below the other."""
     compare: Callable[[FloatArray, FloatArray, int], tuple[FloatArray, FloatArray]]
     """Takes densities, masses and form; see `compare`."""
 
@@ -418,7 +433,7 @@ def run_right(
     noise
         The noise on the lattice.
     threshold
-        Nothing is walked further that cannot exceed this.
+        Nothing is walked further that cannot exceed this, nor the worst window found on the way.
     evaluation
         How densities are computed.
     """
@@ -468,6 +483,7 @@ def run_right(
         # Whatever reaches further leaks at most the diameter more than the worst known end here
         # (truncation, `core.contraction`): below the threshold, nobody need be told apart.
         rest = worst + np.where(pruning, prune_cost[b, which], 0.0)
+        threshold = max(threshold, float(found.upper.max()))
         done = pruning & (rest <= threshold)
         found.bound[which[done]] = np.maximum(found.bound[which[done]], rest[done])
         left_over = ~done & (steps[which] > b + 1)
@@ -539,6 +555,12 @@ class Rules:
         self.most_right = min(reach, last if target is None else last - target)
         self.truncated = reach < last
         self._kept: dict[Side, Ends] = {}
+        # What follows from distances alone; codes are looked up by the number of unknown tuples.
+        self._distance = np.arange(self.most_right + 2)
+        self._within = (self._distance >= 1) & (self._distance <= self.most_right)
+        inside = np.arange(-1, self.most_left + len(self._distance) + 1)
+        self._coded = [self._codes(inside, known) for known in range(3)]
+        self._is_alike = target is None and bool(setup.support.all())
         numbers = 8 * (setup.states + 1) * reach**2
         self._keeps = target is None and numbers <= KEPT_WINDOWS
 
@@ -554,12 +576,16 @@ class Rules:
     def possible(self, distance: int) -> list[int]:
         """Return the states that a tuple so far to the left can be known to have."""
         setup = self.setup
+        if self._is_alike:
+            return list(range(setup.states))
         if self.target is None:
             return [int(w) for w in np.flatnonzero(setup.first < setup.length - distance)]
         return [int(w) for w in np.flatnonzero(setup.support[self.target - distance])]
 
     def ends(self, left: Side) -> Ends:
         """Say what every right end counts for, which does not depend on the scale."""
+        if self._is_alike:  # whatever the known tuple holds
+            left = Side(left.kind, left.distance)
         found = self._kept.get(left)
         if found is None:
             found = self._ends(left)
@@ -569,13 +595,12 @@ class Rules:
 
     def _ends(self, left: Side) -> Ends:
         """Work out what every right end counts for."""
-        steps = self.most_right + 2
-        distance = np.arange(steps)
+        distance = self._distance
+        steps, inside = len(distance), left.inside
         known, none = self._feasible(left, distance)
-        inside = left.inside + distance - 1
         ends = int(left.kind == "known")
-        known_low = np.where(known, self._codes(inside, ends + 1), NOT)
-        none_low = np.where(none, self._codes(inside + 1, ends), NOT)
+        known_low = np.where(known, self._coded[ends + 1][inside : inside + steps], NOT)
+        none_low = np.where(none, self._coded[ends][inside + 1 : inside + 1 + steps], NOT)
         known_up = np.where(known_low > NOT, 0.0, -np.inf)
         none_up = np.where(none_low > NOT, 0.0, -np.inf)
         left_far = left_far_none = right_far = np.zeros(steps, dtype=np.bool_)
@@ -589,14 +614,14 @@ class Rules:
             known_up = np.where(right_far, np.maximum(known_up, cost_right), known_up)
             known_up = np.where(both, cost_left + cost_right, known_up)
             left_far = (left_far & ~right_far) | both
-        used = np.flatnonzero((known_up > -np.inf) | (known_low > NOT))
-        open_ends = np.flatnonzero((none_up > -np.inf) | (none_low > NOT))
+        (used,) = ((known_up > -np.inf) | (known_low > NOT)).nonzero()
+        (open_ends,) = ((none_up > -np.inf) | (none_low > NOT)).nonzero()
         stop = 1 + max(used[-1] if len(used) else 0, open_ends[-1] + 1 if len(open_ends) else 0)
         prune_cost = np.full(stop, np.inf)
         if self.may_prune:
-            ahead = np.flatnonzero(known_up[:stop] > -np.inf)
+            (ahead,) = (known_up[:stop] > -np.inf).nonzero()
             prune_cost[ahead] = self.setup.diameters[ahead]
-            if np.any(left_far[:stop]) or np.any(left_far_none[:stop]):
+            if self.truncated and (left_far[:stop].any() or left_far_none[:stop].any()):
                 prune_cost[ahead] += self.setup.diameters[left.distance]
         return Ends(
             known_up=known_up[:stop],
@@ -614,7 +639,7 @@ class Rules:
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """Return at which distances a right end may be known, and where the chain may end."""
         setup, last = self.setup, self.setup.length - 1
-        within = (distance >= 1) & (distance <= self.most_right)
+        within = self._within
         if self.target is not None:
             behind = last - self.target
             return within & (distance <= behind), (distance == behind) & (behind <= self.reach)

@@ -49,7 +49,12 @@ from pdp_calibrate.core.problem import (
 )
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import CHUNK_NUMBERS, COMPILED_MEMBERS
-from pdp_calibrate.core.workers import best_first, load_kernels
+from pdp_calibrate.core.workers import (
+    best_first,
+    interpreted,
+    is_worth_loading,
+    load_kernels,
+)
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.exchangeable.events import Worst, without_members, worst_event
 from pdp_calibrate.families.exchangeable.model import (
@@ -81,6 +86,9 @@ def equal_values(problem: Problem) -> FloatArray | None:
     added = values - values.min(axis=1, keepdims=True)
     inside = added[np.any(added > 0, axis=1)]
     return None if len(inside) and np.any(inside != inside[0]) else added
+
+
+KERNELS = "pdp_calibrate.families.exchangeable.kernels"
 
 
 class GroupSearch(abc.ABC):
@@ -228,10 +236,11 @@ class BinaryGroupSearch(GroupSearch):
     def _worst_event(
         self, weights: FloatArray, ways: FloatArray, own: int, known: int, step: float, form: int
     ) -> tuple[Worst, Worst]:
-        """Compare the secrets in NumPy, or in compiled code where the group is large."""
-        if self.size <= COMPILED_MEMBERS:
-            return worst_event(weights, ways, own, known, step, form)
-        kernels = load_kernels("pdp_calibrate.families.exchangeable.kernels")
+        """Compare the secrets in NumPy, or in compiled code for large groups and many of them."""
+        if self.size <= COMPILED_MEMBERS and not is_worth_loading(KERNELS):
+            with interpreted(KERNELS):
+                return worst_event(weights, ways, own, known, step, form)
+        kernels = load_kernels(KERNELS)
         found = kernels.worst_event(weights, ways, own, known, step, form)
         whole, tails = (Worst(log_ratio(gain, form), *where) for gain, *where in found)
         return whole, tails

@@ -40,9 +40,8 @@ from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
 from pdp_calibrate.families.gaussian.gaussian_noise import (
     GaussianNoiseEngine,
-    coupled_bracket,
+    Shifts,
     noise_in,
-    one_by_one,
 )
 from pdp_calibrate.families.gaussian.gaussian_noise_search import MERGED, merged_rows
 from pdp_calibrate.families.gaussian.model import Gaussian
@@ -78,7 +77,7 @@ class AlikeNoiseEngine(Engine):
         if not isinstance(model, GaussianGroup | GaussianSeries):
             raise TypeError(f"this engine searches Gaussian groups and series, got {model!r}.")
         self._problem = problem
-        self._clamped = one_by_one(problem) if contributions.clamped else None
+        self._clamped = Shifts(problem) if contributions.clamped else None
         if self._clamped is not None:
             return
         answers = np.column_stack(contributions.weights)
@@ -105,20 +104,19 @@ class AlikeNoiseEngine(Engine):
             self._search = None
         if self._search is None:
             self._bounds = _written_out(problem, model, variance, kept)
-            self._shifts = [] if self._bounds else one_by_one(problem)
+            self._shifts = None if self._bounds else Shifts(problem)
 
     def search(self, scale: float, limits: Limits) -> Bracket:
         """Bracket the largest μ at one scale; see `core.problem.Engine`."""
         if self._clamped is not None:
             # Unstated variances may be as small as they like: then values sit where means are.
-            shifts = self._problem.model.variance is None  # type: ignore[attr-defined]
-            return coupled_bracket(self._clamped, scale, deadline=limits.deadline, shifts=shifts)
+            attained = self._problem.model.variance is None  # type: ignore[attr-defined]
+            return self._clamped.search(scale, deadline=limits.deadline, attained=attained)
         if self._search is not None:
             return self._found(self._search.worst(noise_in(self._units, scale)))
-        if not self._bounds:
+        if self._shifts is not None:
             # Too large to be searched: without the data's own noise the shifts add in squares.
-            moved = coupled_bracket(self._shifts, scale, deadline=limits.deadline, shifts=False)
-            return dataclasses.replace(moved, witness=None)
+            return self._shifts.search(scale, deadline=limits.deadline)
         best: Bracket | None = None
         for engine in self._bounds:
             found = engine.search(scale, limits.above(best.upper) if best else limits)

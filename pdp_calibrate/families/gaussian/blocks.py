@@ -82,7 +82,10 @@ def components(model: Model) -> list[list[int]]:
     """
     if not isinstance(model, Gaussian):
         return [list(range(len(model.names)))]
-    number, labels = connected_components(model.covariance != 0, directed=False)
+    linked = model.covariance != 0
+    if linked[0].all():
+        return [list(range(len(linked)))]
+    number, labels = connected_components(linked, directed=False)
     return [np.flatnonzero(labels == label).tolist() for label in range(number)]
 
 

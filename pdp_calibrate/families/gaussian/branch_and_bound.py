@@ -8,19 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.workers import (
-    interpreted,
-    is_worth_loading,
-    load_kernels,
-    progress as showing,
-)
+from pdp_calibrate.core.workers import interpreted, progress as showing
 from pdp_calibrate.families.gaussian.instance import Instance
 from pdp_calibrate.families.gaussian.nodes import (
     ASIDE,
     BEST,
     CLOSED,
     KERNELS,
-    LARGEST_UNCOMPILED,
     NEAR,
     OPENED,
     OWNER,
@@ -368,14 +362,6 @@ def climb(nodes: LinearNodes, attack: int, *, everyone: bool) -> tuple[float, St
         tableau[:size, :size] = instance.covariance
         tableau[size, :size] = tableau[:size, size] = nodes.products[which]
         tableau[size, size] = nodes.totals[which]
-    if size > LARGEST_UNCOMPILED or is_worth_loading(KERNELS):
-        state = np.full(size, KNOWN if everyone else UNKNOWN, dtype=np.uint8)
-        state[target] = UNKNOWN
-        value = load_kernels(KERNELS).climb(
-            target, everyone, instance.fewest, instance.most, instance.multipliers, _GAIN,
-            tableau, np.empty(size + 1), state,
-        )  # fmt: skip
-        return float(value * instance.factors[target]), state
     enters = np.full(size, not everyone)
     enters[target] = True
     known, value = size - 1 if everyone else 0, 0.0

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.model import Bounds, checked_bounds
+from pdp_calibrate.core.model import Bounds, Model, checked_bounds
 from pdp_calibrate.errors import ModelError, ModelFitWarning
 from pdp_calibrate.families.gaussian.model import Gaussian
 from pdp_calibrate.families.gaussian.private_moments import ball_radius, private_moments
@@ -17,9 +17,7 @@ from pdp_calibrate.families.gaussian.sets import LoewnerBall, SampledGaussian
 from pdp_calibrate.learning.base import (
     FrameEstimator,
     Source,
-    checked_budget,
     checked_confidence,
-    checked_source,
 )
 from pdp_calibrate.learning.gaussianity import Normality, normality
 from pdp_calibrate.learning.moments import Moments, moments_of
@@ -90,10 +88,8 @@ class GaussianEstimator(FrameEstimator):
         self.epsilon = epsilon
         self.source = source
 
-    def fit(self, frame: Any, y: object = None) -> GaussianEstimator:
+    def _learned(self, frame: Any, epsilon: float | None) -> Model:
         """Fit the model to a frame with one column per tuple and one row per instance."""
-        del y  # scikit-learn's signature
-        checked_source(self.source)
         checked_confidence(self.confidence)
         if self.covariance not in _METHODS:
             raise ModelError(f"covariance must be one of {_METHODS}, got {self.covariance!r}.")
@@ -103,13 +99,11 @@ class GaussianEstimator(FrameEstimator):
                 " confidence bands hold around the sample covariance only, a shrunk one can lie"
                 " outside its own bands. Use covariance='empirical', or leave confidence out."
             )
-        epsilon = checked_budget(self.epsilon)
         if epsilon is not None:
-            self.model_ = self._fit_privately(frame, epsilon)
             self.diagnostics_ = None
-            return self
+            return self._fit_privately(frame, epsilon)
         moments = moments_of(frame)
-        self.model_ = fitted_model(
+        found = fitted_model(
             moments,
             covariance=self.covariance,
             bounds=bounds_for(self.bounds, moments.names),
@@ -118,8 +112,8 @@ class GaussianEstimator(FrameEstimator):
         )
         self.diagnostics_ = normality(moments)
         if self.diagnostics_ is not None and self.diagnostics_.is_plainly_wrong:
-            warnings.warn(_in_words(self.diagnostics_), ModelFitWarning, stacklevel=2)
-        return self
+            warnings.warn(_in_words(self.diagnostics_), ModelFitWarning, stacklevel=3)
+        return found
 
     def _fit_privately(self, frame: Any, epsilon: float) -> Gaussian | LoewnerBall:
         if self.covariance not in {"auto", "empirical"}:
@@ -189,7 +183,7 @@ def privately_fitted(
             "the noise of the estimation is as large as what it hides: correlations below it were"
             " lost. More rows, a larger epsilon or narrower bounds help.",
             ModelFitWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     lows, highs = np.array(bounds).T
     half = highs / 2 - lows / 2

@@ -28,13 +28,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray, checked_positive
 from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.couplings import tuple_moves
 from pdp_calibrate.core.problem import LAPLACE, Bracket, Engine, Limits, Problem, engine_of
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.errors import PdpError, UnsupportedQueryError
@@ -80,7 +80,7 @@ class GaussianNoiseEngine(Engine):
         if contributions.weights is None:
             raise UnsupportedQueryError("a continuous model answers Sum, Mean and Linear only.")
         self._problem = problem
-        self._clamped = one_by_one(problem) if contributions.clamped else None
+        self._clamped = Shifts(problem) if contributions.clamped else None
         if self._clamped is not None:
             return
         answers = np.column_stack(contributions.weights)  # one row per coordinate
@@ -95,7 +95,7 @@ class GaussianNoiseEngine(Engine):
     def search(self, scale: float, limits: Limits) -> Bracket:
         """Bracket the largest μ at one scale; see `core.problem.Engine`."""
         if self._clamped is not None:
-            return coupled_bracket(self._clamped, scale, deadline=limits.deadline, shifts=False)
+            return self._clamped.search(scale, deadline=limits.deadline)
         noise = noise_in(self._units, scale)
         best: Bracket | None = None
         for place, part in enumerate(self._parts):
@@ -298,7 +298,56 @@ def noise_in(units: Units, scale: float) -> float:
     return ratio * ratio * (1 - 2 * UNIT_ROUNDOFF)
 
 
-def one_by_one(problem: Problem) -> list[Engine]:
+class Shifts:
+    """Bounds μ by how far every answer is shifted at once, over σ, in squares.
+
+    The lower end is that of those who know everyone else, where they are admitted: then nothing
+    moves but what the target adds, by its whole width in every answer at once, and nothing of the
+    data is noise. That is μ itself, whatever the model and its variance.
+
+    Parameters
+    ----------
+    problem
+        Model, answers and adversaries.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._shifts = _one_by_one(problem)
+        knowledge = problem.knowledge
+        self._strongest: list[list[Engine]] = []
+        if knowledge.admits_strongest and not problem.hidden_noise:
+            moves, _ = tuple_moves(problem.contributions)
+            target = max(knowledge.targets, key=lambda place: float(moves[place]))
+            only = dataclasses.replace(knowledge, fewest=knowledge.most, targets=(target,))
+            self._strongest = [_one_by_one(dataclasses.replace(problem, knowledge=only))]
+
+    def search(self, scale: float, *, deadline: float, attained: bool = False) -> Bracket:
+        """Bracket μ at one scale.
+
+        Parameters
+        ----------
+        scale, deadline
+            As for every engine.
+        attained
+            Whether what somebody attains with Laplace noise is, in the limit, a mere shift of the
+            answer: then it says something of Gaussian noise too.
+        """
+        found = [engine.bracket(scale, deadline=deadline) for engine in self._shifts]
+        worst = max(found, key=lambda one: one.upper)
+        upper = worst.upper
+        if len(found) > 1:
+            upper = math.hypot(*(one.upper for one in found)) * (1 + 2 * len(found) * UNIT_ROUNDOFF)
+        lower = max(one.lower for one in found) if attained else 0.0
+        bracket = dataclasses.replace(worst, upper=upper, lower=lower)
+        for engines in self._strongest:
+            ends = [engine.bracket(scale, deadline=deadline) for engine in engines]
+            together = math.hypot(*(one.lower for one in ends)) * (1 - 4 * UNIT_ROUNDOFF)
+            one = dataclasses.replace(ends[0], lower=min(together, upper))
+            bracket = bracket.with_lower(one)
+        return bracket
+
+
+def _one_by_one(problem: Problem) -> list[Engine]:
     """Return one engine for Laplace noise per answer: at scale σ each bounds its shift over σ."""
     contributions = problem.contributions
     return [
@@ -318,20 +367,3 @@ def _coordinate(contributions: Contributions, place: int) -> Contributions:
         values=tuple(array[:, [place]] for array in contributions.values),
         weights=weights and tuple(array[[place]] for array in weights),
     )
-
-
-def coupled_bracket(
-    engines: Sequence[Engine], scale: float, *, deadline: float, shifts: bool
-) -> Bracket:
-    """Bound μ where all answers are shifted at once: in squares.
-
-    What somebody attains with Laplace noise says something of Gaussian noise only where, in the
-    limit, it is a mere shift of the answer.
-    """
-    found = [engine.bracket(scale, deadline=deadline) for engine in engines]
-    worst = max(found, key=lambda one: one.upper)
-    upper = worst.upper
-    if len(found) > 1:
-        upper = math.hypot(*(one.upper for one in found)) * (1 + 2 * len(found) * UNIT_ROUNDOFF)
-    lower = max(one.lower for one in found) if shifts else 0.0
-    return dataclasses.replace(worst, upper=upper, lower=lower)

@@ -250,29 +250,14 @@ def worst_of(
         cap = part.charged(cap, noise)
         if cap <= incumbent:
             return instance.targets[0], (), cap
-    target, known, upper = _searched(
-        part, noise, incumbent=incumbent, deadline=deadline, starts=starts
-    )
-    return target, known, min(part.charged(upper, noise), cap)
-
-
-def _searched(
-    part: Part,
-    noise: float,
-    *,
-    incumbent: float,
-    deadline: float,
-    starts: list[tuple[int, tuple[int, ...]]],
-) -> tuple[int, tuple[int, ...], float]:
-    """Climb from both ends for the most promising targets, then branch and bound."""
-    instance = part.instance
+    # Climb from both ends for the most promising targets, then branch and bound.
     nodes = NoisyNodes(instance, part.precision, tau=part.tau(noise), noise=noise, kept=part.kept)
     start = _climbed(
         part, noise, keys=nodes.keys, targets=nodes.targets, incumbent=incumbent,
         deadline=deadline, starts=starts,
     )  # fmt: skip
     found = explored(nodes, instance, incumbent=incumbent, deadline=deadline, start=start)
-    return found.target, found.known, found.upper
+    return found.target, found.known, min(part.charged(found.upper, noise), cap)
 
 
 def _climbed(

@@ -50,6 +50,7 @@ def _smaller(one, other):
 @_inner
 def _push(keys, slots, number, key, slot):
     """Put a node on the heap of `number` nodes."""
+    # Parents with smaller bounds move down until the place of the new one is found.
     place = number
     while place > 0:
         parent = (place - 1) // 2
@@ -66,6 +67,7 @@ def _pop(keys, slots, number):
     key, slot = keys[0], slots[0]
     last = number - 1
     moved_key, moved_slot = keys[last], slots[last]
+    # The last node fills the gap: larger children move up until its place is found.
     place = 0
     while True:
         child = 2 * place + 1
@@ -78,6 +80,7 @@ def _pop(keys, slots, number):
         keys[place], slots[place] = keys[child], slots[child]
         place = child
     keys[place], slots[place] = moved_key, moved_slot
+    # Slots are only ever exchanged, so none is lost: the one taken is free, behind the end.
     slots[last] = slot
     return key, slot
 
@@ -177,6 +180,8 @@ def _branch(
             state[k] = KNOWN
             known += 1
             opened -= 1
+    # One node for each way to decide, if it has adversaries who know an admitted number. The bound
+    # of one that does not matter is remembered: together they cover everybody of this node.
     for decision in (KNOWN, UNKNOWN):
         if decision == KNOWN and known + 1 > most:
             continue
@@ -186,6 +191,7 @@ def _branch(
         if bound <= limit:
             _close(reached, bound)
             continue
+        # It takes the first free slot behind the end of the heap.
         number = counts[OPENED]
         slot = slots[number]
         for k in range(len(state)):
@@ -233,6 +239,7 @@ def _schur_rows(matrix, right, row, chosen, count, work, line, diagonal, column)
     columns of the Cholesky factor, one in each row.
     """
     size = len(right)
+    # Nothing is eliminated yet.
     lost = 0.0
     for k in range(size):
         line[k] = matrix[row, k]
@@ -242,6 +249,9 @@ def _schur_rows(matrix, right, row, chosen, count, work, line, diagonal, column)
         place = chosen[step]
         # The next row of the Cholesky factor.
         scale = cholesky_row(matrix, work, step, place)
+        # Subtract its outer product from the row, the diagonal and the right-hand side: what is
+        # left is a Schur complement. The rounding of all steps is that of a matrix nearby, which τ
+        # covers.
         answer = column[place] * scale
         lost += answer * answer
         factor = work[step, row] * scale
@@ -284,6 +294,7 @@ def _unknown_regressions(precision, target, chosen, count, factor, inverse, half
         for k in range(r + 1, count):
             here -= factor[k, r] * slopes[chosen[k]]
         slopes[chosen[r]] = here / factor[r, r]
+        # The diagonal of Ω_UU⁻¹: a sum of squares, in which nothing cancels.
         rest = 0.0
         for k in range(r, count):
             rest += inverse[k, r] ** 2
@@ -417,6 +428,8 @@ def clamped_search(block, answers, space, frontier, incumbent, tolerance, budget
             cap = factors[k] / factors[target] * (1 + 1e-14)
             weight = abs(weights[k])
             ends[2] += weight * _smaller(cap, abs(lines[0, k]) / variance)
+            # Decided to be unknown: its regression on everyone decided or open, which the largest
+            # known set has too. Open: the same once it is unknown itself.
             if state[k] == UNKNOWN:
                 lowest, slope, rest = floor, lines[5, k], lines[6, k]
                 value = _leaf_value(floor, slope, rest, multiplier)
@@ -427,6 +440,8 @@ def clamped_search(block, answers, space, frontier, incumbent, tolerance, budget
                 part = lines[3, k] / lines[4, k]
                 lowest = 1.0 / (lines[4, target] - part * lines[3, k])
                 slope, rest = -part, 1.0 / lines[4, k]
+            # All known sets below the node; no tuple can move by more than its range, which is the
+            # cap.
             total = covariance[k, k]
             reach = _widened(
                 _sphere_bound(
@@ -438,6 +453,8 @@ def clamped_search(block, answers, space, frontier, incumbent, tolerance, budget
             term = weight * _smaller(cap, reach)
             ends[3] += term
             order[k] = -term  # the tuple that adds most is decided next
+        # Sums of numbers that are not negative: a factor covers their rounding in both upper
+        # bounds.
         ends[0] *= factors[target]
         ends[1] *= factors[target] * rounding
         ends[2] *= factors[target] if multipliers[known] == 0.0 else 0.0
@@ -449,74 +466,10 @@ def clamped_search(block, answers, space, frontier, incumbent, tolerance, budget
         if key < 0.0:
             continue
         limit = _limit(reached, incumbent, tolerance)
+        # Single decisions are not bounded here: each keeps the bound of the node.
         for k in range(size):
             after[KNOWN, k] = after[UNKNOWN, k] = key
         _branch(
             keys, slots, owners, states, reached, counts, key, owner, state, known, opened,
             fewest, most, limit, after, order,
         )  # fmt: skip
-
-
-@_inner
-def _sweep(tableau, place, row):
-    """Move one tuple into or out of the known set; see `branch_and_bound.sweep`."""
-    for k in range(len(row)):
-        row[k] = tableau[place, k]
-    pivot = row[place]
-    for r in range(len(row)):
-        factor = row[r] / pivot
-        for c in range(len(row)):
-            tableau[r, c] -= factor * row[c]
-    for k in range(len(row)):
-        tableau[place, k] = tableau[k, place] = row[k] / abs(pivot)
-    tableau[place, place] = -1.0 / pivot
-
-
-@_inner
-def _value_of(variance, cross, spread, multiplier):
-    """Return the leakage of a known set in units of the target's factor."""
-    if variance <= 0.0:
-        return 0.0
-    left = _larger(spread - cross * cross / variance, 0.0)
-    return abs(cross) / variance + multiplier * np.sqrt(left / variance)
-
-
-@njit(cache=True, no_cfunc_wrapper=True, error_model="numpy")
-def climb(target, everyone, fewest, most, multipliers, gain, tableau, row, state):
-    """Flip one known tuple at a time while the leakage grows; see `branch_and_bound.climb`.
-
-    `tableau` starts with nobody or everybody but the target known, and `state` says so; `row` is
-    work space. Returns the value reached.
-    """
-    size = len(state)
-    if everyone:  # the target with them, who leaves
-        _sweep(tableau, target, row)
-    known, value = size - 1 if everyone else 0, 0.0
-    for _ in range(8 * size + 8):
-        variance, cross = tableau[target, target], tableau[target, size]
-        spread = tableau[size, size]
-        inside = fewest <= known and known <= most
-        if inside:
-            value = _value_of(variance, cross, spread, multipliers[known])
-        # What each flip that is allowed would leave.
-        move, best = -1, -1.0
-        for k in range(size):
-            enters, pivot = state[k] != KNOWN, tableau[k, k]
-            allowed = known < most if enters else known > fewest
-            if k == target or pivot == 0.0 or not allowed:
-                continue
-            part = tableau[target, k] / pivot
-            reached = _value_of(
-                variance - part * tableau[target, k],
-                cross - part * tableau[size, k],
-                spread - tableau[size, k] ** 2 / pivot,
-                multipliers[known + 1 if enters else known - 1],
-            )
-            if reached > best:
-                move, best = k, reached
-        if move < 0 or (inside and best <= value * gain):
-            break
-        known += 1 if state[move] != KNOWN else -1
-        state[move] = KNOWN if state[move] != KNOWN else UNKNOWN
-        _sweep(tableau, np.int64(move), row)  # no literal, for which it is compiled again
-    return value

@@ -24,8 +24,27 @@ _ASYMMETRY = 1e-9  # relative to the standard deviations; the rounding of a comp
 _ROUNDOFF = 2.0**-52
 
 
+class GaussianTuples(Model):
+    """Jointly Gaussian tuples with public ranges, however their dependence is given."""
+
+    is_continuous = is_gaussian = True
+
+    bounds: tuple[tuple[float, float], ...]
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        """The two ends of each public range."""
+        return self.bounds
+
+    @property
+    def widths(self) -> FloatArray:
+        """M_j, the largest distance of two secret values of tuple j."""
+        ends = np.array(self.bounds)
+        return np.asarray(ends[:, 1] - ends[:, 0])
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
-class Gaussian(Model):
+class Gaussian(GaussianTuples):
     """Continuous tuples with a multivariate normal law θ.
 
     The leakage of a linear query depends on the covariance and on the widths of the ranges. The
@@ -41,10 +60,8 @@ class Gaussian(Model):
         secret values differ by at most the width hi − lo.
     mean
         One mean per tuple; the middle of each range by default.
-    names
-        One name per tuple, x1 … xn by default.
-    provenance
-        ``assumed``, ``public``, ``dp`` or ``private``.
+    names, provenance
+        One name per tuple, x1 … xn by default; and ``assumed``, ``public``, ``dp`` or ``private``.
 
     Examples
     --------
@@ -53,7 +70,6 @@ class Gaussian(Model):
     """
 
     defined_by = ("mean", "covariance", "bounds")
-    is_continuous = is_gaussian = True
     engine = "pdp_calibrate.families.gaussian.search:GaussianEngine"
     gaussian_noise_engine = "pdp_calibrate.families.gaussian.gaussian_noise:GaussianNoiseEngine"
     composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
@@ -127,16 +143,6 @@ class Gaussian(Model):
         return cls(
             covariance=covariance, bounds=bounds, mean=mean, names=names, provenance=provenance
         )
-
-    @property
-    def domains(self) -> tuple[Domain, ...]:
-        """The two ends of each public range."""
-        return self.bounds
-
-    @property
-    def widths(self) -> FloatArray:
-        """M_j, the largest distance of two secret values of tuple j."""
-        return np.array([hi - lo for lo, hi in self.bounds])
 
     def __repr__(self) -> str:
         return f"Gaussian({_listed(self.names)}; {self.provenance})"

@@ -15,14 +15,12 @@ from pdp_calibrate.arrays import FloatArray, check_number, checked_positive, fro
 from pdp_calibrate.core.model import (
     STORED_CELLS,
     Bounds,
-    Domain,
-    Model,
     checked_bounds,
     checked_names,
     json_value,
 )
 from pdp_calibrate.errors import ModelError
-from pdp_calibrate.families.gaussian.model import Gaussian, checked_mean
+from pdp_calibrate.families.gaussian.model import Gaussian, GaussianTuples, checked_mean
 from pdp_calibrate.families.gaussian.sparse_inverse import Scaled
 from pdp_calibrate.frames.open import asks_the_engine, collected, column_name, opened
 
@@ -33,7 +31,7 @@ _ASYMMETRY = 1e-9  # relative to the diagonal; the rounding of a computed precis
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
-class GaussianNetwork(Model):
+class GaussianNetwork(GaussianTuples):
     """Continuous tuples of a normal law θ on a graph, up to 100,000 of them.
 
     Two tuples that the precision matrix Ω = Σ⁻¹ does not couple are independent given all others:
@@ -50,10 +48,8 @@ class GaussianNetwork(Model):
         Public range of each tuple, ``(lo, hi)`` for all or a list with one pair per tuple.
     mean
         One mean per tuple; the middle of each range by default.
-    names
-        One name per tuple, x1 … xn by default.
-    provenance
-        ``assumed``, ``public``, ``dp`` or ``private``.
+    names, provenance
+        One name per tuple, x1 … xn by default; and ``assumed``, ``public``, ``dp`` or ``private``.
 
     Examples
     --------
@@ -63,7 +59,6 @@ class GaussianNetwork(Model):
 
     defined_by = ("mean", "precision", "bounds")
     cells = "precision"
-    is_continuous = is_gaussian = True
     engine = "pdp_calibrate.families.gaussian.network_search:NetworkEngine"
     gaussian_noise_engine = "pdp_calibrate.families.gaussian.network_noise:NetworkNoiseEngine"
     composer = "pdp_calibrate.families.gaussian.network_search:NetworkComposer"
@@ -177,17 +172,6 @@ class GaussianNetwork(Model):
             names=found,
             provenance=provenance,
         )
-
-    @property
-    def domains(self) -> tuple[Domain, ...]:
-        """The two ends of each public range."""
-        return self.bounds
-
-    @property
-    def widths(self) -> FloatArray:
-        """M_j, the largest distance of two secret values of tuple j."""
-        ends = np.array(self.bounds)
-        return np.asarray(ends[:, 1] - ends[:, 0])
 
     @property
     def couplings(self) -> int:

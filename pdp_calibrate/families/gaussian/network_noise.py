@@ -8,11 +8,9 @@ who knows everyone else attains it. `GaussianNetwork.to_gaussian` counts that as
 
 from __future__ import annotations
 
-import dataclasses
-
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.errors import UnsupportedQueryError
-from pdp_calibrate.families.gaussian.gaussian_noise import coupled_bracket, one_by_one
+from pdp_calibrate.families.gaussian.gaussian_noise import Shifts
 
 
 class NetworkNoiseEngine(Engine):
@@ -27,19 +25,8 @@ class NetworkNoiseEngine(Engine):
     def __init__(self, problem: Problem) -> None:
         if problem.contributions.weights is None:
             raise UnsupportedQueryError("a continuous model answers Sum, Mean and Linear only.")
-        self._shifts = one_by_one(problem)
-        self._attained: list[Engine] = []
-        knowledge = problem.knowledge
-        if knowledge.admits_strongest and not problem.hidden_noise:
-            most = dataclasses.replace(knowledge, fewest=knowledge.most)
-            self._attained = one_by_one(dataclasses.replace(problem, knowledge=most))
+        self._shifts = Shifts(problem)
 
     def search(self, scale: float, limits: Limits) -> Bracket:
         """Bracket the largest μ at one scale; see `core.problem.Engine`."""
-        until = limits.deadline
-        found = coupled_bracket(self._shifts, scale, deadline=until, shifts=False)
-        found = dataclasses.replace(found, witness=None)
-        if not self._attained:
-            return found
-        strongest = coupled_bracket(self._attained, scale, deadline=until, shifts=True)
-        return found.with_lower(strongest)
+        return self._shifts.search(scale, deadline=limits.deadline)

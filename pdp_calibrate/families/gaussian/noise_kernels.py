@@ -18,6 +18,8 @@ def eliminate(matrix, right, corner, chosen, targets, line, diagonal, columns, l
     answers = len(right)
     for node in range(number):
         target, step = targets[node], 0
+        # Nothing is eliminated yet: the target's row, the diagonal, the right sides, their
+        # products.
         for k in range(size):
             line[node, k] = matrix[target, k]
             diagonal[node, k] = matrix[k, k]
@@ -31,6 +33,8 @@ def eliminate(matrix, right, corner, chosen, targets, line, diagonal, columns, l
                 continue
             # The next row of the Cholesky factor.
             scale = cholesky_row(matrix, work, step, place)
+            # Subtract its outer product: what is left is a Schur complement. The rounding of all
+            # steps is that of a matrix nearby, which τ covers (see `instance`).
             factor = work[step, target] * scale
             for k in range(size):
                 here = work[step, k] * scale

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from pdp_calibrate.core.model import Model
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.gaussian.alike import GaussianSeries
 from pdp_calibrate.frames.columns import SERIES
 from pdp_calibrate.frames.series import OrderedSeries, neighbour_products
-from pdp_calibrate.learning.base import SeriesEstimator, Source, checked_budget, checked_source
+from pdp_calibrate.learning.base import SeriesEstimator, Source
 from pdp_calibrate.learning.gaussianity import warn_of_series
 from pdp_calibrate.learning.private_groups import private_neighbours
 from pdp_calibrate.learning.private_sums import numbers_of
@@ -102,10 +103,8 @@ class GaussianSeriesEstimator(SeriesEstimator):
         self.source = source
         self.by = by
 
-    def fit(self, frame: Any, y: None = None) -> GaussianSeriesEstimator:
+    def _learned(self, frame: Any, epsilon: float | None) -> Model:
         """Learn from a row per point in time."""
-        del y
-        checked_source(self.source)
         bounds = self._checked_bounds(
             frame,
             self.bounds,
@@ -113,12 +112,11 @@ class GaussianSeriesEstimator(SeriesEstimator):
             otherwise="For states use MarkovChainEstimator instead.",
             instead=SERIES,
         )
-        epsilon = checked_budget(self.epsilon)
         longest = self._longest(epsilon)
         series = self._series(frame)
         if epsilon is None or longest is None:
             phi, variance = neighbour_correlation(series, self.value)
-            warn_of_series(frame, self.value, correlation=phi, stacklevel=1)
+            warn_of_series(frame, self.value, correlation=phi, stacklevel=2)
         else:
             phi, variance = private_neighbours(
                 numbers_of(frame, [self.value])[1][:, 0],
@@ -138,5 +136,4 @@ class GaussianSeriesEstimator(SeriesEstimator):
                 provenance=self._provenance,
             )
 
-        self.model_ = self._model_of(along_time, series.lengths, epsilon)
-        return self
+        return self._model_of(along_time, series.lengths, epsilon)

@@ -9,34 +9,19 @@ import math
 from dataclasses import dataclass
 
 from pdp_calibrate.arrays import check_number, checked_share
-from pdp_calibrate.core.model import Domain, Model
+from pdp_calibrate.core.composite import Around
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.gaussian.model import Gaussian
 
 
-class _Around(Model):
-    """What the sets around a Gaussian centre share."""
+class _AroundGaussian(Around):
+    """All Gaussians near one."""
 
-    center: Gaussian
     is_continuous = True
-
-    def _settle_around(self, center: Gaussian, provenance: str | None, **fields: object) -> None:
-        secret = center.provenance if provenance is None else provenance
-        self._settle(center=center, names=center.names, provenance=secret, **fields)
-
-    @property
-    def domains(self) -> tuple[Domain, ...]:
-        """The two ends of each public range."""
-        return self.center.domains
-
-    @property
-    def inner_models(self) -> tuple[Model, ...]:
-        """The centre."""
-        return (self.center,)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
-class LoewnerBall(_Around):
+class LoewnerBall(_AroundGaussian):
     """All Gaussians with (1−τ)·Σ̂ ⪯ Σ ⪯ (1+τ)·Σ̂: every variance within a factor 1 ± τ.
 
     Parameters
@@ -102,7 +87,7 @@ class LoewnerBall(_Around):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
-class SampledGaussian(_Around):
+class SampledGaussian(_AroundGaussian):
     """Every Gaussian that a sample does not rule out, by t-bands on regression coefficients.
 
     The leakage of an adversary is a regression coefficient. In a sample of Gaussian rows the error

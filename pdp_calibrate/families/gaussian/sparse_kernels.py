@@ -44,6 +44,9 @@ def tree_of(starts, rows):
     seen, longest = np.empty(size, np.int64), 0
     for column in range(size):
         seen[column], length = column, 0
+        # Row `column` of L has an entry for each of A, and for whoever stands above one of those in
+        # the tree. Climb from each until a part of the way that was climbed for this column: it
+        # stays below the column, where every row already has a parent or gets this one.
         for place in range(starts[column], starts[column + 1]):
             row = rows[place]
             while row < column and seen[row] != column:
@@ -74,6 +77,8 @@ def factored(starts, rows, entries, parents, below, towards):
     )
     row_of_a = np.zeros(size)
     for column in range(size):
+        # Which entries this row of L has: the ways up the tree from those of A. Each way is written
+        # from its end towards the front, so that a column comes before those that need it.
         top, diagonal = size, 0.0
         seen[column] = column
         for place in range(starts[column], starts[column + 1]):
@@ -92,6 +97,9 @@ def factored(starts, rows, entries, parents, below, towards):
                 length -= 1
                 top -= 1
                 order[top] = path[length]
+        # Column by column: y_j is complete, for the columns it needs were subtracted before.
+        # Entries of A off the diagonal are not positive and products of two such numbers are
+        # subtracted, so nothing cancels; the row of A is zero again when this ends.
         removed = 0.0
         for place in range(top, size):
             row = order[place]
@@ -102,11 +110,14 @@ def factored(starts, rows, entries, parents, below, towards):
             else:  # not positive: up is towards zero
                 ratio = -_moved(-value / pivots[row], done + 2, -towards)
                 value = -_moved(-ratio * pivots[row], 1, -towards)
+            # What y_j takes from the entries further down this row, and what the pivot loses.
             for entry in range(below[row], ends[row]):
                 row_of_a[found_rows[entry]] -= found[entry] * value
             found_rows[ends[row]], found[ends[row]] = column, ratio
             ends[row] += 1
             removed += value * ratio
+        # The only difference of numbers of one sign: what is removed is rounded the other way, and
+        # the difference then to its own side. A pivot that is not positive proves nothing: stop.
         left = diagonal - _moved(removed, size - top + 1, -towards)
         pivots[column] = left * (1.0 + 4 * towards * UNIT_ROUNDOFF)
         if not pivots[column] > 0.0:
@@ -119,6 +130,8 @@ def solved(below, rows, entries, pivots, vector, towards):
     """Return A'⁻¹·vector for a vector that is not negative, rounded to one side (0: plainly)."""
     size = len(pivots)
     found, added = vector.copy(), np.zeros(size, np.int64)
+    # L·y = vector: entries of L are not positive, so only numbers that are not negative are added,
+    # and as many roundings are charged as there were additions.
     for column in range(size):
         found[column] = _moved(found[column], added[column] + 1, towards)
         if found[column] == 0.0:
@@ -126,6 +139,7 @@ def solved(below, rows, entries, pivots, vector, towards):
         for place in range(below[column], below[column + 1]):
             found[rows[place]] -= entries[place] * found[column]
             added[rows[place]] += 1
+    # Lᵀ·x = D⁻¹·y, from the last entry on: again sums of numbers that are not negative.
     for column in range(size - 1, -1, -1):
         total = found[column] / pivots[column]
         for place in range(below[column], below[column + 1]):
@@ -147,8 +161,11 @@ def least_diagonal(below, rows, entries, pivots):
     for column in range(size - 1, -1, -1):
         start, end = below[column], below[column + 1]
         operations = end - start + 2
+        # Where the rows of this column are stored; −1 for all others.
         for place in range(start, end):
             where[rows[place]] = place
+        # Z_row,column = Σ over rows k of −L_k,column·Z_row,k. An entry Z of two rows of this column
+        # is stored once, below the diagonal, and counts for both; L has one for every such pair.
         for place in range(start, end):
             row, weight = rows[place], -entries[place]
             inverse[place] += weight * diagonal[row]
@@ -157,6 +174,8 @@ def least_diagonal(below, rows, entries, pivots):
                 if partner >= 0:
                     inverse[partner] += weight * inverse[other]
                     inverse[place] -= entries[partner] * inverse[other]
+        # Everything added is not negative and is rounded down, the diagonal last: 1/D and the same
+        # sum.
         total = 1.0 / pivots[column]
         for place in range(start, end):
             inverse[place] = _moved(inverse[place], operations, -1)
@@ -181,10 +200,14 @@ def coloured(starts, rows, entries, labels, signs):
         for start in range(size):
             if reached[start] or (weighted and signs[start] == 0.0):
                 continue
+            # A component without weights may begin with either sign.
             if signs[start] == 0.0:
                 signs[start] = 1.0
             reached[start] = True
             waiting[0], number = start, 1
+            # Depth first to everyone linked. Each is marked before it waits, so it waits once and
+            # `size` places suffice. A sign that is there already and does not fit marks the
+            # component.
             while number > 0:
                 number -= 1
                 here = waiting[number]

@@ -1,18 +1,37 @@
 """Gaussian noise on networks, trees and mixing chains.
 
-A small network is written out and searched exactly, as a joint table. In a large one nobody's
-answer moves further than all tuples together that are connected with the target: tuples outside
-are independent of them and only add noise. That is the coupling's upper end; whoever knows everyone
-else gives the lower one.
+A small network is written out and searched exactly, as a joint table. In a large one a difference
+between two secrets spreads over couplings, the further the more rarely (`spreading`): at one δ that
+is the upper end. At every δ (μ, ρ) the rarest move counts as any other: nobody's answer moves
+further than all tuples together that are connected with the target, for tuples outside are
+independent of them and only add noise. More is not known there: W∞ would have to be compared for
+every known set, and a coupling that is drawn tuple by tuple may always reach the last of them.
+
+The lower end is what one adversary learns who knows all but a few tuples around a target: a table.
+Of a set of laws, it is what one small member tells.
 """
 
 from __future__ import annotations
 
-from pdp_calibrate.core.couplings import joint_range
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from pdp_calibrate.core.adversary import Knowledge
+from pdp_calibrate.core.couplings import joint_range, tuple_moves
 from pdp_calibrate.core.finite_noise import VectorBound
 from pdp_calibrate.core.model import SHORT_TABLE
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem, WrittenOut
+from pdp_calibrate.core.table import JointTable
+from pdp_calibrate.core.tuning import MEMBER_TUPLES
 from pdp_calibrate.families.network.network import Network
+from pdp_calibrate.families.network.spreading import random_move
+
+_FEW = 9  # unknown tuples besides the target: a table that is searched at once
+_LESS = 1 - 1e-9  # of a lower end, for the rounding of products of factors
+_RAREST = 1e-250  # of products of factors: below it digits may be lost
 
 
 class NetworkNoiseEngine(Engine):
@@ -27,35 +46,129 @@ class NetworkNoiseEngine(Engine):
         sizes = list(map(len, network.domains))
         small = network.fits_a_table and SHORT_TABLE.admits(sizes, network.log_rarest())
         self._search: WrittenOut | VectorBound
+        self._example: _Example | None = None
         if small or (network.fits_a_table and problem.contributions.table is not None):
             self._search = WrittenOut.of(problem, network.to_table())
         elif problem.contributions.table is not None:
             self._search = VectorBound(problem)
         else:
-            moves = (
-                joint_range(problem.contributions.select(component))
-                for component in _components(network)
-            )
-            self._search = VectorBound(problem, max(moves))
+            self._search = _bound_of(problem, network)
+            self._example = _example_of(problem, network)
 
     def search(self, scale: float, limits: Limits) -> Bracket:
         """Find the worst adversary at one scale; see `core.problem.Engine`."""
-        return self._search.search(scale, limits)
+        found = self._search.search(scale, limits)
+        if self._example is None:
+            return found
+        return found.with_lower(self._example.search(scale, limits))
 
 
-def _components(network: Network) -> list[tuple[int, ...]]:
-    """Return the tuples that are connected with each other."""
-    label = list(range(len(network.names)))
+class _Example:
+    """One adversary of a large network, who knows all but a few tuples around the target.
 
-    def root(place: int) -> int:
-        while label[place] != place:
-            label[place] = label[label[place]]
-            place = label[place]
-        return place
+    Parameters
+    ----------
+    problem
+        The problem about the network.
+    about_few
+        The problem about the law of these tuples, given what is known.
+    known
+        The others, by position, and what they hold.
+    """
 
-    for first, second in network.couplings.strengths:
-        label[root(first)] = root(second)
-    found: dict[int, list[int]] = {}
-    for place in range(len(label)):
-        found.setdefault(root(place), []).append(place)
-    return [tuple(places) for places in found.values()]
+    def __init__(self, problem: Problem, about_few: Problem, known: Mapping[int, int]) -> None:
+        self._problem, self._about_few, self._known = problem, about_few, known
+
+    def search(self, scale: float, limits: Limits) -> Bracket:
+        """Search the few; a lower end, for the adversary who knows the others too."""
+        found = self._about_few.engine.search(scale, dataclasses.replace(limits, incumbent=0.0))
+        if found.witness is None:
+            return found
+        names, domains = self._problem.names, self._problem.model.domains
+        others = {names[place]: domains[place][value] for place, value in self._known.items()}
+        witness = dataclasses.replace(
+            found.witness, known=others | found.witness.known, model=self._problem.model
+        )
+        return dataclasses.replace(found, lower=found.lower * _LESS, witness=witness)
+
+
+def _example_of(problem: Problem, network: Network) -> _Example | None:
+    """Choose an adversary to search alone; None where there is none, or none so small."""
+    knowledge = problem.knowledge
+    if problem.hidden_noise or not problem.measure.data_counts:
+        return None
+    member = network.member(problem.contributions)
+    if member is not None:
+        if len(problem.names) > MEMBER_TUPLES:
+            return None
+        return _Example(problem, dataclasses.replace(problem, model=member), {})
+    ranges, _ = tuple_moves(problem.contributions)
+    target = max(knowledge.targets, key=lambda place: (ranges[place], _drawn(network, place)))
+    near = [place for place in network.couplings.distances(target) if place != target]
+    fewest, most = knowledge.total - 1 - knowledge.most, knowledge.total - 1 - knowledge.fewest
+    if knowledge.known is not None:
+        near = [p for p in range(len(problem.names)) if p != target and p not in knowledge.known]
+        fewest = most = len(near)
+    number = min(len(near), most, _FEW)
+    if number < fewest:
+        return None
+    few = sorted([target, *near[:number]])
+    known = {place: value for place, value in network.course.items() if place not in few}
+    table = _law_of(network, few, known)
+    if table is None:
+        return None
+    about = Knowledge(
+        total=len(few), targets=(few.index(target),), fewest=0, most=0, known=frozenset()
+    )
+    about_few = dataclasses.replace(
+        problem,
+        model=table,
+        contributions=problem.contributions.select(few),
+        knowledge=about,
+        names=tuple(problem.names[place] for place in few),
+    )
+    return _Example(problem, about_few, known)
+
+
+def _drawn(network: Network, place: int) -> float:
+    """Return how strongly a tuple is coupled with its neighbours, all together."""
+    return math.fsum(min(found, 50.0) for found in network.couplings.neighbours[place].values())
+
+
+def _law_of(network: Network, few: Sequence[int], known: Mapping[int, int]) -> JointTable | None:
+    """Return the law of a few tuples given all others; None if these cannot hold that."""
+    sizes = [len(network.domains[place]) for place in few]
+    cells = np.ones(sizes)
+    for scope, factor in zip(network.scopes, network.factors, strict=True):
+        part = factor[tuple(known.get(place, slice(None)) for place in scope)]
+        if not part.max() > 0:
+            return None
+        open_places = [place for place in scope if place not in known]
+        axes = sorted(range(len(open_places)), key=open_places.__getitem__)
+        shape = [size if few[k] in open_places else 1 for k, size in enumerate(sizes)]
+        cells = cells * np.reshape(np.transpose(part / part.max(), axes), shape)
+    if not (cells > 0).any() or np.any((cells > 0) & (cells < _RAREST)):
+        return None
+    return JointTable(
+        probabilities=cells / cells.sum(),
+        domains=[network.domains[place] for place in few],
+        names=[network.names[place] for place in few],
+        provenance=network.provenance,
+    )
+
+
+def _bound_of(problem: Problem, network: Network) -> VectorBound:
+    """Bound everyone who attacks a large network by couplings."""
+    contributions, knowledge = problem.contributions, problem.knowledge
+    couplings = network.couplings.without(knowledge.known or frozenset())
+    attacked = set(knowledge.targets)
+    longest = max(
+        joint_range(contributions.select(together))
+        for together in couplings.components
+        if attacked & set(together)
+    )
+    if problem.measure.unit != "epsilon" or not problem.measure.data_counts:
+        return VectorBound(problem, longest)
+    ranges, _ = tuple_moves(contributions)
+    moved = random_move(couplings, ranges, knowledge.targets, longest)
+    return VectorBound(problem, longest, random=moved)

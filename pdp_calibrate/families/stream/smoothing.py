@@ -37,31 +37,12 @@ class Smoothed:
     low: FloatArray
     high: FloatArray
 
-
-def smooth_series(
-    answers: FloatArray,
-    gaps: Sequence[int],
-    *,
-    correlation: float,
-    variance: float,
-    noise: FloatArray,
-    laplace: bool,
-    alpha: float,
-) -> Smoothed:
-    """Smooth noisy answers about a Gaussian series of unknown mean.
-
-    Parameters
-    ----------
-    answers
-        In order of their steps.
-    gaps, correlation, variance, noise, laplace, alpha
-        As in `series_smoother`.
-    """
-    weights, half = series_smoother(
-        gaps, correlation=correlation, variance=variance, noise=noise, laplace=laplace, alpha=alpha
-    )
-    values = weights @ answers
-    return Smoothed(values, values - half, values + half)
+    @classmethod
+    def by(cls, smoother: tuple[FloatArray, FloatArray], answers: FloatArray) -> Smoothed:
+        """Smooth answers, in order of their steps, with what `series_smoother` returned."""
+        weights, half = smoother
+        values = weights @ answers
+        return cls(values, values - half, values + half)
 
 
 def series_smoother(
@@ -137,7 +118,7 @@ def _quantiles(scaled: FloatArray, bell: FloatArray, *, laplace: bool, alpha: fl
     bell
         The part of the variance that is Gaussian anyway.
     laplace, alpha
-        As in `smooth_series`.
+        As in `series_smoother`.
     """
     from scipy.special import ndtri
 

@@ -39,7 +39,6 @@ from pdp_calibrate.learning.base import (
     Source,
     checked_budget,
     checked_confidence,
-    checked_source,
 )
 from pdp_calibrate.learning.binning import binned, checked_bins, representatives
 from pdp_calibrate.learning.private_sums import IntArray, nearest_with_sum, noisy_sums
@@ -147,9 +146,8 @@ class TableEstimator(FrameEstimator):
         self.correction = correction
         self.source = source
 
-    def fit(self, frame: Any, y: None = None) -> TableEstimator:
+    def _learned(self, frame: Any, epsilon: float | None) -> Model:
         """Learn from every column of the frame."""
-        del y
         self._check()
         names = columns_of(frame)
         if not names:
@@ -162,9 +160,7 @@ class TableEstimator(FrameEstimator):
             "network": self._network,
         }
         learned = fits[self.structure](rows, names, stated)
-        epsilon = checked_budget(self.epsilon)
-        self.model_ = learned if epsilon is None else learned.learned_with(epsilon)
-        return self
+        return learned if epsilon is None else learned.learned_with(epsilon)
 
     def binned(self, frame: Any) -> Any:
         """Put the middle of its bin in place of each value of a binned column."""
@@ -179,7 +175,6 @@ class TableEstimator(FrameEstimator):
                 "edges= states the graph of structure='network', and of no other:"
                 " a list of pairs of columns."
             )
-        checked_source(self.source)
         checked_positive(self.smoothing, "smoothing")
         if checked_confidence(self.confidence) is not None and self.structure != "joint":
             raise ModelError(

@@ -72,6 +72,7 @@ def first_intervals(
     if cells.min() <= 0.0:
         return False
     for a in range(weights.size):
+        # The odds of a given all others: all cells are positive, so every quotient is a number.
         split = cells.reshape(-1, 2, 1 << a)
         odd = split[:, 1] / split[:, 0]
         low, high = odd.min(), odd.max()
@@ -79,11 +80,15 @@ def first_intervals(
         if not 1 / _LARGEST_ODDS < low <= high < _LARGEST_ODDS:
             return False
         for b in range(a):
+            # The odds ratio of a and b given all others, from the four cells that differ in them
+            # alone.
             four = cells.reshape(-1, 2, 1 << (a - b - 1), 2, 1 << b)
             odd = four[:, 1, :, 1] / four[:, 1, :, 0] * (four[:, 0, :, 0] / four[:, 0, :, 1])
             pairs[0, 0, a, b] = pairs[0, 0, b, a] = odd.min() * _NARROWER
             pairs[0, 1, a, b] = pairs[0, 1, b, a] = odd.max() * _WIDER
         for p in range(int(weights[a]) + 1):
+            # Nobody hidden: the output tells x_a as its noise does, by the distance from either
+            # answer.
             ratio = math.exp(step * (2 * p - int(weights[a])))
             ratios[0, 0, a, p], ratios[0, 1, a, p] = ratio * _NARROWER, ratio * _WIDER
     return True
@@ -99,8 +104,12 @@ def hide_in_intervals(level, hidden, v, before, weights, step, odds, pairs, rati
     for a in range(weights.size):
         if hidden >> a & 1 or a == v:
             continue
+        # The odds of a once v is hidden.
         low_b, high_b = pairs[level, 0, a, v], pairs[level, 1, a, v]
         _hide_in_odds(odds[level], odds[level + 1], a, low_b, high_b, low_t, high_t)
+        # S_a at every position. What v adds moves the position if x_v = 1; positions beyond those
+        # held are in the tails, where a ratio stays what it was. Nobody tells more than all who are
+        # hidden together with the target: `ends`. Both ends are widened by more than the rounding.
         reach, reach_v = before + weights[a], before + weights[v]
         ends = math.exp(step * (reach + weights[v]))  # what the group of all can tell
         worst = 1.0
@@ -108,23 +117,25 @@ def hide_in_intervals(level, hidden, v, before, weights, step, odds, pairs, rati
             zero, one, own = min(p, reach), max(p - weights[v], 0), min(p, reach_v)
             low_e, high_e = ratios[level, 0, v, own], ratios[level, 1, v, own]
             old, new = ratios[level], ratios[level + 1]
-            high = _WIDER * _most(
-                old[1, a, zero], old[1, a, one], low_b, high_b, low_e, high_e, low_t, high_t
+            high = _WIDER * _extreme(
+                old[1, a, zero], old[1, a, one], low_b, high_b, low_e, high_e, low_t, high_t, 1.0
             )
-            low = _NARROWER * _least(
-                old[0, a, zero], old[0, a, one], low_b, high_b, low_e, high_e, low_t, high_t
+            low = _NARROWER * _extreme(
+                old[0, a, zero], old[0, a, one], low_b, high_b, low_e, high_e, low_t, high_t, -1.0
             )
             high, low = min(high, ends * _WIDER), max(low, _NARROWER / ends)
             new[1, a, p], new[0, a, p] = high, low
             worst = max(worst, high, _WIDER / low)
         most[a] = worst
+        # The odds ratios of the pairs left, by the same formula; none is larger than the quotient
+        # of the ends between which the odds of a lie.
         for b in range(a):
             if hidden >> b & 1 or b == v:
                 continue
             low_e, high_e = pairs[level, 0, b, v], pairs[level, 1, b, v]
             high, low = pairs[level, 1, a, b], pairs[level, 0, a, b]
-            high = _WIDER * _most(high, high, low_b, high_b, low_e, high_e, low_t, high_t)
-            low = _NARROWER * _least(low, low, low_b, high_b, low_e, high_e, low_t, high_t)
+            high = _WIDER * _extreme(high, high, low_b, high_b, low_e, high_e, low_t, high_t, 1.0)
+            low = _NARROWER * _extreme(low, low, low_b, high_b, low_e, high_e, low_t, high_t, -1.0)
             widest = odds[level, 1, a] / odds[level, 0, a] * _WIDER
             high, low = min(high, widest), max(low, _NARROWER / widest)
             pairs[level + 1, 1, a, b] = pairs[level + 1, 1, b, a] = high
@@ -149,40 +160,28 @@ def _hide_in_odds(old, new, a, low, high, low_t, high_t):
 
 
 @inner
-def _most(zero, one, low_b, high_b, low_e, high_e, low_t, high_t):
-    """Return the largest value over all β, η and t; only corners that no step improves count."""
-    best = 0.0
-    if one * high_e >= zero and one * high_b >= zero:
-        best = max(best, _along(zero, one, high_b, high_e, low_t, high_t, 1.0))
-    if one * low_e <= zero and one * low_b <= zero:
-        best = max(best, _along(zero, one, low_b, low_e, low_t, high_t, 1.0))
-    if one * low_e >= zero and one * high_b <= zero:
-        best = max(best, _along(zero, one, high_b, low_e, low_t, high_t, 1.0))
-    if one * high_e <= zero and one * low_b >= zero:
-        best = max(best, _along(zero, one, low_b, high_e, low_t, high_t, 1.0))
-    return best
+def _extreme(zero, one, low_b, high_b, low_e, high_e, low_t, high_t, sign):
+    """Return the largest (sign 1) or smallest (−1) value over all β, η and t.
 
-
-@inner
-def _least(zero, one, low_b, high_b, low_e, high_e, low_t, high_t):
-    """Return the smallest value over all β, η and t."""
-    best = np.inf
-    if one * high_e <= zero and one * high_b <= zero:
-        best = min(best, _along(zero, one, high_b, high_e, low_t, high_t, -1.0))
-    if one * low_e >= zero and one * low_b >= zero:
-        best = min(best, _along(zero, one, low_b, low_e, low_t, high_t, -1.0))
-    if one * low_e <= zero and one * high_b >= zero:
-        best = min(best, _along(zero, one, high_b, low_e, low_t, high_t, -1.0))
-    if one * high_e >= zero and one * low_b <= zero:
-        best = min(best, _along(zero, one, low_b, high_e, low_t, high_t, -1.0))
-    return best
+    Only corners that no step improves count; there is always one.
+    """
+    # β is at the end towards which sign·(R_1·η − R_0) points, η at the one towards which
+    # sign·(R_1·β − R_0) does: every extreme lies in such a corner.
+    best = -np.inf
+    for corner in range(4):
+        b = high_b if corner & 1 else low_b
+        e = high_e if corner & 2 else low_e
+        rises_with_b = sign if corner & 1 else -sign
+        rises_with_e = sign if corner & 2 else -sign
+        if rises_with_b * (one * e - zero) >= 0.0 and rises_with_e * (one * b - zero) >= 0.0:
+            best = max(best, _along(zero, one, b, e, low_t, high_t, sign))
+    return sign * best
 
 
 @inner
 def _along(zero, one, b, e, low_t, high_t, sign):
-    """Return the largest (sign 1) or smallest (−1) value over t from low_t to high_t."""
-    first, last = _value(low_t, zero, one, b, e), _value(high_t, zero, one, b, e)
-    best = max(first, last) if sign > 0.0 else min(first, last)
+    """Return the largest sign·value over t from low_t to high_t."""
+    best = max(sign * _value(low_t, zero, one, b, e), sign * _value(high_t, zero, one, b, e))
     top = one * b * e
     square = top * (b + e) - (zero + top) * b * e
     half, constant = b * e * (one - zero), zero + top - zero * (b + e)
@@ -191,8 +190,7 @@ def _along(zero, one, b, e, low_t, high_t, sign):
     sum_ = -(half + math.copysign(math.sqrt(inside), half))
     for above, below in ((sum_, square), (constant, sum_)):
         if below != 0.0 and low_t < above / below < high_t:
-            value = _value(above / below, zero, one, b, e)
-            best = max(best, value) if sign > 0.0 else min(best, value)
+            best = max(best, sign * _value(above / below, zero, one, b, e))
     return best
 
 
@@ -383,7 +381,6 @@ def _compare(
 ):  # fmt: skip
     """Raise the best ratio to that of all who ignore just the hidden tuples."""
     size = 1 << bits
-    mass = space[at : at + size]
     is_filled = False
     bit = -1
     for target in range(weights.size):
@@ -405,9 +402,10 @@ def _compare(
             above = np.float32(math.exp(-fall) * shared[0] * (1 - _MARGIN))
             below = np.float32(math.exp(-fall) / shared[0] * (1 + _MARGIN))
             if _any_beyond(scaled, zero * size, one * size, size, 1 << bit, above, below, masks):
-                zeros = space[at + (1 + zero) * size : at + (2 + zero) * size]
-                ones = space[at + (1 + one) * size : at + (2 + one) * size]
-                ratio, x, upwards = _largest(mass, zeros, ones, 1 << bit, math.exp(fall))
+                ratio, x, upwards = _largest(
+                    space, at, at + (1 + zero) * size, at + (1 + one) * size,
+                    size, 1 << bit, math.exp(fall),
+                )  # fmt: skip
                 if ratio > max(best, shared[0]):
                     best = ratio
                     found[0], found[1], found[2], found[3], found[4] = hidden, target, x, p, upwards
@@ -442,6 +440,8 @@ def _any_beyond(scaled, zeros, ones, size, run, above, below, masks):
     """
     total, nothing = np.float32(0), np.float32(0)
     if run >= _LONG_RUN:
+        # Neighbours stand in runs, one behind the other. A NaN, where x cannot occur, is not larger
+        # than nothing and adds nothing.
         for block in range(0, size, 2 * run):
             first = scaled[zeros + block : zeros + block + run]
             second = scaled[ones + block + run : ones + block + 2 * run]
@@ -462,15 +462,19 @@ def _any_beyond(scaled, zeros, ones, size, run, above, below, masks):
 
 
 @inlined
-def _largest(mass, zeros, ones, run, factor):
-    """Return the largest ratio of two neighbours, either way up, and where."""
+def _largest(space, mass, zeros, ones, size, run, factor):
+    """Return the largest ratio of two neighbours, either way up, and where.
+
+    The masses, and the rows where the target is 0 and 1, begin at these places.
+    """
+    # Both secrets must be possible. A ratio below one over the best is better the other way up.
     best, place, upwards = 0.0, 0, 0
-    for block in range(0, mass.size, 2 * run):
-        for x in range(block, block + run):
-            if mass[x] > 0.0 and mass[x + run] > 0.0:
-                ratio = factor * (ones[x + run] / mass[x + run]) / (zeros[x] / mass[x])
-                if ratio > best:
-                    best, place, upwards = ratio, x, 1
-                if best * ratio < 1.0:
-                    best, place, upwards = 1.0 / ratio, x, 0
+    for x in range(size):
+        below, above = space[mass + x], space[mass + x + run]
+        if x & run == 0 and below > 0.0 and above > 0.0:
+            ratio = factor * (space[ones + x + run] / above) / (space[zeros + x] / below)
+            if ratio > best:
+                best, place, upwards = ratio, x, 1
+            if best * ratio < 1.0:
+                best, place, upwards = 1.0 / ratio, x, 0
     return best, place, upwards

@@ -18,12 +18,12 @@ from pdp_calibrate.families.table.hidden_set_kernels import (
     space_to_explore,
 )
 from pdp_calibrate.families.table.setting import NOTHING, Attack, Outcome, Setting, bracket
-from pdp_calibrate.families.table.tree_search import BranchSearch, climb, target_bound
+from pdp_calibrate.families.table.tree_search import BranchSearch, target_bound
 
 _FEWEST_TUPLES = 13  # the tree is as fast below
 
 
-_COMPARED_TUPLES = 15  # up to which all are compared sooner than bounding is compiled
+_COMPARED_TUPLES = 16  # up to which all are compared sooner than bounding is compiled
 
 
 _DIVISORS = (1, 2, 3, 4, 5, 6)  # of the smallest weight, tried as steps
@@ -106,14 +106,11 @@ def search_hidden(search: BranchSearch, steps: Steps, incumbent: float, error: f
     """Return the worst of all adversaries but those who know everyone else."""
     setting = search.setting
     error += 2 * steps.moved
-    # Few tuples are compared sooner than climbing is compiled; and whoever asks for anybody above
-    # some leakage has a good start already.
-    climbs = len(steps.weights) > _FEWEST_TUPLES and search.clock.enough == math.inf
-    outcome = climb(search, error) if climbs else NOTHING
+    outcome = NOTHING
     # Whoever is cut at the bar must stay below the incumbent, rounding included; nobody leaks more
     # than the furthest distance, however much others leak.
     least = min(incumbent, setting.furthest) - 2 * error
-    bar = max(least, math.log(_LEAST_RATIO), outcome.lower - error)
+    bar = max(least, math.log(_LEAST_RATIO))
     shared = np.array([math.exp(bar), math.exp(min(search.clock.enough, 700.0))])
     parts = _run(search, steps, shared)
     for part in parts:

@@ -331,11 +331,15 @@ def search_events(setting: Setting, grid: Grid) -> Outcome:
     step = max(1, CHUNK_NUMBERS // (8 * admitted.rows.shape[1] * densities.shape[1]))
     for start in range(0, len(admitted.rows), step):
         rows = admitted.rows[start : start + step].T
-        most = least = densities[rows[0]]
+        least = densities.take(rows[0], axis=0)
+        most = least.copy()
         for row in rows[1:]:
-            here = densities[row]
-            most, least = np.maximum(most, here), np.minimum(least, here)
-        ratio = (most - least) / (one + least)  # minus one
+            here = densities.take(row, axis=0)
+            np.maximum(most, here, out=most)
+            np.minimum(least, here, out=least)
+        most -= least
+        least += one
+        ratio = np.divide(most, least, out=most)  # minus one
         place = int(ratio.argmax())
         if ratio.flat[place] > best:
             best = float(ratio.flat[place])

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.arrays import check_number, checked_share
+from pdp_calibrate.core.composite import Around
 from pdp_calibrate.core.model import (
     Domain,
     Model,
@@ -23,7 +24,7 @@ _LARGEST_COUNT = 2**53
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
-class ConditionalBall(Model):
+class ConditionalBall(Around):
     """All tables whose conditional laws lie within total variation τ of a centre's.
 
     Meant are the laws of what the unknown tuples add to the answer, given any value of a target
@@ -65,22 +66,7 @@ class ConditionalBall(Model):
         check_number(radius, "radius")
         if not 0 <= radius <= 1:
             raise ModelError(f"radius must lie between 0 and 1, got {radius}.")
-        self._settle(
-            center=center,
-            radius=float(radius),
-            names=center.names,
-            provenance=center.provenance if provenance is None else provenance,
-        )
-
-    @property
-    def domains(self) -> tuple[Domain, ...]:
-        """The values along each axis."""
-        return self.center.domains
-
-    @property
-    def inner_models(self) -> tuple[Model, ...]:
-        """The centre."""
-        return (self.center,)
+        self._settle_around(center, provenance, radius=float(radius))
 
     def parameters(self) -> dict[str, Any]:
         """Return centre and radius, and a digest where that is what JSON holds of the centre."""
@@ -112,10 +98,8 @@ class SampledTable(Model):
         The values along each axis: all that are possible, seen or not.
     confidence
         Probability, over the sample, with which all balls hold; 0.95 by default.
-    names
-        One name per tuple, x1 … xn by default.
-    provenance
-        ``assumed``, ``public``, ``dp`` or ``private``.
+    names, provenance
+        One name per tuple, x1 … xn by default; and ``assumed``, ``public``, ``dp`` or ``private``.
     noise_scale
         If positive, each cell carries independent discrete Laplace noise of this scale, added to
         keep the rows private; counts may then be negative. Half of the failure probability is kept

@@ -204,25 +204,35 @@ class AdmittedEvents:
         sizes = prepared.sizes
         steps = [math.prod(size + 1 for size in sizes[p + 1 :]) for p in range(len(sizes))]
         possible, values = prepared.cells.event_laws.possible, np.arange(max(sizes))
+        always = bool(possible.all())
         rows, secrets, targets, places = [], [], [], []
         for target in prepared.knowledge.targets:
             starts = _starts(prepared, target, steps)
             occurs = values < sizes[target]
-            own = starts[:, np.newaxis] + steps[target] * np.where(occurs, values, 0)
+            found = np.where(occurs, values, 0)
+            own = starts[:, np.newaxis] + steps[target] * found
+            targets.append(np.full(len(starts), target))
+            if always:  # every secret stands for itself
+                rows.append(own)
+                secrets.append(np.broadcast_to(found, own.shape))
+                places.append(starts)
+                continue
             occurs = possible[own] & occurs
             first = np.argmax(occurs, axis=1)[:, np.newaxis]
             found = np.where(occurs, values, first)
             several = occurs.sum(axis=1) > 1
             rows.append((starts[:, np.newaxis] + steps[target] * found)[several])
             secrets.append(found[several])
-            targets.append(np.full(len(rows[-1]), target))
+            targets[-1] = targets[-1][several]
             places.append(starts[several])
-        every = np.concatenate(rows)
-        used = np.zeros(len(possible), dtype=np.bool_)
-        used[every] = True
+        every, laws = np.concatenate(rows), prepared.cells.event_laws.laws
+        if 2 * every.size < len(laws):  # few adversaries: only their laws are kept
+            used = np.zeros(len(possible), dtype=np.bool_)
+            used[every] = True
+            every, laws = (np.cumsum(used) - 1)[every], laws[used]
         return cls(
-            laws=prepared.cells.event_laws.laws[used],
-            rows=(np.cumsum(used) - 1)[every],
+            laws=laws,
+            rows=every,
             secrets=np.concatenate(secrets),
             targets=np.concatenate(targets),
             places=np.concatenate(places),

@@ -39,6 +39,8 @@ def fill_node(cells, answers, kernel, opened, hidden, own, data):
             row = data[at : at + outputs + 1]
             for r in range(outputs + 1):
                 row[r] = 0.0
+            # Terms of one sign in either form, so that nothing cancels; cells that cannot occur are
+            # left out, also of the mass in the last place.
             for h in range(hidden.size):
                 place = opened[c] + own[v] + hidden[h]
                 mass = cells[place]
@@ -53,6 +55,8 @@ def fill_node(cells, answers, kernel, opened, hidden, own, data):
 @numba.njit(cache=True, no_cfunc_wrapper=True, nogil=True, error_model="numpy")
 def add_slices(data, start, length, size, where):
     """Write the sum of `size` neighbouring slices to `where`."""
+    # The sum never overlaps its slices: it lies in the space of the level below. The first two are
+    # added in one pass.
     total, first = data[where : where + length], data[start : start + length]
     if size == 1:
         for t in range(length):
@@ -170,6 +174,8 @@ def sweep_exceeds(data, start, top, sizes, below, space, base, turn, secrets, wi
             level -= 1
             continue
         turn[level] = choice + 1
+        # Known at a value: a slice of the node. Unknown: the sum of all of them, in a space of its
+        # own.
         length = below[level + 1] * row
         at = base[level] + choice * length
         if choice == sizes[level]:

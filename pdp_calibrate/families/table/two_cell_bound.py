@@ -89,6 +89,7 @@ def branch_bound(data, start, bucket_of, secrets, width, begin, end, one, limit,
     for v in range(secrets):
         for w in range(v):
             first, second = start + v * width + begin, start + w * width + begin
+            # Both secrets' densities, cell by cell, gathered into buckets of similar odds.
             excluding = _fill_buckets(
                 data, first, second, bucket_of, mass_at, outputs, stride, one, span, turn, space
             )
@@ -112,6 +113,8 @@ def branch_bound(data, start, bucket_of, secrets, width, begin, end, one, limit,
                         space[filled, 13, r] = space[k, kind + 1, r]
                         space[filled, 14, r] = 1.0 / (one + space[k, kind + 1, r])
                     filled += 1
+            # The bound on all pairs of buckets, then on pairs with a cell that rules one secret
+            # out.
             skipped = _mix_buckets(space, rows, span, filled, outputs, limit, one, here)
             for r in range(outputs):
                 here[r] = max(here[r], skipped)

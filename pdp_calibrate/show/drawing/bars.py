@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
-from pdp_calibrate.show.drawing.canvas import canvas, theme_called
+from pdp_calibrate.show.drawing.canvas import canvas, legend, theme_called
 from pdp_calibrate.show.simulated import SimulatedAnswers
 from pdp_calibrate.show.views import METHODS, BeliefBars
 
@@ -66,16 +66,7 @@ def beliefs(bars: BeliefBars, theme: str) -> Figure:
     )
     axes.set_xlabel(f"value of {bars.target[:48]}{further}")
     axes.set_ylabel("what the adversary believes")
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(
-        handles,
-        labels,
-        loc="outside upper left",
-        ncols=2,
-        frameon=False,
-        labelcolor=colours.ink,
-        fontsize=10,
-    )
+    legend(figure, axes, colours)
     return figure
 
 

@@ -35,25 +35,18 @@ class Theme:
     green: str
 
 
+_COLOURS = {  # on light paper, on dark paper
+    "paper": ("#ffffff", "#14171b"),
+    "ink": ("#1b1f24", "#e9ebee"),
+    "muted": ("#59626d", "#a9b1bc"),
+    "grid": ("#d5dae1", "#3b424c"),
+    "blue": ("#0072b2", "#5db6ea"),
+    "orange": ("#c85200", "#ffa25c"),
+    "green": ("#00795a", "#3fcf9f"),
+}
 THEMES = {
-    "light": Theme(
-        paper="#ffffff",
-        ink="#1b1f24",
-        muted="#59626d",
-        grid="#d5dae1",
-        blue="#0072b2",
-        orange="#c85200",
-        green="#00795a",
-    ),
-    "dark": Theme(
-        paper="#14171b",
-        ink="#e9ebee",
-        muted="#a9b1bc",
-        grid="#3b424c",
-        blue="#5db6ea",
-        orange="#ffa25c",
-        green="#3fcf9f",
-    ),
+    theme: Theme(**{name: pair[place] for name, pair in _COLOURS.items()})
+    for place, theme in enumerate(("light", "dark"))
 }
 
 
@@ -101,6 +94,15 @@ def dress(axes: Axes, theme: Theme) -> None:
     axes.yaxis.label.set(color=theme.ink, size=11)
 
 
+_SINGLE = re.compile(r'(\bid="|href="#|url\(#)')
+"""Where an element has a name, or is named."""
+
+
+def renamed(drawn: str, name: str, other: str) -> str:
+    """Give the elements of inline SVG the name of another picture."""
+    return re.sub(rf"{_SINGLE.pattern}{re.escape(name)}-", rf"\1{other}-", drawn)
+
+
 def as_svg(figure: Figure, name: str) -> str:
     """Write a figure of the light theme as inline SVG whose colours follow the page.
 
@@ -117,9 +119,23 @@ def as_svg(figure: Figure, name: str) -> str:
     drawn = file.getvalue()
     drawn = drawn[drawn.index("<svg") :]
     drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL)
-    drawn = re.sub(r'(\bid="|href="#|url\(#)', rf"\1{name}-", drawn)
+    drawn = _SINGLE.sub(rf"\1{name}-", drawn)
     light = THEMES["light"]
     for variable in ("ink", "muted", "grid", "blue", "orange", "green", "paper"):
         drawn = drawn.replace(getattr(light, variable), f"var(--{variable})")
     drawn = re.sub(r"font: ([^;\"]*?)'[^;\"]*", r"font: \1sans-serif", drawn)
     return re.sub(r'<svg ([^>]*?)width="[^"]*" height="[^"]*"', r"<svg \1", drawn, count=1)
+
+
+def legend(figure: Figure, axes: Axes, colours: Theme) -> None:
+    """Say above the picture what its lines and bars are."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(
+        handles,
+        labels,
+        loc="outside upper left",
+        frameon=False,
+        labelcolor=colours.ink,
+        fontsize=10,
+        ncols=2,
+    )

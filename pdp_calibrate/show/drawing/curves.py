@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -9,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from pdp_calibrate.families.stream.refresh import period_words
-from pdp_calibrate.show.drawing.canvas import Theme, canvas, theme_called
+from pdp_calibrate.show.drawing.canvas import Theme, canvas, legend, theme_called
 from pdp_calibrate.show.views import KnowledgeCurve, RefreshCurve, ScaleCurve
 
 _PLAIN = FuncFormatter(lambda value, _: f"{value:.4g}")
@@ -34,13 +35,13 @@ def leakage_by_scale(curve: ScaleCurve, theme: str) -> Figure:
     """Draw the curve, the budget, the chosen point and plain DP."""
     colours = theme_called(theme)
     figure, axes = canvas(colours)
-    axes.plot(curve.scales, curve.values, color=colours.blue, linewidth=2.2)
+    _line(axes, curve.scales, curve.values, colours.blue)
     if any(high - low > 1e-6 * high for low, high in zip(curve.lowers, curve.values, strict=True)):
         axes.fill_between(
             curve.scales, curve.lowers, curve.values, color=colours.blue, alpha=0.15, linewidth=0
         )
     _scale_axis(axes, curve.scales)
-    axes.axhline(curve.epsilon, color=colours.muted, linewidth=1.2, linestyle=(0, (5, 3)))
+    _level(axes, curve.epsilon, colours)
     _note(axes, f"budget ε = {curve.epsilon:.3g}", curve.epsilon, colours.muted)
     symbol = "λ" if curve.noise == "laplace" else "σ"
     label = f"this release: {symbol} = {curve.scale:.3g}"
@@ -69,30 +70,11 @@ def leakage_by_knowledge(curve: KnowledgeCurve, theme: str) -> Figure:
     colours = theme_called(theme)
     figure, axes = canvas(colours)
     if curve.plain:
-        axes.plot(
-            curve.known,
-            curve.plain,
-            color=colours.orange,
-            marker="s",
-            linestyle=(0, (4, 2)),
-            linewidth=1.6,
-            label="with the noise of plain DP",
-        )
-    axes.plot(
-        curve.known,
-        curve.values,
-        color=colours.blue,
-        marker="o",
-        linewidth=2.2,
-        label="with the noise of this release",
-    )
-    axes.axhline(
-        curve.epsilon,
-        color=colours.muted,
-        linewidth=1.2,
-        linestyle=(0, (5, 3)),
-        label=f"budget ε = {curve.epsilon:.3g}",
-    )
+        label = "with the noise of plain DP"
+        _line(axes, curve.known, curve.plain, colours.orange, label, marker="s", dashed=True)
+    label = "with the noise of this release"
+    _line(axes, curve.known, curve.values, colours.blue, label, marker="o")
+    _level(axes, curve.epsilon, colours, label=f"budget ε = {curve.epsilon:.3g}")
     worst = max(range(len(curve.values)), key=lambda k: (curve.values[k], curve.lowers[k]))
     axes.plot(
         [curve.known[worst]],
@@ -109,7 +91,7 @@ def leakage_by_knowledge(curve: KnowledgeCurve, theme: str) -> Figure:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel(f"number of {curve.among} that the adversary knows")
     axes.set_ylabel(LEAKAGE_AXIS)
-    _legend(figure, axes, colours)
+    legend(figure, axes, colours)
     return figure
 
 
@@ -120,7 +102,7 @@ def what_if(curve: Any, theme: str) -> Figure:
     values = list(curve.values)
     if not all(isinstance(value, int | float) for value in values):
         values = [str(value) for value in values]  # drawn side by side
-    axes.plot(values, curve.scales, color=colours.blue, marker="o", linewidth=2.2)
+    _line(axes, values, curve.scales, colours.blue, marker="o")
     axes.set_xlabel(f"{curve.parameter}, if it were so")
     axes.set_ylabel("Laplace scale λ needed\n(units of the answer)")
     axes.set_ylim(0, max(curve.scales) * 1.1)
@@ -133,43 +115,42 @@ def refresh(curve: RefreshCurve, theme: str) -> Figure:
     figure, axes = canvas(colours)
     chosen, period = curve.chosen, period_words(curve.chosen.every)
     period = f"a {period}" if period.isalpha() else period
-    axes.plot(
-        curve.persistence,
-        curve.told,
-        color=colours.blue,
-        linewidth=2.2,
-        label="nobody is told more, for ever",
-    )
-    axes.plot(
-        curve.persistence,
-        curve.temporal,
-        color=colours.orange,
-        linewidth=1.6,
-        linestyle=(0, (4, 2)),
-        label="temporal privacy leakage",
-    )
-    axes.axhline(
-        chosen.counted_for_a_year,
-        color=colours.muted,
-        linewidth=1.2,
-        linestyle=(0, (1, 2)),
-        label="every period counted, one year",
-    )
-    axes.axhline(
-        chosen.epsilon,
-        color=colours.muted,
-        linewidth=1.2,
-        linestyle=(0, (5, 3)),
-        label=f"claimed: ε = {chosen.epsilon:.3g}",
-    )
+    _line(axes, curve.persistence, curve.told, colours.blue, "nobody is told more, for ever")
+    label = "temporal privacy leakage"
+    _line(axes, curve.persistence, curve.temporal, colours.orange, label, dashed=True)
+    label = "every period counted, one year"
+    _level(axes, chosen.counted_for_a_year, colours, label=label, dashes=(1, 2))
+    _level(axes, chosen.epsilon, colours, label=f"claimed: ε = {chosen.epsilon:.3g}")
     _point(axes, chosen.persistence, chosen.told, colours.green, "o", colours)
     _call(axes, f"here: {chosen.told:.3g}", chosen.persistence, chosen.told, colours.green, "left")
     highest = max(chosen.counted_for_a_year, chosen.told, min(curve.told[-1], 8 * chosen.epsilon))
     axes.set_ylim(0, highest * 1.08)
     axes.set_xlabel(f"probability that a record stays as it was over {period}")
     axes.set_ylabel("ε about any one record")
-    _legend(figure, axes, colours)
+    legend(figure, axes, colours)
     return figure
+
+
+def _line(
+    axes: Axes,
+    x: Sequence[float] | Sequence[str],
+    y: Sequence[float],
+    colour: str,
+    label: str = "",
+    *,
+    marker: str = "",
+    dashed: bool = False,
+) -> None:
+    """Draw a curve: dashed and thinner where it is there to compare with."""
+    width, style = (1.6, (0, (4, 2))) if dashed else (2.2, "-")
+    axes.plot(x, y, color=colour, marker=marker, linewidth=width, linestyle=style, label=label)
+
+
+def _level(
+    axes: Axes, height: float, colours: Theme, *, label: str = "", dashes: Any = (5, 3)
+) -> None:
+    """Draw a dashed line across, at what is claimed or allowed."""
+    axes.axhline(height, color=colours.muted, linewidth=1.2, linestyle=(0, dashes), label=label)
 
 
 def _scale_axis(axes: Axes, scales: tuple[float, ...]) -> None:
@@ -233,17 +214,4 @@ def _note(axes: Axes, text: str, height: float, colour: str) -> None:
         fontsize=10,
         verticalalignment="top",
         horizontalalignment="left",
-    )
-
-
-def _legend(figure: Figure, axes: Axes, colours: Theme) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(
-        handles,
-        labels,
-        loc="outside upper left",
-        frameon=False,
-        labelcolor=colours.ink,
-        fontsize=10,
-        ncols=2,
     )

@@ -13,7 +13,7 @@ from pdp_calibrate.core.contraction import birkhoff_bounds, contracted, diameter
 from pdp_calibrate.core.model import Model, TableLimit
 from tests.families.exchangeable.test_groups import bracket_holds
 from tests.oracles import brute_force as oracle
-from tests.support.marks import bounds_checked
+from tests.support.marks import bounds_checked, slow_after
 from tests.support.random_models import adversary_kinds
 from tests.support.random_time import random_chain, random_query
 
@@ -40,11 +40,9 @@ def compare_with_oracle(rng, chain, scale, *, exact):
         witness = leak.witness
         if witness is None or len(witness.known) == chain.length - 1:
             continue
-        known = {chain.names.index(name): value for name, value in witness.known.items()}
         output = float(np.clip(witness.output, -1e6 * scale - 1e3, 1e6 * scale + 1e3))
-        ratio = oracle.log_density_ratio(
-            cells, chain.domains, function, scale, witness.target, known, witness.secrets, output
-        )
+        there = oracle.placed(witness, chain.names, output=output)
+        ratio = oracle.log_density_ratio(cells, chain.domains, function, scale, there)
         assert ratio >= leak.lower * (1 - 1e-9) - 1e-11 * (1 + 1 / scale)
 
 
@@ -196,9 +194,10 @@ REFERENCE = [  # P(0→1), P(1→1); scales: exact (weakest), all adversaries, B
 ]
 
 
-@pytest.mark.parametrize(("up", "stay", "weakest", "everyone", "birkhoff"), REFERENCE)
+@pytest.mark.parametrize("reference", slow_after(3, REFERENCE))
 @pytest.mark.compiled
-def test_reference_scales(up, stay, weakest, everyone, birkhoff):
+def test_reference_scales(reference):
+    up, stay, weakest, everyone, birkhoff = reference
     chain = binary(up, stay, 100)
     alone = pdp.calibrate(chain, pdp.Sum(), adversaries=WEAKEST)
     worst = pdp.calibrate(chain, pdp.Sum())
@@ -238,15 +237,15 @@ def test_the_strongest_adversary_is_worst_under_negative_correlation():
 
 
 @pytest.mark.parametrize("adversaries", [ALL, WEAKEST, pdp.Adversaries.knowing(at_most=3)])
-@pytest.mark.parametrize(("up", "stay"), [(0.05, 0.95), (0.2, 0.8), (0.8, 0.3)])
+@pytest.mark.parametrize("chances", slow_after(1, [(0.2, 0.8), (0.05, 0.95), (0.8, 0.3)]))
 @pytest.mark.compiled
-def test_truncation_brackets_the_full_search(up, stay, adversaries, monkeypatch):
+def test_truncation_brackets_the_full_search(chances, adversaries, monkeypatch):
     for scale in (0.8, 6.0):
-        cut = pdp.leakage(binary(up, stay, 400), pdp.Sum(), scale=scale, adversaries=adversaries)
+        cut = pdp.leakage(binary(*chances, 400), pdp.Sum(), scale=scale, adversaries=adversaries)
         with monkeypatch.context() as patch:
             patch.setattr(setup, "FULL_LENGTH", 400)
             full = pdp.leakage(
-                binary(up, stay, 400), pdp.Sum(), scale=scale, adversaries=adversaries
+                binary(*chances, 400), pdp.Sum(), scale=scale, adversaries=adversaries
             )
         assert cut.lower <= full.value * (1 + 1e-9)
         assert cut.value >= full.lower * (1 - 1e-9)

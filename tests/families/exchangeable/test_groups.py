@@ -35,12 +35,8 @@ def test_groups_equal_the_oracle_for_every_kind_of_adversary(seed):
         bracket_holds(leak, truth, scale=scale)
         witness = leak.witness
         if witness is not None and len(witness.known) < len(group.names) - 1:
-            known = {group.names.index(name): value for name, value in witness.known.items()}
-            target = group.names.index(witness.target)
-            ratio = oracle.log_density_ratio(
-                cells, group.domains, function, scale, target, known,
-                witness.secrets, witness.output,
-            )  # fmt: skip
+            there = oracle.placed(witness, group.names)
+            ratio = oracle.log_density_ratio(cells, group.domains, function, scale, there)
             assert ratio >= leak.lower * (1 - 1e-9) - 1e-13 * (1 + 100 / scale)
 
 

@@ -173,12 +173,34 @@ def test_repeats_count_in_squares():
     assert found.upper == pytest.approx(MU, rel=1e-9)
 
 
-def test_clamped_groups_by_their_coupling():
-    model = household()
-    clamped = pdp.Sum(clamp=True)
-    (problem,) = split(model, lower(clamped, model), pdp.Adversaries.all())
-    found = AlikeNoiseEngine(problem).bracket(7.0)
-    assert found.upper == pdp.leakage(model, clamped, scale=7.0).value
+@pytest.mark.parametrize(
+    "model",
+    [
+        household(),
+        pdp.GaussianSeries(length=4, correlation=0.5, bounds=(0, 4), variance=1.0),
+        pdp.Gaussian(covariance=np.eye(4) + 0.5, bounds=[(0, 1), (0, 2), (0, 4), (0, 3)]),
+        pdp.LoewnerBall(center=pdp.Gaussian(covariance=np.eye(4) + 0.5, bounds=(0, 4)), radius=0.1),
+    ],
+)
+def test_who_knows_everyone_else_attains_a_lower_end_of_clamped_answers(model):
+    """Nothing moves but what the target adds: one bell curve, shifted by its whole width."""
+    rows = [[1.0, 2.0, -1.0, 0.5], [0.5, 1.0, 1.0, 0.0]]
+    queries = [pdp.Linear(weights=row, clamp=True) for row in rows]
+    scales = [3.0, 5.0]
+    widths = [high - low for low, high in model.domains]
+    wanted = max(
+        width * np.hypot(*(row[place] / s for row, s in zip(rows, scales, strict=True)))
+        for place, width in enumerate(widths)
+    )
+    found = pdp.leakage(model, queries, scale=scales, noise="gaussian")
+    assert found.lower == pytest.approx(wanted, rel=1e-9)
+    assert found.lower <= wanted
+    assert found.lower <= found.value
+    assert len(found.witness.known) == 3
+    nobody = pdp.Adversaries.weakest()
+    assert (
+        pdp.leakage(model, queries[0], scale=3.0, noise="gaussian", adversaries=nobody).lower == 0.0
+    )
 
 
 def test_groups_and_series_too_large_to_search_are_bounded(monkeypatch):
@@ -191,8 +213,8 @@ def test_groups_and_series_too_large_to_search_are_bounded(monkeypatch):
     ):
         bounded = engine_for(model, [[1] * 4]).bracket(2.0)
         assert bounded.upper == pytest.approx(pdp.leakage(model, pdp.Sum(), scale=2.0).value)
-        assert bounded.lower == 0
-        assert bounded.witness is None
+        assert bounded.lower == pytest.approx(4 / 2.0)
+        assert len(bounded.witness.known) == 3
 
 
 def test_many_members_in_closed_form():

@@ -8,6 +8,7 @@ import pytest
 import pdp_calibrate as pdp
 from pdp_calibrate.core.query import Query
 from tests.oracles import gaussian as oracle
+from tests.oracles.adversaries import every_adversary
 from tests.support.gaussian_draws import draw, joint_search
 from tests.support.marks import bounds_checked, slow_after
 
@@ -21,7 +22,7 @@ def test_the_bound_equals_brute_force(seed):
         (target, known): oracle.clamped_bound(
             model.covariance, problem.weights, model.widths, target, known
         )
-        for target, known in oracle.adversaries(size, oracle.everyone)
+        for target, known in every_adversary(size)
     }
     low = seed % size
     for adversaries, sizes in (
@@ -129,7 +130,7 @@ def test_uncertain_covariances_can_be_clamped_too():
         oracle.clamped_bound(
             model.covariance, problem.weights, model.widths, target, known, lambda _k: slope
         )
-        for target, known in oracle.adversaries(4, oracle.everyone)
+        for target, known in every_adversary(4)
     )
     assert pdp.leakage(ball, query).value == pytest.approx(truth, rel=1e-9)
     sampled = pdp.SampledGaussian(center=model, rows=100)
@@ -147,7 +148,7 @@ def test_clamped_answers_of_several_queries_add_up():
         oracle.clamped_bound(
             problem.model.covariance, together, problem.model.widths, target, known
         )
-        for target, known in oracle.adversaries(4, oracle.everyone)
+        for target, known in every_adversary(4)
     )
     assert found.upper == pytest.approx(truth, rel=1e-9)
 

@@ -1,5 +1,6 @@
 """Gaussian groups and series: every kind of adversaries, against dense matrices and quadrature."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import pdp_calibrate as pdp
 from pdp_calibrate.core.model import Model
 from tests.oracles import gaussian as oracle
+from tests.oracles.adversaries import every_adversary
 from tests.support.marks import slow_after
 from tests.support.random_models import adversary_kinds
 
@@ -106,7 +108,7 @@ def alike(rng, *, smallest=2, largest=5):
     return model, [series_covariance(size, phi)]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", slow_after(20, range(60)))
 def test_clamped_answers_equal_brute_force_over_who_follows_the_target(seed):
     rng = np.random.default_rng(seed)
     model, covariances = alike(rng)
@@ -121,14 +123,14 @@ def test_clamped_answers_equal_brute_force_over_who_follows_the_target(seed):
         truth = max(
             oracle.clamped_supremum(covariance, weights / scales[:, None], 3.0, target, known)
             for covariance in covariances
-            for target, known in oracle.adversaries(size, lambda i, k: admits(i, frozenset(k)))  # noqa: B023
+            for target, known in every_adversary(size, admits)
         )
         assert leak.value == pytest.approx(truth, rel=1e-9, abs=1e-12)
         assert leak.value >= truth * (1 - 1e-12)
         assert leak.exact
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", slow_after(100, range(300)))
 def test_no_member_of_the_set_leaks_more_than_a_clamped_answer_is_said_to(seed):
     rng = np.random.default_rng(seed)
     model, covariances = alike(rng, smallest=2, largest=4)
@@ -138,29 +140,27 @@ def test_no_member_of_the_set_leaks_more_than_a_clamped_answer_is_said_to(seed):
     target = int(rng.integers(size))
     others = [k for k in range(size) if k != target]
     known = [int(k) for k in rng.permutation(others)[: rng.integers(max(0, size - 3), size)]]
-    law = {
-        "bounds": model.bounds,
-        "weights": weights,
-        "outputs": np.append(rng.uniform(-20, 20, size=20), [-60.0, 60.0]),
-        "secrets": model.bounds if rng.random() < 0.5 else model.bounds[::-1],
-    }
-    ratios = oracle.clamped_log_ratios(
+    outputs = np.append(rng.uniform(-20, 20, size=20), [-60.0, 60.0])
+    secrets = model.bounds if rng.random() < 0.5 else model.bounds[::-1]
+    member = oracle.ClampedSum(
         mean=rng.uniform(-3, 4, size=size),
         covariance=covariances[seed % len(covariances)] * 10.0 ** rng.uniform(-3, 2),
+        bounds=model.bounds,
+        weights=weights,
         target=target,
         known=dict(zip(known, rng.uniform(-1, 2, size=len(known)), strict=True)),
-        **law,
     )
-    assert ratios.max() <= leak.value * (1 + 1e-9)
+    assert member.log_ratios(outputs, secrets).max() <= leak.value * (1 + 1e-9)
     # The witness holds a member of the set with next to no variance, which attains the claim.
     witness = leak.witness
-    attained = oracle.clamped_log_ratios(
+    worst = dataclasses.replace(
+        member,
         mean=witness.model.mean,
         covariance=witness.model.covariance,
         target=witness.target,
         known=dict(witness.known),
-        **(law | {"secrets": witness.secrets}),
     )
+    attained = worst.log_ratios(outputs, witness.secrets)
     assert attained.max() == pytest.approx(leak.value, rel=1e-5)
 
 
@@ -178,7 +178,7 @@ def test_a_stated_variance_keeps_the_upper_end_and_its_meaning():
         assert pdp.leakage(free, pdp.Sum()).value == pdp.leakage(stated, pdp.Sum()).value
 
 
-@pytest.mark.parametrize("seed", slow_after(50, range(300)))
+@pytest.mark.parametrize("seed", slow_after(20, range(300)))
 def test_the_lower_end_for_a_stated_variance_is_what_the_witness_learns(seed):
     rng = np.random.default_rng(seed)
     kinds = ("size", pdp.GaussianGroup), ("length", pdp.GaussianSeries)
@@ -196,15 +196,15 @@ def test_the_lower_end_for_a_stated_variance_is_what_the_witness_learns(seed):
         leak = pdp.leakage(model, query, scale=scale, adversaries=adversaries)
         witness = leak.witness
         assert leak.lower <= leak.value
-        found, close = oracle.clamped_tail(
+        clamped = oracle.ClampedSum(
             mean=witness.model.mean if size > 1 or rho else np.full(size, low + width / 2),
             covariance=np.atleast_2d(witness.model.covariance),
             bounds=model.bounds,
             weights=weights / scale,
             target=witness.target,
             known=dict(witness.known),
-            secrets=witness.secrets,
         )
+        found, close = clamped.tail(witness.secrets)
         assert leak.lower <= found + close
         assert leak.lower == pytest.approx(found, abs=close)
     assert leak.lower > 0
@@ -223,7 +223,9 @@ def test_the_lower_end_rises_to_the_upper_one_as_the_stated_variance_falls():
     assert gaps[1::2] == sorted(gaps[1::2], reverse=True)
     assert max(gaps[-2:]) < 1e-3
     calibration = pdp.calibrate(model, clamped)
-    assert 0.2 < pdp.audit(calibration, draws=4000, seed=1).lower_bound <= 1.0
+    sure = 1 - 1e-11  # noise takes no seed
+    audit = pdp.audit(calibration, draws=6000, confidence=sure, seed=1)
+    assert 0.2 < audit.lower_bound <= 1.0
 
 
 @pytest.mark.parametrize("variance", [1e-12, 1e12])
@@ -314,7 +316,7 @@ def test_descriptions_rebuild_the_model():
 
 @pytest.mark.parametrize("clamp", [True, False])
 @pytest.mark.parametrize("phi", [0.0, 1e-9, 0.3, 0.9, 0.9999])
-@pytest.mark.parametrize("length", [1, 2, 3, 6, 7])
+@pytest.mark.parametrize("length", slow_after(3, [1, 3, 6, 2, 7]))
 def test_equal_weights_are_worst_for_the_middle_and_for_who_knows_nobody(length, phi, clamp):
     series = pdp.GaussianSeries(length=length, correlation=phi, bounds=(0, 2))
     query = pdp.Linear(weights=[-1.5] * length, clamp=clamp)

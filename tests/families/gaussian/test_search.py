@@ -15,6 +15,7 @@ from pdp_calibrate.core.problem import split
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.families.gaussian.search import GaussianEngine
 from tests.oracles import gaussian as oracle
+from tests.oracles.adversaries import every_adversary
 from tests.support.gaussian_draws import Draw, draw, joint_search
 from tests.support.marks import bounds_checked, slow_after
 
@@ -28,7 +29,7 @@ def check(problem: Draw, found: pdp.Leakage, truth: float) -> None:
     assert found.exact
 
 
-@pytest.mark.parametrize("seed", bounds_checked(range(300), 8, quick=100))
+@pytest.mark.parametrize("seed", bounds_checked(range(300), 8, quick=40))
 def test_every_kind_of_adversaries_equals_brute_force(seed):
     problem = draw(seed)
     model, size = problem.model, len(problem.model.names)
@@ -369,7 +370,7 @@ def test_answers_that_nearly_cancel_stay_certified(seed):
                 for row in rows
             )
             * mpmath.mpf(problem.model.widths[target])
-            for target, known in oracle.adversaries(size, oracle.everyone)
+            for target, known in every_adversary(size)
         )
     assert found.lower <= truth <= found.upper
     assert found.upper == pytest.approx(float(truth), rel=1e-9)

@@ -16,7 +16,7 @@ from pdp_calibrate.families.network import regions
 from pdp_calibrate.families.network.regions import Regions
 from tests.oracles.vectors import worst_vector_leakage
 from tests.support.marks import bounds_checked, slow_after
-from tests.support.networks import contraction_bounds
+from tests.support.networks import contraction_bounds, regular_tree
 from tests.support.random_time import cells_of_tree, random_tree
 
 ALL, WEAKEST = pdp.Adversaries.all(), pdp.Adversaries.weakest()
@@ -46,15 +46,6 @@ def random_weights(rng, tree):
     weights = rng.integers(-2, 4, size=len(tree.names)).astype(float)
     weights[0] = 1.0
     return weights
-
-
-def regular_tree(size, children, stay):
-    kernel = [[stay, 1 - stay], [1 - stay, stay]]
-    return pdp.MarkovTree(
-        domains=[[0, 1]] * size,
-        parents=[None, *((place - 1) // children for place in range(1, size))],
-        tables=[[0.5, 0.5], *[kernel] * (size - 1)],
-    )
 
 
 @pytest.mark.parametrize("seed", bounds_checked(range(40), 4, quick=15))
@@ -190,7 +181,7 @@ def test_equal_branches_count_in_any_order(stay):
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("children", [1, 2])
+@pytest.mark.parametrize("children", slow_after(1, [2, 1]))
 def test_repeats_in_a_ledger_are_bounded_by_regions(children):
     """Values that alternate cancel in the sum, which only regions see."""
     tree = regular_tree(60, children, 0.3)
@@ -207,6 +198,7 @@ def test_repeats_in_a_ledger_are_bounded_by_regions(children):
     assert ledger.history[-1].method == "birkhoff"
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_ten_releases_cost_what_one_with_all_of_the_budget_costs():
     tree = regular_tree(300, 2, 0.55)

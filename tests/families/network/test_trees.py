@@ -9,7 +9,8 @@ import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate.core.contraction import birkhoff_bounds, diameters
-from tests.oracles.brute_force import log_density_ratio, worst_leakage
+from tests.oracles.adversaries import everyone
+from tests.oracles.brute_force import log_density_ratio, placed, worst_leakage
 from tests.oracles.vectors import worst_vector_leakage
 from tests.support.marks import bounds_checked
 from tests.support.networks import contraction_bounds
@@ -20,10 +21,6 @@ def random_weights(tree, rng):
     weights = rng.integers(-2, 4, size=len(tree.names)).astype(float)
     weights[0] = 1.0
     return weights, lambda x: float(np.dot(weights, x))
-
-
-def everyone(_target, _known):
-    return True
 
 
 def only(target):
@@ -151,18 +148,10 @@ def test_the_bracket_of_large_trees_holds_the_truth(seed, who, monkeypatch):
     assert leak.lower <= truth * (1 + 1e-12) + 1e-15
     assert truth <= leak.value * (1 + 1e-12)
     if leak.witness is not None and leak.lower > 0:
-        known = {tree.names.index(name): v for name, v in leak.witness.known.items()}
-        assert admits(tree.names.index(leak.witness.target), frozenset(known))
-        attained = log_density_ratio(
-            cells,
-            tree.domains,
-            function,
-            scale,
-            tree.names.index(leak.witness.target),
-            known,
-            leak.witness.secrets,
-            float(np.clip(leak.witness.output, -1e3, 1e3)),  # beyond all atoms
-        )
+        beyond = float(np.clip(leak.witness.output, -1e3, 1e3))  # of all atoms
+        witness = placed(leak.witness, tree.names, output=beyond)
+        assert admits(*witness[:2])
+        attained = log_density_ratio(cells, tree.domains, function, scale, witness)
         assert attained == pytest.approx(leak.lower, rel=1e-6, abs=1e-9)
 
 

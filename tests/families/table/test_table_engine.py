@@ -33,9 +33,8 @@ def test_reference_values_of_the_weakest_adversary(name, cells, domains, value, 
     assert leak.witness.target == "x1"
     assert leak.witness.known == {}
     assert leak.witness.secrets == secrets
-    attained = oracle.log_density_ratio(
-        table.probabilities, table.domains, sum, 1.0, 0, {}, secrets, leak.witness.output
-    )
+    there = oracle.placed(leak.witness, table.names)
+    attained = oracle.log_density_ratio(table.probabilities, table.domains, sum, 1.0, there)
     assert attained == pytest.approx(value, abs=5e-8)
 
 
@@ -54,7 +53,7 @@ def test_the_counterexample_is_worst_at_output_2():
     assert leak.witness.output == 2.0
 
 
-@pytest.mark.parametrize("seed", bounds_checked(range(300), 6, quick=100))
+@pytest.mark.parametrize("seed", bounds_checked(range(300), 6, quick=40))
 def test_equals_brute_force_for_every_kind_of_adversaries(seed):
     rng = np.random.default_rng(seed)
     case = random_case(rng)
@@ -81,16 +80,9 @@ def test_the_witness_attains_the_leakage(seed):
         if witness is None:
             assert leak.value == 0
             continue
-        names = case.table.names
+        there = oracle.placed(witness, case.table.names)
         attained = oracle.log_density_ratio(
-            case.probabilities,
-            case.domains,
-            case.function,
-            scale,
-            names.index(witness.target),
-            {names.index(name): value for name, value in witness.known.items()},
-            witness.secrets,
-            witness.output,
+            case.probabilities, case.domains, case.function, scale, there
         )
         assert attained == pytest.approx(leak.value, rel=1e-8, abs=1e-9)
 

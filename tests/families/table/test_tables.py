@@ -13,16 +13,17 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
+from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.problem import Bracket, Problem, split
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.core.workers import Clock
 from pdp_calibrate.families.table.search import search_sets
-from pdp_calibrate.families.table.setting import conditional_laws, grid_of
+from pdp_calibrate.families.table.setting import Grid, Setting, conditional_laws, grid_of
 from pdp_calibrate.families.table.sorted_mixtures import search_lines
 from pdp_calibrate.families.table.tree_search import search_branches, target_bound
 from tests.oracles import brute_force as oracle, plain_engine
-from tests.support.marks import bounds_checked
+from tests.support.marks import bounds_checked, slow_after
 from tests.support.random_tables import additive_problem, binary_cells, random_problem
 from tests.support.table_searches import only_compiled, only_sets, search, setting_at
 
@@ -34,11 +35,18 @@ def is_exact(found: Bracket) -> bool:
     return found.upper - found.lower <= max(1e-9 * found.upper, 1e-12)
 
 
+def on_a_grid(cells: FloatArray, scale: float) -> tuple[Setting, Grid]:
+    """The sum of a binary table's tuples at this scale, and the grid that its answers lie on."""
+    setting = setting_at(additive_problem(cells, [BIT] * cells.ndim), scale)
+    grid = grid_of(setting)
+    assert grid is not None
+    return setting, grid
+
+
 def attained(problem: Problem, found: Bracket, scale: float) -> float:
     """What the oracle says about the witness."""
     witness, model = found.witness, problem.model
     assert witness is not None
-    place = {name: k for k, name in enumerate(problem.names)}
     index = [{value: k for k, value in enumerate(domain)} for domain in model.domains]
     contributions = problem.contributions
 
@@ -52,20 +60,12 @@ def attained(problem: Problem, found: Bracket, scale: float) -> float:
     cells = model.probabilities  # type: ignore[attr-defined]
     if len(witness.known) == len(problem.names) - 1:
         cells = np.ones_like(cells)  # to whoever knows everyone else every database is possible
-    return oracle.log_density_ratio(
-        cells,
-        model.domains,
-        answer,
-        scale,
-        place[witness.target],
-        {place[name]: value for name, value in witness.known.items()},
-        witness.secrets,
-        witness.output,  # type: ignore[arg-type]
-    )
+    there = oracle.placed(witness, problem.names)
+    return oracle.log_density_ratio(cells, model.domains, answer, scale, there)
 
 
 @pytest.mark.parametrize("by", ["all at once", "sets", "tree", "tree with bounds"])
-@pytest.mark.parametrize("chunk", bounds_checked(range(10), 1))
+@pytest.mark.parametrize("chunk", bounds_checked(range(10), 1, quick=2))
 def test_equal_to_the_plain_engine(chunk: int, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if by == "sets":
         only_sets(monkeypatch)
@@ -86,17 +86,14 @@ def test_equal_to_the_plain_engine(chunk: int, by: str, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("kind", ["structureless", "coupled", "zeros"])
-@pytest.mark.parametrize("scale", [0.2, 2.0, 50.0])
+@pytest.mark.parametrize("scale", slow_after(1, [2.0, 0.2, 50.0]))
 @pytest.mark.compiled
 def test_the_tree_agrees_with_sorted_mixtures(
     kind: str, scale: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two algorithms that share no code, on a table deep enough for every bound to act."""
     only_compiled(monkeypatch)
-    problem = additive_problem(binary_cells(10, kind, seed=3), [BIT] * 10)
-    setting = setting_at(problem, scale)
-    grid = grid_of(setting)
-    assert grid is not None
+    setting, grid = on_a_grid(binary_cells(10, kind, seed=3), scale)
     tree = search_branches(setting, grid, 0.0, FOREVER)
     lines = search_lines(setting, 0.0, FOREVER)
     assert tree.lower == pytest.approx(lines.lower, rel=1e-10)
@@ -122,7 +119,7 @@ def test_what_cannot_exceed_the_incumbent_is_only_bounded(
             assert found.upper <= share * exact.upper * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("seed", bounds_checked(range(3), 2))
+@pytest.mark.parametrize("seed", bounds_checked(range(3), 2, quick=1))
 @pytest.mark.compiled
 def test_a_bracket_stopped_early_holds_the_truth(
     seed: int, monkeypatch: pytest.MonkeyPatch
@@ -230,10 +227,8 @@ def test_one_pass_bounds_every_adversary_of_a_target(
     kind: str, scale: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     only_compiled(monkeypatch)
-    problem = additive_problem(binary_cells(8, kind, seed=4), [BIT] * 8)
-    setting = setting_at(problem, scale)
-    grid = grid_of(setting)
-    assert grid is not None
+    setting, grid = on_a_grid(binary_cells(8, kind, seed=4), scale)
+    problem = setting.prepared.problem
     for target in range(8):
         alone = dataclasses.replace(setting.knowledge, targets=(target,))
         found = search(dataclasses.replace(problem, knowledge=alone), scale)
@@ -248,10 +243,7 @@ def test_one_pass_bounds_tuples_that_all_but_surely_agree(rare: float, scale: fl
     """The odds of two cells may lie further apart than numbers reach."""
     cells = np.full((2, 2, 2), rare)
     cells[0, 0, 0] = cells[1, 1, 1] = 0.5 - 3 * rare
-    problem = additive_problem(cells, [BIT] * 3)
-    setting = setting_at(problem, scale)
-    grid = grid_of(setting)
-    assert grid is not None
+    setting, grid = on_a_grid(cells, scale)
     assert setting.fits_linear_space
     for target in range(3):
         worst, _ = oracle.worst_leakage(
@@ -292,9 +284,10 @@ def test_more_secrets_than_values_that_occur() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "query"), [(4, "pdp.Sum()"), (6, "pdp.Mean()"), (4, "pdp.Histogram()")]
+    "case", slow_after(1, [(6, "pdp.Mean()"), (4, "pdp.Sum()"), (4, "pdp.Histogram()")])
 )
-def test_a_small_table_is_calibrated_without_the_compiler(columns: int, query: str) -> None:
+def test_a_small_table_is_calibrated_without_the_compiler(case: tuple[int, str]) -> None:
+    columns, query = case
     command = (
         "import sys, numpy as np, pdp_calibrate as pdp;"
         f"cells = np.random.default_rng(0).dirichlet(np.ones({2**columns}));"

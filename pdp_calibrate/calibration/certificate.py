@@ -1,0 +1,129 @@
+"""Certificates: what the stand-alone checker needs beside a calibration to prove a large one.
+
+Most calibrations need none. Of jointly Gaussian values the checker tries all sets of known tuples,
+which are too many from 14 tuples on. A certificate divides them for each target: a tree is ``[k,
+tree if k is known, tree if not]``, ``0`` where one bound covers all that is still undecided, or
+``null`` where the checker is to try all of it. It says where to look, and proves nothing itself:
+the checker evaluates every bound anew, in exact arithmetic.
+
+The bound is Theorem 9 (docs/theory): whatever part of the undecided tuples R is known beside K, the
+residual of x_i lies on a sphere whose diameter is the projection of x_i on R.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pdp_calibrate.errors import CalibrationError
+from pdp_calibrate.families.gaussian.model import Gaussian
+
+if TYPE_CHECKING:
+    from pdp_calibrate.arrays import FloatArray
+    from pdp_calibrate.calibration.result import Calibration
+
+IntArray = npt.NDArray[np.int64]
+
+TRIED = 13
+"""So many tuples need no tree: the checker tries all sets of known ones."""
+_LEFT_TO_TRY = 4
+_CANDIDATES = 6
+_MOST_BRANCHES = 20_000
+_BELOW = 1 - 1e-9  # bounds this close to ε are left to exact arithmetic
+
+
+def certified(calibration: Calibration[Any, Any]) -> Calibration[Any, Any]:
+    """Return the calibration with a certificate: an empty one where the checker needs none.
+
+    Raises
+    ------
+    CalibrationError
+        If no certificate of a bearable size is found.
+    """
+    return dataclasses.replace(calibration, certificate=_certificate(calibration))
+
+
+def _certificate(calibration: Calibration[Any, Any]) -> dict[str, Any]:
+    model, queries = calibration.model, calibration.queries
+    weights = calibration.contributions[0].weights
+    one = calibration.noise == "laplace" and len(queries) == 1 and weights is not None
+    clamped = getattr(queries[0], "clamp", True)
+    if not isinstance(model, Gaussian) or not one or clamped or len(model.names) <= TRIED:
+        return {}
+    slopes = np.concatenate(weights or ()) / calibration.scales[0]
+    return {"branches": _branches(model, slopes, calibration.epsilon)}
+
+
+def _branches(model: Gaussian, weights: FloatArray, epsilon: float) -> dict[str, Any]:
+    """Return a tree for every target, by its place."""
+    joint = np.vstack([model.covariance, weights @ model.covariance])
+    joint = np.column_stack([joint, np.append(joint[:-1] @ weights, joint[-1] @ weights)])
+    search = _Search()
+    trees = {}
+    for target, (low, high) in enumerate(model.bounds):
+        others = np.array([k for k in range(len(weights)) if k != target])
+        trees[str(target)] = search.tree(joint, target, others, (high - low) / epsilon)
+    return trees
+
+
+class _Search:
+    """Divides the sets of known tuples until a bound covers each part."""
+
+    def __init__(self) -> None:
+        self.branches = 0
+
+    def tree(self, given: FloatArray, target: int, undecided: IntArray, width: float) -> Any:
+        """Return the tree of all that is undecided; `given` is the covariance given K."""
+        bound, candidates = _bound(given, target, undecided)
+        if bound * width <= _BELOW:
+            return 0
+        if len(undecided) <= _LEFT_TO_TRY:
+            return None
+        self.branches += 1
+        if self.branches > _MOST_BRANCHES:
+            raise CalibrationError(
+                f"no certificate of at most {_MOST_BRANCHES} branches is found; calibrate without"
+                " certificate=True."
+            )
+        ways = [_divided(given, target, undecided, int(split)) for split in candidates]
+        _, split, known = min(ways, key=lambda way: way[0])
+        rest = np.delete(undecided, split)
+        return [
+            int(undecided[split]),
+            self.tree(known, target, rest, width),
+            self.tree(given, target, rest, width),
+        ]
+
+
+def _divided(
+    given: FloatArray, target: int, undecided: IntArray, split: int
+) -> tuple[float, int, FloatArray]:
+    """Decide about one tuple: the bounds of both parts, added, and the covariance given it."""
+    place, rest = int(undecided[split]), np.delete(undecided, split)
+    column = given[:, place]
+    known = given - np.outer(column, column) / given[place, place]
+    return _bound(known, target, rest)[0] + _bound(given, target, rest)[0], split, known
+
+
+def _bound(given: FloatArray, target: int, undecided: IntArray) -> tuple[float, IntArray]:
+    """Bound |β| over all parts of the undecided that may be known, and say whom to decide about.
+
+    Those are the places of whoever is most strongly coupled with the target given all others.
+    """
+    pair = np.array([target, len(given) - 1])
+    inner = given[np.ix_(undecided, undecided)]
+    across = given[np.ix_(undecided, pair)]
+    explained = across.T @ np.linalg.solve(inner, across)
+    left = given[np.ix_(pair, pair)] - explained
+    v, c = left[0]
+    d, s, q = explained[0, 0], explained[0, 1], explained[1, 1]
+    spread = math.sqrt(max(0.0, (c * d - s * v) ** 2 + max(d * q - s * s, 0.0) * v * (v + d))) / 2
+    bound = (abs(c * (v + d / 2) + s * v / 2) + spread) / (v * (v + d))
+    members = np.append(undecided, target)
+    precision = np.linalg.inv(given[np.ix_(members, members)])
+    strengths = precision[-1, :-1] ** 2 / np.diag(precision)[:-1]
+    return float(bound), np.argsort(-strengths)[:_CANDIDATES]
