@@ -1,10 +1,13 @@
 """The stand-alone checker beside the engines.
 
-    python -m tests.benchmarks.check 2000 1000
+    python -m tests.benchmarks.check random 2000
+    python -m tests.benchmarks.check cases
+    python -m tests.benchmarks.check changed 1000
 
-calibrates that many random models, asks the checker about each file and about the same file with
-1e-5 less noise; does the same with the cases of the head-to-head (`cases.py`); then changes that
-many files and that many certificates at random places. It writes `results/check.txt`. A file that
+The first calibrates that many random models, asks the checker about each file and about the same
+file with 1e-5 less noise; the second does so with the cases of the head-to-head (`cases.py`); the
+third changes that many files and that many certificates at random places. They write
+`results/check.txt`, `results/check_cases.txt` and `results/check_changed.txt`. A file that
 was calibrated must never be called broken; one with less noise must never be proved where the
 engine is exact and reaches ε; a changed one only if brute force says that it is sound.
 """
@@ -16,7 +19,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,7 @@ from pdp_calibrate import check as checker
 from pdp_calibrate.calibration import certificate
 from pdp_calibrate.check import BROKEN, PROVED, UNDECIDED, check
 from tests.benchmarks.cases import cases
-from tests.benchmarks.heading import heading
+from tests.benchmarks.heading import heading, keep
 from tests.support.check_cases import calibration, shrunk
 from tests.support.check_mutants import files_proved, trees_proved
 
@@ -97,19 +99,15 @@ def changed(wanted: int) -> list[str]:
 
 
 def main() -> None:
-    """Compare and change as many as asked for."""
-    wanted, mutants = (int(text) for text in (*sys.argv[1:], "200", "100")[:2])
-    lines = [
-        *heading("check", "numpy"),
-        "random calibrations",
-        *compared(random_ones(wanted)),
-        "the head-to-head",
-        *compared(known_ones()),
-        *changed(mutants),
-    ]
-    text = "\n".join(lines) + "\n"
-    (Path(__file__).parent / "results" / "check.txt").write_text(text)
-    sys.stdout.write(text)
+    """Do the part that is asked for."""
+    part, wanted = sys.argv[1], int((*sys.argv[2:], "200")[0])
+    parts = {
+        "random": ("check", lambda: compared(random_ones(wanted))),
+        "cases": ("check_cases", lambda: compared(known_ones())),
+        "changed": ("check_changed", lambda: changed(wanted)),
+    }
+    name, work = parts[part]
+    keep(name, [*heading("check", "numpy"), *work()])
 
 
 if __name__ == "__main__":
