@@ -407,6 +407,10 @@ def test_a_series_is_read_in_one_pass_too(engine, form):
         assert len(seen) == 1
         assert seen[0][1] <= 6  # parts, never rows
     assert len(found.history) == 2
+    alone = readings(1, STATES)
+    found = pdp.People(ENGINES[engine](alone), bounds={"load": (0, 1)}, **said)
+    if form is None:  # nobody has two readings
+        assert found.sum("load", epsilon=0.3, correlation=0.5).calibration.scale
 
 
 @pytest.mark.parametrize(
@@ -416,6 +420,10 @@ def test_a_series_is_read_in_one_pass_too(engine, form):
         (lambda frame: frame.assign(t=frame["t"] // 2), "column t has two equal times"),
         (lambda frame: frame.assign(t=frame["t"].where(frame["t"] != 1)), "column t has missing"),
         (lambda frame: frame.assign(t=frame["t"] ** 0.5), "column t has gaps"),  # shorter steps
+        (
+            lambda frame: frame.assign(t=[None, *["2024-01-02"] * (len(frame) - 1)]),
+            "missing values",
+        ),
         (lambda frame: frame.assign(t="day " + frame["t"].astype(str)), "ISO 8601"),
         (lambda frame: frame.assign(load=frame["load"].where(frame["t"] != 1)), "missing values"),
     ],

@@ -161,10 +161,8 @@ class JointTable(Model):
         A zero is an assumption: adversaries never condition on an event of probability zero.
     domains
         The values along each axis. Any hashable values; numbers where a sum is asked for.
-    names
-        One name per tuple, x1 … xn by default.
-    provenance
-        ``assumed``, ``public``, ``dp`` or ``private``.
+    names, provenance
+        One name per tuple, x1 … xn by default; and ``assumed``, ``public``, ``dp`` or ``private``.
 
     Examples
     --------

@@ -53,10 +53,8 @@ class MarkovChain(Model):
         The values of the states, in the order of the rows; numbers where a sum is asked for.
     initial
         The law of x_0. None for the stationary law, which only an irreducible chain has.
-    names
-        One name per tuple, 0 … T−1 by default.
-    provenance
-        ``assumed``, ``public``, ``dp`` or ``private``.
+    names, provenance
+        One name per tuple, 0 … T−1 by default; and ``assumed``, ``public``, ``dp`` or ``private``.
 
     Examples
     --------

@@ -71,10 +71,8 @@ class BinaryGroup(_Exchangeable):
     ----------
     count_probabilities
         The probability of 0, 1, …, m ones among the m members.
-    names
-        One name per member, 0 … m−1 by default.
-    provenance
-        ``assumed``, ``public``, ``dp`` or ``private``.
+    names, provenance
+        One name per member, 0 … m−1 by default; and ``assumed``, ``public``, ``dp`` or ``private``.
 
     Examples
     --------
@@ -137,10 +135,8 @@ class CategoryGroup(_Exchangeable):
         ``{counts: probability}``, the counts saying how many members hold each category; counts
         left out are impossible. Or one probability per composition, in the order of
         `compositions`.
-    names
-        One name per member, 0 … m−1 by default.
-    provenance
-        ``assumed``, ``public``, ``dp`` or ``private``.
+    names, provenance
+        One name per member, 0 … m−1 by default; and ``assumed``, ``public``, ``dp`` or ``private``.
 
     Examples
     --------

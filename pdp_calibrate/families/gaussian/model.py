@@ -60,10 +60,8 @@ class Gaussian(GaussianTuples):
         secret values differ by at most the width hi − lo.
     mean
         One mean per tuple; the middle of each range by default.
-    names
-        One name per tuple, x1 … xn by default.
-    provenance
-        ``assumed``, ``public``, ``dp`` or ``private``.
+    names, provenance
+        One name per tuple, x1 … xn by default; and ``assumed``, ``public``, ``dp`` or ``private``.
 
     Examples
     --------

@@ -48,10 +48,8 @@ class GaussianNetwork(GaussianTuples):
         Public range of each tuple, ``(lo, hi)`` for all or a list with one pair per tuple.
     mean
         One mean per tuple; the middle of each range by default.
-    names
-        One name per tuple, x1 … xn by default.
-    provenance
-        ``assumed``, ``public``, ``dp`` or ``private``.
+    names, provenance
+        One name per tuple, x1 … xn by default; and ``assumed``, ``public``, ``dp`` or ``private``.
 
     Examples
     --------

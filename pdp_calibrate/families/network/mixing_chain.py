@@ -50,10 +50,8 @@ class MixingChain(Network):
         The values of the states; numbers where a sum is asked for.
     diameter
         D, zero or more. `diameter_of` gives that of a transition law.
-    names
-        One name per tuple, 0 … T−1 by default.
-    provenance
-        ``assumed``, ``public``, ``dp`` or ``private``.
+    names, provenance
+        One name per tuple, 0 … T−1 by default; and ``assumed``, ``public``, ``dp`` or ``private``.
 
     Examples
     --------

@@ -122,13 +122,9 @@ class Network(Model):
 
         Parameters
         ----------
-        marginals
-            For each tuple without parents, its law ``{value: probability}``.
-        conditionals
-            For each other tuple ``(parents, {parent value: law})``; with several parents the key
-            is the tuple of their values, in the order of ``parents``.
-        provenance
-            Where the numbers come from.
+        marginals, conditionals, provenance
+            As for `JointTable.from_conditionals`: laws of tuples without parents, and for each
+            other tuple ``(parents, {parent values: law})``.
 
         Examples
         --------

@@ -41,10 +41,8 @@ class MarkovTree(Network):
         For the root its law; for every other tuple an array whose row v is its law when the parent
         holds the parent's v-th value. A zero is an assumption: adversaries never condition on an
         event of probability zero.
-    names
-        One name per tuple, x1 … xn by default.
-    provenance
-        ``assumed``, ``public``, ``dp`` or ``private``.
+    names, provenance
+        One name per tuple, x1 … xn by default; and ``assumed``, ``public``, ``dp`` or ``private``.
 
     Examples
     --------

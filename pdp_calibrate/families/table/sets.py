@@ -98,10 +98,8 @@ class SampledTable(Model):
         The values along each axis: all that are possible, seen or not.
     confidence
         Probability, over the sample, with which all balls hold; 0.95 by default.
-    names
-        One name per tuple, x1 … xn by default.
-    provenance
-        ``assumed``, ``public``, ``dp`` or ``private``.
+    names, provenance
+        One name per tuple, x1 … xn by default; and ``assumed``, ``public``, ``dp`` or ``private``.
     noise_scale
         If positive, each cell carries independent discrete Laplace noise of this scale, added to
         keep the rows private; counts may then be negative. Half of the failure probability is kept
