@@ -74,9 +74,10 @@ function place(figures) {
   insight.clear();
   const now = [...fresh.children].map((one) => {
     const known = before.get(one.dataset.picture);
-    if (!known) return one;
-    known.dataset.open = "";
-    return known;
+    if (known) {  // stays until the new one is drawn
+      one.querySelector(".drawing").replaceChildren(...known.querySelector(".drawing").childNodes);
+    }
+    return one;
   });
   pictures.replaceChildren(...now);
   for (const one of now) watcher.observe(one);

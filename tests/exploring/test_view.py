@@ -300,6 +300,10 @@ def test_pictures_are_drawn_of_simulated_people_and_only_when_their_numbers_chan
     found = page.picture(STATED, "simulated")
     assert "14 simulated people" in found["svg"]
     assert page.picture(STATED | {"ledger": "other.json"}, "simulated") is found
+    for place, text in enumerate(("mean(income)", "sum(income)"), 1):
+        one = page.picture(CASES["several"], f"simulated-{place}")
+        assert one["title"].endswith(text)
+        assert f'id="simulated-{place}-' in one["svg"]
     assert page.picture(STATED, "network") is None
     assert page.picture({}, "simulated") is None
 
