@@ -28,6 +28,9 @@ from pdp_calibrate.core.model import Model, refuse_endless
 from pdp_calibrate.core.query import Query
 from pdp_calibrate.errors import PdpError
 
+_TRIED = 20_000  # outputs per secret on which adversaries are compared
+
+
 _SIMULATED = 60_000  # outputs per secret on which the event is chosen, if their law is known
 
 
@@ -140,7 +143,7 @@ def audit(
     if isinstance(release, Calibration):
         refuse_endless([release.model], "an audit")
         share = release.delta if delta is None else share
-        attacked = Subject.calibrated(release, witness)
+        attacked = _most_telling(Subject.candidates(release, witness), rng)
         claim = release.epsilon if epsilon is None else epsilon
     else:
         attacked = Subject.function(release, witness, model, query, scale)
@@ -217,6 +220,18 @@ def _attack_function(
         if proofs[0] > proofs[1]:
             chosen = other
     return chosen, tests, visible
+
+
+def _most_telling(candidates: Sequence[Subject], rng: np.random.Generator) -> Subject:
+    """Return the adversary to whom simulated outputs tell most."""
+    if len(candidates) == 1:
+        return candidates[0]
+    seen = []
+    for one in candidates:
+        (_, score), *_ = one.scores(rng)
+        outputs = [one.simulated(secret, _TRIED, rng) for secret in one.witness.secrets]
+        seen.append(most_visible(*(score(some) for some in outputs)))
+    return candidates[int(np.argmax(seen))]
 
 
 def _expected(

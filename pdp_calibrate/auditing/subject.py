@@ -48,15 +48,29 @@ class Subject:
     noise: Noise = "laplace"
 
     @classmethod
-    def calibrated(cls, release: AnyCalibration, witness: Witness | None) -> Subject:
-        """Attack a calibrated release as its own witness would."""
+    def candidates(cls, release: AnyCalibration, witness: Witness | None) -> list[Subject]:
+        """Attack a calibrated release as its own witness would, and whoever may come closer.
+
+        Where clamped values are bounded by a coupling, the witness may be somebody who knows
+        everyone else; one who knows nobody often learns more, if less is proved of it.
+        """
         parts = _attacked(release.queries, release.contributions, release.model)
         scales = release.scales
         found = release.leakage.witness if witness is None else witness
         if found is None:
             raise PdpError("the calibration names no adversary to attack with: pass witness=.")
-        attacked = cls._about(found, release.model, parts, scales, None, release.adversaries)
-        return dataclasses.replace(attacked, noise=release.noise)
+        attackers = [found]
+        bounded = any(part.clamped for part in parts) and all(release.model.gaussian_tuples)
+        everyone = release.adversaries == Adversaries.all()
+        if witness is None and bounded and everyone and found.known and not release.leakage.exact:
+            attackers.append(dataclasses.replace(found, known={}))
+        return [
+            dataclasses.replace(
+                cls._about(one, release.model, parts, scales, None, release.adversaries),
+                noise=release.noise,
+            )
+            for one in attackers
+        ]
 
     @classmethod
     def function(

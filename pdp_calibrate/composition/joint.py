@@ -194,7 +194,7 @@ def joint_mu(
         parts = tuple(dataclasses.replace(part, clamped=False) for part in parts)
     scales = [(1 - 8 * UNIT_ROUNDOFF) / math.sqrt(one) for one in answers.precisions]
     joined = Contributions.joined(parts, scales) if parts else nothing_about(model)
-    measure = Measure(noise="gaussian", unit="mu", data_counts=data_counts)
+    measure = Measure(noise="gaussian", unit="mu", data_counts=data_counts, more_follows=True)
     found = 0.0
     for problem in split(model, joined, adversaries, measure=measure if parts else LAPLACE):
         own = worst([problem], 1.0, deadline=deadline)[0].everywhere if parts else 0.0

@@ -168,6 +168,12 @@ class Measure:
     Not where something else may be released about the same data that tells of it: it changes what
     is likely of the unknown tuples, and no coupling of them beforehand holds any more.
     """
+    more_follows: bool = False
+    """Whether other queries may be released later, chosen by what was seen.
+
+    Whichever they are, one coupling must serve all of them then, those not asked yet included: what
+    couples this answer best may not be what couples it together with others.
+    """
 
     @classmethod
     def of(cls, noise: object, *, unit: object = None, delta: object = None) -> Measure:
@@ -245,7 +251,7 @@ class Measure:
             rounding=charged,
             measure=self,
             mu=found.everywhere,
-            coupled=found.by_coupling,
+            coupled=float(found.by_coupling),
         )
 
 

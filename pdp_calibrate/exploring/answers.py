@@ -129,6 +129,12 @@ def _refuse_open(
         raise QueryError("There are no rows to learn from: open a file, with explore FILE.")
     if alike in _STATES_NOTHING:
         return
+    for column in _needing_values(answers, askings, columns):
+        if column.kind != "yes/no" and column.domain is None and alike != "dp":
+            raise QueryError(
+                f"Type in step 1 which values {column.name} can have: those that are possible, not"
+                " those in the file."
+            )
     for one in askings:
         if one.kind not in ("sum", "mean"):
             continue
@@ -143,6 +149,18 @@ def _refuse_open(
                     f"Type in step 1 the lowest and the highest value that {column.name} can have:"
                     " their public range, not the one in the file."
                 )
+
+
+def _needing_values(
+    answers: Mapping[str, str], askings: Sequence[Asking], columns: Mapping[str, Column]
+) -> list[Column]:
+    """Return the columns whose possible values must be known: those told apart in the answers."""
+    found = [columns[answers["by"]]] if answers["by"] in columns else []
+    by_rows = answers["alike"] == "independent" or answers["by"] or answers["missing"]
+    for one in askings:
+        if one.kind == "histogram" or (one.kind == "count" and not by_rows):
+            found += _asked_about(one, columns)
+    return found
 
 
 def _asked_about(one: Asking, columns: Mapping[str, Column]) -> list[Column]:

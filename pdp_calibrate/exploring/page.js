@@ -74,9 +74,10 @@ function place(figures) {
   insight.clear();
   const now = [...fresh.children].map((one) => {
     const known = before.get(one.dataset.picture);
-    if (!known) return one;
-    known.dataset.open = "";
-    return known;
+    if (known) {  // stays until the new one is drawn
+      one.querySelector(".drawing").replaceChildren(...known.querySelector(".drawing").childNodes);
+    }
+    return one;
   });
   pictures.replaceChildren(...now);
   for (const one of now) watcher.observe(one);
@@ -168,9 +169,20 @@ form.addEventListener("submit", (event) => {
     event.preventDefault();
   }
 });
+// A model learned from private rows is refused, and its numbers are not even kept in this page.
+function publicPart(text) {
+  try {
+    const found = JSON.parse(text);
+    if (found.provenance !== "private") return text;
+    return JSON.stringify({ schema: found.schema, type: found.type, provenance: "private" });
+  } catch (error) {
+    return text.slice(0, 1000);  // which is no model
+  }
+}
+
 document.getElementById("model_file")?.addEventListener("change", async (event) => {
   const file = event.target.files[0];
-  form.elements.model.value = file ? await file.text() : "";
+  form.elements.model.value = file ? publicPart(await file.text()) : "";
   form.elements.model_name.value = file ? file.name : "";
   refresh();
 });

@@ -17,6 +17,7 @@ from pdp_calibrate.exploring.answers import Asked, asked_by, completed
 from pdp_calibrate.exploring.handover import Handover, handover, refuse_other_plan
 from pdp_calibrate.exploring.subject import Subject
 from pdp_calibrate.jobs.advise import Choice, advise
+from pdp_calibrate.jobs.grammar import Question
 from pdp_calibrate.jobs.run import calibrate_task
 from pdp_calibrate.show.explain import paragraphs
 from pdp_calibrate.show.page import libraries, picture
@@ -82,14 +83,21 @@ class Worked:
         """The numbers behind the pictures, by the name of the picture."""
         if self.calibration is None:
             return {}
-        people = self._people(self.calibration)
-        simulated = simulated_answers(self.calibration, people=people) if people else None
-        found = {} if simulated is None else {"simulated": simulated}
-        return found | views_of(self.calibration, self.plain)
+        found: dict[str, Any] = {}
+        questions = self.asked.job.questions
+        for place, question in enumerate(questions):
+            name = "simulated" if len(questions) == 1 else f"simulated-{place + 1}"
+            found[name] = simulated_answers(
+                self.calibration,
+                people=self._people(self.calibration, question),
+                place=place,
+                asked="" if len(questions) == 1 else question.text,
+            )
+        simulated = {name: one for name, one in found.items() if one is not None}
+        return simulated | views_of(self.calibration, self.plain)
 
-    def _people(self, found: AnyCalibration) -> int:
+    def _people(self, found: AnyCalibration, question: Question) -> int:
         """Return how many values enter an answer."""
-        (question, *_) = self.asked.job.questions
         named = len(question.columns or ())
         if self.subject.frame is not None:
             wide = not self.asked.job.is_long and not named

@@ -30,6 +30,7 @@ from pdp_calibrate.frames.open import (
     kind_name,
     one_row,
     refuse_changed,
+    refuse_missing,
 )
 from pdp_calibrate.frames.sums import CELLS, ClampedSum, Range, checked_sum, grid_cells
 
@@ -99,7 +100,10 @@ class Times:
         """Return the cells of a column as what sorts in order of time."""
         held = nw.col(name)
         if self.form is not None:
-            return _number(held.cast(nw.String), self.form, self.length)
+            text = held.cast(nw.String)
+            example = _example(self.form, self.length)  # whoever reads finds what is missing
+            text = nw.when(text.is_null()).then(nw.lit(example)).otherwise(text)
+            return _number(text, self.form, self.length)
         if self.time_format is not None:
             return held.cast(nw.String).str.to_datetime(format=self.time_format)
         return held.cast(nw.Int64) if self.kind == nw.Int64 else held
@@ -223,6 +227,8 @@ def _iso_times(table: nw.LazyFrame[Any], column: str, *, called: Hashable) -> Ti
             ),
         )
     )
+    if not found["rows"]:
+        refuse_missing(called, 1)
     fitting = [f for place, f in enumerate(_FORMS) if found[f"form{place}"] == found["rows"]]
     if not fitting or found["shortest"] != found["longest"]:
         raise ModelError(
@@ -233,6 +239,12 @@ def _iso_times(table: nw.LazyFrame[Any], column: str, *, called: Hashable) -> Ti
         )
     form, length = fitting[0], int(found["longest"])
     return Times(column=called, kind=nw.Int64(), timed=form.day, form=form, length=length)
+
+
+def _example(form: _Form, length: int) -> str:
+    """Return a text of this form."""
+    zone = {"": "", "Z": "Z", "offset": "+00:00"}[form.zone]
+    return "2000-01-01T00:00:00.000000"[: length - len(zone)] + zone
 
 
 def _number(text: nw.Expr, form: _Form, length: int) -> nw.Expr:
@@ -436,6 +448,9 @@ def _counted(
     return collected(counted.select(*kept, *(nw.col(one).cast(nw.Int64) for one in numbers)))
 
 
+_NO_STEP = 2**62  # longer than any
+
+
 class Steps:
     """The steps between neighbouring times of a group, and what may be wrong with them.
 
@@ -468,8 +483,8 @@ class Steps:
         return [
             again.cast(nw.Int64).alias(self.AGAIN),
             between.alias(self.BETWEEN),
-            step.alias(self.SHORTEST),
-            step.alias(self.LONGEST),
+            nw.when(step.is_null()).then(nw.lit(_NO_STEP)).otherwise(step).alias(self.SHORTEST),
+            nw.when(step.is_null()).then(nw.lit(0)).otherwise(step).alias(self.LONGEST),
         ]
 
     def ends(self) -> list[nw.Expr]:
@@ -493,19 +508,12 @@ class Steps:
                 f"column {order_by} has times that are no whole number of steps apart: say a"
                 " shorter step with every=."
             )
-        shortest = [one for one in found[self.SHORTEST] if not _is_absent(one)]
-        longest = [one for one in found[self.LONGEST] if not _is_absent(one)]
-        if self._step is None and longest and max(longest) > 1.5 * min(shortest):
+        if self._step is None and max(found[self.LONGEST]) > 1.5 * min(found[self.SHORTEST]):
             raise ModelError(
                 f"column {order_by} has gaps (steps longer than 1.5 times the shortest one), across"
                 " which the next value is not one step away. Say how long a step is with every="
                 " (--every), or fill them, or split the series."
             )
-
-
-def _is_absent(number: Any) -> bool:
-    """Whether there is no such step: engines say None or NaN."""
-    return number is None or number != number
 
 
 def check_times(

@@ -159,7 +159,7 @@ def render(summary: Summary) -> str:
 def picture(name: str, view: Any, canvas: Any) -> dict[str, str]:
     """Return one picture as a page holds it: drawn, with its title and what it says."""
     title, caption = caption_of(name, view)
-    drawn = canvas.as_svg(plots.draw(name, view), name)
+    drawn = canvas.as_svg(plots.draw(kind_of_picture(name), view), name)
     return {"name": name, "title": title, "caption": caption, "svg": drawn}
 
 
@@ -168,7 +168,8 @@ def caption_of(name: str, view: Any) -> tuple[str, str]:
 
     With Gaussian noise no answer is the one that helps most.
     """
-    caption, beyond = _CAPTIONS[name], getattr(view, "beyond", 0.0)
+    kind = kind_of_picture(name)
+    caption, beyond = _CAPTIONS[kind], getattr(view, "beyond", 0.0)
     if name == "beliefs" and beyond:
         caption = (
             "What the worst adversary believes about one entry before the release, and after a"
@@ -182,7 +183,13 @@ def caption_of(name: str, view: Any) -> tuple[str, str]:
             caption += " Lines have the weights of the paper; no guarantee rests on them."
         if len(view.names) > plots.ALL_PANELS:
             caption += " Of all entries, the one about whom most can be learned is attacked."
-    return _TITLES[name], caption
+    about = getattr(view, "asked", "")
+    return f"{_TITLES[kind]}: {about}" if about else _TITLES[kind], caption
+
+
+def kind_of_picture(name: str) -> str:
+    """Return what a picture is of: ``simulated-2`` is the second such."""
+    return name.partition("-")[0]
 
 
 def libraries() -> tuple[Any, Any]:

@@ -37,10 +37,12 @@ class SimulatedAnswers:
     """Within which half of them lie."""
     people: int
     """How many people are simulated."""
+    asked: str = ""
+    """Which of several questions it answers, as text."""
 
 
 def simulated_answers(
-    calibration: AnyCalibration, *, people: int, seed: int = 0
+    calibration: AnyCalibration, *, people: int, seed: int = 0, place: int = 0, asked: str = ""
 ) -> SimulatedAnswers | None:
     """Simulate people, their answer, and releases of it; None where there is no such picture.
 
@@ -52,32 +54,37 @@ def simulated_answers(
         How many values enter the answer.
     seed
         Which people and which noise: the same picture every time.
+    place
+        Which of several questions.
+    asked
+        That question as text, where there are several.
     """
-    if len(calibration.queries) > 1 or calibration.noise != "laplace":
+    if calibration.noise != "laplace":
         return None
     rng = np.random.default_rng(seed)
-    found = _answers(calibration, people, rng)
+    found = _answers(calibration, place, people, rng)
     if found is None or not 1 <= len(found) <= _MOST_ANSWERS:
         return None
-    half_width = calibration.half_widths(alpha=0.05)[0]
+    half_width = calibration.half_widths(alpha=0.05)[place]
     scale = half_width / math.log(20)  # of the answer: that of a mean may be of the sum behind it
     noisy = {label: truth + rng.laplace(0.0, scale, _DRAWS) for label, truth in found.items()}
-    if calibration.is_integer:
+    if calibration.contributions[place].is_integer:
         noisy = {label: np.rint(draws) for label, draws in noisy.items()}
     return SimulatedAnswers(
         labels=tuple(found),
         answers=tuple(found.values()),
         noisy=tuple(tuple(draws.tolist()) for draws in noisy.values()),
         half_width=half_width,
-        likely=calibration.half_widths(alpha=0.5)[0],
+        likely=calibration.half_widths(alpha=0.5)[place],
         people=people,
+        asked=asked,
     )
 
 
 def _answers(
-    calibration: AnyCalibration, people: int, rng: np.random.Generator
+    calibration: AnyCalibration, place: int, people: int, rng: np.random.Generator
 ) -> dict[str, float] | None:
-    query = calibration.queries[0]
+    query = calibration.queries[place]
     domain: Any = calibration.model.domains[0]
     if isinstance(query, RowQuery):
         return _of_rows(query, people, rng)

@@ -174,6 +174,8 @@ def test_columns_are_typed_and_several_questions_asked(browser, typed_address, f
     more.get_by_label("Values that count").fill("true")
     page.wait_for_selector("#scale1")
     settled(page)
+    titles = page.locator("figure h3").all_inner_texts()
+    assert titles[-1] == "What an answer would look like: count(sick=true)"
     scales = [float(page.get_attribute(f"#scale{place}", "data-scale")) for place in ("", "1")]
     for button, name in (
         ("Python code", "typed.py"), ("plan.toml", "plan.toml"), ("Rows of nobody", "people.csv"),

@@ -249,6 +249,9 @@ def test_a_page_without_a_file_begins_with_an_example():
         (HOMES | {"also": '[{"kind": "count", "column": "sick"}]'}, "which values count"),
         (HOMES | {"max_group_size": "2"}, "at most 2 rows"),
         (STATED | {"column": "sick"}, "ask for a count"),
+        (HOMES | {"kind": "histogram", "column": "day"}, "which values day can have"),
+        (HOMES | {"kind": "count", "column": "day", "values": "1"}, "which values day can have"),
+        (HOMES | {"by": "home"}, "which values home can have"),
         (STATED | {"strength": "accuracy"}, "must be a number"),
         (HOMES | {"alike": "dp", "strength": "accuracy", "half_width": "9"}, "once the model"),
         ({"secret": "1"}, "no field secret"),
@@ -297,6 +300,10 @@ def test_pictures_are_drawn_of_simulated_people_and_only_when_their_numbers_chan
     found = page.picture(STATED, "simulated")
     assert "14 simulated people" in found["svg"]
     assert page.picture(STATED | {"ledger": "other.json"}, "simulated") is found
+    for place, text in enumerate(("mean(income)", "sum(income)"), 1):
+        one = page.picture(CASES["several"], f"simulated-{place}")
+        assert one["title"].endswith(text)
+        assert f'id="simulated-{place}-' in one["svg"]
     assert page.picture(STATED, "network") is None
     assert page.picture({}, "simulated") is None
 

@@ -158,6 +158,33 @@ def test_a_coupling_of_a_yes_no_group_changes_few_members():
     assert uneven.value * 3 <= sum(range(1, 7))
 
 
+def test_a_ledger_of_a_yes_no_group_counts_by_one_coupling():
+    group = pdp.BinaryGroup(count_probabilities=np.full(7, 1 / 7))
+    data = dict.fromkeys(range(6), 1)
+
+    def spent(query) -> tuple[float, float]:
+        ledger = pdp.Ledger(group, epsilon=2.0, delta=1e-6, noise="gaussian")
+        release = ledger.release(query, data, epsilon=0.3, delta=1e-6)
+        return ledger.spent, release.calibration.scale
+
+    # The number of all ones moves by no more than its quantiles; others follow the same coupling.
+    found, sigma = spent(pdp.Sum())
+    assert found == pytest.approx(gaussian_dp.epsilon_of(4 / sigma, 1e-6), rel=1e-6)
+    found, sigma = spent(pdp.Sum(over=[0, 1, 2, 3]))
+    assert found == pytest.approx(gaussian_dp.epsilon_of(4 / sigma, 1e-6), rel=1e-6)
+    alone = pdp.leakage(group, pdp.Sum(over=[0, 1, 2, 3]), scale=sigma, noise="gaussian")
+    assert alone.mu * sigma == pytest.approx(3)
+
+
+def test_counts_too_rare_for_floats_are_not_compared():
+    law = np.array([0.4, *np.full(298, 1e-290), 0.1, 0.5])
+    group = pdp.BinaryGroup(count_probabilities=law / law.sum())
+    leak = pdp.leakage(
+        group, pdp.Sum(), scale=100.0, noise="gaussian", adversaries=pdp.Adversaries.weakest()
+    )
+    assert leak.mu * 100 == pytest.approx(300)
+
+
 def test_histograms_and_lists_of_tables_get_the_range():
     table = ohio()
     leak = pdp.leakage(table, [pdp.Sum(), pdp.Sum(over=["x1"])], scale=[2.0, 2.0], noise="gaussian")

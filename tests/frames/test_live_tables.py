@@ -18,9 +18,17 @@ from pdp_calibrate.calibration.release import LongFrame, exact_answer
 COUPLE = pdp.Unknown(size=2, bounds=(0.0, 5.0))
 ILL = pdp.Unknown(size=2, domain=[0, 1])
 PEOPLE = pd.DataFrame(
-    {"home": [1, 1, 2, 2], "role": [1, 2, 1, 2], "x": [1.0, 2.0, 3.0, 4.0], "ill": [0, 1, 1, 1]}
+    {
+        "home": [1, 1, 2, 2],
+        "role": [1, 2, 1, 2],
+        "x": [1.0, 2.0, 3.0, 4.0],
+        "ill": [0, 1, 1, 1],
+        "shift": [1, 2, 1, 2],
+    }
 )
-MORE = pd.DataFrame({"home": 1, "role": np.arange(3, 503), "x": 5.0, "ill": 1})
+MORE = pd.DataFrame(
+    {"home": 1, "role": np.arange(3, 503), "x": 5.0, "ill": 1, "shift": np.arange(500) % 12 + 1}
+)
 
 
 class DuckTable:
@@ -95,9 +103,9 @@ WAYS = {
         "x",
         groups="home",
         bounds=(0, 5),
-        by="role",
-        public=["role"],
-        domains={"role": [*range(1, 503)]},
+        by="shift",
+        public=["shift"],
+        domains={"shift": [*range(1, 13)]},
         correlation=0.2,
     ),
     "ledger": lambda f: pdp.Ledger(COUPLE, epsilon=2.0).release(

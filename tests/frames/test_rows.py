@@ -10,6 +10,7 @@ import pdp_calibrate as pdp
 from pdp_calibrate.core.row_query import Column, RowQuery
 from pdp_calibrate.frames.rows import public_rows, read_rows
 from tests.support.frames_of_any_kind import watching_collects
+from tests.support.marks import slow_after
 from tests.support.people import CITY, INCOME, KEPT, PEOPLE, QUESTIONS, SICK, expected
 
 ENGINES = {
@@ -154,7 +155,7 @@ def test_categories_yes_no_codes_and_text_are_compared_as_what_they_are():
         assert read_rows(frame, query, groups="home").rows == (number,)
 
 
-@pytest.mark.parametrize("engine", ["pandas", "polars lazy", "duckdb"])
+@pytest.mark.parametrize("engine", slow_after(1, ["polars lazy", "pandas", "duckdb"]))
 def test_breakdowns_may_have_a_thousand_labels(engine):
     frame = pd.DataFrame({"home": range(3), "code": [0, 999, 7]})
     query = RowQuery(kind="count", by=[Column(name="code", values=tuple(range(1000)))])

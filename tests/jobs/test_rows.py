@@ -25,8 +25,8 @@ LARGEST = int(PEOPLE.groupby("household").size().max())
 
 
 def within(release, truth):
-    """Whether the truth lies where it is but once in a billion releases."""
-    low, high = release.interval(alpha=1e-9)
+    """Whether the truth lies where it is but once in a hundred billion releases."""
+    low, high = release.interval(alpha=1e-11)
     return bool(np.all(np.asarray(low) <= np.asarray(truth) + 1e-9)) and bool(
         np.all(np.asarray(truth) - 1e-9 <= np.asarray(high))
     )

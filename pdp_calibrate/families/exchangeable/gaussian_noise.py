@@ -6,6 +6,14 @@ their number every assignment is equally likely, so some coupling changes the ta
 other members: those who must change are drawn among those who can. No answer then moves further
 than the target moves it, and the h members besides who move it most. One coupling serves all
 queries, so any number of them are covered together, also those chosen one after the other.
+
+Where others may follow, that coupling has to be the one from the first answer on. For the number of
+all ones it is the coupling of equal quantiles, which moves this answer by no more than W∞; what
+couples another answer best is another coupling, so such an answer is counted by h.
+
+Groups of more than some hundred members have too many laws to be compared, and in some a count is
+so rare that no float holds it beside the others: quantiles down to it are not known then, and only
+how far the whole answer can move is said at every δ.
 """
 
 from __future__ import annotations
@@ -50,6 +58,8 @@ from pdp_calibrate.families.exchangeable.search import (
     equal_values,
 )
 
+_DEEPEST = 690.0  # nats between the likeliest and the rarest count that floats tell apart
+
 
 class GroupNoiseEngine(Engine):
     """Searches an exchangeable group by its cases, or as a table where its members differ."""
@@ -76,7 +86,14 @@ def _search_of(
     problem: Problem, group: BinaryGroup | CategoryGroup
 ) -> FiniteSearch | WrittenOut | VectorBound:
     """Prepare the search by cases, where all members inside the query add the same."""
-    once = one_number(problem.contributions)
+    once, measure = one_number(problem.contributions), problem.measure
+    if (
+        isinstance(group, BinaryGroup)
+        and measure.more_follows
+        and measure.data_counts
+        and not _is_about_everyone(problem)
+    ):
+        return VectorBound(problem, binary_move(problem, group))
     if once is not None:
         inner, rounding = dataclasses.replace(problem, contributions=once[0]), once[1]
         added = equal_values(inner)
@@ -89,7 +106,7 @@ def _search_of(
             strongest = None
             if problem.knowledge.admits_strongest and not problem.hidden_noise:
                 strongest = functools.partial(_strongest, inner)
-            whole = joint_range(inner.contributions) if group.size > COUPLED_MEMBERS else None
+            whole = None if _is_coupled(group) else joint_range(inner.contributions)
             return FiniteSearch(inner, source, strongest=strongest, rounding=rounding, move=whole)
         if ANY_TABLE.admits(list(map(len, group.domains))):
             return WrittenOut.of(problem, group.to_table())
@@ -108,8 +125,27 @@ def _strongest(problem: Problem, scale: float) -> Bracket:
     return dataclasses.replace(found, witness=dataclasses.replace(found.witness, output=math.inf))
 
 
+def _is_about_everyone(problem: Problem) -> bool:
+    """Whether all members add the same to every answer."""
+    contributions = problem.contributions
+    first = contributions.values[0]
+    return contributions.table is None and all(
+        array is first or np.array_equal(array, first) for array in contributions.values
+    )
+
+
+def _is_coupled(group: BinaryGroup | CategoryGroup) -> bool:
+    """Whether its laws are few enough to be compared, and floats hold all they are made of."""
+    masses = group.count_probabilities
+    rarest = float(masses[masses > 0].min())
+    depth = 2 * group.size * math.log(len(group.domains[0])) - math.log(rarest)
+    return group.size <= COUPLED_MEMBERS and depth < _DEEPEST
+
+
 def members_moved(problem: Problem, group: BinaryGroup) -> int:
     """Return h: how many other members a coupling changes at most, besides the target."""
+    if not _is_coupled(group):
+        return group.size - 1
     counted = Contributions.additive([np.array([0.0, 1.0])] * group.size)
     inner = dataclasses.replace(problem, contributions=counted)
     added = equal_values(inner)
