@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from tests.support.cli_runs import fine
+from tests.support.marks import slow_after
 from tests.support.plans import plan_text
 
 HEAVY = {
@@ -52,7 +53,7 @@ def folder(tmp_path_factory):
     return place
 
 
-@pytest.mark.parametrize("line", LOADED)
+@pytest.mark.parametrize("line", slow_after(6, LOADED))
 def test_a_command_loads_only_what_it_uses(folder, line):
     code = (
         "import shlex, sys; from pdp_calibrate.cli.main import app\n"

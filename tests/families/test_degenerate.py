@@ -14,7 +14,7 @@ from tests.support.degenerate_models import FAMILIES, stationary
 from tests.support.marks import slow_after
 
 
-@pytest.mark.parametrize("number", slow_after(1, [100, 500]))
+@pytest.mark.parametrize("number", slow_after(1, [40, 500]))
 def test_no_degenerate_model_is_unsound_raises_raw_or_crashes(number):
     found = list(judged_apart(range(number)))
     assert [seed for seed, *_ in found] == list(range(number))

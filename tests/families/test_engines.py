@@ -12,6 +12,7 @@ from pdp_calibrate.core.problem import Bracket, engine_of, split
 from pdp_calibrate.core.query import lower
 from pdp_calibrate.families.chain.windows import Setup
 from pdp_calibrate.families.table.search import TableEngine
+from tests.support.marks import slow_after
 
 ALL, FEW = pdp.Adversaries.all(), pdp.Adversaries.knowing(at_least=1, at_most=2)
 
@@ -76,7 +77,7 @@ def assert_same(found: Bracket, alone: Bracket) -> None:
 
 
 @pytest.mark.parametrize("case", [name for name in CASES if name != "mixing chains"])
-@pytest.mark.parametrize("adversaries", [ALL, FEW], ids=["all", "few"])
+@pytest.mark.parametrize("adversaries", slow_after(1, [ALL, FEW]), ids=["all", "few"])
 def test_scales_do_not_disturb_each_other(case, adversaries):
     problem = problem_of(case, adversaries)
     for scale in (2.0, 0.4, 30.0, 2.0):

@@ -10,7 +10,7 @@ import pdp_calibrate as pdp
 from pdp_calibrate.core.model import Model
 from tests.support.families import FAMILIES
 
-PROFILE = settings(max_examples=15, deadline=None)
+PROFILE = settings(max_examples=8, deadline=None)
 every_family = pytest.mark.parametrize("family", FAMILIES)
 seeds = st.integers(0, 2**32 - 1)
 scales = st.floats(0.1, 20.0)

@@ -278,6 +278,7 @@ def test_long_chains_that_mix_have_narrow_brackets(eigenvalue):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_chains_that_mix_slowly_or_never_are_still_bracketed():
     slow = pdp.leakage(binary(0.002, 0.998, 3000), pdp.Sum(), scale=300.0)

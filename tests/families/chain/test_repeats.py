@@ -157,6 +157,7 @@ def test_a_mechanism_beside_the_answers_leaves_windows_out():
     assert ledger.spent > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_where_windows_are_out_of_reach_something_else_decides():
     chain = pdp.MarkovChain(transition=[[0.2, 0.8], [0.8, 0.2]], length=60)

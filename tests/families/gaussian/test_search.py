@@ -411,11 +411,14 @@ def test_calibration_is_closed_form_and_verified(factor):
 
 @pytest.mark.parametrize(
     "model",
-    [
-        "pdp.Gaussian(covariance=0.4 + np.diag(np.arange(1.0, 11.0)), bounds=(0, 1))",
-        "pdp.GaussianGroup(size=4, correlation=(0, 0.4), bounds=(0, 1))",
-        "pdp.GaussianSeries(length=48, correlation=0.9, bounds=(0, 1))",
-    ],
+    slow_after(
+        1,
+        [
+            "pdp.Gaussian(covariance=0.4 + np.diag(np.arange(1.0, 11.0)), bounds=(0, 1))",
+            "pdp.GaussianGroup(size=4, correlation=(0, 0.4), bounds=(0, 1))",
+            "pdp.GaussianSeries(length=48, correlation=0.9, bounds=(0, 1))",
+        ],
+    ),
 )
 def test_small_models_need_no_compiler(model):
     script = (
