@@ -5,6 +5,11 @@ Where there are few events all their laws stand in one matrix; else they are lis
 sets whose answers move furthest first. Independent groups of tuples are searched apart, as for
 Laplace noise: what is independent of the target given what is known only adds noise, whatever noise
 there is already (hockey-stick divergences are jointly convex).
+
+Where the sets are too many to be listed, the upper end is how far the answer can move at all. W∞
+given some tuples bounds nothing given others: laws given more are no mixtures of those given less.
+Nor does one coupling serve all that may be known: a hint that leaves two cells far apart, each
+likelier under another secret, makes the answer move from one to the other.
 """
 
 from __future__ import annotations
