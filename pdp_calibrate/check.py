@@ -132,8 +132,13 @@ def law(values: Sequence[Fraction]) -> list[Fraction]:
     return [value / total for value in values]
 
 def hashable(value: Any) -> Any:
-    """Return a name, a value or a list of them so that they can be looked up."""
+    """Return a name or a value so that it can be looked up."""
     return tuple(hashable(part) for part in value) if isinstance(value, list) else value
+
+def listed(values: Any) -> list[Any]:
+    """Return a list of names or values so that they can be looked up."""
+    need(isinstance(values, list), "a list is needed where there is none.")
+    return list(hashable(values))
 
 def digits(precision: int) -> Context:
     """Return arithmetic of so many digits in which nothing is lost: what is too small stops it."""
@@ -243,7 +248,7 @@ class Claim:
 
 def shape(model: Stored) -> tuple[list[Any], list[Any], list[int]]:
     """Return the names of a model, the values of each tuple, and how many copies there are."""
-    names, kind = list(hashable(model["names"])), model["type"]
+    names, kind = listed(model["names"]), model["type"]
     fine = whole_number(model.get("version", 1)) <= FORMAT and len(set(names)) == len(names) > 0
     need(fine, "the model is of a later version, or its names do not differ.")
     if kind == "ModelSet":
@@ -277,7 +282,7 @@ def additions(claim: Claim, copies: dict[Any, int], domains: Sequence[Any]) -> l
     found: list[list[Vector]] = [[()] * len(values) for values in domains]
     for query, scale, noise in zip(claim.queries, claim.scales, claim.noises, strict=True):
         kind, over, counted = query["type"], query.get("over"), None
-        chosen = names if over is None else hashable(over)
+        chosen = names if over is None else listed(over)
         weights = dict.fromkeys(chosen, Fraction(1))
         if kind == "Linear":
             by_name = query["by"] == "name"
@@ -287,11 +292,11 @@ def additions(claim: Claim, copies: dict[Any, int], domains: Sequence[Any]) -> l
             total = claim.rows * sum(copies[name] for name in chosen)
             weights = dict.fromkeys(chosen, Fraction(1, total))
         elif kind == "Count":
-            counted = [set(hashable(list(query["values"])))]
+            counted = [set(listed(query["values"]))]
         elif kind == "Histogram":
             own_values = (domains[names.index(name)] for name in chosen)
             every = query["categories"] or list(itertools.chain.from_iterable(own_values))
-            counted = [{value} for value in dict.fromkeys(hashable(list(every)))]
+            counted = [{value} for value in dict.fromkeys(listed(every))]
         each = weights and not set(weights) - set(names) and len(chosen) == len(set(chosen))
         need(each, "a query must name tuples that are there, each once.")
         points = not counted or not any(isinstance(values, tuple) for values in domains)
@@ -408,7 +413,7 @@ def answers_of(part: Part) -> list[Vector]:
     query, scale, noise = part.claim.queries[0], part.claim.scales[0], part.claim.noises[0]
     alone = part.claim.rows == len(part.claim.queries) == 1
     need(alone, "a function of several rows, or beside others, is not decided here.")
-    chosen = part.names if query["over"] is None else hashable(query["over"])
+    chosen = part.names if query["over"] is None else listed(query["over"])
     places = [list(part.names).index(name) for name in chosen]
     stored = {hashable(cell): number(value) for cell, value in query["table"]}
     keys = (tuple(hashable(cell[p]) for p in places) for cell in product(*part.domains))
@@ -784,8 +789,9 @@ def check_file(path: Path) -> tuple[int, str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Read a file, decide, say so."""
-    (name,) = sys.argv[1:] if arguments is None else arguments
-    code, answer = check_file(Path(name))
+    given = sys.argv[1:] if arguments is None else arguments
+    usage = UNDECIDED, "Usage: python check.py release.json"
+    code, answer = check_file(Path(given[0])) if len(given) == 1 else usage
     sys.stdout.write(answer + "\n")
     return code
 

@@ -1,10 +1,8 @@
 """The stand-alone checker: it agrees with the engines, and nothing unsound gets past it."""
 
 import ast
-import copy
 import json
 import math
-import random
 import re
 import shutil
 import subprocess
@@ -20,9 +18,8 @@ from pdp_calibrate import check as checker
 from pdp_calibrate.calibration import certificate
 from pdp_calibrate.check import BROKEN, PROVED, UNDECIDED, check
 from pdp_calibrate.cli.main import app
-from tests.oracles import brute_force
-from tests.oracles.adversaries import every_adversary
 from tests.support.check_cases import calibration, shrunk
+from tests.support.check_mutants import files_proved, trees_proved
 
 PAIR = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2, names="ab")
 GAUSS = pdp.Gaussian(mean=[0, 0], covariance=[[1, 0.5], [0.5, 1]], bounds=(-2, 2))
@@ -127,6 +124,8 @@ HOSTILE = {
     "another noise": lambda d: d.update(noise="Cauchy"),
     "discrete noise on fractions": lambda d: d["model"].update(domains=[[0, 0.5]] * 2),
     "an endless model": lambda d: d["model"].update(length=None),
+    "names as text": lambda d: d["model"].update(names="ab"),
+    "a query over text": lambda d: d["query"].update(over="ab"),
     "a kind": lambda d: d["model"].update(type="LoewnerBall"),
 }
 
@@ -226,118 +225,6 @@ def test_kernels_too_small_for_any_decimal_stop_the_check():
     assert check(described)[0] != PROVED
 
 
-FAR = 10**3
-
-
-def _numbers(node, path=()):
-    """Yield the path of every number, text and yes or no of a JSON object."""
-    inner = node.items() if isinstance(node, dict) else enumerate(node)
-    for key, value in inner:
-        if isinstance(value, dict | list):
-            yield from _numbers(value, (*path, key))
-        yield (*path, key)
-
-
-def mutated(described, chance: random.Random):
-    """Change one place of a stored calibration, rather of its certificate if it has one."""
-    twin = copy.deepcopy(described)
-    paths = [p for p in _numbers(twin) if p[0] not in ("leakage", "type", "schema")]
-    inner = [p for p in paths if p[0] == "certificate" and len(p) > 2]
-    path = chance.choice(inner if inner and chance.random() < 0.7 else paths)
-    node = twin
-    for key in path[:-1]:
-        node = node[key]
-    value = node[path[-1]]
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if number and chance.random() < 0.7:
-        factors = (0, -1, 0.5, 0.9999, 1.0001, 2, FAR)
-        node[path[-1]] = value * chance.choice(factors) if value else chance.choice(factors)
-    elif chance.random() < 0.3 and len(node) > 1:
-        if isinstance(node, dict):
-            del node[path[-1]]
-        else:
-            node[path[-1]] = node[chance.randrange(len(node))]
-    else:
-        node[path[-1]] = chance.choice([None, True, 0, 1, -1.0, 2, [], {}, "a", [0, 1], value])
-    return twin
-
-
-def truly_sound(d) -> bool:
-    """Decide by brute force about a stored calibration of a table or a Gaussian."""
-    model, query = d["model"], d["query"]
-    names, size = [*map(str, model["names"])], len(model["names"])
-    fewest = size - 1 if d["adversaries"]["at_least"] is None else d["adversaries"]["at_least"]
-    most = size - 1 if d["adversaries"]["at_most"] is None else d["adversaries"]["at_most"]
-    over = names if query.get("over") is None else [*map(str, query["over"])]
-    weights = np.array([float(name in over) for name in names])
-    if query["type"] == "Mean":
-        weights /= len(over) * d["rows"]
-    if query["type"] == "Linear":
-        by_name = query["by"] == "name"
-        given = {str(n): w for n, w in query["weights"]} if by_name else dict(
-            zip(names, query["weights"], strict=True)
-        )  # fmt: skip
-        weights = np.array([given.get(name, 0.0) for name in names], dtype=float)
-    if model["type"] == "Gaussian":
-        covariance = np.array(model["covariance"], dtype=float)
-        bounds = np.array(model["bounds"], dtype=float)
-        widths = np.diff(np.broadcast_to(bounds, (size, 2)), axis=1).ravel()
-        worst = 0.0
-        for target, known in every_adversary(size, lambda _, k: fewest <= len(k) <= most):
-            joint = sorted({*known, target})
-            slopes = np.linalg.solve(covariance[np.ix_(joint, joint)], covariance[joint] @ weights)
-            worst = max(worst, abs(slopes[joint.index(target)]) * widths[target] / d["scale"])
-        return worst <= d["epsilon"] * (1 + 1e-9)
-    counted = query.get("values")
-    domains = [
-        [str(v) if isinstance(v, list) else v for v in values] for values in model["domains"]
-    ]
-
-    def answer(x):
-        if query["type"] == "Count":
-            return float(sum(v in counted for v, w in zip(x, weights, strict=True) if w))
-        return math.fsum(w * v for v, w in zip(x, weights, strict=True))
-
-    worst, _ = brute_force.worst_leakage(
-        np.array(model["probabilities"], dtype=float), domains, answer, d["scale"],
-        lambda _, k: fewest <= len(k) <= most,
-    )  # fmt: skip
-    return bool(worst <= d["epsilon"] * (1 + 1e-9))
-
-
-def mutants_pass_only_if_sound(seed: int, cases: int) -> int:
-    """Mutate `cases` files; return how many of them were proved, each confirmed."""
-    rng, chance, proved = np.random.default_rng(seed), random.Random(seed), 0  # noqa: S311
-    for case in range(cases):
-        if case % 20 == 0:
-            described = json.loads(calibration(rng, simple=True).to_json())
-        twin = mutated(described, chance)
-        if chance.random() < 0.5:
-            twin = mutated(twin, chance)
-        if check(twin)[0] == PROVED:
-            assert truly_sound(twin), twin
-            proved += 1
-    return proved
-
-
-def mutated_trees_pass_only_if_sound(seed: int, cases: int) -> int:
-    """The same for certificates: of so few tuples that brute force decides, with less noise too."""
-    rng, chance, proved = np.random.default_rng(seed), random.Random(seed), 0  # noqa: S311
-    for case in range(cases):
-        if case % 20 == 0:
-            root = rng.normal(size=(4, 5))
-            model = pdp.Gaussian(mean=[0] * 4, covariance=root @ root.T, bounds=(0, 1))
-            described = stored(model, pdp.Linear(weights=rng.normal(size=4)), certificate=True)
-            described["leakage"] = None
-        twin = described if chance.random() < 0.5 else shrunk(described, chance.uniform(0.8, 1.1))
-        for _ in range(chance.randrange(1, 4)):
-            twin = mutated(twin, chance)
-        if check(twin)[0] == PROVED:
-            assert truly_sound(twin), twin
-            proved += 1
-    return proved
-
-
 @pytest.fixture
 def few_tuples(monkeypatch):
     """Let a covariance of four tuples need a certificate."""
@@ -348,22 +235,22 @@ def few_tuples(monkeypatch):
 
 @pytest.mark.usefixtures("few_tuples")
 def test_a_mutated_certificate_proves_nothing_unsound():
-    assert mutated_trees_pass_only_if_sound(7, 200) > 20
+    assert trees_proved(7, 200) > 20
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("few_tuples")
 def test_more_mutated_certificates_prove_nothing_unsound():
-    assert mutated_trees_pass_only_if_sound(8, 1500) > 150
+    assert trees_proved(8, 1500) > 150
 
 
 def test_a_mutated_file_is_proved_only_if_it_is_sound():
-    assert mutants_pass_only_if_sound(3, 400) > 50
+    assert files_proved(3, 400) > 50
 
 
 @pytest.mark.slow
 def test_more_mutated_files_are_proved_only_if_they_are_sound():
-    assert mutants_pass_only_if_sound(4, 3000) > 300
+    assert files_proved(4, 3000) > 300
 
 
 def test_the_file_alone_decides_anywhere(tmp_path):
@@ -388,6 +275,7 @@ def test_what_is_no_json_object_is_never_decided(tmp_path, text):
     (tmp_path / "file.json").write_text(text)
     assert checker.check_file(tmp_path / "file.json")[0] == UNDECIDED
     assert checker.main([str(tmp_path / "nowhere.json")]) == UNDECIDED
+    assert checker.main([]) == UNDECIDED
 
 
 def test_the_command(tmp_path):

@@ -1,10 +1,15 @@
-"""The stand-alone checker beside the engines, on random calibrations of every family it covers.
+"""The stand-alone checker beside the engines.
 
-    python -m tests.benchmarks.check 2000
+    python -m tests.benchmarks.check random 2000
+    python -m tests.benchmarks.check cases
+    python -m tests.benchmarks.check changed 1000
 
-calibrates that many random models, asks the checker about each file and about the same file with
-1e-5 less noise, and writes `results/check.txt`. A file that was calibrated must never be called
-broken; one with less noise must never be proved where the engine is exact and reaches ε.
+The first calibrates that many random models, asks the checker about each file and about the same
+file with 1e-5 less noise; the second does so with the cases of the head-to-head (`cases.py`); the
+third changes that many files and that many certificates at random places. They write
+`results/check.txt`, `results/check_cases.txt` and `results/check_changed.txt`. A file that
+was calibrated must never be called broken; one with less noise must never be proved where the
+engine is exact and reaches ε; a changed one only if brute force says that it is sound.
 """
 
 from __future__ import annotations
@@ -13,29 +18,52 @@ import json
 import sys
 import time
 from collections import Counter
-from pathlib import Path
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-from pdp_calibrate.check import BROKEN, PROVED, check
-from tests.benchmarks.heading import heading
+import pdp_calibrate as pdp
+from pdp_calibrate import check as checker
+from pdp_calibrate.calibration import certificate
+from pdp_calibrate.check import BROKEN, PROVED, UNDECIDED, check
+from tests.benchmarks.cases import cases
+from tests.benchmarks.heading import heading, keep
 from tests.support.check_cases import calibration, shrunk
+from tests.support.check_mutants import files_proved, trees_proved
 
 WORDS = ("proved", "broken", "undecided")
 
 
-def main() -> None:
-    """Compare as many calibrations as asked for."""
-    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+def random_ones(wanted: int) -> Iterator[tuple[str, Any]]:
+    """Yield random calibrations by their family."""
     rng = np.random.default_rng(0)
-    tally: Counter[str] = Counter()
-    spent, wrong, count = 0.0, [], 0
-    begun = time.process_time()
-    while count < wanted:
+    while wanted:
         found = calibration(rng)
-        if found is None:
-            continue
-        count += 1
+        if found is not None:
+            wanted -= 1
+            yield type(found.model).__name__, found
+
+
+def known_ones() -> Iterator[tuple[str, Any]]:
+    """Yield the calibrations of the head-to-head."""
+    for case in cases():
+        for epsilon in case.epsilons:
+            yield case.group, pdp.calibrate(case.model, case.query, epsilon=epsilon)
+            if case.weakest:
+                weakest = pdp.Adversaries.weakest()
+                found = pdp.calibrate(case.model, case.query, epsilon=epsilon, adversaries=weakest)
+                yield f"{case.group}, weakest", found
+            if case.composed:
+                joint = pdp.calibrate(case.model, [case.query] * 10, epsilon=epsilon)
+                yield f"{case.group}, ten releases", joint
+
+
+def compared(found_ones: Iterator[tuple[str, Any]]) -> list[str]:
+    """Ask about every calibration, and about it with less noise."""
+    tally: Counter[str] = Counter()
+    spent, wrong, decided, begun = 0.0, [], 0, time.process_time()
+    for kind, found in found_ones:
         described = json.loads(found.to_json())
         start = time.process_time()
         code, _ = check(described)
@@ -43,21 +71,43 @@ def main() -> None:
         less, _ = check(shrunk(described))
         tight = found.leakage.exact and found.leakage.lower > found.epsilon * (1 - 1e-7)
         exact = "exact" if tight else "bound"
-        kind = f"{type(found.model).__name__}, {found.noise}, {exact}"
-        tally[f"{kind:36} {WORDS[code]:10} with less noise {WORDS[less]}"] += 1
+        about = f"{kind}, {found.noise}, {exact}"
+        tally[f"{about:44} {WORDS[code]:10} with less noise {WORDS[less]}"] += 1
+        decided += code != UNDECIDED
         if code == BROKEN or (tight and less == PROVED):
             wrong.append(json.dumps(described))
-    lines = [
-        *heading("check", "numpy"),
-        f"{count} calibrations, {time.process_time() - begun:.0f} CPU s, check <= {spent:.2f} s",
-        "",
-        f"disagreements: {len(wrong)}",
+    count = sum(tally.values())
+    return [
+        f"{count} calibrations, {time.process_time() - begun:.0f} CPU s, a check <= {spent:.2f} s",
+        f"decided: {decided} ({decided / max(1, count):.1%}), disagreements: {len(wrong)}",
         *wrong[:5],
         *(f"{number:5} {line}" for line, number in sorted(tally.items())),
+        "",
     ]
-    text = "\n".join(lines) + "\n"
-    (Path(__file__).parent / "results" / "check.txt").write_text(text)
-    sys.stdout.write(text)
+
+
+def changed(wanted: int) -> list[str]:
+    """Change files and certificates; what is proved and unsound raises."""
+    files = files_proved(1, wanted)
+    checker.MOST_GAUSSIAN = certificate.TRIED = 1  # so that four tuples need a certificate
+    certificate._LEFT_TO_TRY = 0
+    trees = trees_proved(2, wanted)
+    return [
+        f"{wanted} changed files: {files} proved, all of them sound",
+        f"{wanted} changed certificates: {trees} proved, all of them sound",
+    ]
+
+
+def main() -> None:
+    """Do the part that is asked for."""
+    part, wanted = sys.argv[1], int((*sys.argv[2:], "200")[0])
+    parts = {
+        "random": ("check", lambda: compared(random_ones(wanted))),
+        "cases": ("check_cases", lambda: compared(known_ones())),
+        "changed": ("check_changed", lambda: changed(wanted)),
+    }
+    name, work = parts[part]
+    keep(name, [*heading("check", "numpy"), *work()])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,127 @@
+"""Changed files and certificates: whatever of them the stand-alone checker proves must be sound."""
+
+import copy
+import json
+import math
+import random
+
+import numpy as np
+
+import pdp_calibrate as pdp
+from pdp_calibrate.check import PROVED, check
+from tests.oracles import brute_force
+from tests.oracles.adversaries import every_adversary
+from tests.support.check_cases import calibration, shrunk
+
+FAR = 10**3
+
+
+def _numbers(node, path=()):
+    """Yield the path of every number, text and yes or no of a JSON object."""
+    inner = node.items() if isinstance(node, dict) else enumerate(node)
+    for key, value in inner:
+        if isinstance(value, dict | list):
+            yield from _numbers(value, (*path, key))
+        yield (*path, key)
+
+
+def mutated(described, chance: random.Random):
+    """Change one place of a stored calibration, rather of its certificate if it has one."""
+    twin = copy.deepcopy(described)
+    paths = [p for p in _numbers(twin) if p[0] not in ("leakage", "type", "schema")]
+    inner = [p for p in paths if p[0] == "certificate" and len(p) > 2]
+    path = chance.choice(inner if inner and chance.random() < 0.7 else paths)
+    node = twin
+    for key in path[:-1]:
+        node = node[key]
+    value = node[path[-1]]
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if number and chance.random() < 0.7:
+        factors = (0, -1, 0.5, 0.9999, 1.0001, 2, FAR)
+        node[path[-1]] = value * chance.choice(factors) if value else chance.choice(factors)
+    elif chance.random() < 0.3 and len(node) > 1:
+        if isinstance(node, dict):
+            del node[path[-1]]
+        else:
+            node[path[-1]] = node[chance.randrange(len(node))]
+    else:
+        node[path[-1]] = chance.choice([None, True, 0, 1, -1.0, 2, [], {}, "a", [0, 1], value])
+    return twin
+
+
+def truly_sound(d) -> bool:
+    """Decide by brute force about a stored calibration of a table or a Gaussian."""
+    model, query = d["model"], d["query"]
+    names, size = [*map(str, model["names"])], len(model["names"])
+    fewest = size - 1 if d["adversaries"]["at_least"] is None else d["adversaries"]["at_least"]
+    most = size - 1 if d["adversaries"]["at_most"] is None else d["adversaries"]["at_most"]
+    over = names if query.get("over") is None else [*map(str, query["over"])]
+    weights = np.array([float(name in over) for name in names])
+    if query["type"] == "Mean":
+        weights /= len(over) * d["rows"]
+    if query["type"] == "Linear":
+        by_name = query["by"] == "name"
+        given = {str(n): w for n, w in query["weights"]} if by_name else dict(
+            zip(names, query["weights"], strict=True)
+        )  # fmt: skip
+        weights = np.array([given.get(name, 0.0) for name in names], dtype=float)
+    if model["type"] == "Gaussian":
+        covariance = np.array(model["covariance"], dtype=float)
+        bounds = np.array(model["bounds"], dtype=float)
+        widths = np.diff(np.broadcast_to(bounds, (size, 2)), axis=1).ravel()
+        worst = 0.0
+        for target, known in every_adversary(size, lambda _, k: fewest <= len(k) <= most):
+            joint = sorted({*known, target})
+            slopes = np.linalg.solve(covariance[np.ix_(joint, joint)], covariance[joint] @ weights)
+            worst = max(worst, abs(slopes[joint.index(target)]) * widths[target] / d["scale"])
+        return worst <= d["epsilon"] * (1 + 1e-9)
+    counted = query.get("values")
+    domains = [
+        [str(v) if isinstance(v, list) else v for v in values] for values in model["domains"]
+    ]
+
+    def answer(x):
+        if query["type"] == "Count":
+            return float(sum(v in counted for v, w in zip(x, weights, strict=True) if w))
+        return math.fsum(w * v for v, w in zip(x, weights, strict=True))
+
+    worst, _ = brute_force.worst_leakage(
+        np.array(model["probabilities"], dtype=float), domains, answer, d["scale"],
+        lambda _, k: fewest <= len(k) <= most,
+    )  # fmt: skip
+    return bool(worst <= d["epsilon"] * (1 + 1e-9))
+
+
+def files_proved(seed: int, cases: int) -> int:
+    """Mutate `cases` files; return how many of them were proved, each confirmed."""
+    rng, chance, proved = np.random.default_rng(seed), random.Random(seed), 0  # noqa: S311
+    for case in range(cases):
+        if case % 20 == 0:
+            described = json.loads(calibration(rng, simple=True).to_json())
+        twin = mutated(described, chance)
+        if chance.random() < 0.5:
+            twin = mutated(twin, chance)
+        if check(twin)[0] == PROVED:
+            assert truly_sound(twin), twin
+            proved += 1
+    return proved
+
+
+def trees_proved(seed: int, cases: int) -> int:
+    """The same for certificates: of so few tuples that brute force decides, with less noise too."""
+    rng, chance, proved = np.random.default_rng(seed), random.Random(seed), 0  # noqa: S311
+    for case in range(cases):
+        if case % 20 == 0:
+            root = rng.normal(size=(4, 5))
+            model = pdp.Gaussian(mean=[0] * 4, covariance=root @ root.T, bounds=(0, 1))
+            query = pdp.Linear(weights=rng.normal(size=4))
+            found = pdp.calibrate(model, query, epsilon=1.0, certificate=True)
+            described = json.loads(found.to_json())
+            described["leakage"] = None
+        twin = described if chance.random() < 0.5 else shrunk(described, chance.uniform(0.8, 1.1))
+        for _ in range(chance.randrange(1, 4)):
+            twin = mutated(twin, chance)
+        if check(twin)[0] == PROVED:
+            assert truly_sound(twin), twin
+            proved += 1
+    return proved
