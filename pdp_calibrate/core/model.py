@@ -89,7 +89,8 @@ class Model(abc.ABC):
     """Whether it goes on for ever, step after step: its one tuple stands for the record of any."""
 
     def __init_subclass__(cls) -> None:
-        Model._families[cls.__name__] = cls
+        if cls.defined_by and not cls.__name__.startswith("_"):  # others are bases, not families
+            Model._families[cls.__name__] = cls
 
     @staticmethod
     def named(kind: object) -> type[Model]:
