@@ -26,7 +26,7 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.composition.recursive_bound import Case, peeled_bounds
 from pdp_calibrate.core.line_program import line_bounds
 from pdp_calibrate.core.lipschitz import lipschitz_bound, spread_bounds
-from pdp_calibrate.core.problem import Bracket, Problem, nobody
+from pdp_calibrate.core.problem import Bracket, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF, rounded_up
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.core.tuning import DUAL_LAWS, DUAL_PROGRAM, DUAL_PROGRAMS
@@ -132,7 +132,7 @@ def dual_bound(
 
 def _above(problem: Problem, bound: float) -> Bracket:
     """Say that nobody leaks more, and nothing else."""
-    return dataclasses.replace(nobody(problem), upper=bound)
+    return dataclasses.replace(problem.nobody(), upper=bound)
 
 
 class _Views:

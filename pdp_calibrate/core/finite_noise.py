@@ -52,7 +52,7 @@ from pdp_calibrate.core.couplings import (
     tuple_moves,
 )
 from pdp_calibrate.core.gaussian_mixtures import LARGEST_EPSILON, deltas, epsilon_at
-from pdp_calibrate.core.problem import Bracket, Limits, Problem, nobody
+from pdp_calibrate.core.problem import Bracket, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import KEPT_NUMBERS
 
@@ -221,7 +221,7 @@ class FiniteSearch:
     def search(self, scale: float, limits: Limits) -> Bracket:
         """Find the worst adversary at one scale; see `core.problem.Engine`."""
         off = limits.rounding + self._rounding
-        best = nobody(self.problem)
+        best = self.problem.nobody()
         if self._strongest is not None:
             best = self._strongest(scale)
             best = dataclasses.replace(

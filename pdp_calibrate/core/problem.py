@@ -407,6 +407,54 @@ class Problem:
         """What searches it: made once, whatever the scales."""
         return engine_of(self)
 
+    def nobody(self) -> Bracket:
+        """Return the search that has found nothing yet, or nobody with two secrets."""
+        target = self.knowledge.targets[0]
+        return Bracket(upper=0.0, lower=0.0, witness=None, target=target, unknown=())
+
+    def plain_dp(self, target: int, scale: float, others: Mapping[int, int]) -> Bracket:
+        """Knowing everyone else, the output tells x_i as plain DP says: LS_i/λ, whatever θ is.
+
+        Nobody has two secrets about a tuple of one value.
+        """
+        answers = self.contributions.values[target][:, 0]
+        if len(answers) < 2:
+            return dataclasses.replace(self.nobody(), target=target)
+        secrets = int(answers.argmax()), int(answers.argmin())
+        if secrets[0] == secrets[1]:  # all add the same
+            secrets = 0, 1
+        leak = float(answers.max() - answers.min()) / scale
+        known = {position: value for position, value in others.items() if position != target}
+        return Bracket(
+            upper=leak * ROUND_UP,
+            lower=leak * ROUND_DOWN,
+            witness=self.witness_at(target, known, secrets, answers.max()),
+            target=target,
+            unknown=(),
+        )
+
+    def witness_at(
+        self,
+        target: int,
+        known: Mapping[int, int],
+        secrets: tuple[int, int],
+        moved: float,
+    ) -> Witness:
+        """Translate positions and indices into names and values.
+
+        `moved` is what target and unknown tuples add to the answer; ±inf for a limit.
+        """
+        values, domains = self.contributions.values, self.model.domains
+        fixed = math.fsum(values[position][value, 0] for position, value in known.items())
+        return Witness(
+            target=self.names[target],
+            known={self.names[position]: domains[position][v] for position, v in known.items()},
+            secrets=(domains[target][secrets[0]], domains[target][secrets[1]]),
+            output=float(fixed + moved),
+            model=self.model,
+            index=self.index,
+        )
+
     def against(self, knowledge: Knowledge) -> Problem:
         """Return the same problem against other adversaries.
 
@@ -597,34 +645,6 @@ def split(
     return model.parts_of(whole, expand=expand)
 
 
-def nobody(problem: Problem) -> Bracket:
-    """Return the search that has found nothing yet, or nobody with two secrets."""
-    target = problem.knowledge.targets[0]
-    return Bracket(upper=0.0, lower=0.0, witness=None, target=target, unknown=())
-
-
-def plain_dp(problem: Problem, target: int, scale: float, others: Mapping[int, int]) -> Bracket:
-    """Knowing everyone else, the output tells x_i as plain DP says: LS_i/λ, whatever θ is.
-
-    Nobody has two secrets about a tuple of one value.
-    """
-    answers = problem.contributions.values[target][:, 0]
-    if len(answers) < 2:
-        return dataclasses.replace(nobody(problem), target=target)
-    secrets = int(answers.argmax()), int(answers.argmin())
-    if secrets[0] == secrets[1]:  # all add the same
-        secrets = 0, 1
-    leak = float(answers.max() - answers.min()) / scale
-    known = {position: value for position, value in others.items() if position != target}
-    return Bracket(
-        upper=leak * ROUND_UP,
-        lower=leak * ROUND_DOWN,
-        witness=witness_at(problem, target, known, secrets, answers.max()),
-        target=target,
-        unknown=(),
-    )
-
-
 def as_one(contributions: Contributions) -> Contributions | None:
     """Return the one number that every coordinate of an answer repeats; None if they differ.
 
@@ -635,29 +655,6 @@ def as_one(contributions: Contributions) -> Contributions | None:
         return None
     columns = {id(array): array[:, 0] for array in contributions.values}
     return Contributions.additive([columns[id(array)] for array in contributions.values])
-
-
-def witness_at(
-    problem: Problem,
-    target: int,
-    known: Mapping[int, int],
-    secrets: tuple[int, int],
-    moved: float,
-) -> Witness:
-    """Translate positions and indices into names and values.
-
-    `moved` is what target and unknown tuples add to the answer; ±inf for a limit.
-    """
-    values, domains = problem.contributions.values, problem.model.domains
-    fixed = math.fsum(values[position][value, 0] for position, value in known.items())
-    return Witness(
-        target=problem.names[target],
-        known={problem.names[position]: domains[position][v] for position, v in known.items()},
-        secrets=(domains[target][secrets[0]], domains[target][secrets[1]]),
-        output=float(fixed + moved),
-        model=problem.model,
-        index=problem.index,
-    )
 
 
 class WrittenOut:

@@ -26,7 +26,7 @@ from pdp_calibrate.core.model import (
     json_value,
     numbered_names,
 )
-from pdp_calibrate.core.problem import Bracket, Composer, Engine, Limits, Problem, witness_at
+from pdp_calibrate.core.problem import Bracket, Composer, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 
@@ -161,7 +161,7 @@ class AnyDependenceEngine(Engine):
         secrets = int(own[:, 0].argmax()), int(own[:, 0].argmin())
         if secrets[0] == secrets[1]:
             secrets = (0, len(own) - 1)
-        self.witness = witness_at(problem, self.target, known, secrets, math.inf)
+        self.witness = problem.witness_at(self.target, known, secrets, math.inf)
 
     def search(self, scale: float, limits: Limits) -> Bracket:
         """Divide by the scale; see `core.problem.Engine`."""

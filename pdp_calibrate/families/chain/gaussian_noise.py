@@ -45,8 +45,6 @@ from pdp_calibrate.core.problem import (
     Limits,
     Problem,
     WrittenOut,
-    nobody,
-    plain_dp,
 )
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import FINITE_NUMBERS, SHORTEST_REACH, SIDE_STEPS
@@ -127,7 +125,7 @@ class ChainNoiseEngine(Engine):
             if self._example is not None and found.lower < found.upper * (1 - _CLOSED):
                 found = found.with_lower(self._example.engine.search(scale, limits))
         else:
-            found = nobody(self.problem)
+            found = self.problem.nobody()
         return output_side(found, self.problem)
 
     @functools.cached_property
@@ -200,7 +198,7 @@ def _strongest(problem: Problem, setup: Setup, scale: float) -> Bracket:
     """Knowing everyone else, an answer moves by what the target adds."""
     targets = problem.knowledge.targets
     target = max(targets, key=lambda place: float(setup.ranges[place]))
-    found = plain_dp(problem, target, scale, likely_course(setup))
+    found = problem.plain_dp(target, scale, likely_course(setup))
     if found.witness is None:
         return found
     return dataclasses.replace(found, witness=dataclasses.replace(found.witness, output=math.inf))

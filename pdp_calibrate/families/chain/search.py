@@ -42,8 +42,6 @@ from pdp_calibrate.core.problem import (
     Releases,
     WrittenOut,
     as_one,
-    nobody,
-    plain_dp,
 )
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import QUICK_LAWS, REPEAT_PASSES, REPEAT_STEPS, SHORTEST_REACH
@@ -144,7 +142,7 @@ class ChainEngine(Engine):
     def search(self, scale: float, limits: Limits) -> Bracket:
         """Find the worst adversary at one scale; see `core.problem.Engine`."""
         if not self._has_secrets:
-            return nobody(self.problem)
+            return self.problem.nobody()
         if self._written is not None:
             return self._written.search(scale, limits)
         if self._several:
@@ -173,7 +171,7 @@ class ChainEngine(Engine):
             # Steps divided by a rounded scale: a few units of how far the answer reaches.
             rounding = 8 * UNIT_ROUNDOFF * once.magnitude / each
             value = value if windows is None else min(value, (windows + rounding) * ROUND_UP)
-        return dataclasses.replace(nobody(problem), upper=value, target=target, unknown=unknown)
+        return dataclasses.replace(problem.nobody(), upper=value, target=target, unknown=unknown)
 
 
 def separates(problem: Problem) -> bool:
@@ -202,10 +200,10 @@ def _search_all(
     problem: Problem, setup: Setup, scale: float, incumbent: float, deadline: float
 ) -> Bracket:
     knowledge = problem.knowledge
-    best = nobody(problem)
+    best = problem.nobody()
     if knowledge.admits_strongest and not problem.hidden_noise:
         target = int(setup.ranges.argmax())
-        best = plain_dp(problem, target, scale, likely_course(setup))
+        best = problem.plain_dp(target, scale, likely_course(setup))
         if knowledge.fewest == setup.length - 1:
             return best
 
@@ -241,7 +239,7 @@ def _over_targets(
         nonlocal least
         view = None if target is None else setup.view(target, reach)
         if view in seen:
-            return nobody(problem)
+            return problem.nobody()
         seen.add(view)
         found = around(target, bound, least)
         least = max(least, found.upper)
@@ -250,7 +248,7 @@ def _over_targets(
     def unjudged(bound: float, target: int | None) -> Bracket:
         place = int(bounds.argmax()) if target is None else target
         unknown = tuple(position for position in range(setup.length) if position != place)
-        return dataclasses.replace(nobody(problem), upper=bound, target=place, unknown=unknown)
+        return dataclasses.replace(problem.nobody(), upper=bound, target=place, unknown=unknown)
 
     return best_first(
         cases,
@@ -463,7 +461,7 @@ def search_one(problem: Problem, setup: Setup, scale: float) -> Bracket:
     place = Place.nearest(setup.length, target, known)
     unknown = tuple(p for p in range(setup.length) if p != target and p not in known)
     if not unknown and not problem.hidden_noise:
-        return plain_dp(problem, target, scale, likely_course(setup))
+        return problem.plain_dp(target, scale, likely_course(setup))
     hidden = problem.hidden_noise or len(unknown) > place.inside
     reach = setup.reach(scale)
     left, right = place.sides(setup.length, reach)
@@ -637,7 +635,7 @@ def _repeated_bound(
         return above(bound if found is None else min(bound, found))
 
     def above(bound: float) -> Bracket:
-        return dataclasses.replace(nobody(problem), upper=bound)
+        return dataclasses.replace(problem.nobody(), upper=bound)
 
     least = max(incumbent, worst)
     all_of_them = _over_targets(problem, setup, scale, reach, above(worst), least, deadline, around)

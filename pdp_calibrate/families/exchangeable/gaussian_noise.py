@@ -44,9 +44,6 @@ from pdp_calibrate.core.problem import (
     Limits,
     Problem,
     WrittenOut,
-    nobody,
-    plain_dp,
-    witness_at,
 )
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import COUPLED_MEMBERS
@@ -78,7 +75,7 @@ class GroupNoiseEngine(Engine):
     def search(self, scale: float, limits: Limits) -> Bracket:
         """Find the worst adversary at one scale; see `core.problem.Engine`."""
         if self._search is None:
-            return nobody(self.problem)
+            return self.problem.nobody()
         return output_side(self._search.search(scale, limits), self.problem)
 
 
@@ -119,7 +116,7 @@ def _strongest(problem: Problem, scale: float) -> Bracket:
     """Knowing everyone else, an answer moves by what the target adds."""
     ranges = problem.contributions.tuple_ranges()
     target = max(problem.knowledge.targets, key=lambda place: float(ranges[place]))
-    found = plain_dp(problem, target, scale, dict.fromkeys(range(len(ranges)), 0))
+    found = problem.plain_dp(target, scale, dict.fromkeys(range(len(ranges)), 0))
     if found.witness is None:
         return found
     return dataclasses.replace(found, witness=dataclasses.replace(found.witness, output=math.inf))
@@ -207,7 +204,7 @@ class _GroupMixtures(abc.ABC):
         known = [position for position in range(self._group.size) if position not in hidden]
         values = [value for value, number in enumerate(held[event]) for _ in range(int(number))]
         fixed = dict(zip(known, values, strict=True))
-        return Named(witness_at(self._problem, target, fixed, secrets, output), target, unknown)
+        return Named(self._problem.witness_at(target, fixed, secrets, output), target, unknown)
 
 
 class _BinaryMixtures(_GroupMixtures):

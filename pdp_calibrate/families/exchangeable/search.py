@@ -43,9 +43,6 @@ from pdp_calibrate.core.problem import (
     Limits,
     Problem,
     WrittenOut,
-    nobody,
-    plain_dp,
-    witness_at,
 )
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import CHUNK_NUMBERS, COMPILED_MEMBERS
@@ -124,7 +121,7 @@ class GroupSearch(abc.ABC):
             target, unknown = self.members(case)
             if unknown or self.problem.hidden_noise:
                 return self.evaluated(case, scale, target, unknown)
-            return plain_dp(self.problem, target, scale, dict.fromkeys(range(self.size), 0))
+            return self.problem.plain_dp(target, scale, dict.fromkeys(range(self.size), 0))
 
         def unjudged(bound: float, case: Case) -> Bracket:
             target, unknown = self.members(case)
@@ -133,7 +130,7 @@ class GroupSearch(abc.ABC):
         return best_first(
             (((case.own + case.inside) * most / scale * ROUND_UP, case) for case in self.cases),
             judge,
-            start=nobody(self.problem),
+            start=self.problem.nobody(),
             unjudged=unjudged,
             cutoff=lambda found: max(incumbent, found.upper),
             is_over=lambda: time.monotonic() > deadline,
@@ -210,7 +207,7 @@ class BinaryGroupSearch(GroupSearch):
         known = [p for p in range(self.size) if p != target and p not in unknown]
         values = {position: int(place < ones) for place, position in enumerate(known)}
         moved = self._moved(target, unknown, point)
-        witness = witness_at(self.problem, target, values, (secret, 1 - secret), moved)
+        witness = self.problem.witness_at(target, values, (secret, 1 - secret), moved)
         return dataclasses.replace(found, lower=max(0.0, gain - error), witness=witness)
 
     def laws(self, case: Case) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
@@ -420,8 +417,7 @@ class CategoryGroupSearch(GroupSearch):
             moved = math.inf if place else -math.inf
         values = self.problem.contributions.values
         start = math.fsum(values[position][:, 0].min() for position in hidden)
-        witness = witness_at(
-            self.problem,
+        witness = self.problem.witness_at(
             found.target,
             dict(zip(known, held, strict=True)),
             secrets,
@@ -483,7 +479,7 @@ class GroupEngine(Engine):
     def search(self, scale: float, limits: Limits) -> Bracket:
         """Find the worst adversary at one scale; see `core.problem.Engine`."""
         if self._search is None:
-            return nobody(self.problem)
+            return self.problem.nobody()
         if isinstance(self._search, WrittenOut):
             return self._search.search(scale, limits)
         return self._search.run(scale, limits.incumbent, limits.deadline)

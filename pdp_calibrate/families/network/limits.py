@@ -16,7 +16,7 @@ import numpy.typing as npt
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.problem import Bracket, Problem, nobody
+from pdp_calibrate.core.problem import Bracket, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import TREE_ARRAYS
 from pdp_calibrate.families.network.tree import MarkovTree
@@ -35,7 +35,7 @@ class Layers:
 
     def best_limit(self, problem: Problem, scale: float) -> Bracket:
         """Return the best limit r → ±∞, over all targets, that was found."""
-        best = nobody(problem)
+        best = problem.nobody()
         if problem.knowledge.known is not None:
             return best
         for sign in (1, -1):

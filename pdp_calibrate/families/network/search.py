@@ -33,9 +33,6 @@ from pdp_calibrate.core.problem import (
     Releases,
     WrittenOut,
     as_one,
-    nobody,
-    plain_dp,
-    witness_at,
 )
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import MEMBER_TUPLES
@@ -165,7 +162,7 @@ class NetworkEngine(Engine):
             return None
         ranges = contributions.tuple_ranges()
         widest = max(knowledge.targets, key=lambda position: ranges[position])
-        return plain_dp(self.problem, widest, scale, self.network.course)
+        return self.problem.plain_dp(widest, scale, self.network.course)
 
     def _between(
         self, scale: float, bounds: FloatArray, best: Bracket | None, limits: Limits
@@ -191,7 +188,7 @@ class NetworkEngine(Engine):
 
     def _attained(self, scale: float, target: int, upper: float, limits: Limits) -> Bracket:
         """Return the best lower end there is."""
-        best, member = nobody(self.problem), self.prepared.member
+        best, member = self.problem.nobody(), self.prepared.member
         if member is not None:
             if upper <= limits.incumbent or len(self.problem.names) > MEMBER_TUPLES:
                 return best
@@ -203,7 +200,7 @@ class NetworkEngine(Engine):
 
     def _limits(self, scale: float, target: int) -> Bracket:
         """Return what is learned about a target in the limits r → ±∞."""
-        knowledge, best = self.problem.knowledge, nobody(self.problem)
+        knowledge, best = self.problem.knowledge, self.problem.nobody()
         for known in self.prepared.moments.events(knowledge, target):
             sums = self.prepared.moments.given(known, target)
             limit = best_limit(sums, self.problem.contributions, scale, [target])
@@ -215,8 +212,8 @@ class NetworkEngine(Engine):
         return Bracket(
             upper=0.0,
             lower=max(0.0, limit.gain - limit.error),
-            witness=witness_at(
-                self.problem, limit.target, known, limit.secrets, limit.sign * math.inf
+            witness=self.problem.witness_at(
+                limit.target, known, limit.secrets, limit.sign * math.inf
             ),
             target=limit.target,
             unknown=(),
@@ -257,7 +254,7 @@ class NetworkEngine(Engine):
             highest = self._bound(bounds, max(open_targets, key=lambda t: bounds[t]))
             searched = searched if searched.upper <= highest.upper else highest.with_lower(searched)
             found = searched if found is None else found.or_worse(searched)
-        return nobody(self.problem) if found is None else found
+        return self.problem.nobody() if found is None else found
 
     def _in_cells(self, written: WrittenOut, scale: float, limits: Limits) -> Bracket:
         """Search a table, whose cells are products of as many factors, rounded."""

@@ -16,7 +16,7 @@ from typing import cast
 
 import numpy as np
 
-from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem, nobody, witness_at
+from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP, UNIT_ROUNDOFF
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.stream.memory import Memory, Shifting, Smoothing
@@ -53,11 +53,11 @@ class StreamNoiseEngine(Engine):
         if self.problem.contributions.every_step:
             told = self.memory.for_ever(told)
         upper = self._width * math.sqrt(told) * ROUND_UP
-        found = dataclasses.replace(nobody(self.problem), upper=upper)
+        found = dataclasses.replace(self.problem.nobody(), upper=upper)
         if self.problem.contributions.rounding or not is_attained(self.problem):
             return found
         return dataclasses.replace(
             found,
             lower=upper * ROUND_DOWN * (1 - 1e-12),
-            witness=witness_at(self.problem, 0, {}, (0, 1), -math.inf),
+            witness=self.problem.witness_at(0, {}, (0, 1), -math.inf),
         )

@@ -23,8 +23,6 @@ from pdp_calibrate.core.problem import (
     Engine,
     Limits,
     Problem,
-    nobody,
-    witness_at,
 )
 from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP
 from pdp_calibrate.errors import UnsupportedQueryError
@@ -83,7 +81,7 @@ class StreamEngine(Engine):
         budget = self._range / scale * ROUND_UP
         every_step = self.problem.contributions.every_step
         upper = self.memory.for_ever(budget) if every_step else budget
-        found = dataclasses.replace(nobody(self.problem), upper=upper)
+        found = dataclasses.replace(self.problem.nobody(), upper=upper)
         if upper <= limits.incumbent:
             return found
         return found.with_lower(self._lower_end(scale))
@@ -94,7 +92,7 @@ class StreamEngine(Engine):
         contributions = problem.contributions
         added = contributions.in_every_cell()
         if len(added) < 2:
-            return nobody(problem)
+            return problem.nobody()
         told, (one, other) = _own_step(added / scale)
         if (
             contributions.every_step
@@ -111,11 +109,11 @@ class StreamEngine(Engine):
                 if stretched > told:
                     told, (one, other) = stretched, pair
         if contributions.table is not None:
-            return nobody(problem)  # a witness needs contributions by value
+            return problem.nobody()  # a witness needs contributions by value
         return dataclasses.replace(
-            nobody(problem),
+            problem.nobody(),
             lower=told * ROUND_DOWN * (1 - 1e-10),
-            witness=witness_at(problem, 0, {}, (one, other), _towards(contributions, one, other)),
+            witness=problem.witness_at(0, {}, (one, other), _towards(contributions, one, other)),
         )
 
 
