@@ -89,7 +89,7 @@ class Model(abc.ABC):
     """Whether it goes on for ever, step after step: its one tuple stands for the record of any."""
 
     def __init_subclass__(cls) -> None:
-        if cls.defined_by and not cls.__name__.startswith("_"):  # others are bases, not families
+        if cls.defined_by:  # others are shared bases, not families
             Model._families[cls.__name__] = cls
 
     @staticmethod

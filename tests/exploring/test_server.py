@@ -3,9 +3,10 @@
 import asyncio
 import contextlib
 import http.client
+import os
 import signal
+import subprocess
 import sys
-import threading
 from urllib.parse import urlencode
 
 import pandas as pd
@@ -142,37 +143,24 @@ def test_rows_of_nobody_are_handed_over_where_columns_are_typed():
     assert "Publish a number" not in page
 
 
-def test_the_address_stands_alone_on_its_line_and_an_upgrade_gets_nothing(monkeypatch):
-    opened, found = [], []
-
-    def browse():
-        """Do what a stranger's tab would; then end the program, as Ctrl-C does."""
-        port, token = opened[0].split(":")[2].split("/")[:2]
-        paths = ("/", "/wrong/", f"/{token}x/websocket/", f"/{token}/")
+def test_the_address_stands_alone_on_its_line_and_an_upgrade_gets_nothing(tmp_path):
+    program = "from pdp_calibrate.cli.main import main; main()"
+    with subprocess.Popen(  # noqa: S603
+        [sys.executable, "-c", program, "explore", "--demo", "--no-browser", "--port", "0"],
+        stdout=subprocess.PIPE, text=True, env=os.environ | {"COLUMNS": "20"}, cwd=tmp_path,
+    ) as server:  # fmt: skip
         try:
-            found.extend(upgraded(int(port), path) for path in paths)
+            address = server.stdout.readline()
+            port, token = address.split(":")[2].split("/")[:2]
+            paths = ("/", "/wrong/", f"/{token}x/websocket/", f"/{token}/")
+            found = [upgraded(int(port), path) for path in paths]
         finally:
-            signal.raise_signal(signal.SIGINT)
-
-    visitor = threading.Thread(target=browse)
-
-    def opens(address):
-        opened.append(address)
-        visitor.start()
-
-    monkeypatch.setattr("webbrowser.open", opens)
-    monkeypatch.setenv("COLUMNS", "20")
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        ran = run("explore --demo --port 0")
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    visitor.join()
-    (address, closed) = ran.out.splitlines()
-    assert [address] == opened
+            server.send_signal(signal.SIGINT)
+        assert server.wait(60) == 0
+        assert server.stdout.read() == "The page is closed.\n"
     assert address.startswith("http://127.0.0.1:")
-    assert len(address.split("/")[3]) >= 32
-    assert closed == "The page is closed."
+    assert address.endswith("/\n")
+    assert len(token) >= 32
     assert found[:3] == [(404, b"")] * 3
     assert b"<h1>See it move" in found[3][1]  # no websocket there either
 

@@ -90,7 +90,7 @@ def test_it_is_a_schema():
 
 def test_every_family_of_models_is_described():
     used = {type(model).__name__ for model in MODELS}
-    families = set(Model._families)
+    families = {name for name in Model._families if not name.startswith("_")}
     assert families <= set(FAMILIES), "describe the new family in show/json_schema.py"
     assert used == families, "give an example of the new family"
 

@@ -322,25 +322,22 @@ class _SeriesSearch:
     def worst(self, noise: float) -> _Worst:
         """Return the worst adversary at a variance of the noise."""
         size = self._rows.shape[1]
-        upper, best = 0.0, (-1.0, self._knowledge.targets[0], 0, 0, 0.0)
-        for target in self._knowledge.targets:
-            values, uppers, shares = self._windows(target, noise)
+        upper, lower, share = 0.0, 0.0, 0.0
+        target, unknown = self._knowledge.knowing_least
+        for attacked in self._knowledge.targets:
+            values, uppers, shares = self._windows(attacked, noise)
             upper = max(upper, float(uppers.max()))
-            place = np.unravel_index(int(values.argmax()), values.shape)
-            if values[place] > best[0]:
-                a, b = map(int, place)
-                best = float(values[place]), target, a, b, float(shares[place])
-        value, target, a, b, share = best
-        beyond = [p for p in range(size) if (a and p <= target - a) or (b and p >= target + b)]
-        # Points beyond the window's ends that are left unknown would blur the answer further.
-        attained = len(beyond) <= self._knowledge.most
-        return _Worst(
-            upper=upper,
-            lower=max(0.0, 2 * value - upper) if attained else 0.0,
-            target=target,
-            unknown=tuple(p for p in range(size) if p != target and p not in set(beyond)),
-            data_share=share,
-        )
+            # Points beyond the window's ends that are left unknown would blur the answer further:
+            # only who knows them all attains the value.
+            lowers = np.where(
+                self._beyond(attacked) <= self._knowledge.most, 2 * values - uppers, -1
+            )
+            a, b = map(int, np.unravel_index(int(lowers.argmax()), lowers.shape))
+            if lowers[a, b] > lower:
+                lower, share, target = float(lowers[a, b]), float(shares[a, b]), attacked
+                first, last = target - a + 1 if a else 0, target + b - 1 if b else size - 1
+                unknown = tuple(p for p in range(first, last + 1) if p != target)
+        return _Worst(upper=upper, lower=lower, target=target, unknown=unknown, data_share=share)
 
     def _windows(self, target: int, noise: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return μ, its upper end and the data's share, by the distances a and b of what is known.
@@ -379,11 +376,16 @@ class _SeriesSearch:
 
     def _admitted(self, target: int) -> FloatArray:
         """Say for which distances somebody admitted knows the ends and nobody inside them."""
+        a, b = np.arange(target + 1)[:, np.newaxis], np.arange(self._rows.shape[1] - target)
+        ends = np.minimum(a, 1) + np.minimum(b, 1)
+        enough = self._beyond(target) >= self._knowledge.fewest
+        return np.asarray((ends <= self._knowledge.most) & enough)
+
+    def _beyond(self, target: int) -> FloatArray:
+        """Count the points at and beyond the known ends, by their distances."""
         size = self._rows.shape[1]
         a, b = np.arange(target + 1)[:, np.newaxis], np.arange(size - target)
-        ends = np.minimum(a, 1) + np.minimum(b, 1)
-        beyond = np.where(a > 0, target - a + 1, 0) + np.where(b > 0, size - target - b, 0)
-        return np.asarray((ends <= self._knowledge.most) & (beyond >= self._knowledge.fewest))
+        return np.where(a > 0, target - a + 1, 0) + np.where(b > 0, size - target - b, 0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -156,6 +156,33 @@ def test_restricted_adversaries(kind, weights, adversaries):
     assert found.lower <= truth * (1 + 1e-12)
     if kind == "group":
         assert found.upper == pytest.approx(truth, rel=1e-9)
+    known = [position for position in range(5) if position not in (found.target, *found.unknown)]
+    assert set(found.witness.known) == set(known)
+    assert admits(found.target, known)
+    gain = oracle.gain(matrix, np.array([weights]), [2.0], found.target, known)
+    assert found.lower <= 4 * math.sqrt(gain) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_who_is_named_in_a_series_is_admitted_and_attains_the_lower_end(seed):
+    """Whoever knows the ends of a window need not know the points beyond them."""
+    rng = np.random.default_rng(seed)
+    size, phi, noise = int(rng.integers(2, 6)), rng.uniform(-0.9, 0.9), rng.uniform(0.3, 5)
+    most = int(rng.integers(0, size))
+    fewest = int(rng.integers(0, most + 1))
+    weights = np.append(rng.choice([-1, 0, 1, 2], size - 1), 1)
+    model = pdp.GaussianSeries(length=size, correlation=phi, bounds=(0, 1), variance=0.3)
+    adversaries = pdp.Adversaries.knowing(at_least=fewest, at_most=most)
+    found = engine_for(model, [weights], adversaries=adversaries).bracket(noise)
+    known = [p for p in range(size) if p not in (found.target, *found.unknown)]
+    assert set(found.witness.known) == set(known)
+    assert fewest <= len(known) <= most
+    matrix, rows = 0.3 * series_matrix(size, phi), np.array([weights])
+    attained = math.sqrt(oracle.gain(matrix, rows, [noise], found.target, known))
+    assert found.lower <= attained * (1 + 1e-12) + 1e-12
+    admits = lambda _, known: fewest <= len(known) <= most  # noqa: E731
+    truth = math.sqrt(oracle.worst(matrix, rows, [noise], [1] * size, admits)[0])
+    assert truth <= found.upper * (1 + 1e-12) + 1e-12
 
 
 def test_a_variance_that_is_not_counted():
