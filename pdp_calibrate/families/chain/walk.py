@@ -77,16 +77,18 @@ class Walk:
         if target is None:
             self.left, self.right = np.tile(points[0], (left, 1)), np.tile(points[0], (right, 1))
             total = int(self.own.max()) * (min(left + right, setup.length) + 1)
+            # Side by side with a longer left part, a shorter one walks as far with its tail.
+            longest = int(self.own.max()) * (left + right + 1)
         else:
             self.left = points[max(place - left, 0) : place][::-1]
             self.right = points[place + 1 : place + 1 + right]
             window = slice(max(place - left, 0), place + 1 + right)
-            total = int(points[window].max(axis=1).sum())
+            longest = total = int(points[window].max(axis=1).sum())
         step = lattice.step / scale
         width = total * step
         deepest = -2 * float(setup.log_rarest[min(max(left, right), len(setup.log_rarest) - 1)])
         deepest -= float(setup.log_start[np.isfinite(setup.log_start)].min())
-        form = form_of(width, deepest)
+        form = LOGS if form_of(longest * step, deepest) == LOGS else form_of(width, deepest)
         self.is_deep = form == LOGS
         self.tiny = 1e-310 * math.exp(min(deepest, LARGEST_EXPONENT))
         form = LAWS if laws else form

@@ -440,3 +440,12 @@ def test_the_stationary_law_is_accurate_entry_by_entry():
     assert chain.start[1] == pytest.approx(1e-200, rel=1e-12)
     with pytest.raises(pdp.ModelError, match="positive but below"):
         pdp.MarkovChain(transition=chain.transition, length=4).to_table()
+
+
+def test_short_windows_beside_long_ones_do_not_underflow():
+    """The tails of windows that walk side by side are longer than any window of the chain."""
+    chain = pdp.MarkovChain(transition=[[0.0, 1.0], [0.0, 1.0]], initial=[0.5, 0.5], length=20)
+    for scale in np.geomspace(0.02, 0.06, 12):
+        leak = pdp.leakage(chain, pdp.Count(values={0}), scale=scale)
+        assert leak.value == pytest.approx(1 / scale, rel=1e-9)
+        assert leak.exact
