@@ -425,6 +425,18 @@ def test_a_series_is_read_in_one_pass_too(engine, form):
             lambda frame: frame.assign(t=[None, *["2024-01-02"] * (len(frame) - 1)]),
             "missing values",
         ),
+        (
+            lambda frame: frame.assign(
+                t=pd.to_datetime(frame["t"].where(frame["t"] != 1), unit="D")
+            ),
+            "missing values",
+        ),
+        (
+            lambda frame: frame.assign(
+                t=pd.to_timedelta(frame["t"].where(frame["t"] != 1), unit="D")
+            ),
+            "missing values",
+        ),
         (lambda frame: frame.assign(t="day " + frame["t"].astype(str)), "ISO 8601"),
         (lambda frame: frame.assign(load=frame["load"].where(frame["t"] != 1)), "missing values"),
     ],
@@ -440,6 +452,21 @@ def test_times_that_no_series_has_are_refused_and_cost_nothing(engine, spoil, wo
         found.calibrate.sum("load", epsilon=0.3, correlation=0.5)
     assert found.spent == 0
     assert not found.history
+
+
+@pytest.mark.parametrize("every", [None, "D", "us"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_times_too_close_to_be_told_apart_are_no_whole_number_of_steps(engine, every):
+    """No step at all is a multiple of every step; microseconds of our era are no floats."""
+    frame = readings(4, STATES)
+    apart = frame["t"] * (100 if every == "us" or engine != "pandas" else 1000)
+    start = pd.Timestamp("2024-02-27")
+    close = frame.assign(t=start + pd.to_timedelta(apart, unit="ns"))
+    said = ALONG_TIME | ({} if every is None else {"every": every})
+    found = pdp.People(ENGINES[engine](close), bounds={"load": (0, 1)}, **said)
+    with pytest.raises(pdp.ModelError, match=r"too close to be told apart|whole number"):
+        found.sum("load", epsilon=0.3, correlation=0.5)
+    assert found.spent == 0
 
 
 def test_times_that_change_their_form_are_refused():

@@ -476,7 +476,7 @@ class Steps:
 
     def _columns(self, *, measured: bool) -> list[nw.Expr]:
         again = (nw.col(ORDER) == before(ORDER, 1)).fill_null(value=False)
-        step = nw.col("__time__") - before("__time__", 1) if measured else nw.lit(0)
+        step = nw.col("__time__") - before("__time__", 1) if measured else nw.lit(1)
         between = nw.lit(0)
         if self._step is not None:  # none before the first
             between = (step % self._step > 0).fill_null(value=False).cast(nw.Int64)
@@ -502,6 +502,11 @@ class Steps:
         if sum(found[self.AGAIN]):
             raise ModelError(
                 f"column {order_by} has two equal times within a series; keep one row for each."
+            )
+        if min(found[self.SHORTEST]) == 0:  # which every step divides
+            raise ModelError(
+                f"column {order_by} has times within a series that are too close to be told apart;"
+                " keep one row for each."
             )
         if sum(found[self.BETWEEN]):
             raise ModelError(
@@ -567,22 +572,29 @@ def _step(every: str | float, order_by: Hashable, *, timed: bool) -> float:
 
 
 def _as_number(time: nw.Expr, kind: nw.dtypes.DType) -> nw.Expr:
-    """Return times as numbers; engines agree on calendar fields, on little else."""
+    """Return times as numbers; engines agree on calendar fields, on little else.
+
+    Missing dates and times are some number: whoever reads finds them.
+    """
+
+    def whole(part: nw.Expr) -> nw.Expr:
+        return part.fill_null(0).cast(nw.Int64)
+
     if kind.is_integer() and kind not in (nw.UInt64, nw.Int128, nw.UInt128):
         return time.cast(nw.Int64)  # microseconds of our era are no floats
     if kind.is_numeric():
         return time.cast(nw.Float64)
     if kind == nw.Duration:
-        return time.dt.total_microseconds().cast(nw.Int64)
+        return whole(time.dt.total_microseconds())
     if isinstance(kind, nw.Datetime) and kind.time_zone is not None:
         time = time.dt.convert_time_zone("UTC")
     seconds = nw.lit(0)
     if kind != nw.Time:
-        last = time.dt.year().cast(nw.Int64) - 1
+        last = whole(time.dt.year()) - 1
         leaps = last // 4 - last // 100 + last // 400
-        seconds = (365 * last + leaps + time.dt.ordinal_day().cast(nw.Int64)) * 86400
+        seconds = (365 * last + leaps + whole(time.dt.ordinal_day())) * 86400
     if kind == nw.Date:
         return seconds * 1_000_000
-    clock = time.dt.hour().cast(nw.Int64) * 3600 + time.dt.minute().cast(nw.Int64) * 60
-    seconds = seconds + clock + time.dt.second().cast(nw.Int64)
-    return seconds * 1_000_000 + time.dt.microsecond().cast(nw.Int64)
+    clock = whole(time.dt.hour()) * 3600 + whole(time.dt.minute()) * 60
+    seconds = seconds + clock + whole(time.dt.second())
+    return seconds * 1_000_000 + whole(time.dt.microsecond())
