@@ -33,8 +33,8 @@ PEOPLE = pd.DataFrame(
         ),
         "sick": _rng.random(_PEOPLE) < 0.3,
         "degree": pd.array(_with_gaps(_rng.integers(0, 3, _PEOPLE).tolist(), 0.1), "Int64"),
-        "city": pd.array(
-            _with_gaps(_rng.choice(["Oslo", "Bergen", "Voss"], _PEOPLE).tolist(), 0.1), "str"
+        "city": pd.Series(
+            _with_gaps(_rng.choice(["Oslo", "Bergen", "Voss"], _PEOPLE).tolist(), 0.1)
         ),
     }
 ).sample(frac=1, random_state=3, ignore_index=True)  # fmt: skip
