@@ -9,6 +9,7 @@ import pytest
 import pdp_calibrate as pdp
 from pdp_calibrate.core import gaussian_dp
 from pdp_calibrate.core.couplings import furthest_quantiles, moves_but_for
+from pdp_calibrate.core.row_query import Column, RowQuery
 from tests.oracles import gaussian_mixtures as oracle
 
 
@@ -120,3 +121,34 @@ def test_a_chain_whose_unknown_steps_hide_everyone_needs_no_noise():
     found = pdp.leakage(chain, pdp.Sum(), scale=3.0, adversaries=middle, **asked)
     assert found.coupled * 3 == pytest.approx(1.0, rel=1e-4)
     assert found.mu * 3 >= 1.0
+
+
+def tree_of(size: int) -> pdp.Network:
+    alike = np.array([[0.9, 0.1], [0.1, 0.9]])
+    names = [f"x{place}" for place in range(size)]
+    return pdp.Network(
+        factors=[(pair, alike) for pair in zip(names, names[1:], strict=False)],
+        domains=dict.fromkeys(names, [0, 1]),
+    )
+
+
+@pytest.mark.parametrize("unit", [2.0**-1000, 2.0**-560, 2.0**520, 2.0**800])
+@pytest.mark.parametrize("histogram", [False, True])
+def test_squares_that_vanish_or_overflow_change_no_scale(unit, histogram):
+    """In such a unit every length of a vector was zero, and so was the leakage."""
+    by = [Column(name="city", values=("a", "b"))]
+    if histogram:
+
+        def scale(unit):
+            query = RowQuery(kind="sum", value="v", bounds=(-unit, unit), by=by)
+            household = pdp.Unknown(size=3, bounds=(0, 1))
+            return pdp.calibrate(household, query, epsilon=1.0, delta=1e-6, noise="gaussian").scale
+
+    else:
+
+        def scale(unit):
+            query = pdp.Linear(weights=[unit] * 14)
+            network = tree_of(14)
+            return pdp.calibrate(network, query, epsilon=1.0, delta=1e-6, noise="gaussian").scale
+
+    assert scale(unit) / unit == pytest.approx(scale(1.0), rel=1e-9)
