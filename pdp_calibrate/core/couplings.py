@@ -34,7 +34,7 @@ import numpy.typing as npt
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core import gaussian_dp
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF, lengths
 
 _EQUAL = 1e-12  # levels closer than this, relatively, are one, and taken the worse way
 _HALF = 0.5 + 1e-9  # a little more, so that no level is left out
@@ -291,7 +291,7 @@ def joint_range(contributions: Contributions) -> float:
         return _diameter(contributions.in_every_cell().reshape(-1, contributions.coordinates))
     spread = np.sum([np.ptp(array, axis=0) for array in contributions.values], axis=0)
     by_tuple = math.fsum(_diameter(array) for array in contributions.values)
-    return min(by_tuple, float(np.linalg.norm(spread))) * (
+    return min(by_tuple, float(lengths(spread))) * (
         1 + 4 * (len(contributions.values) + len(spread)) * UNIT_ROUNDOFF
     )
 
@@ -317,7 +317,7 @@ def _furthest(lines: FloatArray) -> tuple[float, tuple[int, int]]:
     """Return the largest L2 distance of two points of a line, and which; (lines, points, d)."""
     best, pair = 0.0, (0, 1)
     for a, b in itertools.combinations(range(lines.shape[1]), 2):
-        move = float(np.sqrt(((lines[:, a] - lines[:, b]) ** 2).sum(axis=-1)).max())
+        move = float(lengths(lines[:, a] - lines[:, b]).max())
         if move > best:
             best, pair = move, (a, b)
     return best, pair
@@ -327,9 +327,7 @@ def _diameter(points: FloatArray) -> float:
     """Return the largest L2 distance of two points, rounded up."""
     distinct = np.unique(points, axis=0)
     if len(distinct) > _MANY_ANSWERS:
-        widest = float(np.linalg.norm(np.ptp(distinct, axis=0)))
+        widest = float(lengths(np.ptp(distinct, axis=0)))
     else:
-        widest = max(
-            float(np.sqrt(((distinct - point) ** 2).sum(axis=1)).max()) for point in distinct
-        )
+        widest = max(float(lengths(distinct - point).max()) for point in distinct)
     return float(widest * (1 + 4 * (points.shape[1] + 4) * UNIT_ROUNDOFF))

@@ -635,6 +635,13 @@ def split(
     Without `expand`, independent blocks are never written out as one table: unknown tuples outside
     a block are dropped, which leaves an upper bound.
     """
+    if measure.noise == "gaussian" and not (model.is_continuous or model.is_endless):
+        furthest = contributions.total_range()
+        if furthest and not 1e-140 <= furthest <= 1e140:  # squares would vanish, or overflow
+            raise UnsupportedQueryError(
+                f"the answer moves by {furthest:.3g}, which cannot be squared: state the values in"
+                " another unit, or use Laplace noise."
+            )
     whole = Problem(
         model=model,
         contributions=contributions.apart if measure.noise == "gaussian" else contributions,

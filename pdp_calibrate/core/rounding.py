@@ -50,3 +50,18 @@ def sum_rounded_up(first: float, second: float) -> float:
     total = first + second
     exact = Fraction(first) + Fraction(second)
     return total if Fraction(total) >= exact else math.nextafter(total, math.inf)
+
+
+def lengths(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the L2 length of every row, whatever its unit: no square overflows or vanishes.
+
+    All are rounded as if the longest had a length of about 1.
+
+    Examples
+    --------
+    >>> [float(lengths(np.array([3.0, 4.0]) * unit) / unit) for unit in (1.0, 2.0**-1000, 2.0**800)]
+    [5.0, 5.0, 5.0]
+    """
+    exponent = np.frexp(np.abs(rows).max(initial=0.0))[1]
+    near_one = np.ldexp(rows, -exponent)
+    return np.asarray(np.ldexp(np.sqrt((near_one * near_one).sum(axis=-1)), exponent))

@@ -49,7 +49,7 @@ from pdp_calibrate.arrays import FloatArray, plain
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model, checked_bounds, field_of, from_json_value, json_value
 from pdp_calibrate.core.query import FrozenMapping, Query
-from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF, lengths
 from pdp_calibrate.errors import QueryError, UnsupportedQueryError
 
 RowKind = Literal["count", "sum", "mean"]
@@ -320,7 +320,7 @@ class RowQuery(Query):
         >>> round(RowQuery(kind="count", by=[city]).length, 6)
         1.414214
         """
-        return float(np.linalg.norm(self._change)) * (1 + 4 * UNIT_ROUNDOFF)
+        return float(lengths(self._change)) * (1 + 4 * UNIT_ROUNDOFF)
 
     @property
     def _change(self) -> FloatArray:
@@ -333,11 +333,12 @@ class RowQuery(Query):
             return np.ones(4)
         low, high = self._ends
         largest, width = max(abs(low), abs(high)), high - low
-        if width * width <= 2 * largest * largest:
+        share = width / largest  # whose square is never too large or small for a float
+        if share * share <= 2:
             return np.array([largest, largest])
         # a + b = 2L and a² + b² = W² where W is the longer one; rounded up.
-        half = math.sqrt(width * width / 2 - largest * largest) * (1 + 8 * UNIT_ROUNDOFF)
-        return np.array([largest + half, largest - half]) * (1 + 4 * UNIT_ROUNDOFF)
+        half = largest * math.sqrt(share * share / 2 - 1) * (1 + 8 * UNIT_ROUNDOFF)
+        return np.array([largest + half, largest - half]) * (1 + 8 * UNIT_ROUNDOFF)
 
     def farthest_records(self) -> FloatArray:
         """Return what two possible records add to the noisy numbers, as far apart as `reach`.

@@ -1,5 +1,6 @@
 """How far couplings move answers, against quantiles in fractions."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -9,6 +10,7 @@ import pytest
 import pdp_calibrate as pdp
 from pdp_calibrate.core import gaussian_dp
 from pdp_calibrate.core.couplings import furthest_quantiles, moves_but_for
+from pdp_calibrate.core.row_query import Column, RowQuery
 from tests.oracles import gaussian_mixtures as oracle
 
 
@@ -120,3 +122,39 @@ def test_a_chain_whose_unknown_steps_hide_everyone_needs_no_noise():
     found = pdp.leakage(chain, pdp.Sum(), scale=3.0, adversaries=middle, **asked)
     assert found.coupled * 3 == pytest.approx(1.0, rel=1e-4)
     assert found.mu * 3 >= 1.0
+
+
+def tree_of(size: int) -> pdp.Network:
+    alike = np.array([[0.9, 0.1], [0.1, 0.9]])
+    names = [f"x{place}" for place in range(size)]
+    return pdp.Network(
+        factors=[(pair, alike) for pair in itertools.pairwise(names)],
+        domains={name: [0, 1] for name in names},
+    )
+
+
+@pytest.mark.parametrize("unit", [2.0**-1000, 2.0**-560, 2.0**520, 2.0**800])
+def test_squares_that_vanish_or_overflow_change_no_scale_of_rows(unit):
+    """In such a unit every length of a vector was zero, and so was the leakage."""
+
+    def scale(unit):
+        by = [Column(name="city", values=("a", "b"))]
+        query = RowQuery(kind="sum", value="v", bounds=(-unit, unit), by=by)
+        household = pdp.Unknown(size=3, bounds=(0, 1))
+        return pdp.calibrate(household, query, epsilon=1.0, delta=1e-6, noise="gaussian").scale
+
+    assert scale(unit) / unit == pytest.approx(scale(1.0), rel=1e-9)
+
+
+def network_scale(unit):
+    query, asked = pdp.Linear(weights=[unit] * 14), {"epsilon": 1.0, "delta": 1e-6}
+    return pdp.calibrate(tree_of(14), query, noise="gaussian", **asked).scale
+
+
+def test_units_that_cannot_be_squared_are_refused():
+    """In such a unit every length was zero, and the scale far too small."""
+    for unit in (2.0**-100, 2.0**100):
+        assert network_scale(unit) / unit == pytest.approx(network_scale(1.0), rel=1e-6)
+    for unit in (1e-300, 1e-170, 1e160, 1e240):
+        with pytest.raises(pdp.UnsupportedQueryError, match="another unit"):
+            network_scale(unit)

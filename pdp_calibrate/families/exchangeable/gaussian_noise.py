@@ -45,7 +45,7 @@ from pdp_calibrate.core.problem import (
     Problem,
     WrittenOut,
 )
-from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
+from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF, lengths
 from pdp_calibrate.core.tuning import COUPLED_MEMBERS
 from pdp_calibrate.families.exchangeable.model import BinaryGroup, CategoryGroup
 from pdp_calibrate.families.exchangeable.search import (
@@ -171,7 +171,7 @@ def binary_move(problem: Problem, group: BinaryGroup) -> float:
     largest = 0.0
     for target in problem.knowledge.targets:
         others = np.sort(np.delete(moves, target, axis=0), axis=0)[::-1][:moved]
-        largest = max(largest, float(np.linalg.norm(moves[target] + others.sum(axis=0))))
+        largest = max(largest, float(lengths(moves[target] + others.sum(axis=0))))
     rounding = 1 + 4 * (moved + contributions.coordinates + 4) * UNIT_ROUNDOFF
     return min(joint_range(contributions), largest * rounding)
 

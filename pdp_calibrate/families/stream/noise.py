@@ -14,10 +14,8 @@ import dataclasses
 import math
 from typing import cast
 
-import numpy as np
-
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
-from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP, UNIT_ROUNDOFF
+from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP, UNIT_ROUNDOFF, lengths
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.stream.memory import Memory, Shifting, Smoothing
 from pdp_calibrate.families.stream.search import Correlated, is_attained
@@ -41,7 +39,7 @@ class StreamNoiseEngine(Engine):
         self.problem = problem
         self.memory = noise_memory(model, clamped=contributions.clamped)
         self._width = (model.bounds[1] - model.bounds[0]) * ROUND_UP
-        self._weight = float(np.linalg.norm(contributions.weights[0])) * ROUND_UP
+        self._weight = float(lengths(contributions.weights[0])) * ROUND_UP
         # What rounding the contributions may have changed, in units of the range.
         self._rounding = contributions.rounding / self._width if self._width else 0.0
 
