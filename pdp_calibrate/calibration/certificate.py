@@ -13,7 +13,6 @@ residual of x_i lies on a sphere whose diameter is the projection of x_i on R.
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +20,7 @@ import numpy.typing as npt
 
 from pdp_calibrate.errors import CalibrationError
 from pdp_calibrate.families.gaussian.model import Gaussian
+from pdp_calibrate.families.gaussian.sphere import sphere_bound
 
 if TYPE_CHECKING:
     from pdp_calibrate.arrays import FloatArray
@@ -117,12 +117,12 @@ def _bound(given: FloatArray, target: int, undecided: IntArray) -> tuple[float, 
     pair = np.array([target, len(given) - 1])
     inner = given[np.ix_(undecided, undecided)]
     across = given[np.ix_(undecided, pair)]
-    explained = across.T @ np.linalg.solve(inner, across)
-    left = given[np.ix_(pair, pair)] - explained
-    v, c = left[0]
-    d, s, q = explained[0, 0], explained[0, 1], explained[1, 1]
-    spread = math.sqrt(max(0.0, (c * d - s * v) ** 2 + max(d * q - s * s, 0.0) * v * (v + d))) / 2
-    bound = (abs(c * (v + d / 2) + s * v / 2) + spread) / (v * (v + d))
+    whole = given[np.ix_(pair, pair)]
+    left = whole - across.T @ np.linalg.solve(inner, across)
+    floor, slope = left[0, 0], left[0, 1] / left[0, 0]
+    rest = left[1, 1] - slope * left[0, 1]
+    variance, cross, spread = whole[0, 0], whole[0, 1], whole[1, 1]
+    bound = sphere_bound(variance, cross, spread, floor, slope, rest, spread, 0.0)
     members = np.append(undecided, target)
     precision = np.linalg.inv(given[np.ix_(members, members)])
     strengths = precision[-1, :-1] ** 2 / np.diag(precision)[:-1]

@@ -199,8 +199,8 @@ def _parsed_kind(
     found = None
     try:
         read = table.with_columns(nw.col(column).str.to_datetime(format=time_format))
-        found = one_row(read.select(how_many(nw.col(column).is_null()).alias("unread")))
         kind = read.collect_schema()[column]
+        found = one_row(read.select(how_many(nw.col(column).is_null()).alias("unread")))
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001, S110 - every engine has errors of its own; raised below
