@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import pandas as pd
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pdp_calibrate.core.model import Model
     from pdp_calibrate.core.problem import Leakage
     from pdp_calibrate.core.query import Query
+    from pdp_calibrate.frames.long_answers import LongColumns
     from pdp_calibrate.ledger.ledger import Ledger
 
 _OWN = {
@@ -37,14 +38,6 @@ _OWN = {
 _method = with_options("df.pdp", _OWN, list(OPTIONS))
 
 
-class LongColumns(TypedDict, total=False):
-    """Which columns of a table with a row per value say which rows belong together."""
-
-    groups: Hashable | None
-    order_by: Hashable | None
-    time_format: str | None
-
-
 _of_columns = with_options(
     "df.pdp",
     {
@@ -53,7 +46,7 @@ _of_columns = with_options(
         "by": "Another name for groups.",
         "ledger": "Where to write the release down before noise is drawn.",
     },
-    tuple(LongColumns.__annotations__),
+    ("groups", "order_by", "time_format"),
 )
 
 

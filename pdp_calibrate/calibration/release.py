@@ -40,7 +40,7 @@ from pdp_calibrate.frames.answers import (
 )
 from pdp_calibrate.frames.columns import refuse_discrete_columns
 from pdp_calibrate.frames.long_answers import (
-    LongFrame as LongFrame,
+    LongFrame,
     check_groups,
     largest_group,
     long_answer,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -56,6 +56,14 @@ class LongFrame:
     """How many rows there are, which is public, where it was read before: else it is read first."""
     times: Times | None = None
     """How the column that orders is read, where that was found before."""
+
+
+class LongColumns(TypedDict, total=False):
+    """Which columns of a table with a row per value say which rows belong together."""
+
+    groups: Hashable | None
+    order_by: Hashable | None
+    time_format: str | None
 
 
 def long_answer(

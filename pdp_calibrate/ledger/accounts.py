@@ -24,7 +24,6 @@ from pdp_calibrate.calibration.calibrate import calibrate, leakage_of
 from pdp_calibrate.calibration.release import (
     EVERY_COLUMN,
     Layout,
-    LongFrame,
     layout_from,
     sizes_from,
     stored_layout,
@@ -41,6 +40,7 @@ from pdp_calibrate.core.query import Query, lower
 from pdp_calibrate.core.rounding import sum_rounded_up
 from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError
 from pdp_calibrate.frames.answers import Sizes
+from pdp_calibrate.frames.long_answers import LongFrame
 from pdp_calibrate.ledger.allowance import Allowance
 from pdp_calibrate.ledger.store import Pages, State
 
@@ -76,6 +76,22 @@ class Budget(abc.ABC):
     def history(self) -> tuple[Entry, ...]:
         """Everything that was released, about all draws, in order; no answers."""
         return tuple(Entry.from_dict(entry) for entry in self._pages.read()["entries"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """What is to be released, before its scale is found."""
+
+    query: Query | Sequence[Query]
+    """What is asked; a list is answered together."""
+    rows: int
+    """Number of independent instances that one answer is about."""
+    noise: Noise
+    """What is drawn."""
+    delta: float | None = None
+    """For Gaussian noise, the δ beside the ε of this release alone; the ledger's if None."""
+    step: object = None
+    """About a model without an end, the step it is about."""
 
 
 class Accounts:
@@ -215,46 +231,31 @@ class Accounts:
             self._joint = key, mu
         return self._joint[1]
 
-    def calibrate(
-        self,
-        query: Query | Sequence[Query],
-        epsilon: float,
-        *,
-        rows: int,
-        noise: Noise = "laplace",
-        delta: float | None = None,
-    ) -> AnyCalibration:
+    def calibrate(self, ask: Ask, epsilon: float) -> AnyCalibration:
         """Find the scale of a release that leaks ε alone, beside a δ for Gaussian noise."""
-        self.check_takes(noise)
-        if noise == "gaussian":
+        self.check_takes(ask.noise)
+        delta = ask.delta
+        if ask.noise == "gaussian":
             delta = self._allowance.delta if delta is None else delta
         elif delta is not None:
             raise PdpError("delta= is about noise='gaussian'.")
         return calibrate(
             self._model,
-            query,
+            ask.query,
             epsilon=epsilon,
             adversaries=self._adversaries,
-            rows=rows,
+            rows=ask.rows,
             time_limit=self._time_limit,
-            noise=noise,
+            noise=ask.noise,
             delta=delta,
         )
 
-    def largest(
-        self,
-        before: Spending,
-        query: Query | Sequence[Query],
-        *,
-        rows: int,
-        noise: Noise,
-        delta: float | None,
-    ) -> AnyCalibration:
+    def largest(self, before: Spending, ask: Ask) -> AnyCalibration:
         """Find the smallest scale at which one more release fits into the budget."""
         budget = self._allowance.epsilon
         if budget - self.bound(before).value <= budget * CLOSE:
             raise BudgetExceededError(f"the budget {budget:.6g} of this draw is spent.")
-        alone = self.calibrate(query, budget, rows=rows, noise=noise, delta=delta)
+        alone = self.calibrate(ask, budget)
 
         def joint(louder: AnyCalibration) -> float:
             return self.bound(self.after(before, louder), threshold=budget).value

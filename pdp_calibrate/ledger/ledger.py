@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 import pandas as pd
 
 from pdp_calibrate.arrays import checked_share, damage_refused
 from pdp_calibrate.calibration.release import (
     Layout,
-    LongFrame,
     Moment,
     checked_layout,
     note_release,
@@ -42,10 +41,11 @@ from pdp_calibrate.core.query import Query
 from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError
 from pdp_calibrate.frames.answers import Sizes
 from pdp_calibrate.frames.counts import group_sizes
-from pdp_calibrate.frames.long_answers import instances_in, stated_groups
+from pdp_calibrate.frames.long_answers import LongColumns, LongFrame, instances_in, stated_groups
 from pdp_calibrate.frames.open import rows_in
 from pdp_calibrate.ledger.accounts import (
     Accounts,
+    Ask,
     Budget,
     Step,
     charge_step,
@@ -61,6 +61,16 @@ from pdp_calibrate.ledger.store import FileStore, MemoryStore, Pages, Store
 from pdp_calibrate.ledger.stream import NoisyStreamAccounts, StreamAccounts, charge_at, release_at
 
 _ATTEMPTS = 5  # when others spend at the same time
+
+
+class _ReleaseOptions(LongColumns, total=False):
+    """What `Ledger.release` takes beside the query, the data and ε."""
+
+    value: Hashable | None
+    by: Hashable | None
+    noise: Noise | None
+    delta: float | None
+    step: object
 
 
 class Ledger(Budget):
@@ -338,6 +348,11 @@ class Ledger(Budget):
         """
         return self._growing("still_gains").still_gains(checked_share(share, "share"))
 
+    @property
+    def _counting(self) -> Any:
+        """The accounts that count: of the steps of a model without an end, or of a draw."""
+        return self._accounts if self._stream is None else self._stream
+
     def _growing(self, what: str) -> StreamAccounts:
         if self._stream is None:
             raise LedgerError(f"{what} is about the steps of a model without an end: length=None.")
@@ -409,17 +424,16 @@ class Ledger(Budget):
             if what is None or epsilon is None:
                 raise PdpError("would_spend needs epsilon= beside a query.")
             drawn = self._allowance.noise if noise is None else noise
-            accounts: Any = self._accounts if self._stream is None else self._stream
-            found = accounts.calibrate(what, epsilon, rows=rows, noise=drawn, delta=delta)
+            ask = Ask(query=what, rows=rows, noise=drawn, delta=delta, step=step)
+            found = self._counting.calibrate(ask, epsilon)
             return self._after(self._line(found, None, None, step))
         self._accounts.check_takes(what.noise)
         return self._after(self._line(what, None, None, step))
 
     def _after(self, line: Step) -> float:
         """Return what would be spent after one more line."""
-        accounts: Any = self._accounts if self._stream is None else self._stream
-        before = accounts.total(self._pages.read(), self._draw)
-        return float(accounts.bound(line.add(before)).value)
+        before = self._counting.total(self._pages.read(), self._draw)
+        return float(self._counting.bound(line.add(before)).value)
 
     def _check_step(self, step: object) -> None:
         if self._stream is not None:
@@ -448,19 +462,7 @@ class Ledger(Budget):
 
     @overload
     def release(
-        self,
-        query: Query,
-        data: Any,
-        *,
-        epsilon: float | None,
-        value: Hashable | None = None,
-        groups: Hashable | None = None,
-        order_by: Hashable | None = None,
-        time_format: str | None = None,
-        by: Hashable | None = None,
-        noise: Noise | None = None,
-        delta: float | None = None,
-        step: object = None,
+        self, query: Query, data: Any, *, epsilon: float | None, **options: Unpack[_ReleaseOptions]
     ) -> Release: ...
 
     @overload
@@ -470,14 +472,7 @@ class Ledger(Budget):
         data: Any,
         *,
         epsilon: float | None,
-        value: Hashable | None = None,
-        groups: Hashable | None = None,
-        order_by: Hashable | None = None,
-        time_format: str | None = None,
-        by: Hashable | None = None,
-        noise: Noise | None = None,
-        delta: float | None = None,
-        step: object = None,
+        **options: Unpack[_ReleaseOptions],
     ) -> Release[SeveralQueries, SeveralNumbers]: ...
 
     def release(
@@ -530,21 +525,18 @@ class Ledger(Budget):
             value=value, groups=groups, by=by, order_by=order_by, time_format=time_format
         )
         self._check_step(step)
-        rows = self._instances(data, layout)
-        options: dict[str, Any] = {
-            "rows": rows,
-            "noise": self._allowance.noise if noise is None else noise,
-            "delta": delta,
-        }
-        accounts: Any = self._accounts if self._stream is None else self._stream
+        ask = Ask(
+            query=query,
+            rows=self._instances(data, layout),
+            noise=self._allowance.noise if noise is None else noise,
+            delta=delta,
+            step=step,
+        )
         if epsilon is not None:
-            calibration = accounts.calibrate(query, epsilon, **options)
-            return self._released(calibration, data, layout, step)
-        if self._stream is not None:
-            options["step"] = self._stream.step_number(step)
+            return self._released(self._counting.calibrate(ask, epsilon), data, layout, step)
         for _ in range(_ATTEMPTS):
-            before = accounts.total(self._pages.read(), self._draw)
-            largest = accounts.largest(before, query, **options)
+            before = self._counting.total(self._pages.read(), self._draw)
+            largest = self._counting.largest(before, ask)
             with contextlib.suppress(BudgetExceededError):  # others spent in between: look again
                 return self._released(largest, data, layout, step)
         return self._released(largest, data, layout, step)
@@ -673,8 +665,7 @@ class Ledger(Budget):
             )
 
     def _record(self, steps: Sequence[Step]) -> float:
-        accounts: Any = self._accounts if self._stream is None else self._stream
-        return record(steps, self._pages, accounts, draw=self._draw, budget=self._epsilon)
+        return record(steps, self._pages, self._counting, draw=self._draw, budget=self._epsilon)
 
 
 def heading_of(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from pdp_calibrate.arrays import checked_positive
 from pdp_calibrate.calibration.calibrate import calibrate
@@ -15,7 +15,6 @@ from pdp_calibrate.calibration.solve import rounding_error
 from pdp_calibrate.composition.joint import NoisyAnswers
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model
-from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.problem import Bound, composer_of
 from pdp_calibrate.core.query import EachStep, Query, lower
 from pdp_calibrate.core.rounding import ROUND_UP
@@ -25,11 +24,20 @@ from pdp_calibrate.families.stream.memory import Contracting
 from pdp_calibrate.families.stream.noise import noise_memory
 from pdp_calibrate.families.stream.search import Correlated, memory_of
 from pdp_calibrate.frames.answers import Sizes
-from pdp_calibrate.ledger.accounts import CLOSE, Entry, Step, largest_fitting, release_line
+from pdp_calibrate.ledger.accounts import CLOSE, Ask, Entry, Step, largest_fitting, release_line
 from pdp_calibrate.ledger.allowance import Allowance
 from pdp_calibrate.ledger.steps import checked_every, name_of, step_name, step_number
 
 _SMALLEST_SCALE = 1e-150  # from here on what is drawn differs from Gaussian noise by nothing
+
+
+class _Noisy(NamedTuple):
+    """One answer, and how far rounding moves it before its noise."""
+
+    part: Contributions
+    scale: float
+    error: float
+    """Between two values, in units of the scale."""
 
 
 class StreamAccounts:
@@ -124,7 +132,7 @@ class StreamAccounts:
         if entry.dp_epsilon is not None:
             return course.plus(step, entry.dp_epsilon)
         parts = [lower(query, self._model, rows=entry.rows) for query in entry.queries]
-        return self._plus(course, step, parts, entry.scales, rows=entry.rows)
+        return self._plus(course, step, self._noisy(parts, entry.scales, rows=entry.rows))
 
     def keep(self, state: dict[str, Any], draw: str, course: Course) -> None:
         """Write down what all entries so far come to, with old steps folded."""
@@ -134,7 +142,8 @@ class StreamAccounts:
     def after(self, before: Course, released: AnyCalibration, step: int) -> Course:
         """Return the course after one more release."""
         self._check_open(before, step)
-        return self._plus(before, step, released.contributions, released.scales, rows=released.rows)
+        answers = self._noisy(released.contributions, released.scales, rows=released.rows)
+        return self._plus(before, step, answers)
 
     def after_mechanism(self, before: Course, dp_epsilon: float, step: int) -> Course:
         """Return the course after one more outside mechanism of this plain-DP budget."""
@@ -142,19 +151,17 @@ class StreamAccounts:
         composer_of(self._model).for_ever(self._model, dp_epsilon)  # raises where nothing is sound
         return before.plus(step, dp_epsilon)
 
-    def _plus(
-        self,
-        course: Course,
-        step: int,
-        parts: Sequence[Contributions],
-        scales: Sequence[float],
-        *,
-        rows: int,
-    ) -> Course:
-        amount = rounding = 0.0
+    def _noisy(
+        self, parts: Sequence[Contributions], scales: Sequence[float], *, rows: int
+    ) -> Iterator[_Noisy]:
         for part, scale in zip(parts, scales, strict=True):
             once = dataclasses.replace(part, every_step=False)
-            error = 2 * rounding_error(once, rows, self._model) / scale
+            yield _Noisy(part, scale, 2 * rounding_error(once, rows, self._model) / scale)
+
+    def _plus(self, course: Course, step: int, answers: Iterable[_Noisy]) -> Course:
+        """Return the course after answers about one step."""
+        amount = rounding = 0.0
+        for part, scale, error in answers:
             own = float(part.exact_ranges()[0]) / scale * ROUND_UP
             amount = own if amount == 0 else (amount + own) * ROUND_UP
             rounding = (rounding + error) * ROUND_UP
@@ -193,38 +200,21 @@ class StreamAccounts:
         del course
         return None
 
-    def calibrate(
-        self,
-        query: Query | Sequence[Query],
-        epsilon: float,
-        *,
-        rows: int,
-        noise: Noise = "laplace",
-        delta: float | None = None,
-    ) -> AnyCalibration:
+    def calibrate(self, ask: Ask, epsilon: float) -> AnyCalibration:
         """Find the scale of a release that tells ε alone: once, or at each step for ever."""
-        if noise != "laplace" or delta is not None:
+        if ask.noise != "laplace" or ask.delta is not None:
             raise LedgerError("this ledger counts Laplace noise: delta= is for one begun with it.")
         return calibrate(
-            self._model, query, epsilon=epsilon, rows=rows, time_limit=self._time_limit
+            self._model, ask.query, epsilon=epsilon, rows=ask.rows, time_limit=self._time_limit
         )
 
-    def largest(
-        self,
-        before: Course,
-        query: Query | Sequence[Query],
-        *,
-        rows: int,
-        step: int,
-        noise: Noise = "laplace",
-        delta: float | None = None,
-    ) -> AnyCalibration:
+    def largest(self, before: Course, ask: Ask) -> AnyCalibration:
         """Find the smallest scale at which one more release about a step fits into the budget."""
-        budget = self._budget
+        budget, step = self._budget, self.step_number(ask.step)
         self._check_open(before, step)
         if budget - self.spent_about(before.plus(step, 0.0), step) <= budget * CLOSE:
             raise BudgetExceededError(f"the budget {budget:.6g} of this step is spent.")
-        alone = self.calibrate(query, budget, rows=rows, noise=noise, delta=delta)
+        alone = self.calibrate(ask, budget)
 
         def joint(louder: AnyCalibration) -> float:
             return self.bound(self.after(before, louder, step)).value
@@ -257,16 +247,8 @@ class NoisyStreamAccounts(StreamAccounts):
         del before, dp_epsilon, step
         raise LedgerError("this ledger counts Gaussian noise alone.")
 
-    def _plus(
-        self,
-        course: Course,
-        step: int,
-        parts: Sequence[Contributions],
-        scales: Sequence[float],
-        *,
-        rows: int,
-    ) -> Course:
-        for part, scale in zip(parts, scales, strict=True):
+    def _plus(self, course: Course, step: int, answers: Iterable[_Noisy]) -> Course:
+        for part, scale, error in answers:
             if part.clamped and self._stated:
                 raise LedgerError(
                     "the variance of the series counts as noise, which it does not where values are"
@@ -274,11 +256,9 @@ class NoisyStreamAccounts(StreamAccounts):
                 )
             if part.weights is None or not scale > _SMALLEST_SCALE:
                 raise LedgerError("a Gaussian series answers sums and means with noise.")
-            once = dataclasses.replace(part, every_step=False)
-            off = 2 * rounding_error(once, rows, self._model) / scale
             weight = math.hypot(*part.weights[0]) + part.rounding / self._width
             course = course.plus(step, (weight / scale) ** 2 * (1 + 1e-14))
-            course = course.plus_everywhere(off * off * (1 + 1e-14))
+            course = course.plus_everywhere(error * error * (1 + 1e-14))
         return course
 
     def bound(self, course: Course, *, threshold: float | None = None) -> Bound:
@@ -300,25 +280,18 @@ class NoisyStreamAccounts(StreamAccounts):
         answers = NoisyAnswers(rounding=course.on_top, choices=2)
         return self._allowance.spent(0.0, mu, answers, 0.0)
 
-    def calibrate(
-        self,
-        query: Query | Sequence[Query],
-        epsilon: float,
-        *,
-        rows: int,
-        noise: Noise = "gaussian",
-        delta: float | None = None,
-    ) -> AnyCalibration:
+    def calibrate(self, ask: Ask, epsilon: float) -> AnyCalibration:
         """Find the scale of a release that keeps (ε, δ) alone: once, or at each step for ever."""
-        self._allowance.check_takes(noise)
-        options: dict[str, Any] = {
-            "epsilon": epsilon,
-            "delta": self._allowance.delta if delta is None else delta,
-            "noise": "gaussian",
-            "rows": rows,
-            "time_limit": self._time_limit,
-        }
-        return calibrate(self._model, query, **options)
+        self._allowance.check_takes(ask.noise)
+        return calibrate(
+            self._model,
+            ask.query,
+            epsilon=epsilon,
+            delta=self._allowance.delta if ask.delta is None else ask.delta,
+            noise="gaussian",
+            rows=ask.rows,
+            time_limit=self._time_limit,
+        )
 
 
 def charge_at(accounts: StreamAccounts, dp_epsilon: float, note: str, step: object) -> Step:

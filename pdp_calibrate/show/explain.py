@@ -6,7 +6,7 @@ import math
 from typing import Any, TypeAlias
 
 from pdp_calibrate.auditing.attack import Audit
-from pdp_calibrate.calibration.release import EVERY_COLUMN, Layout, LongFrame
+from pdp_calibrate.calibration.release import EVERY_COLUMN, Layout
 from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Calibration, Release
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.cards import printable
@@ -14,6 +14,7 @@ from pdp_calibrate.core.model import PRIVATE_MODEL, Model
 from pdp_calibrate.core.problem import Leakage
 from pdp_calibrate.errors import PdpError
 from pdp_calibrate.families.stream.refresh import Refresh, period_words
+from pdp_calibrate.frames.long_answers import LongFrame
 from pdp_calibrate.ledger.accounts import Entry
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.ledger.people import PeopleLedger, stated

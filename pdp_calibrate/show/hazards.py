@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pdp_calibrate.calibration.release import Layout, LongFrame
+from pdp_calibrate.calibration.release import Layout
 from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Release
 from pdp_calibrate.core.model import Model
+from pdp_calibrate.frames.long_answers import LongFrame
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.ledger.people import PeopleLedger
 from pdp_calibrate.show.numbers import at_most, ordinary

@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from pdp_calibrate.calibration.release import Layout, LongFrame
+from pdp_calibrate.calibration.release import Layout
 from pdp_calibrate.calibration.result import AnyCalibration, AnyRelease, Release
 from pdp_calibrate.calibration.risk import percent, risk_of
 from pdp_calibrate.core.adversary import Adversaries
@@ -15,6 +15,7 @@ from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.row_query import ANY_RECORD, RowQuery
 from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.frames.answers import Sizes
+from pdp_calibrate.frames.long_answers import LongFrame
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.ledger.people import PeopleLedger
 from pdp_calibrate.show.explain import column_of, table_of

@@ -196,7 +196,8 @@ def work(given):
     model = pdp.GroupEstimator(by="home", value="x", bounds=(0, 9), source="public").fit(given)
     pdp.pearson(given)
     cal = pdp.calibrate(model.model_, pdp.Sum(clamp=True))
-    from pdp_calibrate.calibration.release import LongFrame, exact_answer
+    from pdp_calibrate.calibration.release import exact_answer
+    from pdp_calibrate.frames.long_answers import LongFrame
     exact_answer(given, cal.query, cal.contributions[0], cal.model, rows=1,
                  layout=LongFrame(value="x", groups="home", order_by="role"))
 work(frame)

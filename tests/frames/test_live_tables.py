@@ -13,7 +13,8 @@ import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate.accessor import PdpAccessor
-from pdp_calibrate.calibration.release import LongFrame, exact_answer
+from pdp_calibrate.calibration.release import exact_answer
+from pdp_calibrate.frames.long_answers import LongFrame
 
 COUPLE = pdp.Unknown(size=2, bounds=(0.0, 5.0))
 ILL = pdp.Unknown(size=2, domain=[0, 1])

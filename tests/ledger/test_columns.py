@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.calibration.release import LongFrame
+from pdp_calibrate.frames.long_answers import LongFrame
 from pdp_calibrate.ledger.store import FileStore
 from tests.support.cli_runs import fine, refused
 from tests.support.plans import plan_text

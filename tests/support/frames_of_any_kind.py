@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 import pdp_calibrate as pdp
-from pdp_calibrate.calibration.release import LongFrame, exact_answer
+from pdp_calibrate.calibration.release import exact_answer
 from pdp_calibrate.core.query import lower
+from pdp_calibrate.frames.long_answers import LongFrame
 
 _rng = np.random.default_rng(9)
 _SIZES = _rng.integers(1, 5, 60)
