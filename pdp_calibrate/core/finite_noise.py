@@ -536,20 +536,13 @@ class VectorBound:
         nearly = self._at_one_delta(scale, limits.rounding)
         if nearly < upper:
             found = dataclasses.replace(found, upper=nearly, mu=upper, coupled=nearly)
-        alone = knowledge.admits_strongest and not problem.hidden_noise
-        if not alone or not self._moves[target] or problem.contributions.table is not None:
+        moves, custom = self._moves[target], problem.contributions.table is not None
+        if not problem.admits_strongest or not moves or custom:
             return found
-        domains = problem.model.domains
+        rest = {place: 0 for place in range(len(problem.names)) if place != target}
+        output = (math.inf,) * problem.contributions.coordinates
         first, second = self._secrets[target]
-        names = problem.names
-        witness = Witness(
-            target=names[target],
-            known={names[p]: domains[p][0] for p in range(len(names)) if p != target},
-            secrets=(domains[target][first], domains[target][second]),
-            output=(math.inf,) * problem.contributions.coordinates,
-            model=problem.model,
-            index=problem.index,
-        )
+        witness = problem.witness(target, rest, (first, second), output)
         least = max(0.0, float(self._moves[target]) * ROUND_DOWN**2 - limits.rounding) / scale
         return dataclasses.replace(found, lower=min(least * ROUND_DOWN, upper), witness=witness)
 
@@ -561,12 +554,3 @@ class VectorBound:
         further = random._replace(moves=(random.moves + rounding) * ROUND_UP)
         epsilon = epsilon_of_moves(further, scale, measure.law_delta)
         return measure.mu_above(epsilon) if math.isfinite(epsilon) else math.inf
-
-
-def output_side(found: Bracket, problem: Problem) -> Bracket:
-    """Say where the output lies in every coordinate: far out, where it speaks most."""
-    number, witness = problem.contributions.coordinates, found.witness
-    if witness is None or number == 1 or isinstance(witness.output, tuple):
-        return found
-    everywhere = dataclasses.replace(witness, output=(witness.output,) * number)
-    return dataclasses.replace(found, witness=everywhere)

@@ -415,7 +415,8 @@ class Problem:
     def plain_dp(self, target: int, scale: float, others: Mapping[int, int]) -> Bracket:
         """Knowing everyone else, the output tells x_i as plain DP says: LS_i/λ, whatever θ is.
 
-        Nobody has two secrets about a tuple of one value.
+        Nobody has two secrets about a tuple of one value. With Gaussian noise, the output lies far
+        out, where it tells most.
         """
         answers = self.contributions.values[target][:, 0]
         if len(answers) < 2:
@@ -425,10 +426,11 @@ class Problem:
             secrets = 0, 1
         leak = float(answers.max() - answers.min()) / scale
         known = {position: value for position, value in others.items() if position != target}
+        moved = math.inf if self.measure.noise == "gaussian" else float(answers.max())
         return Bracket(
             upper=leak * ROUND_UP,
             lower=leak * ROUND_DOWN,
-            witness=self.witness_at(target, known, secrets, answers.max()),
+            witness=self.witness_at(target, known, secrets, moved),
             target=target,
             unknown=(),
         )
@@ -440,20 +442,41 @@ class Problem:
         secrets: tuple[int, int],
         moved: float,
     ) -> Witness:
-        """Translate positions and indices into names and values.
-
-        `moved` is what target and unknown tuples add to the answer; ±inf for a limit.
-        """
-        values, domains = self.contributions.values, self.model.domains
+        """Name an adversary; `moved` is what target and unknown tuples add, ±inf for a limit."""
+        values = self.contributions.values
         fixed = math.fsum(values[position][value, 0] for position, value in known.items())
+        return self.witness(target, known, secrets, float(fixed + moved))
+
+    def witness(
+        self,
+        target: int,
+        known: Mapping[int, int],
+        secrets: tuple[int, int],
+        output: float | tuple[float, ...],
+    ) -> Witness:
+        """Translate positions and indices into names and values."""
+        names, domains = self.names, self.model.domains
         return Witness(
-            target=self.names[target],
-            known={self.names[position]: domains[position][v] for position, v in known.items()},
+            target=names[target],
+            known={names[position]: domains[position][value] for position, value in known.items()},
             secrets=(domains[target][secrets[0]], domains[target][secrets[1]]),
-            output=float(fixed + moved),
+            output=output,
             model=self.model,
             index=self.index,
         )
+
+    def in_every_coordinate(self, found: Bracket) -> Bracket:
+        """Say where the output lies in every coordinate: far out, where it tells most."""
+        number, witness = self.contributions.coordinates, found.witness
+        if witness is None or number == 1 or isinstance(witness.output, tuple):
+            return found
+        everywhere = dataclasses.replace(witness, output=(witness.output,) * number)
+        return dataclasses.replace(found, witness=everywhere)
+
+    @property
+    def admits_strongest(self) -> bool:
+        """Whether some adversary knows everyone else, and what lies outside too."""
+        return self.knowledge.admits_strongest and not self.hidden_noise
 
     def against(self, knowledge: Knowledge) -> Problem:
         """Return the same problem against other adversaries.

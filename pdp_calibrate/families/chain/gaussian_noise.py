@@ -31,29 +31,12 @@ import numpy as np
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.couplings import one_number
-from pdp_calibrate.core.finite_noise import (
-    Case,
-    FiniteSearch,
-    Mixtures,
-    Named,
-    VectorBound,
-    output_side,
-)
-from pdp_calibrate.core.problem import (
-    Bracket,
-    Engine,
-    Limits,
-    Problem,
-    WrittenOut,
-)
+from pdp_calibrate.core.finite_noise import Case, FiniteSearch, Mixtures, Named, VectorBound
+from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem, WrittenOut
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import FINITE_NUMBERS, SHORTEST_REACH, SIDE_STEPS
 from pdp_calibrate.families.chain.model import MarkovChain
-from pdp_calibrate.families.chain.search import (
-    all_left_parts,
-    fits_a_table,
-    separates,
-)
+from pdp_calibrate.families.chain.search import all_left_parts, fits_a_table, separates
 from pdp_calibrate.families.chain.sides import move_by_sides
 from pdp_calibrate.families.chain.walk import Place, Walk, likely_course
 from pdp_calibrate.families.chain.windows import (
@@ -126,7 +109,7 @@ class ChainNoiseEngine(Engine):
                 found = found.with_lower(self._example.engine.search(scale, limits))
         else:
             found = self.problem.nobody()
-        return output_side(found, self.problem)
+        return self.problem.in_every_coordinate(found)
 
     @functools.cached_property
     def _example(self) -> Problem | None:
@@ -164,7 +147,7 @@ class ChainNoiseEngine(Engine):
             problem, rounding = self._one
             source = _Windows(problem, self._setup, reach)
             strongest = None
-            if problem.knowledge.admits_strongest and not problem.hidden_noise:
+            if problem.admits_strongest:
                 strongest = functools.partial(_strongest, problem, self._setup)
             whole = float(self._setup.ranges.sum()) * (1 + 4 * reach * UNIT_ROUNDOFF)
             move = None
@@ -198,10 +181,7 @@ def _strongest(problem: Problem, setup: Setup, scale: float) -> Bracket:
     """Knowing everyone else, an answer moves by what the target adds."""
     targets = problem.knowledge.targets
     target = max(targets, key=lambda place: float(setup.ranges[place]))
-    found = problem.plain_dp(target, scale, likely_course(setup))
-    if found.witness is None:
-        return found
-    return dataclasses.replace(found, witness=dataclasses.replace(found.witness, output=math.inf))
+    return problem.plain_dp(target, scale, likely_course(setup))
 
 
 class _Begun(NamedTuple):

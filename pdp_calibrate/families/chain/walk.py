@@ -347,20 +347,13 @@ class Place(NamedTuple):
         """Describe the adversary; tuples known outside the window follow a possible course."""
         course = _course_around(setup, self, ends)
         hidden = {self.target, *unknown}
-        states, values = setup.chain.states, problem.contributions.values
+        values = problem.contributions.values
         known = [position for position in range(setup.length) if position not in hidden]
         output = moved
         if math.isfinite(moved):
             output += math.fsum(values[p][course[p], 0] for p in known)
             output += math.fsum(setup.lowest[list(hidden)])
-        return Witness(
-            target=problem.names[self.target],
-            known={problem.names[p]: states[course[p]] for p in known},
-            secrets=(states[secrets[0]], states[secrets[1]]),
-            output=output,
-            model=problem.model,
-            index=problem.index,
-        )
+        return problem.witness(self.target, {p: course[p] for p in known}, secrets, output)
 
 
 def witness_in(

@@ -35,16 +35,9 @@ from pdp_calibrate.core.finite_noise import (
     Mixtures,
     Named,
     VectorBound,
-    output_side,
 )
 from pdp_calibrate.core.model import ANY_TABLE
-from pdp_calibrate.core.problem import (
-    Bracket,
-    Engine,
-    Limits,
-    Problem,
-    WrittenOut,
-)
+from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem, WrittenOut
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF, lengths
 from pdp_calibrate.core.tuning import COUPLED_MEMBERS
 from pdp_calibrate.families.exchangeable.model import BinaryGroup, CategoryGroup
@@ -76,7 +69,7 @@ class GroupNoiseEngine(Engine):
         """Find the worst adversary at one scale; see `core.problem.Engine`."""
         if self._search is None:
             return self.problem.nobody()
-        return output_side(self._search.search(scale, limits), self.problem)
+        return self.problem.in_every_coordinate(self._search.search(scale, limits))
 
 
 def _search_of(
@@ -101,7 +94,7 @@ def _search_of(
             else:
                 source = _CategoryMixtures(inner, CategoryGroupSearch(inner, group, added))
             strongest = None
-            if problem.knowledge.admits_strongest and not problem.hidden_noise:
+            if problem.admits_strongest:
                 strongest = functools.partial(_strongest, inner)
             whole = None if _is_coupled(group) else joint_range(inner.contributions)
             return FiniteSearch(inner, source, strongest=strongest, rounding=rounding, move=whole)
@@ -116,10 +109,7 @@ def _strongest(problem: Problem, scale: float) -> Bracket:
     """Knowing everyone else, an answer moves by what the target adds."""
     ranges = problem.contributions.tuple_ranges()
     target = max(problem.knowledge.targets, key=lambda place: float(ranges[place]))
-    found = problem.plain_dp(target, scale, dict.fromkeys(range(len(ranges)), 0))
-    if found.witness is None:
-        return found
-    return dataclasses.replace(found, witness=dataclasses.replace(found.witness, output=math.inf))
+    return problem.plain_dp(target, scale, dict.fromkeys(range(len(ranges)), 0))
 
 
 def _is_about_everyone(problem: Problem) -> bool:

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.problem import Bracket, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
@@ -131,18 +130,10 @@ def _limit(problem: Problem, layers: Layers, scale: float, sign: int) -> Bracket
     if one == other or len(cut) < knowledge.fewest:
         return None
     error = 8 * UNIT_ROUNDOFF * ((len(tree.names) + 4) * messages.per_step + abs(gain))
-    domains = tree.domains
     return Bracket(
         upper=0.0,
         lower=max(0.0, gain - error),
-        witness=Witness(
-            target=problem.names[target],
-            known={problem.names[place]: domains[place][value] for place, value in cut.items()},
-            secrets=(domains[target][one], domains[target][other]),
-            output=sign * math.inf,
-            model=tree,
-            index=problem.index,
-        ),
+        witness=problem.witness(target, cut, (one, other), sign * math.inf),
         target=target,
         unknown=(),
     )

@@ -22,16 +22,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.couplings import one_number
-from pdp_calibrate.core.finite_noise import (
-    Case,
-    FiniteSearch,
-    Mixtures,
-    Named,
-    VectorBound,
-    output_side,
-)
+from pdp_calibrate.core.finite_noise import Case, FiniteSearch, Mixtures, Named, VectorBound
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import (
@@ -113,7 +105,7 @@ class TableNoiseEngine(Engine):
             found = here if found is None else found.or_worse(here)
         if found is None:
             found = self._search.search(scale, limits)
-        return output_side(self._varying.put_back(found), self._problem)
+        return self._problem.in_every_coordinate(self._varying.put_back(found))
 
 
 class TableMixtures:
@@ -124,8 +116,7 @@ class TableMixtures:
         problem, cells = prepared.problem, prepared.cells
         self._spread = float(cells.spread[0])
         self._rounding = 2 * (len(cells.sizes) + 2) * UNIT_ROUNDOFF * self._spread
-        admits = problem.knowledge.admits_strongest and not problem.hidden_noise
-        self.strongest = self._strongest if admits else None
+        self.strongest = self._strongest if problem.admits_strongest else None
 
     def _strongest(self, scale: float) -> Bracket:
         """Knowing everyone else, an answer moves by LS_i, whatever the table is."""
@@ -135,7 +126,7 @@ class TableMixtures:
         witness = None
         if outcome.attack is not None:
             secrets = outcome.attack.secrets
-            witness = self._witness(target, outcome.attack.known, secrets, float("inf"))
+            witness = prepared.problem.witness(target, outcome.attack.known, secrets, math.inf)
         return Bracket(
             upper=outcome.upper, lower=outcome.lower, witness=witness, target=target, unknown=()
         )
@@ -236,21 +227,8 @@ class TableMixtures:
     ) -> Named:
         places = range(len(self._prepared.sizes))
         unknown = tuple(p for p in places if p != target and p not in known)
-        return Named(self._witness(target, known, secrets, output), target, unknown)
-
-    def _witness(
-        self, target: int, known: dict[int, int], secrets: tuple[int, int], output: float
-    ) -> Witness:
-        problem = self._prepared.problem
-        domains, names = problem.model.domains, problem.names
-        return Witness(
-            target=names[target],
-            known={names[place]: domains[place][value] for place, value in known.items()},
-            secrets=(domains[target][secrets[0]], domains[target][secrets[1]]),
-            output=output,
-            model=problem.model,
-            index=problem.index,
-        )
+        witness = self._prepared.problem.witness(target, known, secrets, output)
+        return Named(witness, target, unknown)
 
 
 def _pieces(

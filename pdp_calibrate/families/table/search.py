@@ -225,7 +225,7 @@ def _found(setting: Setting, outcome: Outcome) -> Bracket:
 
 def _witness(setting: Setting, attack: Attack) -> Witness:
     problem = setting.prepared.problem
-    contributions, domains, names = problem.contributions, problem.model.domains, problem.names
+    contributions = problem.contributions
     if contributions.table is None:
         start = sum(part.min(axis=0) for part in contributions.values)
     else:
@@ -233,17 +233,8 @@ def _witness(setting: Setting, attack: Attack) -> Witness:
     output = start + attack.output * setting.scale
     if problem.hidden_noise:
         output = np.where(attack.output > 0, np.inf, -np.inf)
-    return Witness(
-        target=names[attack.target],
-        known={names[place]: domains[place][value] for place, value in attack.known.items()},
-        secrets=(
-            domains[attack.target][attack.secrets[0]],
-            domains[attack.target][attack.secrets[1]],
-        ),
-        output=float(output[0]) if len(output) == 1 else tuple(map(float, output)),
-        model=problem.model,
-        index=problem.index,
-    )
+    seen = float(output[0]) if len(output) == 1 else tuple(map(float, output))
+    return problem.witness(attack.target, attack.known, attack.secrets, seen)
 
 
 def climbs(problem: Problem) -> bool:

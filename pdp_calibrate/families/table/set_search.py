@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.mixtures import DEFICITS, DENSITIES, rounding_error
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF, rounded_up
@@ -64,9 +63,8 @@ def found_by(problem: Problem, around: _Search, outcome: Outcome) -> Bracket:
         return Bracket(upper=outcome.upper, lower=0.0, witness=None, target=target, unknown=unknown)
     target, known = attack.target, attack.known
     unknown = tuple(p for p in range(len(setting.sizes)) if p != target and p not in known)
-    values, domains, names = problem.contributions.values, problem.model.domains, problem.names
     member = around.center
-    start = sum(part.min(axis=0) for part in values)
+    start = sum(part.min(axis=0) for part in problem.contributions.values)
     output = start + attack.output * around.scale
     if unknown:  # the attack's output leaves out what the known tuples add
         member = _member(around, attack, unknown)
@@ -74,15 +72,9 @@ def found_by(problem: Problem, around: _Search, outcome: Outcome) -> Bracket:
             output = output + around.reachable.parts[place][value]
     if problem.hidden_noise:
         output = np.where(attack.output > 0, np.inf, -np.inf)
-    first, second = attack.secrets
-    witness = Witness(
-        target=names[target],
-        known={names[place]: domains[place][value] for place, value in known.items()},
-        secrets=(domains[target][first], domains[target][second]),
-        output=float(output[0]) if len(output) == 1 else tuple(map(float, output)),
-        model=member,
-        index=problem.index,
-    )
+    seen = float(output[0]) if len(output) == 1 else tuple(map(float, output))
+    named = problem.witness(target, known, attack.secrets, seen)
+    witness = dataclasses.replace(named, model=member)
     return Bracket(
         upper=outcome.upper, lower=outcome.lower, witness=witness, target=target, unknown=unknown
     )
