@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, TypedDict, Unpack, overload
 
 import pandas as pd
 
@@ -46,21 +46,23 @@ _MAXIMAL_STEPS = 60
 _DEFAULT_EPSILON = float("1")  # an object of its own: mu= beside epsilon=1.0 is refused
 
 
+class _Options(TypedDict, total=False):
+    """What `calibrate` takes beside the model, one query or several, and their shares."""
+
+    epsilon: float
+    adversaries: Adversaries | None
+    rows: int
+    time_limit: float | None
+    noise: Noise
+    delta: float | None
+    mu: float | None
+    rho: float | None
+    certificate: bool
+
+
 @overload
 def calibrate(
-    model: Model,
-    query: Query,
-    *,
-    epsilon: float = _DEFAULT_EPSILON,
-    adversaries: Adversaries | None = None,
-    shares: None = None,
-    rows: int = 1,
-    time_limit: float | None = None,
-    noise: Noise = "laplace",
-    delta: float | None = None,
-    mu: float | None = None,
-    rho: float | None = None,
-    certificate: bool = False,
+    model: Model, query: Query, *, shares: None = None, **options: Unpack[_Options]
 ) -> Calibration: ...
 
 
@@ -69,16 +71,8 @@ def calibrate(
     model: Model,
     query: Sequence[Query],
     *,
-    epsilon: float = _DEFAULT_EPSILON,
-    adversaries: Adversaries | None = None,
     shares: Sequence[float] | None = None,
-    rows: int = 1,
-    time_limit: float | None = None,
-    noise: Noise = "laplace",
-    delta: float | None = None,
-    mu: float | None = None,
-    rho: float | None = None,
-    certificate: bool = False,
+    **options: Unpack[_Options],
 ) -> Calibration[SeveralQueries, SeveralNumbers]: ...
 
 

@@ -19,6 +19,9 @@ from pdp_calibrate.core.model import (
 )
 from pdp_calibrate.errors import ModelError, PdpError
 
+Output = float | tuple[float, ...]
+"""A noisy number, or several of them."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Adversaries:
@@ -210,7 +213,7 @@ class Witness:
     """The tuples known and the values they hold in the worst case."""
     secrets: tuple[Hashable, Hashable]
     """The value of the target that the output speaks for, and the one it speaks against."""
-    output: float | tuple[float, ...]
+    output: Output
     """The released answer at which the ratio is largest; ±inf for a limit, a tuple for vectors."""
     model: Model = field(repr=False)
     """The θ under which it happens."""

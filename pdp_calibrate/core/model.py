@@ -263,6 +263,12 @@ class Model(abc.ABC):
         """Set all fields of a frozen model, once, when it is made."""
         self.__dict__.update(fields, provenance=checked_provenance(provenance))
 
+    def _settle_numbered(
+        self, names: Iterable[Hashable] | None, size: int, provenance: str, /, **fields: object
+    ) -> None:
+        """Set all fields of a model whose tuples are called 0 … size − 1 by default."""
+        self._settle(names=numbered_names(names, size), provenance=provenance, **fields)
+
     def content(self) -> tuple[object, ...]:
         """Return what defines the model beside names and provenance, for equality."""
         return tuple(part for field in self.defined_by for part in _hashed(getattr(self, field)))

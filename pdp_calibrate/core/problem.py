@@ -46,7 +46,7 @@ import numpy as np
 
 from pdp_calibrate.arrays import FloatArray, check_number, checked_share
 from pdp_calibrate.core import gaussian_dp
-from pdp_calibrate.core.adversary import Adversaries, Knowledge, Witness
+from pdp_calibrate.core.adversary import Adversaries, Knowledge, Output, Witness
 from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model
@@ -436,11 +436,7 @@ class Problem:
         )
 
     def witness_at(
-        self,
-        target: int,
-        known: Mapping[int, int],
-        secrets: tuple[int, int],
-        moved: float,
+        self, target: int, known: Mapping[int, int], secrets: tuple[int, int], moved: float
     ) -> Witness:
         """Name an adversary; `moved` is what target and unknown tuples add, ±inf for a limit."""
         values = self.contributions.values
@@ -448,11 +444,7 @@ class Problem:
         return self.witness(target, known, secrets, float(fixed + moved))
 
     def witness(
-        self,
-        target: int,
-        known: Mapping[int, int],
-        secrets: tuple[int, int],
-        output: float | tuple[float, ...],
+        self, target: int, known: Mapping[int, int], secrets: tuple[int, int], output: Output
     ) -> Witness:
         """Translate positions and indices into names and values."""
         names, domains = self.names, self.model.domains
@@ -716,10 +708,7 @@ class WrittenOut:
         """Search the table; the witness is about the model itself."""
         engine = self.about_table.engine
         found = engine.bracket(
-            scale,
-            incumbent=limits.incumbent,
-            deadline=limits.deadline,
-            rounding=limits.rounding,
+            scale, incumbent=limits.incumbent, deadline=limits.deadline, rounding=limits.rounding
         )
         if found.witness is None:
             return found
@@ -776,23 +765,15 @@ class Composer:
 
     def shifted(self, releases: Releases, deadline: float) -> float | None:
         """Bound everything where all unknown tuples move by a fixed shift: nothing is smaller."""
-        del releases, deadline
-        return None
 
     def forgotten(self, releases: Releases, deadline: float) -> float | None:
         """Bound everything by the budgets of single tuples, which others forget step by step."""
-        del releases, deadline
-        return None
 
     def windows(self, releases: Releases, deadline: float) -> float | None:
         """Search the neighbourhoods of the targets, where all releases are of one query."""
-        del releases, deadline
-        return None
 
     def counted(self, releases: Releases, deadline: float) -> float | None:
         """Bound by counting: it only matters how many tuples hold each value."""
-        del releases, deadline
-        return None
 
     def for_ever(self, model: Model, dp_epsilon: float) -> float:
         """Bound what this budget at every step tells about any, where the model has no end."""
@@ -801,8 +782,6 @@ class Composer:
 
     def budget_for_ever(self, model: Model, epsilon: float) -> float | None:
         """Return the budget per step that keeps ε for ever; None where the model has an end."""
-        del model, epsilon
-        return None
 
     def is_counted_exactly(self, releases: Releases) -> bool:
         """Whether the dual program of the family's table is the same as `counted`."""

@@ -31,11 +31,15 @@ from pdp_calibrate.errors import ModelError
 Law = Mapping[Hashable, float]
 """A law of one tuple: value → probability."""
 
+Laws = Mapping[Hashable, Law]
+"""Laws of tuples by their names."""
+
+Conditionals = Mapping[Hashable, tuple[Sequence[Hashable], Mapping[Any, Law]]]
+"""By the name of a tuple, its parents, and its law for their values."""
+
 
 def joint_law(
-    marginals: Mapping[Hashable, Law],
-    conditionals: Mapping[Hashable, tuple[Sequence[Hashable], Mapping[Any, Law]]],
-    check_sizes: Callable[[Sequence[int]], None],
+    marginals: Laws, conditionals: Conditionals, check_sizes: Callable[[Sequence[int]], None]
 ) -> tuple[tuple[Hashable, ...], tuple[Domain, ...], FloatArray]:
     """Multiply the factors; return names (marginals first), domains and the joint array."""
     names, found, families = conditional_arrays(marginals, conditionals)
@@ -51,8 +55,7 @@ def joint_law(
 
 
 def conditional_arrays(
-    marginals: Mapping[Hashable, Law],
-    conditionals: Mapping[Hashable, tuple[Sequence[Hashable], Mapping[Any, Law]]],
+    marginals: Laws, conditionals: Conditionals
 ) -> tuple[tuple[Hashable, ...], tuple[Domain, ...], list[tuple[tuple[Hashable, ...], FloatArray]]]:
     """Check marginal laws and conditional tables, and write each as an array.
 
@@ -85,10 +88,7 @@ def child_domain(name: Hashable, table: Mapping[Any, Law]) -> Domain:
     return checked_domain(values, name)
 
 
-def _check_parents(
-    names: Sequence[Hashable],
-    conditionals: Mapping[Hashable, tuple[Sequence[Hashable], Mapping[Any, Law]]],
-) -> None:
+def _check_parents(names: Sequence[Hashable], conditionals: Conditionals) -> None:
     for name, (parents, _) in conditionals.items():
         unknown = [str(parent) for parent in parents if parent not in names]
         if unknown:
@@ -204,11 +204,7 @@ class JointTable(Model):
 
     @classmethod
     def from_conditionals(
-        cls,
-        marginals: Mapping[Hashable, Law],
-        conditionals: Mapping[Hashable, tuple[Sequence[Hashable], Mapping[Any, Law]]],
-        *,
-        provenance: str = "assumed",
+        cls, marginals: Laws, conditionals: Conditionals, *, provenance: str = "assumed"
     ) -> JointTable:
         """Multiply marginal laws and conditional tables into the joint table.
 

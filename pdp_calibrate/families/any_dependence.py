@@ -24,7 +24,6 @@ from pdp_calibrate.core.model import (
     checked_domain,
     checked_size,
     json_value,
-    numbered_names,
 )
 from pdp_calibrate.core.problem import Bracket, Composer, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP, UNIT_ROUNDOFF
@@ -80,12 +79,8 @@ class Unknown(Model):
         if (domain is None) == (bounds is None):
             raise ModelError("Unknown needs either domain= or bounds=, and not both.")
         values = _checked_bounds(bounds) if domain is None else checked_domain(domain, "each tuple")
-        self._settle(
-            size=number,
-            domain=values,
-            continuous=domain is None,
-            names=numbered_names(names, number),
-            provenance=provenance,
+        self._settle_numbered(
+            names, number, provenance, size=number, domain=values, continuous=domain is None
         )
 
     @property

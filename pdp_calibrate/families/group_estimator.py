@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -73,6 +74,7 @@ def exchangeability_test(frame: Any, by: str, value: str, role: str) -> FitTest:
     return FitTest(statistic=statistic, degrees=int(free.sum()))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GroupEstimator(LongFrameEstimator):
     """Learn how alike the members of a group are, from a long frame with one row per person.
 
@@ -135,34 +137,18 @@ class GroupEstimator(LongFrameEstimator):
     Blocks(models=(BinaryGroup(2 members, public),), counts=(3,), ...)
     """
 
-    def __init__(
-        self,
-        *,
-        groups: str | None = None,
-        value: str = "income",
-        kind: Literal["gaussian", "binary"] = "gaussian",
-        bounds: tuple[float, float] | None = None,
-        confidence: float | None = None,
-        person: str | None = None,
-        role: str | None = None,
-        smoothing: float = 0.5,
-        epsilon: float | None = None,
-        max_group_size: int | None = None,
-        source: Source = "private",
-        by: str | None = None,
-    ) -> None:
-        self.groups = groups
-        self.value = value
-        self.kind = kind
-        self.bounds = bounds
-        self.confidence = confidence
-        self.person = person
-        self.role = role
-        self.smoothing = smoothing
-        self.epsilon = epsilon
-        self.max_group_size = max_group_size
-        self.source = source
-        self.by = by
+    groups: str | None = None
+    value: str = "income"
+    kind: Literal["gaussian", "binary"] = "gaussian"
+    bounds: tuple[float, float] | None = None
+    confidence: float | None = None
+    person: str | None = None
+    role: str | None = None
+    smoothing: float = 0.5
+    epsilon: float | None = None
+    max_group_size: int | None = None
+    source: Source = "private"
+    by: str | None = None
 
     @property
     def _unit(self) -> str:

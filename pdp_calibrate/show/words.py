@@ -11,7 +11,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from pdp_calibrate.calibration.result import AnyCalibration
-from pdp_calibrate.core.adversary import Adversaries, Witness
+from pdp_calibrate.core.adversary import Adversaries, Output, Witness
 from pdp_calibrate.core.composite import Blocks, ModelSet
 from pdp_calibrate.core.leakage import leakage
 from pdp_calibrate.core.model import Model
@@ -265,7 +265,7 @@ def factor(leakage: float) -> str:
     return f"{math.exp(leakage):.3g}" if leakage < 10 else f"e^{leakage:.4g}"
 
 
-def place_of(output: float | tuple[float, ...]) -> str:
+def place_of(output: Output) -> str:
     """Say where an answer lies."""
     if isinstance(output, tuple):
         return f"near ({listed(map(number, output))})"

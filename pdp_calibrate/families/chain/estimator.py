@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -48,6 +49,7 @@ def order_test(triples: Mapping[tuple[Hashable, ...], int], states: Domain) -> F
     return FitTest(statistic=max(0.0, statistic), degrees=int(free[middle > 0].sum()))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MarkovChainEstimator(SeriesEstimator):
     """Learn a Markov chain from one series, or from many independent ones.
 
@@ -99,32 +101,17 @@ class MarkovChainEstimator(SeriesEstimator):
     MarkovChain(2 states, length 8, public)
     """
 
-    def __init__(
-        self,
-        *,
-        value: str = "state",
-        groups: str | None = None,
-        order_by: str | None = None,
-        time_format: str | None = None,
-        states: Sequence[Hashable] | None = None,
-        initial: Literal["stationary", "estimated"] = "stationary",
-        smoothing: float = 0.5,
-        epsilon: float | None = None,
-        max_length: int | None = None,
-        source: Source = "private",
-        by: str | None = None,
-    ) -> None:
-        self.value = value
-        self.groups = groups
-        self.order_by = order_by
-        self.time_format = time_format
-        self.states = states
-        self.initial = initial
-        self.smoothing = smoothing
-        self.epsilon = epsilon
-        self.max_length = max_length
-        self.source = source
-        self.by = by
+    value: str = "state"
+    groups: str | None = None
+    order_by: str | None = None
+    time_format: str | None = None
+    states: Sequence[Hashable] | None = None
+    initial: Literal["stationary", "estimated"] = "stationary"
+    smoothing: float = 0.5
+    epsilon: float | None = None
+    max_length: int | None = None
+    source: Source = "private"
+    by: str | None = None
 
     def _learned(self, frame: Any, epsilon: float | None) -> Model:
         """Learn from all series of a long frame."""

@@ -22,7 +22,6 @@ from pdp_calibrate.core.model import (
     checked_domain,
     checked_laws,
     checked_size,
-    numbered_names,
     refuse_endless,
 )
 from pdp_calibrate.core.table import (
@@ -115,13 +114,9 @@ class MarkovChain(Model):
                 " reaches: an impossible step is never forgotten, and over all time nothing finite"
                 " could be promised. Smooth the transition law, or give the chain a length."
             )
-        self._settle(
-            transition=matrix,
-            states=values,
-            initial=first,
-            names=numbered_names(names, size),
-            provenance=provenance,
-            **({"length": size} if length is not None else FOR_EVER),
+        ending = {"length": size} if length is not None else FOR_EVER
+        self._settle_numbered(
+            names, size, provenance, transition=matrix, states=values, initial=first, **ending
         )
 
     @property

@@ -23,7 +23,6 @@ from pdp_calibrate.core.model import (
     checked_domain,
     checked_laws,
     checked_size,
-    numbered_names,
 )
 from pdp_calibrate.core.table import (
     JointTable,
@@ -101,11 +100,7 @@ class BinaryGroup(_Exchangeable):
                 "count_probabilities must be a list of m + 1 numbers for m ≥ 1 members,"
                 f" got shape {law.shape}."
             )
-        self._settle(
-            count_probabilities=law,
-            names=numbered_names(names, len(law) - 1),
-            provenance=provenance,
-        )
+        self._settle_numbered(names, len(law) - 1, provenance, count_probabilities=law)
 
     @property
     def domains(self) -> tuple[Domain, ...]:
@@ -180,11 +175,8 @@ class CategoryGroup(_Exchangeable):
                 f"count_probabilities must have one entry per composition ({number}),"
                 f" got shape {law.shape}."
             )
-        self._settle(
-            categories=values,
-            count_probabilities=law,
-            names=numbered_names(names, members),
-            provenance=provenance,
+        self._settle_numbered(
+            names, members, provenance, categories=values, count_probabilities=law
         )
 
     @property

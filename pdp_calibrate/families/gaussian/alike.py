@@ -17,7 +17,6 @@ from pdp_calibrate.core.model import (
     Model,
     checked_bounds,
     checked_size,
-    numbered_names,
 )
 from pdp_calibrate.core.tuning import WRITTEN_TUPLES
 from pdp_calibrate.errors import ModelError
@@ -42,6 +41,9 @@ class _Homogeneous(Model):
     variance: float | None
     defined_by = ("correlation", "bounds", "variance")
     is_continuous = is_gaussian = True
+    engine = "pdp_calibrate.families.gaussian.alike_search:AlikeEngine"
+    gaussian_noise_engine = "pdp_calibrate.families.gaussian.alike_noise:AlikeNoiseEngine"
+    composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
 
     @property
     @abc.abstractmethod
@@ -63,12 +65,13 @@ class _Homogeneous(Model):
         **others: object,
     ) -> None:
         """Check and set what groups and series share."""
-        self._settle(
+        self._settle_numbered(
+            names,
+            size,
+            provenance,
             correlation=correlation,
             bounds=checked_bounds(bounds, 1)[0],
             variance=None if variance is None else checked_positive(variance, "variance"),
-            names=numbered_names(names, size),
-            provenance=provenance,
             **others,
         )
 
@@ -169,10 +172,6 @@ class GaussianGroup(_Homogeneous):
     GaussianGroup(4 tuples, assumed)
     """
 
-    engine = "pdp_calibrate.families.gaussian.alike_search:AlikeEngine"
-    gaussian_noise_engine = "pdp_calibrate.families.gaussian.alike_noise:AlikeNoiseEngine"
-    composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
-
     correlation: tuple[float, float]
     """The range of the common correlation."""
     bounds: tuple[float, float]
@@ -238,9 +237,6 @@ class GaussianSeries(_Homogeneous):
     GaussianSeries(48 tuples, assumed)
     """
 
-    engine = "pdp_calibrate.families.gaussian.alike_search:AlikeEngine"
-    gaussian_noise_engine = "pdp_calibrate.families.gaussian.alike_noise:AlikeNoiseEngine"
-    composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
     runs_along_time = True
 
     correlation: float

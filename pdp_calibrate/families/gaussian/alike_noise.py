@@ -113,7 +113,7 @@ class AlikeNoiseEngine(Engine):
             attained = self._problem.model.variance is None  # type: ignore[attr-defined]
             return self._clamped.search(scale, deadline=limits.deadline, attained=attained)
         if self._search is not None:
-            return self._found(self._search.worst(noise_in(self._units, scale)))
+            return self._named(*self._search.worst(noise_in(self._units, scale)))
         if self._shifts is not None:
             # Too large to be searched: without the data's own noise the shifts add in squares.
             return self._shifts.search(scale, deadline=limits.deadline)
@@ -125,42 +125,26 @@ class AlikeNoiseEngine(Engine):
             raise UnsupportedQueryError("no adversary of the set attacks any tuple of the model.")
         return best
 
-    def _found(self, worst: _Worst) -> Bracket:
-        problem = self._problem
+    def _named(self, found: Bracket, data_share: float) -> Bracket:
+        """Name the adversary of a search, and the share of the variance that is the data's."""
+        problem, target = self._problem, found.target
         names, domains = problem.names, problem.model.domains
-        unknown = set(worst.unknown)
-        return Bracket(
-            upper=worst.upper,
-            lower=min(worst.lower, worst.upper) if not problem.hidden_noise else 0.0,
-            witness=Witness(
-                target=names[worst.target],
-                known={
-                    names[k]: sum(domains[k]) / 2  # type: ignore[arg-type]  # ends are floats
-                    for k in range(len(names))
-                    if k != worst.target and k not in unknown
-                },
-                secrets=(domains[worst.target][0], domains[worst.target][1]),
-                output=-math.inf,
-                model=problem.model,
-                index=problem.index,
-                data_share=worst.data_share,
-            ),
-            target=worst.target,
-            unknown=worst.unknown,
+        hidden = {target, *found.unknown}
+        witness = Witness(
+            target=names[target],
+            known={
+                names[k]: sum(domains[k]) / 2  # type: ignore[arg-type]  # ends are floats
+                for k in range(len(names))
+                if k not in hidden
+            },
+            secrets=(domains[target][0], domains[target][1]),
+            output=-math.inf,
+            model=problem.model,
+            index=problem.index,
+            data_share=data_share,
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Worst:
-    """The worst adversary at one scale."""
-
-    upper: float
-    """No admitted μ is larger."""
-    lower: float
-    """What this adversary attains."""
-    target: int
-    unknown: tuple[int, ...]
-    data_share: float
+        lower = 0.0 if problem.hidden_noise else min(found.lower, found.upper)
+        return dataclasses.replace(found, lower=lower, witness=witness)
 
 
 def _written_out(
@@ -218,8 +202,8 @@ class _GroupSearch:
         self._values, self._kinds = values, kinds.reshape(-1)
         self._counts = np.bincount(self._kinds, minlength=len(values))
 
-    def worst(self, noise: float) -> _Worst:
-        """Return the worst adversary at a variance of the noise."""
+    def worst(self, noise: float) -> tuple[Bracket, float]:
+        """Bracket the largest μ at a variance of the noise, and return the data's share of it."""
         low, high = self._correlation
         alike = len(self._values) == 1
         ends = dict.fromkeys((low, high))
@@ -246,13 +230,14 @@ class _GroupSearch:
         for other, number in enumerate(numbers_unknown.astype(int)):
             members = [k for k in np.flatnonzero(self._kinds == other).tolist() if k != target]
             unknown += [k for k in members if k not in named][:number]
-        return _Worst(
+        found = Bracket(
             upper=upper,
             lower=max(lower, 0.0),
+            witness=None,
             target=target,
             unknown=tuple(sorted(unknown)),
-            data_share=share,
         )
+        return found, share
 
     def _numbers(self, kind: int) -> FloatArray:
         """List how many members of each weight may be unknown, one row per choice."""
@@ -319,8 +304,8 @@ class _SeriesSearch:
         self._right = _Sides.of(rows, phi)
         self._left = _Sides.of(rows[:, ::-1], phi)
 
-    def worst(self, noise: float) -> _Worst:
-        """Return the worst adversary at a variance of the noise."""
+    def worst(self, noise: float) -> tuple[Bracket, float]:
+        """Bracket the largest μ at a variance of the noise, and return the data's share of it."""
         size = self._rows.shape[1]
         upper, lower, share = 0.0, 0.0, 0.0
         target, unknown = self._knowledge.knowing_least
@@ -337,7 +322,8 @@ class _SeriesSearch:
                 lower, share, target = float(lowers[a, b]), float(shares[a, b]), attacked
                 first, last = target - a + 1 if a else 0, target + b - 1 if b else size - 1
                 unknown = tuple(p for p in range(first, last + 1) if p != target)
-        return _Worst(upper=upper, lower=lower, target=target, unknown=unknown, data_share=share)
+        found = Bracket(upper=upper, lower=lower, witness=None, target=target, unknown=unknown)
+        return found, share
 
     def _windows(self, target: int, noise: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return μ, its upper end and the data's share, by the distances a and b of what is known.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -29,6 +30,7 @@ Method = Literal["auto", "empirical", "ledoit-wolf", "oas", "graphical-lasso"]
 _METHODS: tuple[str, ...] = get_args(Method)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GaussianEstimator(FrameEstimator):
     """Estimate a multivariate normal law from independent rows.
 
@@ -73,20 +75,11 @@ class GaussianEstimator(FrameEstimator):
     Gaussian(father, son; public)
     """
 
-    def __init__(
-        self,
-        *,
-        covariance: Method = "auto",
-        bounds: Bounds | Mapping[Hashable, tuple[float, float]] | None = None,
-        confidence: float | None = None,
-        epsilon: float | None = None,
-        source: Source = "private",
-    ) -> None:
-        self.covariance = covariance
-        self.bounds = bounds
-        self.confidence = confidence
-        self.epsilon = epsilon
-        self.source = source
+    covariance: Method = "auto"
+    bounds: Bounds | Mapping[Hashable, tuple[float, float]] | None = None
+    confidence: float | None = None
+    epsilon: float | None = None
+    source: Source = "private"
 
     def _learned(self, frame: Any, epsilon: float | None) -> Model:
         """Fit the model to a frame with one column per tuple and one row per instance."""

@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
+from pdp_calibrate.families.gaussian.blocks import Block
 from pdp_calibrate.families.gaussian.branch_and_bound import explored
-from pdp_calibrate.families.gaussian.instance import Instance, checked_tau, precision_of, search_tau
+from pdp_calibrate.families.gaussian.instance import checked_tau
 from pdp_calibrate.families.gaussian.noise_nodes import NoisyNodes
 from pdp_calibrate.families.gaussian.sign_certificate import certified_upper
 from pdp_calibrate.families.gaussian.sphere import KNOWN, UNKNOWN
@@ -96,40 +97,25 @@ class Evaluated:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
-    """Tuples that are searched together, rescaled to near-unit variances."""
+class Part(Block):
+    """Tuples that are searched together, and how much of their own variance counts as noise."""
 
-    positions: list[int]
-    """Where they are in the problem."""
-    instance: Instance
-    """Covariance, answers, factors and admitted sizes."""
-    known: tuple[int, ...] | None
-    """Whom a named adversary knows, as positions in the part."""
     kept: float
     """κ."""
     changed: float
     """How exact the answers are, see `Rows`."""
 
-    @functools.cached_property
-    def precision(self) -> FloatArray:
-        """The inverse of the covariance."""
-        return precision_of(self.instance)
-
-    @functools.cached_property
-    def _tau(self) -> float:
-        return search_tau(self.instance, self.precision)
-
-    def tau(self, noise: float) -> float:
+    def tau_at(self, noise: float) -> float:
         """Relative error of conditional moments, of whitened ones too where there are several.
 
         κV + z has a correlation matrix whose smallest eigenvalue is at least z/(z + max Var f).
         """
         answers = len(self.instance.coordinates)
         if answers == 1:
-            return self._tau
+            return self.search_tau
         largest = float(np.diagonal(self.totals).max())
         steps = 8 * answers * (answers + 2) * UNIT_ROUNDOFF
-        return checked_tau(self._tau + steps * (1 + self.kept * largest / noise))
+        return checked_tau(self.search_tau + steps * (1 + self.kept * largest / noise))
 
     @functools.cached_property
     def products(self) -> FloatArray:
@@ -176,7 +162,7 @@ def evaluated(part: Part, target: int, known: Sequence[int], noise: float) -> Ev
         answers = rows[:, order[place:]] @ factor[place:, place:]
         deviation = float(factor[place, place])
         slope, own = answers[:, 0] / deviation, answers[:, 1:]
-        tau = part.tau(noise)
+        tau = part.tau_at(noise)
     spread = own @ own.T
     counted = _root_gain(slope, part.kept * spread, noise)
     centre = counted if part.kept == 1 else _root_gain(slope, spread, noise)
@@ -251,7 +237,8 @@ def worst_of(
         if cap <= incumbent:
             return instance.targets[0], (), cap
     # Climb from both ends for the most promising targets, then branch and bound.
-    nodes = NoisyNodes(instance, part.precision, tau=part.tau(noise), noise=noise, kept=part.kept)
+    tau = part.tau_at(noise)
+    nodes = NoisyNodes(instance, part.precision, tau=tau, noise=noise, kept=part.kept)
     start = _climbed(
         part, noise, keys=nodes.keys, targets=nodes.targets, incumbent=incumbent,
         deadline=deadline, starts=starts,

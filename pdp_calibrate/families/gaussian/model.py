@@ -24,12 +24,30 @@ _ASYMMETRY = 1e-9  # relative to the standard deviations; the rounding of a comp
 _ROUNDOFF = 2.0**-52
 
 
+@dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
 class GaussianTuples(Model):
     """Jointly Gaussian tuples with public ranges, however their dependence is given."""
 
     is_continuous = is_gaussian = True
 
+    mean: FloatArray
+    """One mean per tuple, read-only."""
     bounds: tuple[tuple[float, float], ...]
+    """The public range of each tuple."""
+
+    def _settle_matrix(
+        self,
+        size: int,
+        bounds: Bounds,
+        mean: npt.ArrayLike | None,
+        names: Iterable[Hashable] | None,
+        provenance: str,
+        **matrix: object,
+    ) -> None:
+        """Check and set what all have beside the matrix that says how they are correlated."""
+        ranges, found = checked_bounds(bounds, size), checked_names(names, size)
+        mean = checked_mean(mean, ranges)
+        self._settle(mean=mean, bounds=ranges, names=found, provenance=provenance, **matrix)
 
     @property
     def domains(self) -> tuple[Domain, ...]:
@@ -74,12 +92,8 @@ class Gaussian(GaussianTuples):
     gaussian_noise_engine = "pdp_calibrate.families.gaussian.gaussian_noise:GaussianNoiseEngine"
     composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
 
-    mean: FloatArray
-    """One mean per tuple, read-only."""
     covariance: FloatArray
     """The covariance matrix, exactly symmetric, read-only."""
-    bounds: tuple[tuple[float, float], ...]
-    """The public range of each tuple."""
 
     def __init__(
         self,
@@ -91,15 +105,7 @@ class Gaussian(GaussianTuples):
         provenance: str = "assumed",
     ) -> None:
         matrix = checked_covariance(covariance)
-        size = len(matrix)
-        ranges = checked_bounds(bounds, size)
-        self._settle(
-            mean=checked_mean(mean, ranges),
-            covariance=matrix,
-            bounds=ranges,
-            names=checked_names(names, size),
-            provenance=provenance,
-        )
+        self._settle_matrix(len(matrix), bounds, mean, names, provenance, covariance=matrix)
 
     @classmethod
     def from_correlation(

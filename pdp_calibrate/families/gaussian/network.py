@@ -15,12 +15,11 @@ from pdp_calibrate.arrays import FloatArray, check_number, checked_positive, fro
 from pdp_calibrate.core.model import (
     STORED_CELLS,
     Bounds,
-    checked_bounds,
     checked_names,
     json_value,
 )
 from pdp_calibrate.errors import ModelError
-from pdp_calibrate.families.gaussian.model import Gaussian, GaussianTuples, checked_mean
+from pdp_calibrate.families.gaussian.model import Gaussian, GaussianTuples
 from pdp_calibrate.families.gaussian.sparse_inverse import Scaled
 from pdp_calibrate.frames.open import asks_the_engine, collected, column_name, opened
 
@@ -63,12 +62,8 @@ class GaussianNetwork(GaussianTuples):
     gaussian_noise_engine = "pdp_calibrate.families.gaussian.network_noise:NetworkNoiseEngine"
     composer = "pdp_calibrate.families.gaussian.network_search:NetworkComposer"
 
-    mean: FloatArray
-    """One mean per tuple, read-only."""
     precision: csc_array
     """Ω, exactly symmetric; its arrays are read-only."""
-    bounds: tuple[tuple[float, float], ...]
-    """The public range of each tuple."""
 
     def __init__(
         self,
@@ -80,15 +75,7 @@ class GaussianNetwork(GaussianTuples):
         provenance: str = "assumed",
     ) -> None:
         matrix = _checked_precision(precision)
-        size = matrix.shape[0]
-        ranges = checked_bounds(bounds, size)
-        self._settle(
-            mean=checked_mean(mean, ranges),
-            precision=matrix,
-            bounds=ranges,
-            names=checked_names(names, size),
-            provenance=provenance,
-        )
+        self._settle_matrix(matrix.shape[0], bounds, mean, names, provenance, precision=matrix)
 
     @classmethod
     def from_edges(

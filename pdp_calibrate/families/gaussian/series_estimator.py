@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from pdp_calibrate.core.model import Model
@@ -34,6 +35,7 @@ def neighbour_correlation(series: OrderedSeries, value: str) -> tuple[float, flo
     return correlation, found.variance
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GaussianSeriesEstimator(SeriesEstimator):
     """Learn a stationary Gaussian series, or many independent ones, from a long frame.
 
@@ -80,28 +82,15 @@ class GaussianSeriesEstimator(SeriesEstimator):
     GaussianSeries(6 tuples, private)
     """
 
-    def __init__(
-        self,
-        *,
-        value: str = "load",
-        groups: str | None = None,
-        order_by: str | None = None,
-        time_format: str | None = None,
-        bounds: tuple[float, float] | None = None,
-        epsilon: float | None = None,
-        max_length: int | None = None,
-        source: Source = "private",
-        by: str | None = None,
-    ) -> None:
-        self.value = value
-        self.groups = groups
-        self.order_by = order_by
-        self.time_format = time_format
-        self.bounds = bounds
-        self.epsilon = epsilon
-        self.max_length = max_length
-        self.source = source
-        self.by = by
+    value: str = "load"
+    groups: str | None = None
+    order_by: str | None = None
+    time_format: str | None = None
+    bounds: tuple[float, float] | None = None
+    epsilon: float | None = None
+    max_length: int | None = None
+    source: Source = "private"
+    by: str | None = None
 
     def _learned(self, frame: Any, epsilon: float | None) -> Model:
         """Learn from a row per point in time."""

@@ -18,6 +18,9 @@ class _AroundGaussian(Around):
     """All Gaussians near one."""
 
     is_continuous = True
+    engine = "pdp_calibrate.families.gaussian.search:GaussianEngine"
+    gaussian_noise_engine = "pdp_calibrate.families.gaussian.gaussian_noise:GaussianNoiseEngine"
+    composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
@@ -42,9 +45,6 @@ class LoewnerBall(_AroundGaussian):
     """
 
     defined_by = ("center", "radius")
-    engine = "pdp_calibrate.families.gaussian.search:GaussianEngine"
-    gaussian_noise_engine = "pdp_calibrate.families.gaussian.gaussian_noise:GaussianNoiseEngine"
-    composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
 
     center: Gaussian
     """The Gaussian in the middle."""
@@ -115,9 +115,6 @@ class SampledGaussian(_AroundGaussian):
     """
 
     defined_by = ("center", "rows", "confidence")
-    engine = "pdp_calibrate.families.gaussian.search:GaussianEngine"
-    gaussian_noise_engine = "pdp_calibrate.families.gaussian.gaussian_noise:GaussianNoiseEngine"
-    composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
 
     center: Gaussian
     """The Gaussian with the sample covariance."""

@@ -26,8 +26,9 @@ from pdp_calibrate.core.model import (
     values_of,
 )
 from pdp_calibrate.core.table import (
+    Conditionals,
     JointTable,
-    Law,
+    Laws,
     conditional_arrays,
     refuse_too_many_cells,
     refuse_underflow,
@@ -112,11 +113,7 @@ class Network(Model):
 
     @classmethod
     def from_conditionals(
-        cls,
-        marginals: Mapping[Hashable, Law],
-        conditionals: Mapping[Hashable, tuple[Sequence[Hashable], Mapping[Any, Law]]],
-        *,
-        provenance: str = "assumed",
+        cls, marginals: Laws, conditionals: Conditionals, *, provenance: str = "assumed"
     ) -> Network:
         """Build a Bayesian network from marginal laws and conditional tables.
 

@@ -18,7 +18,7 @@ from pdp_calibrate.core.model import (
     checked_laws,
     named_domains,
 )
-from pdp_calibrate.core.table import Law, child_domain, family_array
+from pdp_calibrate.core.table import Law, Laws, child_domain, family_array
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.network.edges import Links
 from pdp_calibrate.families.network.network import Network
@@ -92,7 +92,7 @@ class MarkovTree(Network):
     @classmethod
     def from_conditionals(
         cls,
-        root: Mapping[Hashable, Law],
+        root: Laws,
         children: Mapping[Hashable, tuple[Hashable, Mapping[Any, Law]]],
         *,
         provenance: str = "assumed",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -50,6 +51,7 @@ _STRUCTURES = ("joint", "chow-liu", "blocks", "network")
 _SENSITIVITY = 2  # replacing a row takes 1 from one cell and adds 1 to another
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TableEstimator(FrameEstimator):
     """Learn the joint distribution of discrete columns, each row being one independent draw.
 
@@ -119,32 +121,17 @@ class TableEstimator(FrameEstimator):
     1.0
     """
 
-    def __init__(
-        self,
-        *,
-        structure: Literal["joint", "chow-liu", "blocks", "network"] = "joint",
-        edges: Iterable[tuple[Hashable, Hashable]] | None = None,
-        smoothing: float = 0.5,
-        domains: Mapping[Hashable, Iterable[Hashable]] | None = None,
-        bins: Mapping[Hashable, Sequence[float]] | None = None,
-        confidence: float | None = None,
-        epsilon: float | None = None,
-        test: Test = "g",
-        level: float = 0.05,
-        correction: Correction = "holm",
-        source: Source = "private",
-    ) -> None:
-        self.structure = structure
-        self.edges = edges
-        self.smoothing = smoothing
-        self.domains = domains
-        self.bins = bins
-        self.confidence = confidence
-        self.epsilon = epsilon
-        self.test = test
-        self.level = level
-        self.correction = correction
-        self.source = source
+    structure: Literal["joint", "chow-liu", "blocks", "network"] = "joint"
+    edges: Iterable[tuple[Hashable, Hashable]] | None = None
+    smoothing: float = 0.5
+    domains: Mapping[Hashable, Iterable[Hashable]] | None = None
+    bins: Mapping[Hashable, Sequence[float]] | None = None
+    confidence: float | None = None
+    epsilon: float | None = None
+    test: Test = "g"
+    level: float = 0.05
+    correction: Correction = "holm"
+    source: Source = "private"
 
     def _learned(self, frame: Any, epsilon: float | None) -> Model:
         """Learn from every column of the frame."""
