@@ -46,7 +46,7 @@ _MAXIMAL_STEPS = 60
 _DEFAULT_EPSILON = float("1")  # an object of its own: mu= beside epsilon=1.0 is refused
 
 
-class _Options(TypedDict, total=False):
+class CalibrationOptions(TypedDict, total=False):
     """What `calibrate` takes beside the model, one query or several, and their shares."""
 
     epsilon: float
@@ -62,7 +62,7 @@ class _Options(TypedDict, total=False):
 
 @overload
 def calibrate(
-    model: Model, query: Query, *, shares: None = None, **options: Unpack[_Options]
+    model: Model, query: Query, *, shares: None = None, **options: Unpack[CalibrationOptions]
 ) -> Calibration: ...
 
 
@@ -72,7 +72,7 @@ def calibrate(
     query: Sequence[Query],
     *,
     shares: Sequence[float] | None = None,
-    **options: Unpack[_Options],
+    **options: Unpack[CalibrationOptions],
 ) -> Calibration[SeveralQueries, SeveralNumbers]: ...
 
 

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, Unpack, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -41,12 +41,13 @@ from pdp_calibrate.frames.answers import (
 from pdp_calibrate.frames.columns import refuse_discrete_columns
 from pdp_calibrate.frames.long_answers import (
     LongFrame,
+    ReleaseColumns,
     check_groups,
     largest_group,
     long_answer,
 )
 from pdp_calibrate.frames.open import check_roles, column_name, refuse_changed, under_name
-from pdp_calibrate.frames.order import Times, times_of
+from pdp_calibrate.frames.order import times_of
 from pdp_calibrate.frames.rows import read_rows
 from pdp_calibrate.learning.private_sums import nearest_with_sum
 
@@ -141,30 +142,19 @@ def moment_in(ledger: object, model: Model, step: object) -> Moment | None:
     return ledger.moment(step) if model.is_endless and isinstance(ledger, StreamAccount) else None
 
 
-def checked_layout(
-    *,
-    value: Hashable | None = None,
-    groups: Hashable | None = None,
-    by: Hashable | None = None,
-    order_by: Hashable | None = None,
-    time_format: str | None = None,
-    rows: int | None = None,
-    times: Times | None = None,
-) -> Layout:
+def checked_layout(**columns: Unpack[ReleaseColumns]) -> Layout:
     """Return how to read a frame: as a long one where its column of values is named."""
-    unit = named_groups(groups, by)
+    for name in columns:
+        if name not in ReleaseColumns.__annotations__:
+            raise TypeError(f"release() got an unexpected keyword argument {name!r}")
+    unit = named_groups(columns.get("groups"), columns.get("by"))
+    value, order_by = columns.get("value"), columns.get("order_by")
+    time_format = columns.get("time_format")
     if time_format is not None and order_by is None:
         raise QueryError("time_format= says how the column of order_by= is read: name it.")
     if value is not None:
         check_roles(value, groups=unit, order_by=order_by)
-        return LongFrame(
-            value=value,
-            groups=unit,
-            order_by=order_by,
-            time_format=time_format,
-            rows=rows,
-            times=times,
-        )
+        return LongFrame(value=value, groups=unit, order_by=order_by, time_format=time_format)
     if unit is not None or order_by is not None:
         raise QueryError("groups= and order_by= describe a long frame, which needs value= too.")
     return "wide"

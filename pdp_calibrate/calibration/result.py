@@ -11,9 +11,9 @@ import functools
 import json
 import math
 import time
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, Unpack, cast
 
 import numpy as np
 import pandas as pd
@@ -71,6 +71,7 @@ from pdp_calibrate.core.rounding import UNIT_ROUNDOFF, sum_rounded_up
 from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import CalibrationError, PdpError, QueryError, UnsupportedQueryError
 from pdp_calibrate.frames.answers import Sizes
+from pdp_calibrate.frames.long_answers import ReleaseColumns, with_columns
 
 if TYPE_CHECKING:  # defaults of type variables are newer than the oldest Python supported
     from typing_extensions import TypeVar
@@ -284,17 +285,14 @@ class Calibration(Generic[Asked, Number]):
             for query, width in zip(self.queries, widths, strict=True)
         )
 
+    @with_columns
     def release(
         self,
         data: Any,
         *,
-        value: Hashable | None = None,
-        groups: Hashable | None = None,
-        order_by: Hashable | None = None,
-        time_format: str | None = None,
         ledger: Account | None = None,
-        by: Hashable | None = None,
         step: object = None,
+        **columns: Unpack[ReleaseColumns],
     ) -> Release[Asked, Number]:
         """Answer with noise: one instance, all rows of a wide frame, or of a long one.
 
@@ -314,12 +312,12 @@ class Calibration(Generic[Asked, Number]):
         time_format
             How `order_by` is written where it is text, as in `datetime.strptime`: ``%d/%m/%Y``.
             By default text must be ISO 8601, every row in one form.
+        by
+            Another name for `groups`.
         ledger
             Where to write the release down before noise is drawn; it refuses what would pass
             its budget together with everything released before. Without one, a second release
             from this calibration gives a `SecondReleaseWarning`.
-        by
-            Another name for `groups`.
         step
             About a model without an end, which step the data are of, as in `Ledger.release`. Such
             a release needs a ledger.
@@ -336,9 +334,7 @@ class Calibration(Generic[Asked, Number]):
             or text in another form. The message names the column, so the error itself tells
             something about the data: keep it from the public.
         """
-        layout = checked_layout(
-            value=value, groups=groups, by=by, order_by=order_by, time_format=time_format
-        )
+        layout = checked_layout(**columns)
         moment = moment_in(ledger, self.model, step)
         draw, sizes = self.answered(data, layout, moment=moment)
         if ledger is not None:

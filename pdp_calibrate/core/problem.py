@@ -679,19 +679,14 @@ def as_one(contributions: Contributions) -> Contributions | None:
     return Contributions.additive([columns[id(array)] for array in contributions.values])
 
 
+@dataclass(frozen=True, eq=False)
 class WrittenOut:
-    """A problem about a model that is small enough to be searched as a joint table.
+    """A problem about a model that is small enough to be searched as a joint table."""
 
-    Parameters
-    ----------
-    problem
-        The problem about the model itself.
-    about_table
-        The same problem about its joint table.
-    """
-
-    def __init__(self, problem: Problem, about_table: Problem) -> None:
-        self.problem, self.about_table = problem, about_table
+    problem: Problem
+    """The problem about the model itself."""
+    about_table: Problem
+    """The same problem about its joint table."""
 
     @classmethod
     def of(cls, problem: Problem, joint: JointTable) -> WrittenOut:

@@ -8,10 +8,11 @@ to the table.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+import inspect
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeVar
 
 import numpy as np
 
@@ -39,6 +40,8 @@ from pdp_calibrate.frames.order import (
     contingency_by_rank,
 )
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
 
 @dataclass(frozen=True, kw_only=True)
 class LongFrame:
@@ -64,6 +67,32 @@ class LongColumns(TypedDict, total=False):
     groups: Hashable | None
     order_by: Hashable | None
     time_format: str | None
+
+
+class ReleaseColumns(LongColumns, total=False):
+    """The columns of a long frame, as releases name them."""
+
+    value: Hashable | None
+    by: Hashable | None
+
+
+def with_columns(method: Method) -> Method:
+    """Show in the signature of a method which columns its ``**columns`` are."""
+    own = list(inspect.signature(method).parameters.values())[:-1]
+    needed = [one for one in own if one.default is one.empty]
+    columns = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=ReleaseColumns.__annotations__[name].__forward_arg__,
+        )
+        for name in ("value", "groups", "order_by", "time_format", "by")
+    ]
+    others = [one for one in own if one not in needed]
+    shown = inspect.signature(method).replace(parameters=[*needed, *columns, *others])
+    method.__signature__ = shown  # type: ignore[attr-defined]
+    return method
 
 
 def long_answer(

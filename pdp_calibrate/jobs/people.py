@@ -11,6 +11,7 @@ are those of series.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
@@ -26,6 +27,7 @@ from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.row_query import RowQuery
 from pdp_calibrate.errors import FrameError, ModelError, QueryError
 from pdp_calibrate.frames.counts import group_sizes
+from pdp_calibrate.frames.long_answers import LongFrame
 from pdp_calibrate.frames.open import column_name, columns_of, refuse_empty, rows_in
 from pdp_calibrate.frames.order import Times, times_of
 from pdp_calibrate.frames.rows import PublicRows, public_rows
@@ -249,7 +251,9 @@ class PeopleTable:
         ready = []
         for job in jobs:
             calibration, columns = self.calibrated(job, times=False)
-            layout = checked_layout(**columns, rows=self._rows, times=self._times)
+            layout = checked_layout(**columns)
+            if isinstance(layout, LongFrame):  # rows and times were read before
+                layout = dataclasses.replace(layout, rows=self._rows, times=self._times)
             draw, sizes = calibration.answered(self._frame, layout)
             ready.append((calibration, sizes, draw))
         self.ledger.spend_together([(calibration, sizes) for calibration, sizes, _ in ready])

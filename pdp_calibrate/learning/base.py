@@ -118,6 +118,16 @@ class SeriesEstimator(LongFrameEstimator):
     def _units(self, frame: Any) -> Units:
         return units_of(frame, by=self._unit, **self._times())
 
+    def _model_along(
+        self, kind: Callable[..., Model], series: OrderedSeries, epsilon: float | None, **law: Any
+    ) -> Model:
+        """Return a series of each length, all of one law."""
+
+        def of_length(length: int) -> Model:
+            return kind(length=length, provenance=self._provenance, **law)
+
+        return self._model_of(of_length, series.lengths, epsilon)
+
     def _longest(self, epsilon: float | None) -> int | None:
         """Return how much of a series counts with epsilon; None for all of it without."""
         if epsilon is None:

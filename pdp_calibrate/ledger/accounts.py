@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from pdp_calibrate.arrays import FloatArray, deadline_after
-from pdp_calibrate.calibration.calibrate import calibrate, leakage_of
+from pdp_calibrate.calibration.calibrate import CalibrationOptions, calibrate, leakage_of
 from pdp_calibrate.calibration.release import (
     EVERY_COLUMN,
     Layout,
@@ -92,6 +92,21 @@ class Ask:
     """For Gaussian noise, the δ beside the ε of this release alone; the ledger's if None."""
     step: object = None
     """About a model without an end, the step it is about."""
+
+    def options(
+        self, epsilon: float, allowance: Allowance, time_limit: float | None
+    ) -> CalibrationOptions:
+        """Return how to calibrate it, so that it leaks ε alone."""
+        delta = self.delta
+        if self.noise == "gaussian" and delta is None:
+            delta = allowance.delta
+        return {
+            "epsilon": epsilon,
+            "rows": self.rows,
+            "noise": self.noise,
+            "delta": delta,
+            "time_limit": time_limit,
+        }
 
 
 class Accounts:
@@ -234,21 +249,11 @@ class Accounts:
     def calibrate(self, ask: Ask, epsilon: float) -> AnyCalibration:
         """Find the scale of a release that leaks ε alone, beside a δ for Gaussian noise."""
         self.check_takes(ask.noise)
-        delta = ask.delta
-        if ask.noise == "gaussian":
-            delta = self._allowance.delta if delta is None else delta
-        elif delta is not None:
+        if ask.noise != "gaussian" and ask.delta is not None:
             raise PdpError("delta= is about noise='gaussian'.")
-        return calibrate(
-            self._model,
-            ask.query,
-            epsilon=epsilon,
-            adversaries=self._adversaries,
-            rows=ask.rows,
-            time_limit=self._time_limit,
-            noise=ask.noise,
-            delta=delta,
-        )
+        options = ask.options(epsilon, self._allowance, self._time_limit)
+        options["adversaries"] = self._adversaries
+        return calibrate(self._model, ask.query, **options)
 
     def largest(self, before: Spending, ask: Ask) -> AnyCalibration:
         """Find the smallest scale at which one more release fits into the budget."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack, overload
 
 import pandas as pd
@@ -41,7 +41,13 @@ from pdp_calibrate.core.query import Query
 from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError
 from pdp_calibrate.frames.answers import Sizes
 from pdp_calibrate.frames.counts import group_sizes
-from pdp_calibrate.frames.long_answers import LongColumns, LongFrame, instances_in, stated_groups
+from pdp_calibrate.frames.long_answers import (
+    LongFrame,
+    ReleaseColumns,
+    instances_in,
+    stated_groups,
+    with_columns,
+)
 from pdp_calibrate.frames.open import rows_in
 from pdp_calibrate.ledger.accounts import (
     Accounts,
@@ -63,11 +69,9 @@ from pdp_calibrate.ledger.stream import NoisyStreamAccounts, StreamAccounts, cha
 _ATTEMPTS = 5  # when others spend at the same time
 
 
-class _ReleaseOptions(LongColumns, total=False):
+class _ReleaseOptions(ReleaseColumns, total=False):
     """What `Ledger.release` takes beside the query, the data and ε."""
 
-    value: Hashable | None
-    by: Hashable | None
     noise: Noise | None
     delta: float | None
     step: object
@@ -475,20 +479,17 @@ class Ledger(Budget):
         **options: Unpack[_ReleaseOptions],
     ) -> Release[SeveralQueries, SeveralNumbers]: ...
 
+    @with_columns
     def release(
         self,
         query: Query | Sequence[Query],
         data: Any,
         *,
         epsilon: float | None,
-        value: Hashable | None = None,
-        groups: Hashable | None = None,
-        order_by: Hashable | None = None,
-        time_format: str | None = None,
-        by: Hashable | None = None,
         noise: Noise | None = None,
         delta: float | None = None,
         step: object = None,
+        **columns: Unpack[ReleaseColumns],
     ) -> AnyRelease:
         """Calibrate a query alone at ε, and release it if the joint leakage stays in the budget.
 
@@ -521,9 +522,7 @@ class Ledger(Budget):
         BudgetExceededError
             If everything together would leak more than the budget. No noise was drawn.
         """
-        layout = checked_layout(
-            value=value, groups=groups, by=by, order_by=order_by, time_format=time_format
-        )
+        layout = checked_layout(**columns)
         self._check_step(step)
         ask = Ask(
             query=query,

@@ -71,8 +71,8 @@ class StreamAccounts:
             0.0 if promise is None else checked_positive(promise, "promise", error=PdpError)
         )
         budget = allowance.epsilon
-        self._model, self._budget, self._time_limit = model, budget, time_limit
-        self._start = self._begun(allowance)
+        self._model, self._allowance, self._time_limit = model, allowance, time_limit
+        self._start = self._begun()
         told = self._start.told()
         if not told <= budget:
             raise BudgetExceededError(
@@ -80,9 +80,10 @@ class StreamAccounts:
                 f" the budget {budget:.6g}; {self._largest_promise(budget)}"
             )
 
-    def _begun(self, allowance: Allowance) -> Course:
+    def _begun(self) -> Course:
         """Return the stream before anything is released."""
-        return Course(memory=memory_of(self._model), limit=allowance.epsilon, promise=self.promise)
+        limit = self._allowance.epsilon
+        return Course(memory=memory_of(self._model), limit=limit, promise=self.promise)
 
     def spent_about(self, course: Course, step: int) -> float:
         """Return what is told about one step."""
@@ -201,16 +202,19 @@ class StreamAccounts:
         return None
 
     def calibrate(self, ask: Ask, epsilon: float) -> AnyCalibration:
-        """Find the scale of a release that tells ε alone: once, or at each step for ever."""
+        """Find the scale of a release that keeps ε alone, or (ε, δ): once, or for ever."""
+        self._check_takes(ask)
+        options = ask.options(epsilon, self._allowance, self._time_limit)
+        return calibrate(self._model, ask.query, **options)
+
+    def _check_takes(self, ask: Ask) -> None:
+        """Refuse noise that the ledger does not count."""
         if ask.noise != "laplace" or ask.delta is not None:
             raise LedgerError("this ledger counts Laplace noise: delta= is for one begun with it.")
-        return calibrate(
-            self._model, ask.query, epsilon=epsilon, rows=ask.rows, time_limit=self._time_limit
-        )
 
     def largest(self, before: Course, ask: Ask) -> AnyCalibration:
         """Find the smallest scale at which one more release about a step fits into the budget."""
-        budget, step = self._budget, self.step_number(ask.step)
+        budget, step = self._allowance.epsilon, self.step_number(ask.step)
         self._check_open(before, step)
         if budget - self.spent_about(before.plus(step, 0.0), step) <= budget * CLOSE:
             raise BudgetExceededError(f"the budget {budget:.6g} of this step is spent.")
@@ -225,8 +229,8 @@ class StreamAccounts:
 class NoisyStreamAccounts(StreamAccounts):
     """The same for Gaussian noise on a Gaussian series: amounts are precisions, and μ is kept."""
 
-    def _begun(self, allowance: Allowance) -> Course:
-        model = self._model
+    def _begun(self) -> Course:
+        model, allowance = self._model, self._allowance
         if not isinstance(model, Correlated) or allowance.pure is not None:
             raise LedgerError(
                 "Gaussian noise about a model without an end is for a GaussianSeries, and for"
@@ -237,7 +241,7 @@ class NoisyStreamAccounts(StreamAccounts):
                 "a ledger of Gaussian noise about a model without an end takes no promise=, and no"
                 " model that was learned under differential privacy."
             )
-        self._allowance, self._stated = allowance, model.variance is not None
+        self._stated = model.variance is not None
         self._width = (model.bounds[1] - model.bounds[0]) * ROUND_UP
         limit = (allowance.limit(0.0) / self._width) ** 2
         return Course(memory=noise_memory(model, clamped=False), limit=limit)
@@ -280,18 +284,8 @@ class NoisyStreamAccounts(StreamAccounts):
         answers = NoisyAnswers(rounding=course.on_top, choices=2)
         return self._allowance.spent(0.0, mu, answers, 0.0)
 
-    def calibrate(self, ask: Ask, epsilon: float) -> AnyCalibration:
-        """Find the scale of a release that keeps (ε, δ) alone: once, or at each step for ever."""
+    def _check_takes(self, ask: Ask) -> None:
         self._allowance.check_takes(ask.noise)
-        return calibrate(
-            self._model,
-            ask.query,
-            epsilon=epsilon,
-            delta=self._allowance.delta if ask.delta is None else ask.delta,
-            noise="gaussian",
-            rows=ask.rows,
-            time_limit=self._time_limit,
-        )
 
 
 def charge_at(accounts: StreamAccounts, dp_epsilon: float, note: str, step: object) -> Step:

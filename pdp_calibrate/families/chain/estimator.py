@@ -145,18 +145,9 @@ class MarkovChainEstimator(SeriesEstimator):
             )
         transition = smoothed_transitions(moves, smoothing=self.smoothing)
         initial = None if starts is None else smoothed_law(starts, self.smoothing)
-
-        def chain(length: int) -> MarkovChain:
-            return MarkovChain(
-                transition=transition,
-                length=length,
-                states=states,
-                initial=initial,
-                provenance=self._provenance,
-            )
-
         self.order_test_ = None if epsilon is not None else order_test(runs(series, 3), states)
-        return self._model_of(chain, series.lengths, epsilon)
+        law = {"transition": transition, "states": states, "initial": initial}
+        return self._model_along(MarkovChain, series, epsilon, **law)
 
 
 def _counted(

@@ -102,16 +102,10 @@ class ChainEngine(Engine):
     Exact for chains of up to 200 tuples whose contributions lie on a lattice. Otherwise a bracket:
     windows are cut where the chain has forgotten, and contributions rounded. Answers of several
     numbers about a long chain get a bound only.
-
-    Parameters
-    ----------
-    problem
-        The chain, what its tuples add, and who attacks them.
-    prepared
-        What an engine for the same chain and answers has prepared.
     """
 
     def __init__(self, problem: Problem, *, prepared: Preparation | None = None) -> None:
+        """Prepare the search; `prepared` is what does not depend on the adversaries."""
         chain, contributions = problem.model, problem.contributions
         if not isinstance(chain, MarkovChain):
             raise TypeError(f"this engine searches Markov chains, got {chain!r}.")

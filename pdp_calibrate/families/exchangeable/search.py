@@ -452,17 +452,10 @@ def _laws_of_sums(
 
 
 class GroupEngine(Engine):
-    """Searches an exchangeable group by its cases, or as a table where its members differ.
-
-    Parameters
-    ----------
-    problem
-        The group, what its members add, and who attacks them.
-    search
-        The search of an engine for the same group and answers, whose preparation is taken over.
-    """
+    """Searches an exchangeable group by its cases, or as a table where its members differ."""
 
     def __init__(self, problem: Problem, *, search: GroupSearch | WrittenOut | None = None) -> None:
+        """Prepare the search; `search` is one against others, whose preparation is taken over."""
         group = problem.model
         if not isinstance(group, BinaryGroup | CategoryGroup):
             raise TypeError(f"this engine searches exchangeable groups, got {group!r}.")

@@ -220,16 +220,10 @@ class GaussianSeries(_Homogeneous):
         record of a step, and releases are made step by step in a ledger.
     correlation
         The correlation φ of neighbours, between −1 and 1; at distance d it is φ^d.
-    bounds
-        The public range of each value.
-    variance
-        The common variance. By default it is not stated, and neither are the means: the guarantee
-        holds for any means and any variance that all points share. Only clamped answers depend
-        on it.
+    bounds, variance, provenance
+        As for `GaussianGroup`.
     names
         One name per point, 0 … T−1 by default.
-    provenance
-        Where the numbers come from.
 
     Examples
     --------

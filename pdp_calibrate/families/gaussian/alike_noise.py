@@ -29,6 +29,7 @@ import dataclasses
 import itertools
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -91,15 +92,12 @@ class AlikeNoiseEngine(Engine):
             kept = float(stated is not None and problem.measure.data_counts)
         merely_merged = merged.changed <= MERGED  # closed forms allow for as much in every weight
         low, high = model.bounds
+        about = _About(kept * variance, high - low, problem.knowledge)
         if isinstance(model, GaussianSeries):
             if len(model.names) <= _WINDOWS and merely_merged:
-                self._search = _SeriesSearch(
-                    merged.rows, model.correlation, kept * variance, high - low, problem.knowledge
-                )
+                self._search = _SeriesSearch(merged.rows, model.correlation, about)
         elif len(merged.rows) == 1 and merely_merged and _kinds(merged.rows[0]) <= _COUNTED:
-            self._search = _GroupSearch(
-                merged.rows[0], model.correlation, kept * variance, high - low, problem.knowledge
-            )
+            self._search = _GroupSearch(merged.rows[0], model.correlation, about)
         if isinstance(self._search, _SeriesSearch) and problem.knowledge.known is not None:
             self._search = None
         if self._search is None:
@@ -185,19 +183,24 @@ def _kinds(weights: FloatArray) -> int:
     return math.prod(int(count) + 1 for count in counts)
 
 
+class _About(NamedTuple):
+    """What is the same for all tuples."""
+
+    variance: float
+    """Their own variance, as far as it counts as noise."""
+    width: float
+    """The width of their public range."""
+    knowledge: Knowledge
+
+
 class _GroupSearch:
     """All numbers of unknown members of each weight, for one answer."""
 
     def __init__(
-        self,
-        weights: FloatArray,
-        correlation: tuple[float, float],
-        variance: float,
-        width: float,
-        knowledge: Knowledge,
+        self, weights: FloatArray, correlation: tuple[float, float], about: _About
     ) -> None:
-        self._weights, self._variance, self._width = weights, variance, width
-        self._correlation, self._knowledge = correlation, knowledge
+        self._weights, self._correlation = weights, correlation
+        self._variance, self._width, self._knowledge = about
         values, kinds = np.unique(weights, return_inverse=True)
         self._values, self._kinds = values, kinds.reshape(-1)
         self._counts = np.bincount(self._kinds, minlength=len(values))
@@ -291,16 +294,9 @@ class _GroupSearch:
 class _SeriesSearch:
     """All windows of unknown points around each target."""
 
-    def __init__(
-        self,
-        rows: FloatArray,
-        phi: float,
-        variance: float,
-        width: float,
-        knowledge: Knowledge,
-    ) -> None:
-        self._rows, self._variance, self._width = rows, variance, width
-        self._knowledge = knowledge
+    def __init__(self, rows: FloatArray, phi: float, about: _About) -> None:
+        self._rows = rows
+        self._variance, self._width, self._knowledge = about
         self._right = _Sides.of(rows, phi)
         self._left = _Sides.of(rows[:, ::-1], phi)
 

@@ -43,12 +43,8 @@ class GaussianNetwork(GaussianTuples):
     precision
         Symmetric positive definite matrix Ω, one row per tuple: a sparse one of scipy, or an array.
         Ω_kl < 0 couples two tuples that are alike, Ω_kl > 0 two that differ.
-    bounds
-        Public range of each tuple, ``(lo, hi)`` for all or a list with one pair per tuple.
-    mean
-        One mean per tuple; the middle of each range by default.
-    names, provenance
-        One name per tuple, x1 … xn by default; and ``assumed``, ``public``, ``dp`` or ``private``.
+    bounds, mean, names, provenance
+        As for `Gaussian`.
 
     Examples
     --------

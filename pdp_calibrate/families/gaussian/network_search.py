@@ -64,17 +64,10 @@ _NOTHING_KNOWN = _One(upper=math.inf, lower=0.0, sign=1.0)
 
 
 class NetworkEngine(Engine):
-    """Bounds all adversaries of a Gaussian network at once, for all scales.
-
-    Parameters
-    ----------
-    problem
-        The network, what the tuples add, and who attacks them.
-    lender
-        An engine for the same network and answers, whose elimination is taken over.
-    """
+    """Bounds all adversaries of a Gaussian network at once, for all scales."""
 
     def __init__(self, problem: Problem, *, lender: NetworkEngine | None = None) -> None:
+        """Prepare the search; `lender` is one against others, whose elimination is taken over."""
         model, contributions = problem.model, problem.contributions
         if not isinstance(model, GaussianNetwork):
             raise TypeError(f"this engine bounds Gaussian networks, got {model!r}.")

@@ -98,11 +98,11 @@ class NoisyNodes(SizedNodes):
         self._work += len(batch.owners) * size**3
         compiled = size > LARGEST_UNCOMPILED or self._work > UNCOMPILED_WORK
         line_a, diagonal_a, columns_a, spread = _moments(
-            self.instance.covariance, self._products, self._totals, states == KNOWN, targets,
+            (self.instance.covariance, self._products, self._totals), states == KNOWN, targets,
             compiled=compiled,
         )  # fmt: skip
         line_b, diagonal_b, columns_b, left = _moments(
-            self.precision, self._rows, np.zeros_like(self._totals), states == UNKNOWN, targets,
+            (self.precision, self._rows, np.zeros_like(self._totals)), states == UNKNOWN, targets,
             compiled=compiled,
         )  # fmt: skip
         here = np.arange(len(targets))
@@ -258,23 +258,21 @@ class NoisyNodes(SizedNodes):
 
 
 def _moments(
-    matrix: FloatArray,
-    right: FloatArray,
-    corner: FloatArray,
+    bordered: tuple[FloatArray, FloatArray, FloatArray],
     chosen: npt.NDArray[np.bool_],
     targets: Places,
     *,
     compiled: bool,
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return `eliminated`, by compiled code where that is faster."""
+    """Return `eliminated` of a matrix, right sides and their corner; compiled where faster."""
     if not compiled:
-        return eliminated(matrix, right, corner, chosen, targets)
+        return eliminated(*bordered, chosen, targets)
     eliminate = load_kernels(KERNELS).eliminate
-    (number, size), answers = chosen.shape, len(right)
+    (number, size), answers = chosen.shape, len(bordered[1])
     line, diagonal = np.empty((2, number, size))
     columns, left = np.empty((number, answers, size)), np.empty((number, answers, answers))
     eliminate(
-        matrix, right, corner, chosen, targets, line, diagonal, columns, left,
+        *bordered, chosen, targets, line, diagonal, columns, left,
         np.empty((size, size)), np.empty(answers),
     )  # fmt: skip
     return line, diagonal, columns, left

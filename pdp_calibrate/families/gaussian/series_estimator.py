@@ -49,23 +49,14 @@ class GaussianSeriesEstimator(SeriesEstimator):
     order_by
         The column of times: no two equal in a series and, if numbers or dates, without gaps.
         None takes the rows as they come, which needs a frame in memory.
-    time_format
-        How times are written where they are text, as in `datetime.strptime`: ``%d/%m/%Y``. By
-        default text must be ISO 8601, every row in one form; other text is refused, which tells
-        that much about the column.
     bounds
         The public range of the values.
     epsilon
         Learn under ε-differential privacy for substituting one whole series, which needs `groups`
         and `max_length`; how many series there are, and their lengths, are public. Values are
         clipped to their bounds; noise that grows with `max_length` goes on sums over neighbours.
-    max_length
-        The public limit on what one series contributes with `epsilon`: of each
-        series the first `max_length` values are counted. The model keeps the lengths as they are.
-    source
-        ``private`` if the rows are secret (calibrations will warn), ``public`` if not.
-    by
-        Another name for `groups`.
+    time_format, max_length, source, by
+        As for `MarkovChainEstimator`.
 
     Attributes
     ----------
@@ -115,14 +106,5 @@ class GaussianSeriesEstimator(SeriesEstimator):
                 epsilon=epsilon,
             )
         self.correlation_ = phi
-
-        def along_time(length: int) -> GaussianSeries:
-            return GaussianSeries(
-                length=length,
-                correlation=phi,
-                bounds=bounds,
-                variance=variance,
-                provenance=self._provenance,
-            )
-
-        return self._model_of(along_time, series.lengths, epsilon)
+        law = {"correlation": phi, "bounds": bounds, "variance": variance}
+        return self._model_along(GaussianSeries, series, epsilon, **law)

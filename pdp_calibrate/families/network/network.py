@@ -100,14 +100,8 @@ class Network(Model):
         names, found = _checked_domains(domains)
         places = {name: place for place, name in enumerate(names)}
         checked = [_checked_factor(one, places, found) for one in factors]
-        self._settle(
-            scopes=tuple(scope for scope, _ in checked),
-            factors=tuple(cells for _, cells in checked),
-            influences=None,
-            names=names,
-            provenance=provenance,
-            _domains=found,
-        )
+        scopes, cells = (tuple(one[k] for one in checked) for k in (0, 1))
+        self._settle_law(names, found, provenance, scopes=scopes, factors=cells)
         if any(len(possible) == 0 for possible in self.possible):
             raise ModelError("the factors rule out every value of some tuple together.")
 
@@ -184,15 +178,20 @@ class Network(Model):
                 raise ModelError(f"an influence must be zero or more and finite, got {strength}.")
             strengths[first, second] = float(strength)
         network = object.__new__(cls)
-        network._settle(
-            scopes=(),
-            factors=(),
-            influences=tuple((k, m, strengths[k, m]) for k, m in sorted(strengths)),
-            names=names,
-            provenance=provenance,
-            _domains=found,
-        )
+        stated = tuple((k, m, strengths[k, m]) for k, m in sorted(strengths))
+        network._settle_law(names, found, provenance, influences=stated)
         return network
+
+    def _settle_law(
+        self,
+        names: tuple[Hashable, ...],
+        domains: tuple[Domain, ...],
+        provenance: str,
+        **law: object,
+    ) -> None:
+        """Set all fields: the factors of a law, or how strongly tuples are coupled at most."""
+        law = {"scopes": (), "factors": (), "influences": None, **law}
+        self._settle(names=names, _domains=domains, provenance=provenance, **law)
 
     @staticmethod
     def families(

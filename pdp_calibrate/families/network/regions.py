@@ -290,12 +290,7 @@ class Regions:
         self.around: dict[int, _Surroundings] = self._as_far_as_affordable()
 
     def bounds(
-        self,
-        highest: FloatArray,
-        scale: float,
-        *,
-        enough: float = 0.0,
-        deadline: float = math.inf,
+        self, highest: FloatArray, scale: float, *, enough: float = 0.0, deadline: float = math.inf
     ) -> FloatArray:
         """Lower given bounds on the leakage about each tuple to those of its regions.
 

@@ -88,16 +88,10 @@ class NetworkEngine(Engine):
 
     Exact where the joint table has at most 2²² cells, within the time allowed, and where tuples are
     positively associated and few adversaries are asked about. Beyond, a bracket.
-
-    Parameters
-    ----------
-    problem
-        The network, what its tuples add, and who attacks them.
-    prepared
-        What an engine for the same network and answers has prepared.
     """
 
     def __init__(self, problem: Problem, *, prepared: Preparation | None = None) -> None:
+        """Prepare the search; `prepared` is what does not depend on the adversaries."""
         network, contributions = problem.model, problem.contributions
         if not isinstance(network, Network):
             raise TypeError(f"this engine searches networks, got {network!r}.")

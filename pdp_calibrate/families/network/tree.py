@@ -75,19 +75,11 @@ class MarkovTree(Network):
         found_names, found_domains = named_domains(domains, names)
         links = _checked_parents(tuple(parents), len(found_names))
         laws = _checked_tables(tuple(tables), links, found_domains, found_names)
-        self._settle(
-            scopes=tuple(
-                (place,) if parent is None else (parent, place)
-                for place, parent in enumerate(links)
-            ),
-            factors=laws,
-            influences=None,
-            parents=links,
-            tables=laws,
-            names=found_names,
-            provenance=provenance,
-            _domains=found_domains,
+        scopes = tuple(
+            (place,) if parent is None else (parent, place) for place, parent in enumerate(links)
         )
+        law = {"scopes": scopes, "factors": laws, "parents": links, "tables": laws}
+        self._settle_law(found_names, found_domains, provenance, **law)
 
     @classmethod
     def from_conditionals(

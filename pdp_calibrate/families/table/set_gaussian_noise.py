@@ -18,10 +18,9 @@ from pdp_calibrate.core.finite_noise import Case, FiniteSearch, Mixtures, Named,
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import SET_CASES
-from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.table.gaussian_noise import TableMixtures, TableNoiseEngine
-from pdp_calibrate.families.table.set_laws import ConditionalLaws, Reachable, center_of
-from pdp_calibrate.families.table.setting import PreparedTable, Varying, no_secrets
+from pdp_calibrate.families.table.set_laws import ConditionalLaws, Reachable, center_of, varying_in
+from pdp_calibrate.families.table.setting import PreparedTable, no_secrets
 
 
 class TableSetNoiseEngine(Engine):
@@ -30,12 +29,8 @@ class TableSetNoiseEngine(Engine):
     charges_rounding = True
 
     def __init__(self, problem: Problem) -> None:
-        if problem.contributions.table is not None:
-            raise UnsupportedQueryError(
-                "Custom needs one joint table; on a set of tables use Sum, Mean, Count or Linear."
-            )
         self._problem = problem
-        self._varying = Varying.of(problem)
+        self._varying = varying_in(problem)
         if self._varying is None:
             return
         inner = self._varying.problem

@@ -16,12 +16,25 @@ import numpy.typing as npt
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model
+from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.core.tuning import KEPT_LAWS
+from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.table.sampling_radius import noise_reach, sampling_radius
 from pdp_calibrate.families.table.sets import ConditionalBall, SampledTable
+from pdp_calibrate.families.table.setting import Varying
 
 _SAME = 2.0**-48  # of the range of the answer: closer sums are one value
+
+
+def varying_in(problem: Problem) -> Varying | None:
+    """Leave out what cannot vary, as `Varying.of` does; refuse what has no bound on a set."""
+    if problem.contributions.table is not None:
+        raise UnsupportedQueryError(
+            "Custom has no bound on a set of tables; ask Sum, Mean, Linear, Count or Histogram, or"
+            " use a ModelSet of joint tables."
+        )
+    return Varying.of(problem)
 
 
 MOST_OUTPUTS = 100_000

@@ -25,7 +25,7 @@ from pdp_calibrate.core.tuning import (
     SET_STEPS_BETWEEN_CHECKS,
 )
 from pdp_calibrate.core.workers import Clock, best_first
-from pdp_calibrate.errors import ModelError, UnsupportedQueryError
+from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.table.search import climbs, search_strongest
 from pdp_calibrate.families.table.set_kernels import LOST, moved_in, moved_out, worst_pair
 from pdp_calibrate.families.table.set_laws import (
@@ -38,6 +38,7 @@ from pdp_calibrate.families.table.set_laws import (
     by_distance,
     center_of,
     outputs_between,
+    varying_in,
 )
 from pdp_calibrate.families.table.setting import (
     NOTHING,
@@ -45,7 +46,6 @@ from pdp_calibrate.families.table.setting import (
     Outcome,
     PreparedTable,
     Setting,
-    Varying,
     group_bound,
     no_secrets,
     setting_of,
@@ -301,13 +301,8 @@ class TableSetEngine(Engine):
 
     def __init__(self, problem: Problem) -> None:
         self.climbs = climbs(problem)
-        if problem.contributions.table is not None:
-            raise UnsupportedQueryError(
-                "Custom has no bound on a set of tables; ask Sum, Mean, Linear, Count or Histogram,"
-                " or use a ModelSet of joint tables."
-            )
         self._whole = problem
-        self._varying = Varying.of(problem)
+        self._varying = varying_in(problem)
         if self._varying is None:
             return
         inner = self._varying.problem
