@@ -185,13 +185,8 @@ class GroupEstimator(LongFrameEstimator):
         return self._model_of(groups.__getitem__, sizes, epsilon)
 
     def _fit_gaussian(self, frame: Any, epsilon: float | None) -> Model:
-        bounds = self._checked_bounds(
-            frame,
-            self.bounds,
-            what="a Gaussian group",
-            otherwise="For yes/no values say kind='binary' instead.",
-            instead=GROUPS,
-        )
+        what = "a Gaussian group"
+        bounds = self._checked_bounds(frame, self.bounds, what=what, instead=GROUPS)
         largest = self._largest(needed=epsilon is not None)
         self.exchangeability_test_ = None
         interval = None

@@ -91,12 +91,12 @@ class LongFrameEstimator(FrameEstimator):
         return blocks if epsilon is None else blocks.learned_with(epsilon)
 
     def _checked_bounds(
-        self, frame: Any, bounds: Any, *, what: str, otherwise: str, instead: str
+        self, frame: Any, bounds: Any, *, what: str, instead: str
     ) -> tuple[float, float]:
         """Return the public range of Gaussian values, whose column must not be discrete."""
         kind = kind_of(frame, self.value)
         if bounds is None:
-            remedy = "" if kind.is_float() else f" {otherwise}"
+            remedy = "" if kind.is_float() else f" Otherwise, {instead}."
             raise ModelError(f"{what} needs the public range of its values: bounds=.{remedy}")
         refuse_discrete(self.value, kind, instead=instead)
         return checked_bounds(bounds, 1)[0]

@@ -9,7 +9,7 @@ import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.workers import interpreted, progress as showing
-from pdp_calibrate.families.gaussian.instance import Instance
+from pdp_calibrate.families.gaussian.instance import Instance, Worst
 from pdp_calibrate.families.gaussian.nodes import (
     ASIDE,
     BEST,
@@ -44,17 +44,11 @@ _GAIN = 1 + 1e-12  # smaller gains are rounding and could make a climb go in cir
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlockSearch:
+class BlockSearch(Worst):
     """What a search of one block knows when it ends."""
 
-    upper: float
-    """No admitted adversary leaks more."""
     best: float
-    """Rounded leakage of the adversary below; evaluate it anew before use."""
-    target: int
-    """The tuple attacked by the worst adversary found."""
-    known: tuple[int, ...]
-    """What this adversary knows."""
+    """Rounded leakage of this adversary; evaluate it anew before use."""
     visited: int
     """Number of nodes expanded."""
 

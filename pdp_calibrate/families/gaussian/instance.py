@@ -93,6 +93,18 @@ _LARGEST_TAU = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
+class Worst:
+    """The worst adversary found in one block, by positions in it."""
+
+    upper: float
+    """No admitted adversary of the block leaks more."""
+    target: int
+    """The tuple attacked."""
+    known: tuple[int, ...]
+    """The tuples known."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Instance:
     """Covariance, weights and admitted sizes of one block, rescaled."""
 

@@ -465,10 +465,10 @@ def clamped_search(block, answers, space, frontier, incumbent, tolerance, budget
         )  # fmt: skip
         if key < 0.0:
             continue
-        limit = _limit(reached, incumbent, tolerance)
         # Single decisions are not bounded here: each keeps the bound of the node.
         for k in range(size):
             after[KNOWN, k] = after[UNKNOWN, k] = key
+        limit = _limit(reached, incumbent, tolerance)
         _branch(
             keys, slots, owners, states, reached, counts, key, owner, state, known, opened,
             fewest, most, limit, after, order,

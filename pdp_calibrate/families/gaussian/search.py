@@ -12,7 +12,7 @@ from pdp_calibrate.core.tuning import CLOSED, NEARLY_CLOSED, SEARCHED_TUPLES, SI
 from pdp_calibrate.errors import PdpError, UnsupportedQueryError
 from pdp_calibrate.families.gaussian.blocks import Block, blocks_of
 from pdp_calibrate.families.gaussian.clamped import bracket_clamped
-from pdp_calibrate.families.gaussian.instance import Instance, merged
+from pdp_calibrate.families.gaussian.instance import Instance, Worst, merged
 from pdp_calibrate.families.gaussian.regression import (
     Regression,
     center_of,
@@ -69,15 +69,9 @@ class GaussianEngine(Engine):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Worst:
-    """The worst adversary found in one block."""
+class _Worst(Worst):
+    """The worst adversary found in one block, with its own leakage."""
 
-    upper: float
-    """No admitted adversary of the block leaks more."""
-    target: int
-    """The tuple attacked, as a position in the block."""
-    known: tuple[int, ...]
-    """The tuples known, as positions in the block."""
     regression: Regression
     """The leakage of this adversary."""
 

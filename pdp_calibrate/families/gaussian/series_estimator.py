@@ -85,13 +85,8 @@ class GaussianSeriesEstimator(SeriesEstimator):
 
     def _learned(self, frame: Any, epsilon: float | None) -> Model:
         """Learn from a row per point in time."""
-        bounds = self._checked_bounds(
-            frame,
-            self.bounds,
-            what="a Gaussian series",
-            otherwise="For states use MarkovChainEstimator instead.",
-            instead=SERIES,
-        )
+        what = "a Gaussian series"
+        bounds = self._checked_bounds(frame, self.bounds, what=what, instead=SERIES)
         longest = self._longest(epsilon)
         series = self._series(frame)
         if epsilon is None or longest is None:

@@ -80,7 +80,7 @@ class Network(Model):
     defined_by: ClassVar[tuple[str, ...]] = ("domains", "scopes", "factors", "influences")
     engine = "pdp_calibrate.families.network.search:NetworkEngine"
     gaussian_noise_engine = "pdp_calibrate.families.network.gaussian_noise:NetworkNoiseEngine"
-    composer = "pdp_calibrate.families.network.search:NetworkComposer"
+    composer = "pdp_calibrate.families.network.composed:NetworkComposer"
 
     scopes: tuple[Scope, ...]
     """The positions of the tuples that each factor is about."""
