@@ -1,5 +1,6 @@
 """Releases: the right law of noise, on the right answer, with nothing else on board."""
 
+import inspect
 import json
 import logging
 import math
@@ -251,3 +252,16 @@ def test_columns_named_by_numbers(as_text):
         mixed = frame.rename(columns={1: "0"})
         with pytest.raises(pdp.ModelError, match="different names"):
             cal.release(mixed)
+
+
+def test_releases_show_the_columns_they_take_and_refuse_others():
+    cal, ledger = pdp.calibrate(COUPLE, pdp.Sum()), pdp.Ledger(COUPLE, epsilon=5.0)
+    columns = {"value", "groups", "order_by", "time_format", "by"}
+    for method in (cal.release, ledger.release):
+        assert columns < set(inspect.signature(method).parameters)
+    data = {"a": 1, "b": 0}
+    with pytest.raises(TypeError, match="'group'"):
+        cal.release(data, group="home")
+    with pytest.raises(TypeError, match="'group'"):
+        ledger.release(pdp.Sum(), data, epsilon=1.0, group="home")
+    assert not ledger.history
