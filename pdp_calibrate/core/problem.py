@@ -136,8 +136,8 @@ class Bound:
     """Nobody learns more, rounding included."""
     method: str
     """``exact``, ``windows``, ``dual``, ``birkhoff``, ``shift``, ``group``, ``stream`` (step by
-    step, for ever), ``filter`` (of Gaussian noise), ``whole`` (learning the model, which is private
-    in whole draws) or ``nothing``."""
+    step, for ever), ``filter`` (of Gaussian noise), ``repeats`` (of one query with Gaussian noise),
+    ``whole`` (learning the model, which is private in whole draws) or ``nothing``."""
 
     def or_worse(self, other: Bound) -> Bound:
         """Return the larger of two bounds on different adversaries."""

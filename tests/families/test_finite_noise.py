@@ -163,7 +163,7 @@ def test_a_ledger_of_a_yes_no_group_counts_by_one_coupling():
     data = dict.fromkeys(range(6), 1)
 
     def spent(query) -> tuple[float, float]:
-        ledger = pdp.Ledger(group, epsilon=2.0, delta=1e-6, noise="gaussian")
+        ledger = pdp.Ledger(group, epsilon=2.0, delta=1e-6, noise="gaussian", repeats=0)
         release = ledger.release(query, data, epsilon=0.3, delta=1e-6)
         return ledger.spent, release.calibration.scale
 
