@@ -73,6 +73,36 @@ def furthest_quantiles(
     return np.asarray(np.max(found, axis=0) * (1 + 4 * UNIT_ROUNDOFF))
 
 
+def are_within(
+    atoms: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+    distance: float,
+    *,
+    error: float = 0.0,
+) -> npt.NDArray[np.bool_]:
+    """Tell for which pairs of laws `furthest_quantiles` is certainly no larger than a distance.
+
+    That is so where no level of one distribution function is above the other's a distance further
+    on. It is seen without sorting; where rounding could decide, the answer is no.
+
+    Examples
+    --------
+    >>> first, second = np.array([[0.5, 0.5, 0.0]]), np.array([[0.0, 0.6, 0.4]])
+    >>> [are_within(np.arange(3.0), first, second, d).tolist() for d in (0.0, 1.0)]
+    [[False], [True]]
+    """
+    equal = max(_EQUAL, 4 * (error + len(atoms) * UNIT_ROUNDOFF))
+    found = np.ones(len(first), dtype=np.bool_)
+    for places, step in ((atoms, 1), (-atoms[::-1], -1)):
+        levels = [np.cumsum(law[:, ::step], axis=1) for law in (first, second)]
+        further = np.searchsorted(places, places + distance, side="right") - 1
+        for here, there in (levels, levels[::-1]):
+            most = np.minimum(here, _HALF) * (1 + 4 * equal)
+            found &= (most <= there[:, further]).all(axis=1)
+    return found
+
+
 def quantile_shifts(
     atoms: FloatArray, first: FloatArray, second: FloatArray, *, error: float
 ) -> tuple[FloatArray, FloatArray]:
