@@ -282,10 +282,7 @@ def one_number(contributions: Contributions) -> tuple[Contributions, float] | No
     if contributions.coordinates == 1:
         return contributions, 0.0
     table = contributions.table
-    arrays = contributions.values if table is None else (table.reshape(-1, table.shape[-1]),)
-    shifted = [array - array[:1] for array in arrays]
-    joined = np.concatenate(list({id(a): a for a in shifted}.values()))
-    row = joined[np.abs(joined).max(axis=1).argmax()]
+    arrays, shifted, joined, row = _moves_from_first(contributions)
     base = int(np.abs(row).argmax())
     if row[base] == 0:
         return _first_coordinate(contributions), 0.0
@@ -303,6 +300,23 @@ def one_number(contributions: Contributions) -> tuple[Contributions, float] | No
         return Contributions.tabulated(answers), error
     made = {id(array): array[:, base] * length for array in shifted}
     return Contributions.additive([made[id(array)] for array in shifted]), error
+
+
+def _moves_from_first(
+    contributions: Contributions,
+) -> tuple[Sequence[FloatArray], list[FloatArray], FloatArray, FloatArray]:
+    """Return what tuples add, the same from their first value on, all of it, and the furthest."""
+    table = contributions.table
+    arrays = contributions.values if table is None else (table.reshape(-1, table.shape[-1]),)
+    shifted = [array - array[:1] for array in arrays]
+    joined = np.concatenate(list({id(a): a for a in shifted}.values()))
+    return arrays, shifted, joined, joined[np.abs(joined).max(axis=1).argmax()]
+
+
+def sides_of_repeats(contributions: Contributions) -> list[float]:
+    """Return which way every coordinate goes as the number of `one_number` rises: 1, −1 or 0."""
+    *_, row = _moves_from_first(contributions)
+    return [float(side) for side in np.sign(row * row[np.abs(row).argmax()])]
 
 
 def _first_coordinate(contributions: Contributions) -> Contributions:

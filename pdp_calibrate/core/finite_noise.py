@@ -50,6 +50,7 @@ from pdp_calibrate.core.couplings import (
     furthest_quantiles,
     joint_range,
     moves_but_for,
+    sides_of_repeats,
     tuple_moves,
 )
 from pdp_calibrate.core.gaussian_mixtures import LARGEST_EPSILON, deltas, epsilon_at
@@ -567,11 +568,13 @@ class VectorBound:
         domains = problem.model.domains
         first, second = self._secrets[target]
         names = problem.names
+        values = problem.contributions.values[target]
+        far_out = np.sign(values[first] - values[second]).tolist()
         witness = Witness(
             target=names[target],
             known={names[p]: domains[p][0] for p in range(len(names)) if p != target},
             secrets=(domains[target][first], domains[target][second]),
-            output=(math.inf,) * problem.contributions.coordinates,
+            output=tuple(side * math.inf if side else 0.0 for side in far_out),
             model=problem.model,
             index=problem.index,
         )
@@ -593,5 +596,6 @@ def output_side(found: Bracket, problem: Problem) -> Bracket:
     number, witness = problem.contributions.coordinates, found.witness
     if witness is None or number == 1 or isinstance(witness.output, tuple):
         return found
-    everywhere = dataclasses.replace(witness, output=(witness.output,) * number)
-    return dataclasses.replace(found, witness=everywhere)
+    sides = sides_of_repeats(problem.contributions)
+    output = tuple(side * witness.output if side else 0.0 for side in sides)
+    return dataclasses.replace(found, witness=dataclasses.replace(witness, output=output))

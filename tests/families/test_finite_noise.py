@@ -394,3 +394,19 @@ def test_exactly_on_a_long_chain_has_a_lower_end():
         assert found.lower > 1
         assert found.witness is not None
         assert set(found.witness.known) == set(known)
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ([pdp.Sum(), pdp.Linear(weights=[-1.0, -1.0])], "as far out as can be: (low, high)"),
+        ([pdp.Sum(), pdp.Sum(over=["x1"])], "as low as can be in every number"),
+        (pdp.Histogram(), "as far out as can be: (high, low)"),
+    ],
+    ids=["mirrored", "different", "histogram"],
+)
+def test_several_numbers_speak_for_a_secret_on_its_side(query, words):
+    model = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
+    found = pdp.calibrate(model, query, epsilon=1.0, delta=1e-6, noise="gaussian")
+    assert found.leakage.witness.secrets == (0, 1)
+    assert words in pdp.explain(found)
