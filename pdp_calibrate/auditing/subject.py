@@ -250,7 +250,7 @@ def _attacked(
     )
 
 
-def most_visible(first: FloatArray, second: FloatArray, delta: float = 0.0) -> float:
+def most_visible(first: FloatArray, second: FloatArray, *, delta: float = 0.0) -> float:
     """Return the log-ratio of the best event of probability 1 %, from scores under both secrets.
 
     The δ of a claim comes off the probability first, as it does in the claim.
