@@ -240,5 +240,5 @@ def _expected(
     """Choose an event by how outputs should be distributed; and what any event could show."""
     scores = attacked.scores(rng)
     simulated = [attacked.simulated(one, _SIMULATED, rng) for one in attacked.witness.secrets]
-    visible = most_visible(*(scores[0][1](one) for one in simulated))
+    visible = most_visible(*(scores[0][1](one) for one in simulated), delta=delta)
     return best_event(scores, simulated, failure, draws=draws, delta=delta), visible

@@ -250,15 +250,18 @@ def _attacked(
     )
 
 
-def most_visible(first: FloatArray, second: FloatArray) -> float:
+def most_visible(first: FloatArray, second: FloatArray, *, delta: float = 0.0) -> float:
     """Return the log-ratio of the best event of probability 1 %, from scores under both secrets.
+
+    The δ of a claim comes off the probability first, as it does in the claim.
 
     By Neyman and Pearson the event holds the largest likelihood ratios; the scores are close to
     these, and how often the event really happens is counted, not computed from them.
     """
     least = np.sort(first)[-max(1, int(len(first) * _VISIBLE))]
     hits, others = int((first >= least).sum()), int((second >= least).sum())
-    return math.log(hits / len(first)) - math.log(max(others, 1) / len(second))
+    share = hits / len(first) - delta
+    return math.log(share) - math.log(max(others, 1) / len(second)) if share > 0 else 0.0
 
 
 def _block_of(witness: Witness, model: Blocks) -> range:

@@ -61,6 +61,13 @@ def create(
             " the ledger is for Gaussian noise alone."
         ),
     ] = None,
+    repeats: Annotated[
+        float | None,
+        typer.Option(
+            help="With Gaussian noise on tables, groups and chains: the share of δ for asking the"
+            " first query again and no other, which is counted exactly; half of it by default."
+        ),
+    ] = None,
     mu: Annotated[
         float | None, typer.Option(help="Instead of --epsilon: the μ of Gaussian DP.")
     ] = None,
@@ -104,6 +111,7 @@ def create(
         delta=delta,
         noise=checked_noise(noise),
         pure=pure,
+        repeats=repeats,
         mu=mu,
         rho=rho,
         path=ledger,
@@ -222,7 +230,9 @@ def _what(entry: pdp.Entry) -> str:
 def _print_status(book: pdp.Ledger, *, json: bool) -> None:
     status: dict[str, Any] = {
         "epsilon": book.epsilon,
-        **({"delta": book.delta, "mu": book.mu} if book.delta else {}),
+        **({"delta": book.delta} if book.delta else {}),
+        **({} if book.mu is None else {"mu": book.mu}),
+        **({"repeats": book.repeats} if book.repeats else {}),
         "spent": book.spent,
         "remaining": book.remaining,
         "draw": book.draw,

@@ -38,7 +38,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -192,7 +192,7 @@ def joint_mu(
     parts = answers.parts
     if not model.is_continuous:  # on discrete tuples clamping does nothing
         parts = tuple(dataclasses.replace(part, clamped=False) for part in parts)
-    scales = [(1 - 8 * UNIT_ROUNDOFF) / math.sqrt(one) for one in answers.precisions]
+    scales = [scale_of(one) for one in answers.precisions]
     joined = Contributions.joined(parts, scales) if parts else nothing_about(model)
     measure = Measure(noise="gaussian", unit="mu", data_counts=data_counts, more_follows=True)
     found = 0.0
@@ -204,6 +204,50 @@ def joint_mu(
     if math.isnan(found):
         raise PdpError("the leakage is not a number: nothing can be certified.")
     return found
+
+
+def scale_of(precision: float) -> float:
+    """Return the scale of one answer that says what answers of this Σ σ^-2 do, rounded down."""
+    return (1 - 8 * UNIT_ROUNDOFF) / math.sqrt(precision)
+
+
+def repeats_of(
+    model: Model, part: Contributions, adversaries: Adversaries, *, delta: float
+) -> list[Problem]:
+    """Return the problems of one query whose repeats are counted at one δ: see `repeated`."""
+    if not model.is_continuous:  # on discrete tuples clamping does nothing
+        part = dataclasses.replace(part, clamped=False)
+    measure = Measure(noise="gaussian", unit="epsilon", delta=delta)
+    return split(model, part, adversaries, measure=measure)
+
+
+def repeated(
+    problems: Sequence[Problem],
+    precision: float,
+    *,
+    rounding: float = 0.0,
+    deadline: float = math.inf,
+) -> float:
+    """Return an ε that all answers to one query keep together, however their scales were chosen.
+
+    Theorem 21 (docs/theory): if Σ σ^-2 is at most `precision` on every course, they say no more
+    than one answer of that precision, whose ε at one δ is known exactly.
+
+    Parameters
+    ----------
+    problems
+        From `repeats_of`: the query, against whom, and beside which δ.
+    precision
+        What Σ σ^-2 does not exceed.
+    rounding
+        How far each answer may be off before its noise; off by r each, they are no further from
+        exact answers than one of this precision that is off by r.
+    deadline
+        As in `spent`.
+    """
+    scale = scale_of(precision)
+    found, problem = worst(problems, scale, rounding=rounding, deadline=deadline)
+    return problem.measure.leakage(found, scale, None).value
 
 
 def _single(model: Model, spending: Spending, adversaries: Adversaries, deadline: float) -> Bound:
@@ -407,6 +451,13 @@ class NoisyAnswers:
     """Σ μ² of other mechanisms, for substituting one tuple."""
     choices: int = 0
     """How often somebody chose what to release, having seen what came before."""
+    first: tuple[float, ...] = ()
+    """`precisions` after the first choice, which nothing seen could have changed."""
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether there are answers, and all to one query."""
+        return len(self.parts) == 1 and not self.outside
 
     @property
     def is_empty(self) -> bool:
@@ -425,10 +476,12 @@ class NoisyAnswers:
         precisions = dict(zip(map(id, self.parts), self.precisions, strict=True))
         precisions[id(part)] = (precisions.get(id(part), 0.0) + added) * ROUND_UP
         parts = self.parts if id(part) in set(map(id, self.parts)) else (*self.parts, part)
+        totals = tuple(precisions.values())
         return dataclasses.replace(
             self,
             parts=parts,
-            precisions=tuple(precisions.values()),
+            precisions=totals,
+            first=totals if self.choices <= 1 else self.first,
             rounding=(self.rounding + off) * ROUND_UP,
         )
 

@@ -73,6 +73,36 @@ def furthest_quantiles(
     return np.asarray(np.max(found, axis=0) * (1 + 4 * UNIT_ROUNDOFF))
 
 
+def are_within(
+    atoms: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+    distance: float,
+    *,
+    error: float = 0.0,
+) -> npt.NDArray[np.bool_]:
+    """Tell for which pairs of laws `furthest_quantiles` is certainly no larger than a distance.
+
+    That is so where no level of one distribution function is above the other's a distance further
+    on. It is seen without sorting; where rounding could decide, the answer is no.
+
+    Examples
+    --------
+    >>> first, second = np.array([[0.5, 0.5, 0.0]]), np.array([[0.0, 0.6, 0.4]])
+    >>> [are_within(np.arange(3.0), first, second, d).tolist() for d in (0.0, 1.0)]
+    [[False], [True]]
+    """
+    equal = max(_EQUAL, 4 * (error + len(atoms) * UNIT_ROUNDOFF))
+    found = np.ones(len(first), dtype=np.bool_)
+    for places, step in ((atoms, 1), (-atoms[::-1], -1)):
+        levels = [np.cumsum(law[:, ::step], axis=1) for law in (first, second)]
+        further = np.searchsorted(places, places + distance, side="right") - 1
+        for here, there in (levels, levels[::-1]):
+            most = np.minimum(here, _HALF) * (1 + 4 * equal)
+            found &= (most <= there[:, further]).all(axis=1)
+    return found
+
+
 def quantile_shifts(
     atoms: FloatArray, first: FloatArray, second: FloatArray, *, error: float
 ) -> tuple[FloatArray, FloatArray]:
@@ -252,10 +282,7 @@ def one_number(contributions: Contributions) -> tuple[Contributions, float] | No
     if contributions.coordinates == 1:
         return contributions, 0.0
     table = contributions.table
-    arrays = contributions.values if table is None else (table.reshape(-1, table.shape[-1]),)
-    shifted = [array - array[:1] for array in arrays]
-    joined = np.concatenate(list({id(a): a for a in shifted}.values()))
-    row = joined[np.abs(joined).max(axis=1).argmax()]
+    arrays, shifted, joined, row = _moves_from_first(contributions)
     base = int(np.abs(row).argmax())
     if row[base] == 0:
         return _first_coordinate(contributions), 0.0
@@ -273,6 +300,23 @@ def one_number(contributions: Contributions) -> tuple[Contributions, float] | No
         return Contributions.tabulated(answers), error
     made = {id(array): array[:, base] * length for array in shifted}
     return Contributions.additive([made[id(array)] for array in shifted]), error
+
+
+def _moves_from_first(
+    contributions: Contributions,
+) -> tuple[Sequence[FloatArray], list[FloatArray], FloatArray, FloatArray]:
+    """Return what tuples add, the same from their first value on, all of it, and the furthest."""
+    table = contributions.table
+    arrays = contributions.values if table is None else (table.reshape(-1, table.shape[-1]),)
+    shifted = [array - array[:1] for array in arrays]
+    joined = np.concatenate(list({id(a): a for a in shifted}.values()))
+    return arrays, shifted, joined, joined[np.abs(joined).max(axis=1).argmax()]
+
+
+def sides_of_repeats(contributions: Contributions) -> list[float]:
+    """Return which way every coordinate goes as the number of `one_number` rises: 1, −1 or 0."""
+    *_, row = _moves_from_first(contributions)
+    return [float(side) for side in np.sign(row * row[np.abs(row).argmax()])]
 
 
 def _first_coordinate(contributions: Contributions) -> Contributions:

@@ -45,10 +45,12 @@ from pdp_calibrate.core import gaussian_dp
 from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.couplings import (
     RandomMove,
+    are_within,
     epsilon_of_moves,
     furthest_quantiles,
     joint_range,
     moves_but_for,
+    sides_of_repeats,
     tuple_moves,
 )
 from pdp_calibrate.core.gaussian_mixtures import LARGEST_EPSILON, deltas, epsilon_at
@@ -64,6 +66,8 @@ _LARGEST_COST = 0.25
 _WIDEST = 1e6  # deviations: exponents of densities so far apart lose their digits
 _SAME = 512 * UNIT_ROUNDOFF  # of the range: closer atoms are one
 _APART = 100.0  # deviations: e^500 times a normal law has less than 1e-300 beyond half of it
+_FEW_EXCEED = 0.2  # of the pairs of laws tested: more are tested at the level reached alone
+_SAMPLED = 4096  # pairs of laws, after which a search may stop that has found too much leakage
 _LEFT_OUT = 1e-4  # of δ: what a coupling may leave out, for some millionths of the noise
 
 
@@ -262,7 +266,7 @@ class FiniteSearch:
         if not at_one_delta and self._move is not None:
             return best
         for number, case in enumerate(self.cases):
-            if case.move <= (best.nearly if at_one_delta else best.move):
+            if case.move <= (min(best.nearly, best.move) if at_one_delta else best.move):
                 break
             if time.monotonic() > deadline:  # not kept: another time may suffice
                 return _Coupled(max(case.move, best.move), case.move, case.target, case.unknown)
@@ -291,8 +295,13 @@ class FiniteSearch:
             value = (span + off) * ROUND_UP
             return _Pair(value, mixtures, int(events[0]), (first, second)), value
         strict: _Pair | None = None
+        error, nearest = mixtures.error, (above - off) * ROUND_DOWN
+        if nearest > 0:  # no further than what was found before: nothing to be told
+            laws = mixtures.laws[events, first], mixtures.laws[events, second]
+            events = events[~are_within(mixtures.atoms, *laws, nearest, error=error)]
+            if not len(events):
+                return None, above
         laws = mixtures.laws[events, first], mixtures.laws[events, second]
-        error = mixtures.error
         if told:
             found = furthest_quantiles(mixtures.atoms, *laws, error=error)
             place = int(found.argmax())
@@ -322,6 +331,10 @@ class FiniteSearch:
         )
         upper: _Pair | None = None
         lower: _Pair | None = None
+        # Whoever stays below what is sought need not be tested again with more noise; where most
+        # exceed it there is too little noise, and only the worst of them counts.
+        sought, tested, exceeding = (level if limits.incumbent > 0 else None), 0, 0
+        enough = math.inf if math.isinf(limits.enough) else measure.epsilon_below(limits.enough)
         several = len(self.cases) > 1
         harmless = self._harmless(level, scale, off) if several else 0.0
         for number, case in enumerate(self.cases):
@@ -333,16 +346,25 @@ class FiniteSearch:
                 if time.monotonic() > limits.deadline or level > LARGEST_EPSILON:
                     return self._bound_only(self._combined(strongest, upper, lower), everywhere)
                 attains = mixtures.attained and not self.problem.hidden_noise
-                before, begun = self._proved.get((number, place, secrets)), level
-                if before is not None and before.holds(level, scale, off):
+                before = self._proved.get((number, place, secrets))
+                begun = level if sought is None else sought
+                if before is not None and before.holds(begun, scale, off):
                     events = before.left
                 left: list[IntArray] = []
-                for over, attained in asked.exceeding(mixtures, (secrets, events), level, left):
+                for over, attained in asked.exceeding(
+                    mixtures, (secrets, events), begun, level, left
+                ):
                     level = max(level, over.value)
                     if upper is None or over.value > upper.value:
                         upper = over
                     if attains and (lower is None or attained > lower.value):
                         lower = over._replace(value=attained)
+                tested, exceeding = tested + len(events), exceeding + sum(map(len, left[:1]))
+                if exceeding > _FEW_EXCEED * tested:
+                    sought = None
+                if lower is not None and lower.value > enough and tested > _SAMPLED:
+                    found = self._combined(strongest, upper, lower)
+                    return dataclasses.replace(found, upper=max(found.upper, everywhere))
                 if left:
                     self._proved[number, place, secrets] = _Proved(begun, scale, off, left[0])
             if several and upper is not None and math.isfinite(level):
@@ -418,11 +440,11 @@ class _Asked:
         return gaussian_dp.epsilon_of(self.everywhere, self.law_delta)
 
     def exceeding(
-        self, mixtures: Mixtures, pair: _Rows, level: float, left: list[IntArray]
+        self, mixtures: Mixtures, pair: _Rows, begun: float, level: float, left: list[IntArray]
     ) -> Iterator[tuple[_Pair, float]]:
         """Yield pairs that exceed δ at the level, each worse than all before: both ends of ε.
 
-        All events that do are put into `left`.
+        All events that exceed it at `begun`, which is no larger, are put into `left`.
         """
         (first, second), events = pair
         atoms, laws, moved = _joined_atoms(mixtures)
@@ -435,13 +457,17 @@ class _Asked:
         extra, radii = mixtures.extra + cost, self._radii(mixtures, pair)
         limits = self.law_delta * (1 - cost) - radii
         while len(events):
-            start = max(0.0, level - extra)
+            tested = level if left else begun
+            start = max(0.0, tested - extra)
             p, q = laws[events, first], laws[events, second]
             found = deltas(atoms, p, q, start, error=mixtures.error, enough=limits).upper
-            over = np.flatnonzero((found > limits) | (extra > level))
+            over = np.flatnonzero((found > limits) | (extra > tested))
             left.append(events[over])
             if not len(over):
                 return
+            if tested < level:
+                events, limits = events[over], limits[over]
+                continue
             worst = int(over[(found - limits)[over].argmax()])
             above, below = float(limits[worst]), self.delta * (1 + cost)
             upper, lower = math.inf, 0.0
@@ -540,8 +566,10 @@ class VectorBound:
         if not problem.admits_strongest or not moves or custom:
             return found
         rest = {place: 0 for place in range(len(problem.names)) if place != target}
-        output = (math.inf,) * problem.contributions.coordinates
         first, second = self._secrets[target]
+        values = problem.contributions.values[target]
+        far_out = np.sign(values[first] - values[second]).tolist()
+        output = tuple(side * math.inf if side else 0.0 for side in far_out)
         witness = problem.witness(target, rest, (first, second), output)
         least = max(0.0, float(self._moves[target]) * ROUND_DOWN**2 - limits.rounding) / scale
         return dataclasses.replace(found, lower=min(least * ROUND_DOWN, upper), witness=witness)
@@ -554,3 +582,13 @@ class VectorBound:
         further = random._replace(moves=(random.moves + rounding) * ROUND_UP)
         epsilon = epsilon_of_moves(further, scale, measure.law_delta)
         return measure.mu_above(epsilon) if math.isfinite(epsilon) else math.inf
+
+
+def output_side(found: Bracket, problem: Problem) -> Bracket:
+    """Say where the output lies in every coordinate: far out, where it speaks most."""
+    number, witness = problem.contributions.coordinates, found.witness
+    if witness is None or number == 1 or isinstance(witness.output, tuple):
+        return found
+    sides = sides_of_repeats(problem.contributions)
+    output = tuple(side * witness.output if side else 0.0 for side in sides)
+    return dataclasses.replace(found, witness=dataclasses.replace(witness, output=output))

@@ -136,8 +136,8 @@ class Bound:
     """Nobody learns more, rounding included."""
     method: str
     """``exact``, ``windows``, ``dual``, ``birkhoff``, ``shift``, ``group``, ``stream`` (step by
-    step, for ever), ``filter`` (of Gaussian noise), ``whole`` (learning the model, which is private
-    in whole draws) or ``nothing``."""
+    step, for ever), ``filter`` (of Gaussian noise), ``repeats`` (of one query with Gaussian noise),
+    ``whole`` (learning the model, which is private in whole draws) or ``nothing``."""
 
     def or_worse(self, other: Bound) -> Bound:
         """Return the larger of two bounds on different adversaries."""
@@ -456,14 +456,6 @@ class Problem:
             model=self.model,
             index=self.index,
         )
-
-    def in_every_coordinate(self, found: Bracket) -> Bracket:
-        """Say where the output lies in every coordinate: far out, where it tells most."""
-        number, witness = self.contributions.coordinates, found.witness
-        if witness is None or number == 1 or isinstance(witness.output, tuple):
-            return found
-        everywhere = dataclasses.replace(witness, output=(witness.output,) * number)
-        return dataclasses.replace(found, witness=everywhere)
 
     @property
     def admits_strongest(self) -> bool:

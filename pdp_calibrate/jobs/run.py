@@ -548,6 +548,7 @@ def _learned_ledger(plan: Plan, frame: Any) -> Ledger | None:
         lambda: learned_model(job, frame),
         estimation_epsilon=epsilon,
         allowance=_allowance(plan),
+        repeats=_repeats(plan),
         path=plan.ledger,
         anchor=plan.anchor,
         adversaries=_adversaries(plan),
@@ -587,6 +588,11 @@ def _allowance(plan: Plan) -> Allowance:
     )
 
 
+def _repeats(plan: Plan) -> float | None:
+    """Return the share of δ for repeats of one query: none where several are planned."""
+    return None if sum(len(job.questions) for job in plan.jobs) == 1 else 0.0
+
+
 def _adversaries(plan: Plan) -> Adversaries:
     return plan.jobs[0].options.get("adversaries") or Adversaries.all()
 
@@ -605,6 +611,7 @@ def _ledger(plan: Plan, model: Model) -> Ledger:
             delta=plan.delta,
             noise=plan.noise,
             pure=plan.pure,
+            repeats=_repeats(plan),
             path=plan.ledger,
             adversaries=adversaries,
             draw=plan.draw or "first",

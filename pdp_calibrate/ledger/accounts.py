@@ -30,12 +30,12 @@ from pdp_calibrate.calibration.release import (
 )
 from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.calibration.solve import rounding_error
-from pdp_calibrate.composition.joint import Spending, joint_mu, spent
+from pdp_calibrate.composition.joint import Spending, joint_mu, repeated, repeats_of, spent
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model, field_of
 from pdp_calibrate.core.noise import Noise
-from pdp_calibrate.core.problem import Bound
+from pdp_calibrate.core.problem import Bound, Problem
 from pdp_calibrate.core.query import Query, lower
 from pdp_calibrate.core.rounding import sum_rounded_up
 from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError
@@ -132,6 +132,9 @@ class Accounts:
         self._parts: dict[tuple[str, int], tuple[Contributions, FloatArray, float]] = {}
         self._added: tuple[str, int, Spending] = ("", 0, Spending())
         self._joint: tuple[tuple[Any, ...], float] | None = None
+        self._errors: dict[int, float] = {}
+        self._repeats: dict[tuple[int, float], list[Problem]] = {}
+        self._settled: dict[tuple[int, float, float], float] = {}
 
     def check_takes(self, noise: Noise) -> None:
         """Refuse noise that the budget is not for; a pure one is for Laplace noise."""
@@ -205,6 +208,7 @@ class Accounts:
             if key not in self._parts:
                 part = parts[place] if parts else lower(query, self._model, rows=rows)
                 error = rounding_error(part, rows, self._model)
+                self._errors[id(part)] = error
                 self._parts[key] = part, part.exact_ranges(), error
             part, ranges, error = self._parts[key]
             if noise == "gaussian":
@@ -216,11 +220,53 @@ class Accounts:
     def bound(self, spending: Spending, *, threshold: float | None = None) -> Bound:
         """Return the smallest sound bound on what was released together, as `spent` does."""
         found = self.pure_bound(spending, threshold=threshold)
+        share = self.share_of_repeats(spending)
+        if share and spending.noisy.is_repeated:
+            own = self._repeated(spending.noisy.precisions[0], spending, share)
+            return Bound(value=sum_rounded_up(found.value, own), method="repeats")
+        if share == 1 and spending.noisy.parts:
+            return Bound(value=math.inf, method="repeats")
         mu = self.joint_mu(spending)
         if mu is None:
             return found
-        used = self._allowance.spent(found.value, mu, spending.noisy, spending.draw_epsilon)
+        used = self._allowance.spent(
+            found.value, mu, spending.noisy, spending.draw_epsilon, 1 - share
+        )
         return Bound(value=used, method="filter" if mu else found.method)
+
+    def share_of_repeats(self, spending: Spending) -> float:
+        """Return the share of δ for courses that only repeat a query: the first choice settles it.
+
+        Nothing where several were asked at once; all of it where the first needs more.
+        """
+        noisy, share = spending.noisy, self._allowance.repeats
+        if not share or len(noisy.first) != 1:
+            return 0.0 if noisy.first else share
+        key = id(noisy.parts[0]), noisy.first[0], spending.draw_epsilon
+        if key not in self._settled:
+            alone = self._repeated(noisy.first[0], spending, share)
+            fits = sum_rounded_up(spending.draw_epsilon, alone) <= self._allowance.epsilon
+            self._settled[key] = share if fits else 1.0
+        return self._settled[key]
+
+    def _repeated(self, precision: float, spending: Spending, share: float) -> float:
+        """Return the ε of repeats of the first query beside a share of δ."""
+        part = spending.noisy.parts[0]  # parts are kept: their ids stay theirs
+        delta = self._allowance.delta_after(spending.draw_epsilon, share)
+        key = id(part), delta
+        if key not in self._repeats:
+            self._repeats[key] = repeats_of(self._model, part, self._adversaries, delta=delta)
+        return repeated(
+            self._repeats[key],
+            precision,
+            rounding=self._errors[id(part)],
+            deadline=deadline_after(self._time_limit),
+        )
+
+    def limit(self, spending: Spending) -> float | None:
+        """Return the μ within which Gaussian noise stays; None where it stays within δ alone."""
+        share = self.share_of_repeats(spending)
+        return None if share == 1 else self._allowance.limit(spending.draw_epsilon, 1 - share)
 
     def pure_bound(self, spending: Spending, *, threshold: float | None = None) -> Bound:
         """Return the same for what has a pure ε alone."""
@@ -466,6 +512,12 @@ def _exceeded(
 ) -> BudgetExceededError:
     what = "all of these together" if several else "this"
     hint = "" if several else " epsilon=None (--rest) releases the most that fits."
+    if math.isinf(bound.value) and bound.method == "repeats":
+        return BudgetExceededError(
+            f"all of delta is for repeats of the first query of draw {draw!r}, and this is another:"
+            " the ledger was begun with repeats=1, or its first release took more than their"
+            " share. Nothing was released."
+        )
     return BudgetExceededError(
         f"{what} would bring the joint leakage of draw {draw!r} to {bound.value:.6g} (bound:"
         f" {bound.method}), above the budget {budget:.6g}; {before:.6g} is spent,"
@@ -548,7 +600,7 @@ class Entry:
     """The certified joint leakage of the draw so far, this entry included."""
     method: str
     """The bound in force: ``exact``, ``windows``, ``dual``, ``birkhoff``, ``shift``, ``group``,
-    ``stream`` or ``whole``."""
+    ``stream``, ``filter``, ``repeats`` or ``whole``."""
     queries: tuple[Query, ...] = ()
     """What was answered."""
     scales: tuple[float, ...] = ()

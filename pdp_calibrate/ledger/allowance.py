@@ -18,6 +18,14 @@ does not count as noise, for the other answers tell of it in ways that no covari
 Learning the model under ε_0-DP in whole draws multiplies ratios by e^{ε_0} at most and the
 probabilities of what is learned by as much: δ(ε) ≤ e^{ε_0}·δ_μ(ε − E − ε_0).
 
+**Repeats of one query.** Answers about finitely many values have a δ that is known exactly and may
+be far smaller than that of μ, but only for one query: of several, each course of outputs could use
+up the δ that was proved for one. So δ is divided as well. On the courses that ask the first query
+again and again, and no other, the exact δ of all repeats stays within its share; on all others μ
+stays within the rest (Theorem 21 (docs/theory)). What is released first is not chosen from outputs,
+so it settles the shares: if it needs more than the share of repeats, or asks several queries at
+once, it gets all of δ.
+
 The rounding of answers before their noise has a trace of μ of its own. The first choice of all is
 not adaptive, so it may take the trace too.
 
@@ -27,16 +35,22 @@ well, and the ε beside δ is what every ρ-zCDP mechanism keeps.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pdp_calibrate.arrays import checked_epsilon, checked_positive, checked_share
+from pdp_calibrate.arrays import (
+    check_number,
+    checked_epsilon,
+    checked_positive,
+    checked_share,
+)
 from pdp_calibrate.composition.joint import NoisyAnswers
 from pdp_calibrate.core import gaussian_dp
-from pdp_calibrate.core.model import field_of
+from pdp_calibrate.core.model import Model, field_of
 from pdp_calibrate.core.noise import Noise, checked_noise
 from pdp_calibrate.errors import LedgerError, PdpError
 
@@ -45,6 +59,8 @@ _REPORTED_DELTA = 1e-6  # beside which ε is told where μ or ρ was asked for
 _FOR_ROUNDING = 1e-6  # of μ: the trace that is left for rounding
 
 _ROUNDED = 1e-12  # of what is left of a budget
+
+_FOR_REPEATS = 0.5  # of δ: halving it costs either kind of course 3 to 4 % of noise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +79,8 @@ class Allowance:
     """The ρ of zCDP that was asked for in place of ε."""
     noise: Noise = "laplace"
     """What is drawn where a release does not say."""
+    repeats: float = 0.0
+    """The share of δ for courses that only repeat their first query; the rest is for all others."""
 
     @classmethod
     def of(
@@ -121,6 +139,24 @@ class Allowance:
         """Whether what adversaries do not know counts as noise."""
         return self.pure is None
 
+    def about(self, model: Model, repeats: float | None = None) -> Allowance:
+        """Divide δ, for a model of finitely many values, between repeats of one query and others.
+
+        Elsewhere μ is exact, or nothing is gained: Gaussian values, whatever may depend in any way.
+        """
+        gains = self.takes_gaussian and (self.pure, self.mu, self.rho) == (None, None, None)
+        gains &= not (any(model.continuous_tuples) or model.is_endless)
+        gains &= not model.covers_any_dependence
+        if repeats is None:
+            return dataclasses.replace(self, repeats=_FOR_REPEATS if gains else 0.0)
+        share = _checked_repeats(repeats)
+        if share and not gains:
+            raise PdpError(
+                "repeats= divides the delta of a ledger of Gaussian noise alone, about finitely"
+                " many values whose law is modelled: leave it out."
+            )
+        return dataclasses.replace(self, repeats=share)
+
     def check_takes(self, noise: str) -> None:
         """Refuse noise that the ledger was not begun for."""
         if noise == "gaussian" and not self.takes_gaussian:
@@ -135,24 +171,28 @@ class Allowance:
             )
 
     @functools.lru_cache(maxsize=16)  # noqa: B019 - budgets are few, frozen and small
-    def limit(self, learned: float) -> float:
-        """Return the μ of the filter, if the model was learned from the draw with this ε."""
+    def limit(self, learned: float, share: float = 1.0) -> float:
+        """Return the μ of the filter, if the model was learned from the draw with this ε.
+
+        `share` is the part of δ that it may use.
+        """
         if self.rho is not None:
             return gaussian_dp.mu_of_rho(self.rho)
         if self.mu is not None:
             return self.mu
         left = self.epsilon - (self.pure or 0.0) - learned
         left = left - self.epsilon * _ROUNDED if left < self.epsilon else left
-        if left <= 0:
-            return 0.0
-        return gaussian_dp.mu_for_drawn(left, self._share(learned))
+        delta = self.delta_after(learned, share)
+        return gaussian_dp.mu_for_drawn(left, delta) if left > 0 and delta > 0 else 0.0
 
-    def _share(self, learned: float) -> float:
-        return self.delta if learned == 0 else self.delta * math.exp(-learned) * (1 - _ROUNDED)
+    def delta_after(self, learned: float, share: float = 1.0) -> float:
+        """Return a share of δ, less what learning the model takes of it, rounded down."""
+        delta = self.delta * share
+        return delta if learned == 0 else delta * math.exp(-learned) * (1 - _ROUNDED)
 
-    def epsilon_of(self, mu: float, learned: float, scale: float) -> float:
-        """Return the ε that answers of this μ keep beside δ, as drawn, rounded up."""
-        share = self._share(learned)
+    def epsilon_of(self, mu: float, learned: float, scale: float, of_delta: float = 1.0) -> float:
+        """Return the ε that answers of this μ keep beside a share of δ, as drawn, rounded up."""
+        share = self.delta_after(learned, of_delta)
         scales = [scale] if math.isfinite(scale) else []
         if self.rho is None:
             return gaussian_dp.epsilon_of_drawn(mu, share, scales)
@@ -161,7 +201,14 @@ class Allowance:
             gaussian_dp.check_drawn(epsilon, share, scales)
         return epsilon
 
-    def spent(self, pure: float, mu: float, answers: NoisyAnswers, learned: float) -> float:
+    def spent(
+        self,
+        pure: float,
+        mu: float,
+        answers: NoisyAnswers,
+        learned: float,
+        share: float = 1.0,
+    ) -> float:
         """Return how much of ε is used: above ε if, and only if, a filter is passed.
 
         Parameters
@@ -174,16 +221,18 @@ class Allowance:
             What has Gaussian noise.
         learned
             The ε of learning the model from this draw.
+        share
+            The part of δ that is for Gaussian noise by its μ.
         """
         if not self.takes_gaussian:
             return pure
         allowed = learned if self.pure is None else self.pure + learned * (1 + _ROUNDED)
-        limit = self.limit(learned)
+        limit = self.limit(learned, share)
         off = math.sqrt(answers.rounding) * (1 + _ROUNDED)
         traced = limit * _FOR_ROUNDING
         within = mu <= limit - traced and off <= traced
         within |= answers.choices <= 1 and _next(mu + off) <= limit
-        own = self.epsilon_of(mu + off, learned, answers.scale) if mu + off else 0.0
+        own = self.epsilon_of(mu + off, learned, answers.scale, share) if mu + off else 0.0
         if pure > allowed:
             return max(pure + self.epsilon - allowed, _next(self.epsilon))
         if not within:
@@ -197,6 +246,7 @@ class Allowance:
             return described
         asked = {name: getattr(self, name) for name in ("pure", "mu", "rho")}
         given = {name: value for name, value in asked.items() if value is not None}
+        given |= {"repeats": self.repeats} if self.repeats else {}
         return described | {"delta": self.delta, "default_noise": self.noise, **given}
 
     @classmethod
@@ -214,12 +264,20 @@ class Allowance:
             delta=checked_share(described["delta"], "delta", error=LedgerError),
             pure=None if pure is None else _checked_pure(pure),
             noise=checked_noise(field_of(described, "default_noise")),
+            repeats=_checked_repeats(described.get("repeats", 0.0)),  # older ledgers have none
             **asked,
         )
 
 
 def _checked_pure(pure: float) -> float:
     return 0.0 if pure == 0 else checked_positive(pure, "pure", error=PdpError)
+
+
+def _checked_repeats(share: object) -> float:
+    check_number(share, "repeats", error=PdpError)
+    if not 0 <= float(share) <= 1:  # type: ignore[arg-type]  # a number
+        raise PdpError(f"repeats must be a share of delta, from 0 to 1, got {share!r}.")
+    return float(share)  # type: ignore[arg-type]
 
 
 def _next(value: float) -> float:

@@ -33,6 +33,7 @@ def learned_ledger(
     *,
     estimation_epsilon: float,
     allowance: Allowance,
+    repeats: float | None = None,
     path: str | os.PathLike[str] | None,
     adversaries: Adversaries,
     draw: str,
@@ -52,7 +53,7 @@ def learned_ledger(
         With which ε it does so.
     allowance
         The budget of the ledger.
-    path, adversaries, draw, time_limit, anchor
+    repeats, path, adversaries, draw, time_limit, anchor
         As for `Ledger`.
     """
     budget, learning = allowance.epsilon, checked_epsilon(estimation_epsilon)
@@ -65,6 +66,7 @@ def learned_ledger(
             delta=allowance.delta or None,
             noise=allowance.noise,
             pure=allowance.pure,
+            repeats=repeats,
             adversaries=adversaries,
             draw=draw,
             time_limit=time_limit,
@@ -87,6 +89,7 @@ def learned_ledger(
         if state["model"] is not None:
             raise LedgerError("another run learned the model of this ledger meanwhile.")
         state["model"] = model.to_dict()
+        state.update(allowance.about(model, repeats).to_dict())
     return Ledger.open(path, model=model, draw=draw, time_limit=time_limit, anchor=anchor)
 
 

@@ -40,6 +40,7 @@ _METHODS = {
     "group": "as for group privacy",
     "whole": "as a release about whole draws",
     "filter": "by the joint precision of all Gaussian noise",
+    "repeats": "as one exact answer to the query that is repeated",
     "household": "as all members and columns of a household at once",
     "stream": "step by step, the most about any one",
     "nothing": "nothing was released",
@@ -324,10 +325,15 @@ def _divided(ledger: Ledger) -> str:
         else f"Up to ε = {pure:.4g} of it is for Laplace noise and other mechanisms, fixed"
         " beforehand; what nobody knows does not count as noise then."
     )
+    kept = [] if ledger.mu is None else [f"Gaussian noise stays within μ = {ledger.mu:.6g}"]
+    share = ledger.repeats
+    if share:
+        other = f"otherwise {kept[0]}" if kept else "no other query is answered"
+        kept = [f"{share:.4g} of δ is for asking the first query and no other, exactly; {other}"]
     return (
-        f"The promise is the budget, beside δ = {ledger.delta:g}: Gaussian noise stays within μ ="
-        f" {ledger.mu:.6g}, and what would pass it is refused before it is drawn. What is spent"
-        f" says how much of that is used, and promises no less. {beside}"
+        f"The promise is the budget, beside δ = {ledger.delta:g}: {kept[0]}, and what would pass it"
+        f" is refused before it is drawn. What is spent says how much of that is used, and promises"
+        f" no less. {beside}"
     )
 
 

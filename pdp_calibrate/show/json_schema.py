@@ -299,6 +299,7 @@ _DIVIDED = {
         "What releases draw where they do not say.", one_of("laplace", "gaussian")
     ),
     "pure": described("The part of ε for Laplace noise and other mechanisms.", NUMBER),
+    "repeats": described("The share of δ for repeats of one query, counted exactly.", NUMBER),
     "mu": described("The μ that was asked for in place of ε.", POSITIVE),
     "rho": described("The ρ of zCDP that was asked for in place of ε.", POSITIVE),
 }
@@ -521,6 +522,7 @@ def json_schema() -> dict[str, Any]:
         objects[name]["properties"] |= _DIVIDED
     objects["Audit"]["properties"]["delta"] = described("The δ beside ε.", POSITIVE)
     objects["LedgerStatus"]["properties"] |= {"delta": POSITIVE, "mu": POSITIVE}
+    objects["LedgerStatus"]["properties"]["repeats"] = _DIVIDED["repeats"]
     objects["Release"]["properties"]["noisy"] = described(
         "For each query the noisy numbers behind a mean of rows: sums, and secret counts.",
         items(items(NUMBER)),

@@ -349,7 +349,9 @@ def _plain(value: Any) -> int | float:
 def _of_ledger(ledger: Ledger) -> dict[str, Any]:
     return {
         "epsilon": ledger.epsilon,
-        **({"delta": ledger.delta, "mu": ledger.mu} if ledger.delta else {}),
+        **({"delta": ledger.delta} if ledger.delta else {}),
+        **({} if ledger.mu is None else {"mu": ledger.mu}),
+        **({"repeats": ledger.repeats} if ledger.repeats else {}),
         "draw": ledger.draw,
         "spent": ledger.spent,
         "remaining": ledger.remaining,

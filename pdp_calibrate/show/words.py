@@ -268,7 +268,12 @@ def factor(leakage: float) -> str:
 def place_of(output: Output) -> str:
     """Say where an answer lies."""
     if isinstance(output, tuple):
-        return f"near ({listed(map(number, output))})"
+        if not any(map(math.isinf, output)):
+            return f"near ({listed(map(number, output))})"
+        sides = ["any" if math.isfinite(one) else "high" if one > 0 else "low" for one in output]
+        if len(set(sides)) == 1:
+            return f"as {sides[0]} as can be in every number"
+        return f"as far out as can be: ({', '.join(sides)})"
     if math.isinf(output):
         return "as high as can be" if output > 0 else "as low as can be"
     return f"near {number(output)} or beyond"

@@ -9,7 +9,7 @@ import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate.core import gaussian_dp
-from pdp_calibrate.core.couplings import furthest_quantiles, moves_but_for
+from pdp_calibrate.core.couplings import are_within, furthest_quantiles, moves_but_for
 from pdp_calibrate.core.row_query import Column, RowQuery
 from tests.oracles import gaussian_mixtures as oracle
 
@@ -158,3 +158,18 @@ def test_units_that_cannot_be_squared_are_refused():
     for unit in (1e-300, 1e-170, 1e160, 1e240):
         with pytest.raises(pdp.UnsupportedQueryError, match="another unit"):
             network_scale(unit)
+
+
+def test_laws_within_a_distance_are_never_said_to_be_when_they_are_not():
+    rng = np.random.default_rng(3)
+    atoms = np.cumsum(rng.integers(1, 4, 9)).astype(float)
+    first, second = (rng.dirichlet(np.full(9, 0.5), 200) for _ in range(2))
+    first[:50, :3] = second[:50, -3:] = 0.0
+    first, second = (law / law.sum(axis=1, keepdims=True) for law in (first, second))
+    furthest = furthest_quantiles(atoms, first, second)
+    for distance in range(25):
+        near = are_within(atoms, first, second, float(distance))
+        assert np.all(furthest[near] <= distance * (1 + 1e-12))
+        assert np.array_equal(near, furthest <= distance + 1e-9)  # without ties, it misses nothing
+    tied = np.array([[0.3, 0.7, 0.0]]), np.array([[0.0, 0.3, 0.7]])
+    assert not are_within(np.arange(3.0), *tied, 1.0).any()  # the tie is taken the worse way

@@ -163,7 +163,7 @@ def test_a_ledger_of_a_yes_no_group_counts_by_one_coupling():
     data = dict.fromkeys(range(6), 1)
 
     def spent(query) -> tuple[float, float]:
-        ledger = pdp.Ledger(group, epsilon=2.0, delta=1e-6, noise="gaussian")
+        ledger = pdp.Ledger(group, epsilon=2.0, delta=1e-6, noise="gaussian", repeats=0)
         release = ledger.release(query, data, epsilon=0.3, delta=1e-6)
         return ledger.spent, release.calibration.scale
 
@@ -349,3 +349,64 @@ def test_everything_said_of_a_table_with_gaussian_noise():
         ohio(), pdp.Custom(function=max), epsilon=1.0, delta=1e-6, noise="gaussian"
     )
     assert biggest.baselines["dp"] == pytest.approx(1 / MU)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_adversary_of_a_chain_counts_what_is_unknown_elsewhere(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    states = [[0, 1], [0, 1, 3], [1, 0]][seed]
+    kernel = rng.dirichlet(np.ones(len(states)), len(states))
+    start = None if seed == 0 else rng.dirichlet(np.ones(len(states)))
+    given = {} if start is None else {"initial": start}
+    chain = pdp.MarkovChain(transition=kernel, length=6, states=states, **given)
+    asked = {"noise": "gaussian", "delta": 1e-4, "scale": 1.5}
+    monkeypatch.setattr(
+        "pdp_calibrate.families.chain.gaussian_noise.fits_a_table", lambda *_, **__: False
+    )
+    for target, known in (
+        (3, [2]),
+        (2, [0, 3]),
+        (3, [1, 5]),
+        (2, [1, 4, 5]),
+        (0, [1, 3]),
+        (2, [1, 3]),
+    ):
+        only = pdp.Adversaries.exactly(target, known=known)
+        found = pdp.leakage(chain, pdp.Sum(), adversaries=only, **asked)
+        exact = pdp.leakage(chain.to_table(), pdp.Sum(), adversaries=only, **asked)
+        assert found.lower <= exact.value * (1 + 1e-9)
+        assert found.value >= exact.lower * (1 - 1e-9)
+        assert found.lower > 0
+        nearest = [place for place in known if not any(abs(o - target) < abs(place - target)
+                   and (o - target) * (place - target) > 0 for o in known)]  # fmt: skip
+        if known == nearest:
+            assert found.value == pytest.approx(exact.value, rel=1e-8)
+            assert found.lower == pytest.approx(exact.value, rel=1e-8)
+
+
+def test_exactly_on_a_long_chain_has_a_lower_end():
+    chain = pdp.MarkovChain(transition=[[0.8, 0.2], [0.3, 0.7]], length=100, states=[0, 1])
+    asked = {"noise": "gaussian", "delta": 1e-6, "scale": 8.0}
+    for known, exact in (([47, 56], True), ([47, 56, 80], False)):
+        only = pdp.Adversaries.exactly(50, known=known)
+        found = pdp.leakage(chain, pdp.Sum(), adversaries=only, **asked)
+        assert (found.value - found.lower < 1e-6) == exact
+        assert found.lower > 1
+        assert found.witness is not None
+        assert set(found.witness.known) == set(known)
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ([pdp.Sum(), pdp.Linear(weights=[-1.0, -1.0])], "as far out as can be: (low, high)"),
+        ([pdp.Sum(), pdp.Sum(over=["x1"])], "as low as can be in every number"),
+        (pdp.Histogram(), "as far out as can be: (high, low)"),
+    ],
+    ids=["mirrored", "different", "histogram"],
+)
+def test_several_numbers_speak_for_a_secret_on_its_side(query, words):
+    model = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
+    found = pdp.calibrate(model, query, epsilon=1.0, delta=1e-6, noise="gaussian")
+    assert found.leakage.witness.secrets == (0, 1)
+    assert words in pdp.explain(found)

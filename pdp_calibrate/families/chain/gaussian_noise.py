@@ -31,14 +31,21 @@ import numpy as np
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.couplings import one_number
-from pdp_calibrate.core.finite_noise import Case, FiniteSearch, Mixtures, Named, VectorBound
+from pdp_calibrate.core.finite_noise import (
+    Case,
+    FiniteSearch,
+    Mixtures,
+    Named,
+    VectorBound,
+    output_side,
+)
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem, WrittenOut
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import FINITE_NUMBERS, SHORTEST_REACH, SIDE_STEPS
 from pdp_calibrate.families.chain.model import MarkovChain
 from pdp_calibrate.families.chain.search import all_left_parts, fits_a_table, separates
 from pdp_calibrate.families.chain.sides import move_by_sides
-from pdp_calibrate.families.chain.walk import Place, Walk, likely_course
+from pdp_calibrate.families.chain.walk import Place, Walk, course_around, likely_course
 from pdp_calibrate.families.chain.windows import (
     LAWS,
     NOT,
@@ -55,6 +62,7 @@ from pdp_calibrate.families.chain.windows import (
 
 _DEEP = 600.0  # nats: no probability of a path is lost above e^{−600}
 _MISSING = 1e-80  # probability that may be missing from a law
+_START_ERROR = 1e-10  # of stationary probabilities, where a lower end needs no more digits
 _CLOSED = 1e-9  # of the upper end: nothing is left to be found
 _TOGETHER = 2**20  # numbers of laws walked side by side
 
@@ -107,9 +115,15 @@ class ChainNoiseEngine(Engine):
             found = self._search_within(self._reach(scale)).search(scale, limits)
             if self._example is not None and found.lower < found.upper * (1 - _CLOSED):
                 found = found.with_lower(self._example.engine.search(scale, limits))
+            if self._blurred is not None and found.lower < found.upper * (1 - _CLOSED):
+                alone = dataclasses.replace(limits, incumbent=0.0)
+                blurred = self._blurred.search(scale, alone)
+                found = found.with_lower(blurred)
+                if self._knows_only_ends:
+                    found = found.at_most(blurred.upper)
         else:
             found = self.problem.nobody()
-        return self.problem.in_every_coordinate(found)
+        return output_side(found, self.problem)
 
     @functools.cached_property
     def _example(self) -> Problem | None:
@@ -121,6 +135,30 @@ class ChainNoiseEngine(Engine):
         if knowledge.known is not None or problem.hidden_noise:
             return None
         return problem.restricted(*knowledge.knowing_least)
+
+    @functools.cached_property
+    def _blurred(self) -> FiniteSearch | None:
+        """One adversary as they are, with the noise of what they do not know outside the window.
+
+        Whatever else they know there is taken on one course, so that this is a lower end; if they
+        know nothing else, it is all that there is.
+        """
+        if self._one is None or self.problem.knowledge.known is None or self.problem.hidden_noise:
+            return None
+        problem, rounding = self._one
+        reach = self._setup.length - 1
+        source = _Blurred(problem, self._setup, reach)
+        if self._reach(1.0) < reach or source.deep or source.underflows or not source.is_blurred:
+            return None
+        return FiniteSearch(problem, source, strongest=None, rounding=rounding)
+
+    @property
+    def _knows_only_ends(self) -> bool:
+        """Whether the one adversary knows nothing outside a window but its ends."""
+        knowledge = self.problem.knowledge
+        known = knowledge.known or frozenset()
+        place = Place.nearest(self._setup.length, knowledge.targets[0], known)
+        return known <= {place.low, place.high}
 
     def _reach(self, scale: float) -> int:
         """Return how far windows are walked: as far as the work allowed goes."""
@@ -223,10 +261,10 @@ class _Windows:
         if knowledge.known is not None:
             (target,) = knowledge.targets
             place = Place.nearest(setup.length, target, knowledge.known)
-            if place.inside or self._problem.hidden_noise:
-                unknown = tuple(
-                    p for p in range(setup.length) if p != target and p not in knowledge.known
-                )
+            unknown = tuple(
+                p for p in range(setup.length) if p != target and p not in knowledge.known
+            )
+            if unknown or self._problem.hidden_noise:
                 listed = functools.partial(self._one_window, place, unknown)
                 yield Case(self._most(), target, unknown, listed)
             return
@@ -371,3 +409,100 @@ class _Windows:
         ends = left.value, state if right.kind == "known" else 0
         witness = where.witness(problem, setup, ends, secrets, output, unknown)
         return Named(witness, where.target, unknown)
+
+
+class _Blurred(_Windows):
+    """The laws of one adversary's whole answer: a window's, and what is unknown outside of it.
+
+    What is known outside follows the course that the witness names.
+    """
+
+    @property
+    def _place(self) -> Place:
+        knowledge = self._problem.knowledge
+        return Place.nearest(self._setup.length, knowledge.targets[0], knowledge.known or ())
+
+    def _is_unknown(self, position: int) -> bool:
+        return position not in (self._problem.knowledge.known or ())
+
+    @property
+    def is_blurred(self) -> bool:
+        """Whether anything outside the window is unknown, and its law not too long."""
+        place, length = self._place, self._setup.length
+        outside = sum(map(self._is_unknown, (*range(place.low), *range(place.high + 1, length))))
+        points = self._setup.lattice(self._reach).points.max(axis=1).sum()
+        return outside > 0 and float(points) ** 2 * self._setup.states**3 <= SIDE_STEPS
+
+    def cases(self) -> Iterator[Case]:
+        """List the one adversary."""
+        target = self._place.target
+        others = (p for p in range(self._setup.length) if p != target and self._is_unknown(p))
+        yield Case(self._most(), target, tuple(others), self._whole_answer)
+
+    def _whole_answer(self) -> Iterator[Mixtures]:
+        setup, place = self._setup, self._place
+        left, right = place.sides(setup.length, self._reach)
+        walk = self._walk(place.target, left.distance, right.distance)
+        sides, rows, masses = walk.left_sides(place, left)
+        here, ends = walk.whole_windows(rows, masses, right)
+        counts = [(0.0, WHOLE)] * len(sides)
+        lattice = setup.lattice(self._reach)
+        for window in self._ending(walk, place.target, sides, counts, here, ends, right):
+            outside = [
+                self._outside(place, (sides[event % len(sides)].value, event // len(sides)))
+                for event in range(len(window.laws))
+            ]
+            possible = window.possible & np.array([len(law) > 0 for law in outside])[:, np.newaxis]
+            longest = max(map(len, outside))
+            laws = np.zeros((*window.laws.shape[:2], window.laws.shape[2] + longest - 1))
+            for (event, secret), there in np.ndenumerate(possible):
+                if there:
+                    blurred = np.convolve(window.laws[event, secret], outside[event])
+                    laws[event, secret, : len(blurred)] = blurred
+            size = laws.shape[2]
+            yield dataclasses.replace(
+                window,
+                atoms=np.arange(size, dtype=np.float64) * float(lattice.step),
+                laws=laws,
+                possible=possible,
+                error=window.error + _START_ERROR + 8 * (setup.length + size) * UNIT_ROUNDOFF,
+                moved=float(lattice.errors.sum()) * (1 + 1e-9)
+                + 4 * UNIT_ROUNDOFF * size * float(lattice.step),
+            )
+
+    def _outside(self, place: Place, ends: tuple[int, int]) -> FloatArray:
+        """Return the law of what is unknown outside the window; nothing if its ends cannot be."""
+        setup, course = self._setup, course_around(self._setup, place, ends)
+        law = np.ones(1)
+        if place.low > 0:
+            law = self._walked(range(place.low + 1), setup.start, course)
+        if place.high < setup.length - 1 and len(law):
+            begun = setup.kernel[ends[1]]
+            after = self._walked(range(place.high + 1, setup.length), begun, course)
+            law = np.convolve(law, after) if len(after) else after
+        return law
+
+    def _walked(self, positions: range, begun: FloatArray, course: dict[int, int]) -> FloatArray:
+        """Return the law of the unknown tuples of a stretch, given the known ones on a course.
+
+        `begun` is the law of the first state.
+        """
+        setup, points = self._setup, self._setup.lattice(self._reach).points
+        rows = begun[:, np.newaxis]  # (state, sum so far)
+        for position in positions:
+            if position > positions[0]:
+                rows = setup.kernel.T @ rows
+            if self._is_unknown(position):
+                moved = np.zeros((len(rows), rows.shape[1] + int(points[position].max())))
+                for state, step in enumerate(points[position].tolist()):
+                    moved[state, step : step + rows.shape[1]] = rows[state]
+                rows = moved
+            else:
+                kept = np.zeros_like(rows)
+                kept[course[position]] = rows[course[position]]
+                total = kept.sum()
+                if not total > 0:
+                    return np.zeros(0)
+                rows = kept / total
+        law = rows.sum(axis=0)
+        return np.asarray(law / law.sum())

@@ -345,7 +345,7 @@ class Place(NamedTuple):
         unknown: tuple[int, ...],
     ) -> Witness:
         """Describe the adversary; tuples known outside the window follow a possible course."""
-        course = _course_around(setup, self, ends)
+        course = course_around(setup, self, ends)
         hidden = {self.target, *unknown}
         values = problem.contributions.values
         known = [position for position in range(setup.length) if position not in hidden]
@@ -429,7 +429,7 @@ def likely_course(setup: Setup) -> dict[int, int]:
     return course
 
 
-def _course_around(setup: Setup, place: Place, ends: tuple[int, int]) -> dict[int, int]:
+def course_around(setup: Setup, place: Place, ends: tuple[int, int]) -> dict[int, int]:
     """Continue the states at both ends of a window outwards, by possible steps."""
     course: dict[int, int] = {}
     if place.low >= 0:

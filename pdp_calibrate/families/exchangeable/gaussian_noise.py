@@ -35,6 +35,7 @@ from pdp_calibrate.core.finite_noise import (
     Mixtures,
     Named,
     VectorBound,
+    output_side,
 )
 from pdp_calibrate.core.model import ANY_TABLE
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem, WrittenOut
@@ -69,7 +70,7 @@ class GroupNoiseEngine(Engine):
         """Find the worst adversary at one scale; see `core.problem.Engine`."""
         if self._search is None:
             return self.problem.nobody()
-        return self.problem.in_every_coordinate(self._search.search(scale, limits))
+        return output_side(self._search.search(scale, limits), self.problem)
 
 
 def _search_of(

@@ -23,7 +23,14 @@ import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.couplings import one_number
-from pdp_calibrate.core.finite_noise import Case, FiniteSearch, Mixtures, Named, VectorBound
+from pdp_calibrate.core.finite_noise import (
+    Case,
+    FiniteSearch,
+    Mixtures,
+    Named,
+    VectorBound,
+    output_side,
+)
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import (
@@ -105,7 +112,7 @@ class TableNoiseEngine(Engine):
             found = here if found is None else found.or_worse(here)
         if found is None:
             found = self._search.search(scale, limits)
-        return self._problem.in_every_coordinate(self._varying.put_back(found))
+        return output_side(self._varying.put_back(found), self._problem)
 
 
 class TableMixtures:

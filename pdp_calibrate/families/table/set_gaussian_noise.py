@@ -14,7 +14,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from pdp_calibrate.core.couplings import one_number
-from pdp_calibrate.core.finite_noise import Case, FiniteSearch, Mixtures, Named, VectorBound
+from pdp_calibrate.core.finite_noise import (
+    Case,
+    FiniteSearch,
+    Mixtures,
+    Named,
+    VectorBound,
+    output_side,
+)
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import SET_CASES
@@ -55,7 +62,7 @@ class TableSetNoiseEngine(Engine):
             return no_secrets(self._problem)
         found = self._search.search(scale, limits)
         found = found.with_lower(self._center.search(scale, limits))
-        return self._problem.in_every_coordinate(self._varying.put_back(found))
+        return output_side(self._varying.put_back(found), self._problem)
 
 
 class _SetMixtures(TableMixtures):
