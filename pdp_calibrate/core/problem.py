@@ -106,9 +106,8 @@ class Bracket:
 
     def with_rounding(self, cost: float) -> Bracket:
         """Add what the rounding of the answer may cost to the upper end."""
-        if cost == self.rounding == 0:
-            return self
-        return dataclasses.replace(self.plus(cost), rounding=cost)
+        unchanged = cost == self.rounding == 0
+        return self if unchanged else dataclasses.replace(self.plus(cost), rounding=cost)
 
     def widened(self, cost: float) -> Bracket:
         """Move both ends outwards by a cost, the upper one rounded up."""
@@ -245,7 +244,7 @@ class Measure:
         if self.unit == "epsilon":
             lower = gaussian_dp.epsilon_attained(lower, self.delta)
         elif self.unit == "rho":
-            lower = _rho_below(lower)
+            lower = max(0.0, math.nextafter(lower * lower / 2 * (1 - 4 * UNIT_ROUNDOFF), 0.0))
         charged = value - told(max(0.0, upper - found.rounding)) if found.rounding else 0.0
         return Leakage(
             value=value,
@@ -257,10 +256,6 @@ class Measure:
             mu=found.everywhere,
             coupled=float(found.by_coupling),
         )
-
-
-def _rho_below(mu: float) -> float:
-    return max(0.0, math.nextafter(mu * mu / 2 * (1 - 4 * UNIT_ROUNDOFF), 0.0))
 
 
 LAPLACE = Measure()

@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import ModuleType
@@ -107,7 +107,7 @@ def _watch(futures: Sequence[Future[_R | None]], clock: Clock, show: Callable[[i
     while pending:
         remaining = max(0.0, clock.deadline - time.monotonic())
         patience = REFRESH_SECONDS if clock.stop[0] else min(REFRESH_SECONDS, remaining)
-        _, pending = wait(pending, timeout=patience, return_when=FIRST_COMPLETED)
+        _, pending = wait(pending, timeout=patience)
         if pending and not clock.is_over:
             show(len(futures) - len(pending))
 

@@ -4,7 +4,7 @@
     python -m tests.benchmarks.warm EARLIER results/warm.txt
 
 Two processes, one per version, answer the same calls in turn: every call is made until it has taken
-0.04 CPU seconds, and the best of six such rounds counts, so a busy moment hits both. Before the
+0.04 CPU seconds, and the best of four such rounds counts, so a busy moment hits both. Before the
 first measurement the families are used until compiled code is loaded. Only public names are used,
 so the earlier version runs from its own folder; what it does not have is left out.
 """
@@ -26,7 +26,7 @@ import numpy as np
 import pdp_calibrate as pdp
 
 LEAST = 0.04
-ROUNDS = 6
+ROUNDS = 4
 WARMING = 10.0  # CPU seconds; a family loads compiled code when NumPy took four of them
 SYMMETRIC = [[0.9, 0.1], [0.2, 0.8]]
 
@@ -89,7 +89,10 @@ def models() -> Iterator[tuple[str, Maker, Any]]:
     )
     pair, three = rng.dirichlet(np.ones(4)).reshape(2, 2), rng.dirichlet(np.ones(27))
     third = three.reshape(3, 3, 3)
-    categories: Maker = lambda: pdp.JointTable(probabilities=third, domains=[[0, 1, 2]] * 3)
+
+    def categories() -> pdp.JointTable:
+        return pdp.JointTable(probabilities=third, domains=[[0, 1, 2]] * 3)
+
     yield "histogram of 3", categories, pdp.Histogram()
     yield "list about 3", categories, [pdp.Sum(), pdp.Count(values={0})]
     yield "maximum of 3", categories, pdp.Custom(function=max)
@@ -160,7 +163,7 @@ def answer() -> None:
 def begun_in(folder: Path) -> subprocess.Popen[str]:
     """Start a process that answers with the library of this folder."""
     path = os.pathsep.join([str(folder), str(folder / "integrations")])
-    return subprocess.Popen(
+    return subprocess.Popen(  # noqa: S603, this file itself
         [sys.executable, "-P", __file__, "--answer"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

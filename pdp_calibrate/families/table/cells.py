@@ -153,7 +153,7 @@ class Factors:
         """Look for independent groups."""
         together = cls(groups=(), error=0.0)
         size = probabilities.ndim
-        apart = {place: (place,) for place in range(size)}  # the group of each tuple
+        apart: dict[int, tuple[int, ...]] = {place: (place,) for place in range(size)}  # in groups
         for (first, second), pair in pair_tables(probabilities).items():
             if second in apart[first]:  # linked through others
                 continue

@@ -191,8 +191,10 @@ def _search_line(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
 
     if one_set and setting.probabilities.size > LARGE_SET:
         return search_lines(setting, incumbent, clock)
-    grid = grid_of(setting)
-    if grid is None or prepared.leaves * len(grid.outputs) > prepared.line_work:
+    outputs = 2.0 if setting.tails_only else prepared.cells.outputs
+    by_tree = prepared.leaves * outputs <= prepared.line_work
+    grid = grid_of(setting) if by_tree else None
+    if grid is None:
         return search_lines(setting, incumbent, clock)
     from pdp_calibrate.families.table.hidden_sets import search_hidden, steps_of
     from pdp_calibrate.families.table.tree_search import branch_search, search_branches
