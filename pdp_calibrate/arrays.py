@@ -36,7 +36,7 @@ def frozen_array(values: npt.ArrayLike, what: str) -> FloatArray:
         raise ModelError(f"{what} must be an array of numbers.") from error
     except OverflowError as error:
         raise ModelError(f"{what} holds a whole number too large for any float.") from error
-    if not np.all(np.isfinite(array)):
+    if not np.isfinite(array).all():
         raise ModelError(f"{what} must be finite, got NaN or infinity.")
     return read_only(array)
 

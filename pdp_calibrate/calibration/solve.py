@@ -48,7 +48,10 @@ ROWS_COVERED = 2**20
 STEP_ROWS_COVERED = 2**10
 """The same at each step of a model without an end, where the errors of all steps count."""
 
-_TOLERANCE = 1e-13  # of the logarithm of the scale
+_TOLERANCE = 2e-14  # of the logarithm of the scale
+
+
+_FINEST = 4 * float(np.finfo(np.float64).eps)  # what the solver takes for its relative tolerance
 
 
 _MAXIMAL_STEPS = 200
@@ -73,20 +76,23 @@ def smallest_scale(
     Returns
     -------
     float
-        Evaluated at exactly this scale, the curve was at or below the target: the root of a
-        solver lands on the wrong side half the time, so the answer is stepped up and checked.
+        Evaluated at exactly this scale, the curve was at or below the target. A solver ends with
+        two scales that it has evaluated, one on either side of the root: the good one is returned.
 
     Examples
     --------
     >>> round(smallest_scale(lambda scale: 3 / scale, 1.5, low=0.1, high=1.0), 9)
     2.0
     """
+    kept: list[float] = []  # logarithms of scales that were good enough
 
     @functools.cache
     def excess(log_scale: float) -> float:
         value = curve(math.exp(log_scale))
         if math.isnan(value):
             raise CalibrationError("the leakage is not a number: no scale can be certified.")
+        if value <= target:
+            kept.append(log_scale)
         # A curve may lie on the target for a while: no zeros, so that the solver seeks its edge.
         return value - target if value > target else min(value - target, -1e-16 * target)
 
@@ -99,13 +105,9 @@ def smallest_scale(
         start, end = end, end + math.log(2)
     else:
         raise CalibrationError(f"the leakage stays above {target} up to scale {math.exp(end):.3g}.")
-    root = float(brentq(excess, start, end, xtol=_TOLERANCE, rtol=4 * _TOLERANCE))
-    step = _TOLERANCE
-    for _ in range(_MAXIMAL_STEPS):
-        if excess(root) < 0:
-            return math.exp(root)
-        root, step = root + step, 2 * step
-    raise CalibrationError(f"no scale near {math.exp(root):.6g} keeps the leakage at {target}.")
+    if excess(start) > 0:  # else the logarithm was rounded up, across the root
+        brentq(excess, start, end, xtol=_TOLERANCE, rtol=_FINEST, maxiter=_MAXIMAL_STEPS)
+    return math.exp(min(kept))
 
 
 _HEADROOM = 1 - 1e-12  # equally bad adversaries differ by rounding: solve a hair below ε

@@ -240,8 +240,10 @@ class Contributions:
     @functools.cached_property
     def _whole_range(self) -> float:
         if self.table is None:
-            finite = math.isfinite(self._ranges.sum())
-            return math.fsum(self._ranges) if finite else math.inf
+            try:
+                return math.fsum(self._ranges.tolist())
+            except OverflowError:
+                return math.inf
         return diameter(self.table.reshape(-1, self.table.shape[-1]))
 
 

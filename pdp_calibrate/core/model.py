@@ -517,9 +517,10 @@ def checked_laws(values: npt.ArrayLike, what: str) -> FloatArray:
     check_probabilities(laws, what)
     if laws.ndim == 0 or laws.shape[-1] == 0:
         raise ModelError(f"{what} must be a list of probabilities, got a single number or none.")
-    totals = np.atleast_1d(laws.sum(axis=-1))
-    furthest = totals.flat[np.abs(totals - 1).argmax()]
-    if abs(furthest - 1) > 1e-9:
+    totals = laws.sum(axis=-1)
+    off = np.abs(totals - 1)
+    if off.max(initial=0.0) > 1e-9:
+        furthest = totals.flat[off.argmax()]
         rows = "each row of " if laws.ndim > 1 else ""
         raise ModelError(f"{rows}{what} must sum to 1, got {furthest}.")
     return laws
@@ -527,6 +528,8 @@ def checked_laws(values: npt.ArrayLike, what: str) -> FloatArray:
 
 def check_probabilities(values: FloatArray, what: str) -> None:
     """Raise for numbers that are negative, or too small to be told from zero."""
+    if values.min(initial=_SMALLEST_NORMAL) >= _SMALLEST_NORMAL:
+        return
     if np.any(values < 0):
         raise ModelError(f"{what} must not be negative, got {values.min()}.")
     if np.any((values > 0) & (values < _SMALLEST_NORMAL)):
@@ -628,9 +631,10 @@ def checked_bounds(bounds: Bounds, size: int) -> tuple[tuple[float, float], ...]
         array = np.array(bounds, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ModelError("bounds must be (lo, hi) or one such pair per tuple.") from error
-    if array.shape == (2,):
-        array = np.broadcast_to(array, (size, 2))
-    if array.shape != (size, 2):
+    shared = array.shape == (2,)
+    if shared:
+        array = array[np.newaxis]
+    elif array.shape != (size, 2):
         raise ModelError(
             f"bounds must be (lo, hi) or one such pair per tuple ({size}), got shape {array.shape}."
         )
@@ -641,7 +645,8 @@ def checked_bounds(bounds: Bounds, size: int) -> tuple[tuple[float, float], ...]
     if np.any(widths <= 0):
         lo, hi = array[int(np.argmin(widths))]
         raise ModelError(f"bounds must have lo < hi, got ({lo}, {hi}).")
-    return tuple((float(lo), float(hi)) for lo, hi in array)
+    ranges = tuple((lo, hi) for lo, hi in array.tolist())
+    return ranges * size if shared else ranges  # one object: what it adds is worked out once
 
 
 def numeric_domain(domain: Domain, name: Hashable) -> FloatArray:

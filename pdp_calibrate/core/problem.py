@@ -106,11 +106,14 @@ class Bracket:
 
     def with_rounding(self, cost: float) -> Bracket:
         """Add what the rounding of the answer may cost to the upper end."""
-        return dataclasses.replace(self.plus(cost), rounding=cost)
+        unchanged = cost == self.rounding == 0
+        return self if unchanged else dataclasses.replace(self.plus(cost), rounding=cost)
 
     def widened(self, cost: float) -> Bracket:
         """Move both ends outwards by a cost, the upper one rounded up."""
-        lower = max(0.0, math.nextafter(self.lower - cost, -math.inf)) if cost else self.lower
+        if cost == 0:
+            return self
+        lower = max(0.0, math.nextafter(self.lower - cost, -math.inf))
         return dataclasses.replace(self.plus(cost), lower=lower)
 
     def at_most(self, bound: float) -> Bracket:
@@ -241,7 +244,7 @@ class Measure:
         if self.unit == "epsilon":
             lower = gaussian_dp.epsilon_attained(lower, self.delta)
         elif self.unit == "rho":
-            lower = _rho_below(lower)
+            lower = max(0.0, math.nextafter(lower * lower / 2 * (1 - 4 * UNIT_ROUNDOFF), 0.0))
         charged = value - told(max(0.0, upper - found.rounding)) if found.rounding else 0.0
         return Leakage(
             value=value,
@@ -253,10 +256,6 @@ class Measure:
             mu=found.everywhere,
             coupled=float(found.by_coupling),
         )
-
-
-def _rho_below(mu: float) -> float:
-    return max(0.0, math.nextafter(mu * mu / 2 * (1 - 4 * UNIT_ROUNDOFF), 0.0))
 
 
 LAPLACE = Measure()
@@ -573,6 +572,13 @@ class Climbing(Protocol):
     """Whether neighbours of its adversaries are worth a search each."""
 
 
+@functools.cache
+def _loaded(named: str) -> object:
+    """Import what ``"module:Class"`` names."""
+    module, _, name = named.partition(":")
+    return getattr(import_module(module), name)
+
+
 def engine_of(problem: Problem) -> Engine:
     """Make the engine that the problem's model names for its noise."""
     family = type(problem.model)
@@ -583,8 +589,7 @@ def engine_of(problem: Problem) -> Engine:
             f"Gaussian noise is not calibrated for {family.__name__}: use noise='laplace'."
         )
     if isinstance(found, str):
-        module, _, name = found.partition(":")
-        found = cast("type[Engine]", getattr(import_module(module), name))
+        found = cast("type[Engine]", _loaded(found))
     if found is None:
         raise ModelError(f"there is no engine for {type(problem.model).__name__}.")
     return found(problem)
@@ -780,6 +785,5 @@ def composer_of(model: Model) -> Composer:
     """Return what the model's family says of several releases."""
     found = model.composer
     if isinstance(found, str):
-        module, _, name = found.partition(":")
-        found = cast("type[Composer]", getattr(import_module(module), name))
+        found = cast("type[Composer]", _loaded(found))
     return Composer() if found is None else found()

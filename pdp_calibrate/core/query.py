@@ -394,10 +394,13 @@ def _added(weight: float, domain: Domain, name: Hashable, divisor: int) -> Float
     if weight == 0:
         return np.zeros(len(domain))
     try:
-        with np.errstate(over="ignore"):  # `lower` refuses what is not finite
-            return np.asarray(weight * numeric_domain(domain, name) / divisor)
+        numbers = numeric_domain(domain, name)
     except ModelError as error:
         raise QueryError(f"{error} A sum needs numbers; use Count for categories.") from error
+    if weight == divisor == 1:
+        return numbers
+    with np.errstate(over="ignore"):  # `lower` refuses what is not finite
+        return np.asarray(weight * numbers / divisor)
 
 
 def _linear(
@@ -431,10 +434,10 @@ def _rounding(
 
     A tuple on an interval adds its value times a rounded weight, so also that times its width.
     """
-    if weight == 0 or not np.all(np.isfinite(added)):
-        return 0.0
     if weight == divisor == 1 and tuple(added.tolist()) == domain:
         return 0.0  # Python compares whole numbers and floats exactly: nothing was rounded
+    if weight == 0 or not np.all(np.isfinite(added)):
+        return 0.0
     numbers = [Fraction(cast("float", value)) for value in domain]
     factor = Fraction(weight) / divisor
     floats = map(Fraction, added.tolist())

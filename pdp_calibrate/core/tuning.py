@@ -60,6 +60,8 @@ TRUNCATION = 2e-7
 QUICK_LAWS = 500_000
 """Conditional laws of a short chain up to which its joint table is searched rather than a lattice
 to which contributions are rounded."""
+TABLED_LAWS = 25_000
+"""Conditional laws up to which the joint table is quicker than windows, whatever the answer."""
 REPEAT_STEPS = 3e8
 """Elementary steps of one search through the windows of repeated releases."""
 REPEAT_PASSES = 4

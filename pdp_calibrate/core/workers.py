@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import ModuleType
@@ -107,7 +107,7 @@ def _watch(futures: Sequence[Future[_R | None]], clock: Clock, show: Callable[[i
     while pending:
         remaining = max(0.0, clock.deadline - time.monotonic())
         patience = REFRESH_SECONDS if clock.stop[0] else min(REFRESH_SECONDS, remaining)
-        _, pending = wait(pending, timeout=patience, return_when=FIRST_COMPLETED)
+        _, pending = wait(pending, timeout=patience)
         if pending and not clock.is_over:
             show(len(futures) - len(pending))
 
@@ -174,9 +174,10 @@ def one_bar(what: str) -> Iterator[None]:
         _shown = None
 
 
-@contextlib.contextmanager
-def progress(what: str, *, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """Yield a function that shows the number done.
+def progress(
+    what: str, *, total: int | None = None
+) -> contextlib.AbstractContextManager[Callable[[int], None]]:
+    """Yield a function that shows the number done; nothing is shown but on a terminal.
 
     Parameters
     ----------
@@ -185,11 +186,18 @@ def progress(what: str, *, total: int | None = None) -> Iterator[Callable[[int],
     total
         How much there is to do; None if nobody knows.
     """
+    if _shown is None and not sys.stderr.isatty():
+        return contextlib.nullcontext(_show_nothing)
+    return _progress(what, total)
+
+
+@contextlib.contextmanager
+def _progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
     share = 1.0 if _shown is None else SHARE_OF_BAR
     with one_bar(what):
         bar = _shown
         if bar is None:
-            yield lambda _done: None
+            yield _show_nothing
             return
         begun = bar.done
         bar.say(what)

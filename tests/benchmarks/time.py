@@ -68,7 +68,7 @@ CASES: list[tuple[str, float, pdp.MarkovChain | pdp.BinaryGroup]] = [
 
 def main() -> None:
     """Print a table of CPU times and ratios."""
-    for warm in (binary_chain(0.1, 0.9, 20), binary_chain(0.1, 0.9, 210), beta_binomial(5)):
+    for warm in (binary_chain(0.1, 0.9, 20), binary_chain(0.1, 0.9, 210), beta_binomial(100)):
         pdp.calibrate(warm, pdp.Sum())
         pdp.calibrate(warm, pdp.Sum(), epsilon=10.0)
     unit = yardstick()

@@ -44,7 +44,13 @@ from pdp_calibrate.core.problem import (
     as_one,
 )
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
-from pdp_calibrate.core.tuning import QUICK_LAWS, REPEAT_PASSES, REPEAT_STEPS, SHORTEST_REACH
+from pdp_calibrate.core.tuning import (
+    QUICK_LAWS,
+    REPEAT_PASSES,
+    REPEAT_STEPS,
+    SHORTEST_REACH,
+    TABLED_LAWS,
+)
 from pdp_calibrate.core.workers import best_first, interpreted, load_kernels
 from pdp_calibrate.families.chain.model import MarkovChain
 from pdp_calibrate.families.chain.walk import (
@@ -131,6 +137,8 @@ class ChainEngine(Engine):
                 return True
             if self._several:
                 return False
+        if _laws(chain) <= TABLED_LAWS and fits_a_table(chain):
+            return True
         return _is_small(chain) and bool(self.prepared.setup.lattice(chain.length - 1).errors.any())
 
     def search(self, scale: float, limits: Limits) -> Bracket:
@@ -186,8 +194,12 @@ def fits_a_table(chain: MarkovChain, *, short: bool = False) -> bool:
 
 def _is_small(chain: MarkovChain) -> bool:
     """Whether all conditional laws of the joint table are quickly listed."""
-    laws = chain.length * (2 * len(chain.states)) ** min(chain.length, 64)
-    return laws <= QUICK_LAWS and fits_a_table(chain)
+    return _laws(chain) <= QUICK_LAWS and fits_a_table(chain)
+
+
+def _laws(chain: MarkovChain) -> int:
+    """Bound the number of conditional laws of the joint table."""
+    return int(chain.length * (2 * len(chain.states)) ** min(chain.length, 64))
 
 
 def _search_all(

@@ -21,7 +21,6 @@ import dataclasses
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -62,8 +61,7 @@ from pdp_calibrate.families.exchangeable.model import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Case:
+class Case(NamedTuple):
     """Adversaries who differ only in which members they name."""
 
     own: int
@@ -79,6 +77,10 @@ def equal_values(problem: Problem) -> FloatArray | None:
     contributions = problem.contributions
     if contributions.table is not None or contributions.values[0].shape[-1] != 1:
         return None
+    first = contributions.values[0]
+    if all(array is first for array in contributions.values):
+        added = first[:, 0] - first[:, 0].min()
+        return np.broadcast_to(added, (len(contributions.values), len(added)))
     values = np.array(contributions.values)[:, :, 0]
     added = values - values.min(axis=1, keepdims=True)
     inside = added[np.any(added > 0, axis=1)]
@@ -96,9 +98,9 @@ class GroupSearch(abc.ABC):
 
     def __init__(self, problem: Problem, added: FloatArray) -> None:
         self.problem, self.size = problem, len(added)
-        reach = added.max(axis=1)
-        self.members_in = [int(p) for p in np.flatnonzero(reach)]
-        self.members_out = [int(p) for p in np.flatnonzero(reach == 0)]
+        reach = added.max(axis=1).tolist()
+        self.members_in = [place for place, furthest in enumerate(reach) if furthest]
+        self.members_out = [place for place, furthest in enumerate(reach) if not furthest]
         self.added: FloatArray = added[self.members_in[0] if self.members_in else 0]
         self.cases = list(self._cases())
 
@@ -175,21 +177,25 @@ class BinaryGroupSearch(GroupSearch):
         self.step = float(self.added[1] - self.added[0])
         with np.errstate(divide="ignore"):
             log_law = np.log(group.count_probabilities)
-        ways = [math.log(math.comb(self.size, ones)) for ones in range(self.size + 1)]
-        self.log_weights = without_members(log_law - np.array(ways), len(self.members_out))
+        self._log_ways: dict[int, FloatArray] = {}
+        ways = self.log_ways(self.size)
+        self.log_weights = without_members(log_law - ways, len(self.members_out))
         finite = self.log_weights[np.isfinite(self.log_weights)]
-        self.log_ways = [
-            np.array([math.log(math.comb(inside, ones)) for ones in range(inside + 1)])
-            for inside in range(len(self.members_in) + 1)
-        ]
-        self.largest_log = float(np.abs(finite).max(initial=0.0)) + ways[self.size // 2]
+        self.largest_log = float(np.abs(finite).max(initial=0.0) + ways[self.size // 2])
+
+    def log_ways(self, inside: int) -> FloatArray:
+        """Return log C(inside, s) for s = 0 … inside, worked out once."""
+        if inside not in self._log_ways:
+            ways = [math.log(math.comb(inside, ones)) for ones in range(inside + 1)]
+            self._log_ways[inside] = np.array(ways)
+        return self._log_ways[inside]
 
     def evaluated(self, case: Case, scale: float, target: int, unknown: tuple[int, ...]) -> Bracket:
         """Go through all values that the known members may hold, by their number of ones."""
         step = abs(self.step) / scale
         width = (case.own + case.inside) * step
         known_number = self.size - 1 - case.inside - case.outside
-        weights, ways = self.log_weights[case.outside], self.log_ways[case.inside]
+        weights, ways = self.log_weights[case.outside], self.log_ways(case.inside)
         weights, ways = weights - weights.max(), ways - ways.max()
         deepest = -float(weights[np.isfinite(weights)].min() + ways.min())
         # No density is smaller than e^{−width} times the largest probability, so terms that
@@ -218,7 +224,7 @@ class BinaryGroupSearch(GroupSearch):
         known = self.size - 1 - case.inside - case.outside
         ones, secret = np.ogrid[: known + 1, :2]
         places = (ones + secret)[..., np.newaxis] + np.arange(case.inside + 1)
-        logs = self.log_weights[case.outside][places] + self.log_ways[case.inside]
+        logs = self.log_weights[case.outside][places] + self.log_ways(case.inside)
         peaks = logs.max(axis=2)
         possible = peaks > -np.inf
         shares = np.exp(logs - np.where(possible, peaks, 0.0)[..., np.newaxis])

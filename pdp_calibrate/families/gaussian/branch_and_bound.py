@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.workers import interpreted, progress as showing
@@ -32,6 +34,9 @@ from pdp_calibrate.families.gaussian.nodes import (
 from pdp_calibrate.families.gaussian.regression import regression
 from pdp_calibrate.families.gaussian.sphere import KNOWN, OPEN, UNKNOWN
 
+_Array = TypeVar("_Array", bound=npt.NDArray[Any])
+
+
 TOLERANCE = 2e-10  # bounds this close to the best value are closed: still exact to 1e-9
 VISITED_AT_MOST = 2_000_000  # without a deadline the search ends here, with a certified bracket
 _MEMORY = 2**29  # bytes for open nodes
@@ -40,6 +45,7 @@ _BATCH_SHARE = 16  # one in this many open nodes is judged at a time
 _BATCH_WORK = 4e8  # nodes × tuples³ of one batch
 _COMPILED_WORK = 2e8  # nodes × tuples³ of one call of compiled code
 _CLIMBS = 4
+_NODES_BEFORE_CLIMBS = 2048  # compiled: about as long as the climbs take
 _GAIN = 1 + 1e-12  # smaller gains are rounding and could make a climb go in circles
 
 
@@ -64,8 +70,12 @@ def branch_and_bound(
     """
     with interpreted(KERNELS):
         nodes = LinearNodes(instance, precision, tau=tau)
-        start = _climbed(nodes, incumbent, deadline)
-        return explored(nodes, instance, incumbent=incumbent, deadline=deadline, start=start)
+        search = _Search(nodes, instance, incumbent)
+        if nodes.compiled(0) is not None:  # most searches then end before a climb would
+            search.expand(deadline, at_most=_NODES_BEFORE_CLIMBS)
+        if search.open.top > search.limit:
+            search.start_at(*_climbed(nodes, search.limit, deadline))
+        return search.finished(deadline)
 
 
 def branch_and_bound_clamped(
@@ -88,7 +98,7 @@ def explored(
     """Search nodes of any kind, from the value, the attack and the state of a known set."""
     search = _Search(nodes, instance, incumbent)
     if start is not None:
-        search.best, search.owner, search.state = start
+        search.start_at(*start)
     return search.finished(deadline)
 
 
@@ -115,9 +125,9 @@ class _Open:
         if self.count + more > before:
             places = max(self.count + more, 2 * before)
             self.slots = np.concatenate([self.slots, np.arange(before, places)])
-            self.keys = np.resize(self.keys, places)
-            self.owners = np.resize(self.owners, places)
-            self.states = np.resize(self.states, (places, self.states.shape[1]))
+            self.keys = _longer(self.keys, places)
+            self.owners = _longer(self.owners, places)
+            self.states = _longer(self.states, places)
 
     def push(self, keys: FloatArray, owners: Places, states: States) -> None:
         """Add nodes."""
@@ -148,6 +158,13 @@ class _Open:
         self._is_heap = False
 
 
+def _longer(array: _Array, places: int) -> _Array:
+    """Return the array with this many rows, the new ones not filled in."""
+    found = np.empty((places, *array.shape[1:]), dtype=array.dtype)
+    found[: len(array)] = array
+    return cast("_Array", found)
+
+
 class _Search:
     """The open nodes, and what is known about the closed ones.
 
@@ -172,21 +189,30 @@ class _Search:
         """Nodes with bounds up to this do not matter."""
         return max(self.incumbent, self.best * (1 + TOLERANCE))
 
-    def finished(self, deadline: float) -> BlockSearch:
+    def start_at(self, value: float, owner: int, state: States) -> None:
+        """Take over the value, the attack and the state of a known set, if it leaks more."""
+        if value > self.best:
+            self.best, self.owner, self.state = value, owner, state
+
+    def expand(self, deadline: float, *, at_most: int = VISITED_AT_MOST) -> None:
         """Expand nodes until none that matters is open, or time, memory or patience end."""
         with showing("searching adversaries") as show:
             while (
                 self.open.top > self.limit
                 and time.monotonic() <= deadline
                 and 2 * self.open.states.nbytes <= _MEMORY
-                and self.visited <= VISITED_AT_MOST
+                and self.visited < at_most
             ):
                 compiled = self.nodes.compiled(self.visited)
                 if compiled is None:
                     self._expand_batch()
                 else:
-                    self._expand_compiled(compiled)
+                    self._expand_compiled(compiled, at_most)
                 show(self.visited)
+
+    def finished(self, deadline: float) -> BlockSearch:
+        """Expand nodes, and say what is known then."""
+        self.expand(deadline)
         target = int(self.nodes.targets[self.owner])
         known = np.flatnonzero(self.state == KNOWN).tolist()
         return BlockSearch(
@@ -197,9 +223,9 @@ class _Search:
             visited=self.visited,
         )
 
-    def _expand_compiled(self, search: CompiledSearch) -> None:
+    def _expand_compiled(self, search: CompiledSearch, at_most: int) -> None:
         """Expand nodes one by one, always the one with the largest bound."""
-        number = max(8, min(_BATCHES[1], int(_COMPILED_WORK / self.instance.size**3)))
+        number = max(8, min(_BATCHES[1], at_most, int(_COMPILED_WORK / self.instance.size**3)))
         self.open.make_heap()
         self.open.reserve(number + 1)
         reached, counts = np.empty(2), np.zeros(4, dtype=np.int64)
@@ -324,15 +350,16 @@ def _any_state(instance: Instance, target: int) -> States:
 
 def _climbed(nodes: LinearNodes, incumbent: float, deadline: float) -> tuple[float, int, States]:
     """Climb from both ends for the most promising attacks; return value, attack and state."""
+    promising = np.flatnonzero(nodes.keys[:_CLIMBS] > incumbent)
     best, owner = 0.0, 0
     best_state = _any_state(nodes.instance, int(nodes.targets[0]))
-    for attack in range(min(_CLIMBS, len(nodes.keys))):
-        if nodes.keys[attack] <= max(best, incumbent) or time.monotonic() > deadline:
-            break
-        for everyone in (False, True):
-            value, state = climb(nodes, attack, everyone=everyone)
-            if value > best:
-                best, owner, best_state = value, attack, state
+    if len(promising) and time.monotonic() <= deadline:
+        everyone = np.arange(2 * len(promising)) % 2 == 1
+        attacks = promising.repeat(2)
+        values, states = climb(nodes, attacks, everyone)
+        place = int(values.argmax())
+        if values[place] > best:
+            best, owner, best_state = float(values[place]), int(attacks[place]), states[place]
     target = int(nodes.targets[owner])
     known = [k for k in np.flatnonzero(best_state == KNOWN).tolist() if k != target]
     # A climb loses digits on its way; a value too large would close nodes that beat the true one.
@@ -340,70 +367,86 @@ def _climbed(nodes: LinearNodes, incumbent: float, deadline: float) -> tuple[flo
     return min(best, evaluated.value), owner, best_state
 
 
-def climb(nodes: LinearNodes, attack: int, *, everyone: bool) -> tuple[float, States]:
+def climb(
+    nodes: LinearNodes, attacks: Places, everyone: npt.NDArray[np.bool_]
+) -> tuple[FloatArray, States]:
     """Flip one known tuple at a time while the leakage grows, from nobody or everybody known.
 
-    Returns the value reached, rounded: evaluate the set anew; and the state at the best set.
+    All climbs make their steps at the same time. Returns the value that each has reached, rounded:
+    evaluate the set anew; and the state at its best set.
     """
     instance, size = nodes.instance, nodes.instance.size
-    target, which = int(nodes.targets[attack]), int(nodes.which[attack])
-    tableau = np.empty((size + 1, size + 1))
-    if everyone:  # the target with them, who leaves again below
-        tableau[:size, :size] = -nodes.precision
-        tableau[size, :size] = tableau[:size, size] = nodes.functions[which]
-        tableau[size, size] = 0.0
-    else:
-        tableau[:size, :size] = instance.covariance
-        tableau[size, :size] = tableau[:size, size] = nodes.products[which]
-        tableau[size, size] = nodes.totals[which]
-    enters = np.full(size, not everyone)
-    enters[target] = True
-    known, value = size - 1 if everyone else 0, 0.0
-    if everyone:
-        sweep(tableau, target)
-    pivots, answer, mine = tableau.diagonal()[:size], tableau[size, :size], tableau[target]
+    fewest, most, multipliers = instance.fewest, instance.most, instance.multipliers
+    targets, which = nodes.targets[attacks], nodes.which[attacks]
+    tableaus = np.empty((len(attacks), size + 1, size + 1))
+    nobody = ~everyone
+    # With everyone known the target is known too at first, and leaves in a first sweep.
+    tableaus[everyone, :size, :size] = -nodes.precision
+    tableaus[everyone, size, :size] = nodes.functions[which[everyone]]
+    tableaus[everyone, size, size] = 0.0
+    tableaus[nobody, :size, :size] = instance.covariance
+    tableaus[nobody, size, :size] = nodes.products[which[nobody]]
+    tableaus[nobody, size, size] = nodes.totals[which[nobody]]
+    tableaus[:, :size, size] = tableaus[:, size, :size]
+    tableaus[everyone] = swept(tableaus[everyone], targets[everyone])
+    outside = np.broadcast_to(nobody[:, np.newaxis], (len(attacks), size)).copy()
+    outside[np.arange(len(attacks)), targets] = True
+    known = np.where(everyone, size - 1, 0)
+    values, climbing = np.zeros(len(attacks)), np.arange(len(attacks))
     for _ in range(8 * size + 8):
-        inside = instance.fewest <= known <= instance.most
-        if inside:
-            value = float(
-                _value_of(
-                    mine[target], mine[size], tableau[size, size], instance.multipliers[known]
-                )
-            )
+        # The climbs that still go on: moments of target and answer given whom they know.
+        rows, target, number = np.arange(len(climbing)), targets[climbing], known[climbing]
+        enters = outside[climbing]
+        pivots = np.diagonal(tableaus, axis1=1, axis2=2)[:, :size]
+        mine, answer = tableaus[rows, target], tableaus[:, size]
+        variance, cross, spread = mine[rows, target], mine[:, size], answer[:, size]
+        inside = (fewest <= number) & (number <= most)
+        here = _value_of(variance, cross, spread, multipliers[number])
+        values[climbing] = np.where(inside, here, values[climbing])
         # What each flip that is allowed would leave.
-        allowed = (pivots != 0) & np.where(enters, known < instance.most, known > instance.fewest)
-        allowed[target] = False
+        allowed = np.where(enters, (number < most)[:, np.newaxis], (number > fewest)[:, np.newaxis])
+        allowed &= pivots != 0
+        allowed[rows, target] = False
         divisors = np.where(allowed, pivots, 1.0)
-        part = mine[:size] / divisors
-        multipliers = instance.multipliers
+        part = mine[:, :size] / divisors
+        larger = multipliers[np.minimum(number + 1, size - 1), np.newaxis]
+        smaller = multipliers[np.maximum(number - 1, 0), np.newaxis]
         reached = _value_of(
-            mine[target] - part * mine[:size],
-            mine[size] - part * answer,
-            tableau[size, size] - answer**2 / divisors,
-            np.where(enters, multipliers[min(known + 1, size - 1)], multipliers[max(known - 1, 0)]),
+            variance[:, np.newaxis] - part * mine[:, :size],
+            cross[:, np.newaxis] - part * answer[:, :size],
+            spread[:, np.newaxis] - answer[:, :size] ** 2 / divisors,
+            np.where(enters, larger, smaller),
         )
         reached = np.where(allowed, reached, -1.0)
-        move = int(np.argmax(reached))
-        if reached[move] < 0 or (inside and reached[move] <= value * _GAIN):
+        moves = reached.argmax(axis=1)
+        gained = reached[rows, moves]
+        goes_on = (gained >= 0) & ~(inside & (gained <= here * _GAIN))
+        if not goes_on.any():
             break
-        known += 1 if enters[move] else -1
-        enters[move] = not enters[move]
-        sweep(tableau, move)
-    state = np.where(enters, np.uint8(UNKNOWN), np.uint8(KNOWN))
-    return value * float(instance.factors[target]), state
+        climbing, moves, tableaus = climbing[goes_on], moves[goes_on], tableaus[goes_on]
+        known[climbing] += np.where(outside[climbing, moves], 1, -1)
+        outside[climbing, moves] ^= True
+        tableaus = swept(tableaus, moves)
+    states = np.where(outside, np.uint8(UNKNOWN), np.uint8(KNOWN))
+    return values * instance.factors[targets], states
 
 
-def sweep(tableau: FloatArray, place: int) -> None:
-    """Move one tuple of a tableau into or out of the known set; a second sweep undoes the first.
+def swept(tableaus: FloatArray, places: Places) -> FloatArray:
+    """Move one tuple of each tableau into or out of the known set; a second sweep undoes the first.
 
     With K known a tableau holds conditional covariances outside K, regression coefficients
     between K and the rest, and minus the precision inside K.
     """
-    row = tableau[place].copy()
-    scaled = row / row[place]
-    tableau -= row[:, np.newaxis] * scaled
-    tableau[place] = tableau[:, place] = scaled if row[place] > 0 else -scaled
-    tableau[place, place] = -1 / row[place]
+    here = np.arange(len(tableaus))
+    row = tableaus[here, places]
+    pivots = row[here, places]
+    scaled = row / pivots[:, np.newaxis]
+    found = tableaus - row[:, :, np.newaxis] * scaled[:, np.newaxis]
+    line = np.where(pivots[:, np.newaxis] > 0, scaled, -scaled)
+    found[here, places] = line
+    found[here, :, places] = line
+    found[here, places, places] = -1 / pivots
+    return np.asarray(found)
 
 
 def _value_of(

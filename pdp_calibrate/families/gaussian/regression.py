@@ -62,7 +62,8 @@ def regression(instance: Instance, target: int, known: Sequence[int], *, tau: fl
     One Cholesky factor L in the order K, i, U gives everything without cancellation: in the
     orthonormal coordinates y = Lᵀa the coefficient is y_i/L_ii, and Var(f|x_i,x_K) = Σ_U y².
     """
-    unknown = [k for k in range(instance.size) if k != target and k not in set(known)]
+    decided = {target, *known}
+    unknown = [k for k in range(instance.size) if k not in decided]
     functions = instance.functions()
     factor = float(instance.factors[target])
     if not unknown:

@@ -120,15 +120,22 @@ class EventLaws:
     @classmethod
     def of(cls, cells: Cells, levels: Levels) -> EventLaws:
         """Add up cells along every axis: at most Σ sizes additions behind each number."""
-        masses = np.zeros((cells.probabilities.size, len(levels.distinct[0])))
-        masses[np.arange(len(masses)), levels.answers] = cells.probabilities.ravel()
-        masses = masses.reshape(*cells.sizes, -1)
-        for axis in range(len(cells.sizes)):
-            masses = np.concatenate([masses, masses.sum(axis=axis, keepdims=True)], axis=axis)
-        masses = masses.reshape(-1, masses.shape[-1])
+        sizes, answers = cells.sizes, len(levels.distinct[0])
+        masses = np.zeros((cells.events, answers))
+        places = np.arange(cells.events).reshape([size + 1 for size in sizes])
+        inside = tuple(slice(size) for size in sizes)
+        masses[places[inside].ravel(), levels.answers] = cells.probabilities.ravel()
+        # From the last axis to the first, the last entry of each of which stands for "unknown": of
+        # the axes before, only the values are there yet.
+        for axis in reversed(range(len(sizes))):
+            table = masses.reshape(*places.shape[: axis + 1], -1)
+            *values, unknown = np.moveaxis(table[inside[:axis]], axis, 0)
+            unknown += values[0]
+            for more in values[1:]:
+                unknown += more
         totals = masses.sum(axis=1)
         possible = totals > 0
-        laws = masses / np.where(possible, totals, 1.0)[:, np.newaxis]
+        laws = np.divide(masses, np.where(possible, totals, 1.0)[:, np.newaxis], out=masses)
         return cls(laws=laws, possible=possible)
 
 
@@ -146,16 +153,17 @@ class Factors:
         """Look for independent groups."""
         together = cls(groups=(), error=0.0)
         size = probabilities.ndim
-        linked = np.eye(size, dtype=np.bool_)
+        apart: dict[int, tuple[int, ...]] = {place: (place,) for place in range(size)}  # in groups
         for (first, second), pair in pair_tables(probabilities).items():
+            if second in apart[first]:  # linked through others
+                continue
             product = np.outer(pair.sum(axis=1), pair.sum(axis=0))
-            linked[first, second] = bool(np.any(np.abs(pair - product) > _FACTORS * product))
-        for _ in range(size.bit_length()):
-            linked = linked @ linked  # who is linked through others
-        if linked[0].all():
-            return together
-        labels = linked.argmax(axis=1)  # the first of each group
-        groups = tuple(tuple(map(int, np.flatnonzero(labels == k))) for k in np.unique(labels))
+            if np.any(np.abs(pair - product) > _FACTORS * product):
+                joined = tuple(sorted(apart[first] + apart[second]))
+                apart |= dict.fromkeys(joined, joined)
+                if len(joined) == size:
+                    return together
+        groups = tuple(dict.fromkeys(apart.values()))
         # Pairwise independence is not independence: compare the whole product, cell by cell. What
         # is possible in each group must be possible together, and no product may underflow.
         product, possible = np.ones(()), np.ones((), dtype=np.bool_)
@@ -166,11 +174,11 @@ class Factors:
         cells = probabilities.transpose([place for group in groups for place in group])
         if np.any((cells > 0) != possible) or np.any(product[possible] < _SMALLEST):
             return together
-        apart = np.abs(cells - product)
-        if np.any(apart > _FACTORS * product):
+        off = np.abs(cells - product)
+        if np.any(off > _FACTORS * product):
             return together
         with np.errstate(invalid="ignore"):
-            relative = float(np.nanmax(apart / product))
+            relative = float(np.nanmax(off / product))
         return cls(groups=groups, error=5 * (relative + 4 * size * UNIT_ROUNDOFF))
 
 

@@ -47,6 +47,7 @@ from pdp_calibrate.core.workers import Clock, announce_compiling, best_first
 from pdp_calibrate.families.table.cells import Cells
 from pdp_calibrate.families.table.setting import (
     NOTHING,
+    AdmittedEvents,
     Attack,
     Events,
     Grid,
@@ -190,8 +191,10 @@ def _search_line(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
 
     if one_set and setting.probabilities.size > LARGE_SET:
         return search_lines(setting, incumbent, clock)
-    grid = grid_of(setting)
-    if grid is None or prepared.leaves * len(grid.outputs) > prepared.line_work:
+    outputs = 2.0 if setting.tails_only else prepared.cells.outputs
+    by_tree = prepared.leaves * outputs <= prepared.line_work
+    grid = grid_of(setting) if by_tree else None
+    if grid is None:
         return search_lines(setting, incumbent, clock)
     from pdp_calibrate.families.table.hidden_sets import search_hidden, steps_of
     from pdp_calibrate.families.table.tree_search import branch_search, search_branches
@@ -314,11 +317,77 @@ def search_events(setting: Setting, grid: Grid) -> Outcome:
 
     For a table with few events: every law of the answer meets every output.
     """
-    admitted = setting.prepared.admitted
-    if not len(admitted.rows):
-        return NOTHING
-    densities = admitted.laws @ grid.kernel
-    one, best, event, output = float(setting.is_near_one), -1.0, 0, 0
+    prepared, one = setting.prepared, float(setting.is_near_one)
+    if prepared.admits_everyone:
+        densities = prepared.cells.event_laws.laws @ grid.kernel
+        best, target, place, output = _worst_of_everyone(densities, setting.sizes, one)
+        secrets = np.arange(setting.sizes[target])
+        step = math.prod(size + 1 for size in setting.sizes[target + 1 :])
+        here = densities[place + step * secrets, output]
+    else:
+        admitted = prepared.admitted
+        if not len(admitted.rows):
+            return NOTHING
+        densities = admitted.laws @ grid.kernel
+        best, event, output = _worst_of_admitted(densities, admitted, one)
+        target, place = int(admitted.targets[event]), int(admitted.places[event])
+        secrets, here = admitted.secrets[event], densities[admitted.rows[event], output]
+    first = int(here.argmax())
+    others = np.where(secrets == secrets[first], np.inf, here)
+    sizes = setting.sizes
+    values = np.unravel_index(place, [size + 1 for size in sizes])
+    attack = Attack(
+        target=target,
+        known={p: int(v) for p, v in enumerate(values) if p != target and v < sizes[p]},
+        secrets=(int(secrets[first]), int(secrets[others.argmin()])),
+        output=grid.outputs[output],
+    )
+    additions = sum(sizes) + len(sizes) + len(grid.kernel)
+    error = setting.rounding_error(additions) + 2 * grid.moved
+    return bracket(math.log1p(best), 0.0, error, attack)
+
+
+def _worst_of_everyone(
+    densities: FloatArray, sizes: tuple[int, ...], one: float
+) -> tuple[float, int, int, int]:
+    """Compare the secrets of every target, where every adversary is admitted.
+
+    `densities` has a row per event, at its place in the table of shape (size + 1, …): the secrets
+    of a target stand side by side along its axis. Returns the largest ratio minus one, the target,
+    the place of the event with its first value, and the output.
+    """
+    shape, outputs = [size + 1 for size in sizes], densities.shape[1]
+    somebody = np.ones(shape, dtype=np.bool_)  # whether somebody is unknown
+    somebody[tuple(slice(size) for size in sizes)] = False
+    best, found = -1.0, (0, 0, 0)
+    space = np.empty((2, densities.size // min(shape)))  # fresh memory for every target is slow
+    for target, size in enumerate(sizes):
+        before, after = math.prod(shape[:target]), math.prod(shape[target + 1 :])
+        secrets = densities.reshape(before, size + 1, after, outputs)
+        most, least = space[:, : before * after * outputs].reshape(2, before, after, outputs)
+        np.maximum(secrets[:, 0], secrets[:, 1], out=most)
+        np.minimum(secrets[:, 0], secrets[:, 1], out=least)
+        for value in range(2, size):
+            np.maximum(most, secrets[:, value], out=most)
+            np.minimum(least, secrets[:, value], out=least)
+        most -= least
+        least += one
+        ratio = np.divide(most, least, out=most)  # minus one
+        ratio[~somebody.reshape(before, size + 1, after)[:, 0]] = -1.0
+        largest = int(ratio.argmax())
+        if ratio.flat[largest] > best:
+            best = float(ratio.flat[largest])
+            event, output = divmod(largest, outputs)
+            start, rest = divmod(event, after)
+            found = target, start * (size + 1) * after + rest, output
+    return best, *found
+
+
+def _worst_of_admitted(
+    densities: FloatArray, admitted: AdmittedEvents, one: float
+) -> tuple[float, int, int]:
+    """Compare the secrets of every admitted event; return the ratio minus one, event and output."""
+    best, event, output = -1.0, 0, 0
     step = max(1, CHUNK_NUMBERS // (8 * admitted.rows.shape[1] * densities.shape[1]))
     for start in range(0, len(admitted.rows), step):
         rows = admitted.rows[start : start + step].T
@@ -336,21 +405,7 @@ def search_events(setting: Setting, grid: Grid) -> Outcome:
             best = float(ratio.flat[place])
             event, output = divmod(place, ratio.shape[1])
             event += start
-    secrets = admitted.secrets[event]
-    here = densities[admitted.rows[event], output]
-    first = int(here.argmax())
-    others = np.where(secrets == secrets[first], np.inf, here)
-    sizes, target = setting.sizes, int(admitted.targets[event])
-    values = np.unravel_index(int(admitted.places[event]), [size + 1 for size in sizes])
-    attack = Attack(
-        target=target,
-        known={p: int(v) for p, v in enumerate(values) if p != target and v < sizes[p]},
-        secrets=(int(secrets[first]), int(secrets[others.argmin()])),
-        output=grid.outputs[output],
-    )
-    additions = sum(sizes) + len(sizes) + admitted.laws.shape[1]
-    error = setting.rounding_error(additions) + 2 * grid.moved
-    return bracket(math.log1p(best), 0.0, error, attack)
+    return best, event, output
 
 
 def search_sets(setting: Setting, incumbent: float, clock: Clock) -> Outcome:

@@ -83,6 +83,21 @@ class PreparedTable:
         return AdmittedEvents.of(self)
 
     @cached_property
+    def admits_everyone(self) -> bool:
+        """Whether all events of a table with few of them occur and have an adversary.
+
+        All but those in which everyone else is known, who are searched elsewhere.
+        """
+        knowledge, everyone = self.knowledge, len(self.sizes) - 1
+        return (
+            everyone > 0
+            and knowledge.known is None
+            and self.known_limits == (0, everyone - 1)
+            and len(knowledge.targets) == len(self.sizes)
+            and bool(self.cells.event_laws.possible.all())
+        )
+
+    @cached_property
     def log_work(self) -> float:
         """Estimate how many (atom, output) pairs a search in log space compares."""
         total = 0.0
@@ -244,11 +259,15 @@ def _starts(prepared: PreparedTable, target: int, steps: list[int]) -> npt.NDArr
     sizes = prepared.sizes
     starts, number = np.zeros(1, dtype=np.intp), np.zeros(1, dtype=np.intp)
     others = [place for place in range(len(sizes)) if place != target]
+    (fewest, most), left = prepared.known_limits, len(others)
     for place, may_know, may_hide in zip(others, *prepared.permissions(others), strict=True):
         options = np.arange(0 if may_know else sizes[place], sizes[place] + bool(may_hide))
         starts = np.add.outer(starts, options * steps[place]).ravel()
         number = np.add.outer(number, options < sizes[place]).ravel()
-    fewest, most = prepared.known_limits
+        left -= 1
+        if most < len(others) - 1 - left or fewest > left:  # too many, or too few, are known
+            admitted = (number <= most) & (fewest - left <= number)
+            starts, number = starts[admitted], number[admitted]
     return starts[(fewest <= number) & (number <= most)]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -13,6 +12,7 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
+from pdp_calibrate.core.tuning import KEPT_NUMBERS
 from pdp_calibrate.core.workers import Clock, best_first, run
 from pdp_calibrate.families.table.setting import (
     NOTHING,
@@ -74,20 +74,20 @@ def search_lines(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
     )
     if not cases:
         return NOTHING
-    shared = np.array([-1.0, _ratio(incumbent)])
+    shared, kept = np.array([-1.0, _ratio(incumbent)]), _Kept(setting)
     remaining = iter(cases)
     tasks = list(iter(lambda: list(islice(remaining, _TOGETHER)), []))
     work = setting.probabilities.size * len(cases)
     results = run(
         tasks,
-        lambda task: _search_sets(setting, task, shared, clock),
+        lambda task: _search_sets(setting, task, shared, kept, clock),
         clock,
         what="comparing adversaries",
         small=work < _SMALL_WORK,
     )
+    sizes = setting.sizes
     atoms = max(
-        setting.sizes[target] * math.prod(setting.sizes[place] for place in unknown)
-        for _, target, unknown in cases
+        sizes[target] * math.prod(map(sizes.__getitem__, unknown)) for _, target, unknown in cases
     )
     error = setting.rounding_error(2 * atoms) + 2 * _SAME * setting.furthest
     outcome = NOTHING
@@ -102,12 +102,12 @@ def search_lines(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
 
 
 def _search_sets(
-    setting: Setting, task: list[_Case], shared: FloatArray, clock: Clock
+    setting: Setting, task: list[_Case], shared: FloatArray, kept: _Kept, clock: Clock
 ) -> _Compared:
     """Compare the mixtures of some sets; `shared` holds the largest ratio of all threads."""
     return best_first(
         ((_ratio(case[0]), case) for case in task),
-        lambda _, case: _compared(setting, shared, *case[1:]),
+        lambda _, case: _compared(setting, shared, kept, *case[1:]),
         start=_Compared(),
         unjudged=lambda _, case: _Compared(bound=case[0]),
         cutoff=lambda _: max(shared),
@@ -134,10 +134,10 @@ class _Atoms:
     """The atoms of all secrets; one row for all known cells, or one for each."""
 
     @classmethod
-    def of(cls, setting: Setting, target: int, unknown: tuple[int, ...]) -> _Atoms:
-        sizes = setting.sizes
-        others = [p for p in range(len(sizes)) if p != target and p not in unknown]
-        own, hidden, known = (_offsets(sizes, some) for some in ([target], unknown, others))
+    def of(cls, kept: _Kept, target: int, unknown: tuple[int, ...]) -> _Atoms:
+        setting, places = kept.setting, range(len(kept.setting.sizes))
+        others = tuple(p for p in places if p != target and p not in unknown)
+        own, hidden, known = map(kept.offsets, ((target,), unknown, others))
         if setting.table is not None:
             at = known[:, np.newaxis] + np.add.outer(own, hidden).ravel()
             return cls(
@@ -147,21 +147,46 @@ class _Atoms:
                 group=np.arange(len(hidden)),
                 places=setting.table.ravel()[at],
             )
-        sums = np.zeros(1)
-        for place in unknown:
-            sums = np.add.outer(sums, setting.parts[place][:, 0]).ravel()
-        group, values = _merged(sums, _SAME * setting.furthest)
-        places = np.add.outer(setting.parts[target][:, 0], values).ravel()
-        return cls(own=own, hidden=hidden, known=known, group=group, places=places[np.newaxis])
+        group, values = kept.merged(unknown)
+        atoms = np.add.outer(setting.parts[target][:, 0], values).ravel()
+        return cls(own=own, hidden=hidden, known=known, group=group, places=atoms[np.newaxis])
 
 
-def _offsets(sizes: tuple[int, ...], chosen: Sequence[int]) -> _Indices:
-    """Return where the cells of the chosen tuples stand in the flat table, last tuple fastest."""
-    offsets = np.zeros(1, dtype=np.int64)
-    for place in chosen:
-        step = math.prod(sizes[place + 1 :])
-        offsets = np.add.outer(offsets, step * np.arange(sizes[place])).ravel()
-    return offsets
+class _Kept:
+    """What sets of tuples have at one scale, whoever the target is: kept while there is memory."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self._offsets: dict[tuple[int, ...], _Indices] = {(): np.zeros(1, dtype=np.int64)}
+        self._merged: dict[tuple[int, ...], tuple[_Indices, FloatArray]] = {}
+        self._numbers = 0
+
+    def offsets(self, chosen: tuple[int, ...]) -> _Indices:
+        """Return where the cells of these tuples stand in the flat table, last tuple fastest."""
+        found = self._offsets.get(chosen)
+        if found is None:
+            *before, place = chosen
+            size, step = self.setting.sizes[place], math.prod(self.setting.sizes[place + 1 :])
+            found = np.add.outer(self.offsets(tuple(before)), step * np.arange(size)).ravel()
+            if self._has_memory(len(found)):
+                self._offsets[chosen] = found
+        return found
+
+    def merged(self, unknown: tuple[int, ...]) -> tuple[_Indices, FloatArray]:
+        """Return which value each sum of these tuples is, and the values, ascending."""
+        found = self._merged.get(unknown)
+        if found is None:
+            sums = np.zeros(1)
+            for place in unknown:
+                sums = np.add.outer(sums, self.setting.parts[place][:, 0]).ravel()
+            found = _merged(sums, _SAME * self.setting.furthest)
+            if self._has_memory(2 * len(sums)):
+                self._merged[unknown] = found
+        return found
+
+    def _has_memory(self, numbers: int) -> bool:
+        self._numbers += numbers
+        return self._numbers <= KEPT_NUMBERS
 
 
 def _merged(sums: FloatArray, same: float) -> tuple[_Indices, FloatArray]:
@@ -183,10 +208,10 @@ def _merged(sums: FloatArray, same: float) -> tuple[_Indices, FloatArray]:
 
 
 def _compared(
-    setting: Setting, shared: FloatArray, target: int, unknown: tuple[int, ...]
+    setting: Setting, shared: FloatArray, kept: _Kept, target: int, unknown: tuple[int, ...]
 ) -> _Compared:
     """Compare the mixtures of one target and one set of unknown tuples."""
-    atoms = _Atoms.of(setting, target, unknown)
+    atoms = _Atoms.of(kept, target, unknown)
     order = np.argsort(atoms.places, axis=1)
     gaps = np.diff(np.take_along_axis(atoms.places, order, axis=1), axis=1, prepend=0.0)
     gaps[:, 0] = 0.0

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from pdp_calibrate.families.gaussian import branch_and_bound as branching, nodes as judging
-from pdp_calibrate.families.gaussian.branch_and_bound import _Open, climb, sweep
+from pdp_calibrate.families.gaussian.branch_and_bound import _Open, climb, swept
 from pdp_calibrate.families.gaussian.instance import Instance, precision_of, search_tau
 from pdp_calibrate.families.gaussian.nodes import Batch, LinearNodes
 from pdp_calibrate.families.gaussian.sphere import KNOWN, OPEN, UNKNOWN, sphere_bound
@@ -152,13 +152,15 @@ def test_moments_after_elimination(seed):
 
 def test_sweeps_undo_each_other():
     covariance = draw(3, smallest=5, exponents=0).model.covariance
-    swept = covariance.copy()
-    sweep(swept, 2)
-    expected = conditional(covariance, [2])
-    np.testing.assert_allclose(np.delete(np.delete(swept, 2, 0), 2, 1),
-                               np.delete(np.delete(expected, 2, 0), 2, 1), atol=1e-12)  # fmt: skip
-    sweep(swept, 2)
-    np.testing.assert_allclose(swept, covariance, atol=1e-12)
+    places = np.array([2, 0])
+    once = swept(np.array([covariance, covariance]), places)
+    for tableau, place in zip(once, places, strict=True):
+        expected = conditional(covariance, [place])
+        left = [k for k in range(len(covariance)) if k != place]
+        rest = np.ix_(left, left)
+        np.testing.assert_allclose(tableau[rest], expected[rest], atol=1e-12)
+    for tableau in swept(once, places):
+        np.testing.assert_allclose(tableau, covariance, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -166,8 +168,9 @@ def test_climbs_report_the_value_of_the_set_they_end_at(seed):
     covariance, weights, _, _, _, _ = node(seed)
     nodes = linear_nodes(covariance, weights[np.newaxis])
     nodes.instance = dataclasses.replace(nodes.instance, fewest=1)
-    for attack, everyone in itertools.product(range(len(weights)), (False, True)):
-        value, state = climb(nodes, attack, everyone=everyone)
+    attacks = np.arange(len(weights)).repeat(2)
+    values, states = climb(nodes, attacks, np.arange(len(attacks)) % 2 == 1)
+    for attack, value, state in zip(attacks, values, states, strict=True):
         target = nodes.targets[attack]
         known = [k for k in range(len(weights)) if k != target and state[k] == KNOWN]
         assert len(known) >= 1
