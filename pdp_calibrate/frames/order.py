@@ -496,8 +496,8 @@ class Steps:
         return [
             again.cast(nw.Int64).alias(self.AGAIN),
             between.alias(self.BETWEEN),
-            nw.when(step.is_null()).then(nw.lit(_NO_STEP)).otherwise(step).alias(self.SHORTEST),
-            nw.when(step.is_null()).then(nw.lit(0)).otherwise(step).alias(self.LONGEST),
+            step.fill_null(_NO_STEP).alias(self.SHORTEST),
+            step.fill_null(0).alias(self.LONGEST),
         ]
 
     def ends(self) -> list[nw.Expr]:

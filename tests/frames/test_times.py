@@ -119,7 +119,8 @@ def test_leap_days_are_read(engine):
 @pytest.mark.parametrize("times", [[0.0, 1.0, np.inf], [-np.inf, 0.0, 1.0], [-np.inf, 0.0, np.inf]])
 @pytest.mark.parametrize("every", [None, 1])
 def test_infinite_times_are_refused(engine, times, every):
-    frame = ENGINES[engine](pd.DataFrame({"when": times, "x": [1.0, 2.0, 3.0]}))
+    with np.errstate(invalid="ignore"):  # pandas 2 tries whether they are whole numbers
+        frame = ENGINES[engine](pd.DataFrame({"when": times, "x": [1.0, 2.0, 3.0]}))
     with pytest.raises(pdp.ModelError, match="column when has times that are infinitely far apart"):
         check_series(frame, "x", by=None, order_by="when", every=every)
 
