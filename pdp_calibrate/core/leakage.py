@@ -12,8 +12,10 @@ from pdp_calibrate.core.model import Model, warn_if_private
 from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.problem import Bracket, Leakage, Measure, Unit, split, worst
 from pdp_calibrate.core.query import Query, checked_queries, lower
+from pdp_calibrate.core.workers import one_bar
 
 
+@one_bar("comparing adversaries")
 def leakage(
     model: Model,
     query: Query | Sequence[Query],

@@ -34,10 +34,19 @@ from pdp_calibrate.frames.open import (
 )
 from pdp_calibrate.frames.sums import CELLS, ClampedSum, Range, checked_sum, grid_cells
 
-_MONTH = r"[0-9]{4}-(?:0[1-9]|1[0-2])"
+_YEAR = r"[0-9]{4}"
 
 
-_DAY = _MONTH + r"-(?:0[1-9]|[12][0-9]|3[01])"
+_LEAP_YEAR = r"(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)"
+
+
+_MONTH = _YEAR + r"-(?:0[1-9]|1[0-2])"
+
+
+_DAY = (  # of the calendar: a day that it does not have would be read as one of the next month
+    rf"(?:{_YEAR}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)"
+    rf"|(?:0[13578]|1[02])-31)|{_LEAP_YEAR}-02-29)"
+)
 
 
 _MINUTE = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
@@ -234,8 +243,8 @@ def _iso_times(table: nw.LazyFrame[Any], column: str, *, called: Hashable) -> Ti
         raise ModelError(
             f"column {called} orders the rows and is text, which does not sort in order of time"
             " unless every row is written by ISO 8601 in one form (2024-01-31, or"
-            " 2024-01-31T12:00:00). Say how it is written with time_format= (--time-format on the"
-            " command line), such as %d/%m/%Y."
+            " 2024-01-31T12:00:00), on days that the calendar has. Say how it is written with"
+            " time_format= (--time-format on the command line), such as %d/%m/%Y."
         )
     form, length = fitting[0], int(found["longest"])
     return Times(column=called, kind=nw.Int64(), timed=form.day, form=form, length=length)
@@ -472,6 +481,10 @@ class Steps:
         measured = self._times.kind.is_numeric() or self._times.kind.is_temporal()
         number = _as_number(nw.col(ORDER), self._times.kind) if measured else nw.lit(0)
         table = table.with_columns(number.alias("__time__"))
+        if self._times.kind.is_float() and table.implementation.is_pandas():
+            held = table.to_native()  # real numbers of Arrow know no remainder there
+            plain = held.assign(__time__=held["__time__"].astype("float64"))
+            table = nw.from_native(plain).lazy()
         return table.with_columns(*self._columns(measured=measured))
 
     def _columns(self, *, measured: bool) -> list[nw.Expr]:
@@ -483,8 +496,8 @@ class Steps:
         return [
             again.cast(nw.Int64).alias(self.AGAIN),
             between.alias(self.BETWEEN),
-            nw.when(step.is_null()).then(nw.lit(_NO_STEP)).otherwise(step).alias(self.SHORTEST),
-            nw.when(step.is_null()).then(nw.lit(0)).otherwise(step).alias(self.LONGEST),
+            step.fill_null(_NO_STEP).alias(self.SHORTEST),
+            step.fill_null(0).alias(self.LONGEST),
         ]
 
     def ends(self) -> list[nw.Expr]:
@@ -507,6 +520,11 @@ class Steps:
             raise ModelError(
                 f"column {order_by} has times within a series that are too close to be told apart;"
                 " keep one row for each."
+            )
+        if max(found[self.LONGEST]) == math.inf:  # which no step divides, or every one
+            raise ModelError(
+                f"column {order_by} has times that are infinitely far apart: every time must be a"
+                " finite number."
             )
         if sum(found[self.BETWEEN]):
             raise ModelError(

@@ -38,6 +38,7 @@ from pdp_calibrate.core.model import (
 )
 from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.query import Query
+from pdp_calibrate.core.workers import one_bar
 from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError
 from pdp_calibrate.frames.answers import Sizes
 from pdp_calibrate.frames.counts import group_sizes
@@ -407,6 +408,7 @@ class Ledger(Budget):
         self._pages.add_draw(name)
         self._draw = name
 
+    @one_bar("adding up what is spent")
     def would_spend(
         self,
         what: Query | Sequence[Query] | AnyCalibration | None = None,
@@ -499,6 +501,7 @@ class Ledger(Budget):
     ) -> Release[SeveralQueries, SeveralNumbers]: ...
 
     @with_columns
+    @one_bar("releasing")
     def release(
         self,
         query: Query | Sequence[Query],
@@ -581,6 +584,7 @@ class Ledger(Budget):
             return instances_in(group_sizes(data, layout.groups), self._model)
         return 1 if isinstance(data, pd.Series | Mapping) else rows_in(data)
 
+    @one_bar("adding up what is spent")
     def charge(
         self,
         dp_epsilon: float | None = None,

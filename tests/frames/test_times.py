@@ -1,6 +1,8 @@
 """Rows along time: text orders them only as times, and series are checked before a release."""
 
 import datetime as dt
+import itertools
+import re
 
 import duckdb
 import numpy as np
@@ -9,7 +11,7 @@ import polars as pl
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.frames.order import check_series
+from pdp_calibrate.frames.order import _DAY, check_series
 from tests.support.cli_runs import fine, refused
 from tests.support.plans import plan_text
 
@@ -78,6 +80,9 @@ def test_text_is_read_as_times_or_refused(engine):
         ["2024-1-31", "2024-2-01"],
         ["20240131", "20240201"],
         ["2024-01-31", "2024-13-01"],
+        ["2024-02-29", "2024-02-30"],
+        ["2024-04-30T12:00", "2024-04-31T12:00"],
+        ["1900-02-28", "1900-02-29"],
         ["2024-01-31T10:00:00.5", "2024-01-31T10:00:00.25"],
         ["31/01/2024", "2024-02-01"],
         ["first", "second"],
@@ -88,6 +93,45 @@ def test_text_in_other_forms_is_refused(times, kind):
     frame = pd.DataFrame({"when": pd.Series(times, dtype=kind), "x": [0.0, 1.0]})
     with pytest.raises(pdp.ModelError, match=r"column when .* ISO 8601"):
         check_series(frame, "x", by=None, order_by="when")
+
+
+def test_days_of_iso_text_are_those_of_the_calendar():
+    """A day that no month has would be read as one of the next month."""
+    years = (1, 4, 100, 400, 1900, 1999, 2000, 2024, 2100, 9996)
+    for year, month, day in itertools.product(years, range(14), range(34)):
+        try:
+            there = dt.date(year, month, day) is not None
+        except ValueError:
+            there = False
+        assert bool(re.fullmatch(_DAY, f"{year:04}-{month:02}-{day:02}")) == there
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_leap_days_are_read(engine):
+    frame = pd.DataFrame({"when": ["2024-03-01", "2024-02-28", "2024-02-29"], "x": [1.0, 2.0, 3.0]})
+    check_series(ENGINES[engine](frame), "x", by=None, order_by="when", every="1D")
+    with pytest.raises(pdp.ModelError, match="the calendar has"):
+        check_series(ENGINES[engine](frame.replace("2024", "2023", regex=True)), "x", by=None,
+                     order_by="when")  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("times", [[0.0, 1.0, np.inf], [-np.inf, 0.0, 1.0], [-np.inf, 0.0, np.inf]])
+@pytest.mark.parametrize("every", [None, 1])
+def test_infinite_times_are_refused(engine, times, every):
+    with np.errstate(invalid="ignore"):  # pandas 2 tries whether they are whole numbers
+        frame = ENGINES[engine](pd.DataFrame({"when": times, "x": [1.0, 2.0, 3.0]}))
+    with pytest.raises(pdp.ModelError, match="column when has times that are infinitely far apart"):
+        check_series(frame, "x", by=None, order_by="when", every=every)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_times_may_be_real_numbers(engine):
+    frame = ENGINES[engine](pd.DataFrame({"when": [2.5, 0.5, 1.5], "x": [1.0, 2.0, 3.0]}))
+    for every in (None, 1, 0.5):
+        check_series(frame, "x", by=None, order_by="when", every=every)
+    with pytest.raises(pdp.ModelError, match="no whole number of steps"):
+        check_series(frame, "x", by=None, order_by="when", every=0.75)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -209,8 +209,8 @@ def balls_of(model: Model, reachable: Reachable, target: int, unknown: tuple[int
         known=known,
         values=values,
         of_cells=of_cells,
-        laws=laws,
-        radii=np.where(radii >= 1, ANY_LAW, radii),
+        laws=np.ascontiguousarray(laws),  # numba would compile every layout by itself
+        radii=np.ascontiguousarray(np.where(radii >= 1, ANY_LAW, radii)),
         additions=4 if counted else 2 * cells + 4,
     )
 
