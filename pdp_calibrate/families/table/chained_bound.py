@@ -109,31 +109,57 @@ class Marginals:
 
 
 class ChainedBound:
-    """e^L of every adversary at one scale; sets of tuples not reached in time have none."""
+    """e^L of every adversary at one scale; sets of tuples not reached in time have none.
+
+    `prove` is called with 1, 2, … unknown tuples; what is lowered between makes the next tighter.
+    """
 
     def __init__(self, setting: Setting, marginals: Marginals, clock: Clock) -> None:
         self._setting = setting
         self._marginals = marginals
+        self._clock = clock
         self._own = setting.diameters
         self._proved: dict[tuple[int, tuple[int, ...]], Singles] = {}
         places = range(len(setting.sizes))
         for target in places:
             self._proved[target, ()] = self._group(target, ())
         self._kernels = load_kernels("pdp_calibrate.families.table.chained_kernels")
-        for number in range(2, len(places) + 1):
-            moving = list(itertools.combinations(places, number))
-            run(
-                moving,
-                self._prove,
-                clock,
-                what="bounding adversaries",
-                small=len(moving) * self._events(moving[0]) <= _SMALL_LEVEL,
-            )
+
+    def prove(self, number: int) -> None:
+        """Bound everybody who ignores this number of tuples."""
+        places = range(len(self._setting.sizes))
+        moving = list(itertools.combinations(places, number + 1))
+        few = len(moving) * self._events(moving[0]) <= _SMALL_LEVEL
+        run(moving, self._prove, self._clock, what="bounding adversaries", small=few)
 
     def log_bounds(self, target: int, unknown: tuple[int, ...]) -> FloatArray | None:
         """Return the bounds for all values of the known tuples, in the order of their product."""
         found = self._proved.get((target, unknown))
         return None if found is None else np.log(found.astype(np.float64))
+
+    def worst(self, target: int, unknown: tuple[int, ...]) -> int:
+        """Return the event with the largest bound."""
+        return int(self._proved[target, unknown].argmax())
+
+    def above(
+        self, target: int, unknown: tuple[int, ...], cutoff: float
+    ) -> tuple[FloatArray, npt.NDArray[np.intp]]:
+        """Return the bounds above a cutoff, and of which events they are."""
+        bounds = self._proved[target, unknown]
+        events = np.flatnonzero(bounds > np.float32(math.exp(cutoff)))
+        return np.log(bounds[events].astype(np.float64)), events
+
+    def lower(
+        self,
+        target: int,
+        unknown: tuple[int, ...],
+        events: npt.NDArray[np.intp],
+        log_bounds: FloatArray,
+    ) -> None:
+        """Take over smaller bounds on some events."""
+        bounds = self._proved[target, unknown]
+        proved = (np.exp(log_bounds) * _CHARGE).astype(np.float32)
+        bounds[events] = np.minimum(bounds[events], proved)
 
     def largest(self, target: int, unknown: tuple[int, ...]) -> float:
         """Return the largest of them, infinite if there are none."""

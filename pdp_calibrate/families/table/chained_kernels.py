@@ -251,31 +251,129 @@ def lower_bounds(masses, one, other, charge, least, one_bounds, other_bounds):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-def blur(grids, levels, factors):
-    """Turn masses on a grid into Σ mass·Π factor^distance at each of its points, in place.
+def gather_laws(cells, bases, own, offsets, places, scaled, laws):
+    """Write the law of the counts given each secret, for many events.
 
-    grids[v]: the masses of secret v, flat; `levels` points along each of len(factors) coordinates.
+    Secret v of event e has its masses at cells[bases[e] + own[v] + offsets]; the c-th of them counts
+    at places[v, c]. Written to laws[place, v, e]; each law sums to `scaled`. A secret without mass
+    repeats one that has some, and lanes without an event the first event: neither adds a quotient.
     """
-    secrets, size = grids.shape
-    kept, tail = np.empty(size), np.empty(size)
-    for v in range(secrets):
-        grid = grids[v]
-        stride = size
-        for coordinate in range(factors.size):
-            stride //= levels
-            factor = factors[coordinate]
-            for start in range(0, size, levels * stride):
-                line = grid[start : start + levels * stride]
-                for low in range(stride):
-                    kept[low] = line[low]
-                    tail[low] = 0.0
-                for k in range(1, levels):
-                    here, before = k * stride, (k - 1) * stride
-                    for low in range(stride):
-                        kept[here + low] = line[here + low] + factor * kept[before + low]
-                for k in range(levels - 1, -1, -1):
-                    here = k * stride
-                    for low in range(stride):
-                        mass = line[here + low]
-                        line[here + low] = kept[here + low] + tail[low]
-                        tail[low] = factor * (tail[low] + mass)
+    size, secrets, lanes = laws.shape
+    sums = np.empty(size)
+    is_possible = np.empty(secrets, dtype=np.bool_)
+    for event in range(bases.size):
+        possible = -1
+        for v in range(secrets):
+            # In double precision, for thousands of masses may meet at one place.
+            sums[:] = 0.0
+            first = bases[event] + own[v]
+            for c in range(offsets.size):
+                sums[places[v, c]] += cells[first + offsets[c]]
+            total = sums.sum()
+            is_possible[v] = total > 0
+            if is_possible[v]:
+                possible = v
+                for place in range(size):  # a quotient first: 1/total may be infinite
+                    laws[place, v, event] = sums[place] / total * scaled
+        for v in range(secrets):
+            if possible < 0:  # nobody sees this event
+                laws[:, v, event] = scaled
+            elif not is_possible[v]:
+                laws[:, v, event] = laws[:, possible, event]
+    for event in range(bases.size, lanes):
+        laws[:, :, event] = laws[:, :, 0]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+def _blur(source, at, width, lengths, factor, work, to, levels):
+    """Blur along one coordinate: from each line of masses x, Σ_n x_n·factor^|r−n| for every r.
+
+    A line has up to `levels` rows of `width` numbers each; lengths[l] of them hold masses. Rows of
+    `source` begin at `at`, line after line. Row r of line l goes to place r·lines + l of `work`,
+    counted from `to`; one more row there is scratch. All terms are positive, so that nothing
+    cancels: every number is right to the roundings of its own terms.
+    """
+    lines = lengths.size
+    step = lines * width
+    tail = work[to + levels * step : to + levels * step + width]
+    for line in range(lines):
+        number, here = lengths[line], to + line * width
+        # What lies at r or before it, from the left …
+        work[here : here + width] = source[at : at + width]
+        for r in range(1, levels):
+            row = work[here + r * step : here + r * step + width]
+            before = work[here + (r - 1) * step : here + (r - 1) * step + width]
+            if r < number:
+                masses = source[at + r * width : at + (r + 1) * width]
+                for w in range(width):
+                    row[w] = masses[w] + factor * before[w]
+            else:
+                for w in range(width):
+                    row[w] = factor * before[w]
+        # … and what lies after it, from the right.
+        tail[:] = 0.0
+        for r in range(number - 2, -1, -1):
+            row = work[here + r * step : here + r * step + width]
+            masses = source[at + (r + 1) * width : at + (r + 2) * width]
+            for w in range(width):
+                after = factor * (tail[w] + masses[w])
+                tail[w] = after
+                row[w] += after
+        at += number * width
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+def _compare(densities, most, least, best):
+    """Raise best[e] to the largest quotient of two secrets' densities; a row per secret."""
+    lanes = best.size
+    most[:] = densities[:lanes]
+    least[:] = densities[:lanes]
+    for start in range(lanes, densities.size, lanes):
+        row = densities[start : start + lanes]
+        for e in range(lanes):
+            number, high, low = row[e], most[e], least[e]
+            most[e] = number if number > high else high
+            least[e] = number if number < low else low
+    for e in range(lanes):
+        ratio, so_far = most[e] / least[e], best[e]
+        best[e] = ratio if ratio > so_far else so_far
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+def worst_ratios(laws, factors, lengths, begins, starts, work, best):
+    """Write to best[e] the largest quotient of two secrets' densities over all outputs.
+
+    laws[place, v, e]: masses of count vectors, the first coordinate counting fastest. Coordinate d
+    is blurred for every r_d; then, one r_d after the other, the coordinates that are left. So the
+    densities at each output of the product grid come by, and none is kept.
+
+    lengths[begins[d] : begins[d + 1]]: how many masses the lines along coordinate d have. Results
+    of coordinate d are kept in `work` from starts[d] on.
+    """
+    coordinates = factors.size
+    width = laws.shape[1] * laws.shape[2]
+    flat = laws.reshape(-1)
+    levels = lengths[0]
+    output = np.zeros(coordinates, dtype=np.int64)
+    most, least = np.empty_like(best), np.empty_like(best)
+    best[:] = 1.0
+    d = 0
+    _blur(flat, 0, width, lengths[begins[0] : begins[1]], factors[0], work, starts[0], levels)
+    while d >= 0:
+        # Down to the last coordinate, with those before it at `output`.
+        while d < coordinates - 1:
+            at = starts[d] + output[d] * (begins[d + 1] - begins[d]) * width
+            lines = lengths[begins[d + 1] : begins[d + 2]]
+            d += 1
+            _blur(work, at, width, lines, factors[d], work, starts[d], levels)
+        for r in range(levels):
+            here = starts[d] + r * width
+            _compare(work[here : here + width], most, least, best)
+        # The next output of the coordinates before it.
+        d -= 1
+        while d >= 0:
+            output[d] += 1
+            if output[d] < levels:
+                break
+            output[d] = 0
+            d -= 1

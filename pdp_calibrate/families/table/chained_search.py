@@ -1,16 +1,27 @@
 """Large tables and vectors of answers: everybody bounded by `ChainedBound`, the worst evaluated.
 
-Upper end: the bound of everyone who is not evaluated. Lower end: the largest leakage of those who
-are. Adversaries are evaluated where the answer counts (histograms): the law of the counts given
-what is known, blurred along each coordinate, gives the density of every output of the product grid
-at once. They are taken in the order of falling bounds; before that, somebody who leaks much is
-sought by changing one tuple at a time, for the more is known to leak, the fewer are left.
+For queries that count (histograms). The adversaries are taken by the number of tuples that they
+ignore, fewest first. `ChainedBound` bounds all of one number; whoever may leak more than what is
+known to leak is evaluated, the largest bounds first, and the values take the place of the bounds,
+so that the bounds for one more unknown tuple start from them. Upper end: the largest bound or value
+that is left. Lower end: the largest leakage evaluated.
+
+The law of the counts given what is known, blurred along each coordinate, gives the density of every
+output of the product grid. Evaluated first is a bound on a smaller grid: the target itself changes
+the densities by at most e^LS, so that only the others are counted. Then, where that does not
+suffice, the leakage itself, target included. Both in single precision, 64 events at a time, and
+charged for it; the worst event again in double precision, with the output that proves it.
+
+Before all that, somebody who leaks much is sought by changing one tuple at a time, for the more is
+known to leak, the fewer are left. The work is limited by counting it, so that a result does not
+depend on the machine; bounds that were not reached stay.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -18,9 +29,8 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.mixtures import DENSITIES, rounding_error
-from pdp_calibrate.core.workers import Clock, best_first, load_kernels
+from pdp_calibrate.core.workers import Clock, load_kernels, run
 from pdp_calibrate.families.table.chained_bound import ChainedBound, is_chained
-from pdp_calibrate.families.table.odds_bound import odds_bound
 from pdp_calibrate.families.table.setting import (
     NOTHING,
     Attack,
@@ -33,19 +43,43 @@ from pdp_calibrate.families.table.setting import (
 _TIGHT = 0.004  # of the leakage found: closer bounds are not sought
 
 
-_WORK = 1.5e9  # numbers visited to evaluate adversaries
+_WORK = 2.5e9  # to evaluate adversaries, about a nanosecond each
 
 
-_CLIMBED = 6e8  # … of them while somebody who leaks much is sought
+_SHARE = 0.5  # of the work that is left, for adversaries who ignore one more tuple
+
+
+_FIRST_POINTS = 1e6  # of the grids of those who are evaluated first, one for each case
+
+
+_FIRST = 32  # … and the most of them
+
+
+_CLIMBED = 3e8  # numbers visited while somebody who leaks much is sought
 
 
 _EACH = 3e5  # … that one evaluation takes as long as, however few numbers it visits
 
 
-_WIDE = 1.05  # upper over lower end: the bound from the odds is tried as well
-
-
 _ROUNDS = 3  # of changing every tuple
+
+
+_LANES, _FEWEST_LANES = 64, 16  # events evaluated together
+
+
+_POINT, _CELL = 5.0, 2.0  # work for an event at a point of the grid, and for a cell of its law
+
+
+_MOST_POINTS = 2e6  # of a grid
+
+
+_SCALED = 2.0**60  # what a law sums to: densities then exceed e^−58, for the grids allowed
+
+
+_WIDEST = 100.0  # a grid, in scales, for that
+
+
+_SINGLE = 2.0**-24  # unit roundoff
 
 
 class _Case(NamedTuple):
@@ -57,78 +91,177 @@ class _Case(NamedTuple):
 
 def can_search(setting: Setting) -> bool:
     """Return whether everybody can be bounded here, and whoever seems worst evaluated."""
-    is_whole = setting.fits_linear_space and not setting.tails_only
-    return is_whole and is_chained(setting) and _bins(setting) is not None
+    if setting.tails_only or not setting.fits_linear_space or not is_chained(setting):
+        return False
+    levels, coordinates = len(setting.sizes) + 1, setting.coordinates
+    width = coordinates * levels * float(np.max(np.concatenate(setting.parts)))
+    small = float(levels) ** coordinates <= _MOST_POINTS and width <= _WIDEST
+    return small and _bins(setting) is not None
 
 
 def search_chained(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
     """Return a bracket for all adversaries but those who know everyone else."""
-    groups = [
-        (group_bound(setting, (target, *unknown)), _Case(target, unknown))
+    groups = {
+        _Case(target, unknown): group_bound(setting, (target, *unknown))
         for target, unknown in setting.prepared.cases()
-    ]
+    }
     if not groups:
         return NOTHING
     search = _Search(setting, incumbent, clock)
-    widest = max(bound for bound, _ in groups)
+    widest = max(groups.values())
     if widest > incumbent:
-        search.climb([case for bound, case in groups if bound == widest])
+        search.climb([case for case, bound in groups.items() if bound == widest])
     if widest <= incumbent or search.attained.lower > clock.enough:
         return search.attained.or_worse(Outcome(upper=widest, lower=0.0, attack=None))
-    search.bound = ChainedBound(setting, setting.prepared.cells.marginals, clock)
-    cases = [(min(group, search.bound.largest(*case)), case) for group, case in groups]
-    found = best_first(
-        cases,
-        search.judge,
-        start=search.attained,
-        unjudged=lambda largest, _: Outcome(upper=largest, lower=0.0, attack=None),
-        cutoff=lambda found: max(incumbent, found.lower * (1 + _TIGHT)),
-        is_over=lambda: clock.is_over or search.is_over,
-        enough=clock.enough,
-        what="comparing adversaries",
-    )
-    if found.upper <= max(incumbent, found.lower * _WIDE) or clock.is_over:
-        return found
-    ceiling = max(odds_bound(setting, target) for target in setting.knowledge.targets)
-    return Outcome(
-        upper=max(min(found.upper, ceiling), search.attained.upper),
-        lower=found.lower,
-        attack=found.attack,
-    )
+    bound = ChainedBound(setting, setting.prepared.cells.marginals, clock)
+    left = 0.0
+    for number in range(1, len(setting.sizes)):
+        bound.prove(number)
+        cases = [case for case in groups if len(case.unknown) == number]
+        search.lower_bounds(bound, cases)
+        left = max([left, *(min(groups[case], bound.largest(*case)) for case in cases)])
+        if search.leaks > clock.enough:
+            left = widest
+            break
+    search.evaluate_worst()
+    return search.attained.or_worse(Outcome(upper=left, lower=0.0, attack=None))
 
 
 class _Search:
     """What was found so far, and the work done for it."""
 
     def __init__(self, setting: Setting, incumbent: float, clock: Clock) -> None:
-        self.setting, self.incumbent, self.clock = setting, incumbent, clock
-        self.bins = _bins(setting)
-        self.bound: ChainedBound | None = None
+        bins = _bins(setting)
+        if bins is None:
+            raise ValueError("only counts are evaluated at every output.")
+        self.setting, self.incumbent, self.clock, self.bins = setting, incumbent, clock, bins
         self.attained = NOTHING
-        self._spent = 0.0
+        self.leaks = 0.0  # what somebody leaks, right to single precision and rounded down
+        self._worst: tuple[_Case, int] | None = None  # who
+        self._climbed, self._left = 0.0, _WORK
+        self._cells = np.ascontiguousarray(setting.probabilities).reshape(-1)
+        self._strides = tuple(
+            stride // setting.probabilities.itemsize
+            for stride in np.ascontiguousarray(setting.probabilities).strides
+        )
         self._kernels = load_kernels("pdp_calibrate.families.table.chained_kernels")
         self._places_of = functools.cache(self._grid_places)
         self._evaluated = functools.cache(self._evaluate)
 
     @property
-    def is_over(self) -> bool:
-        """Whether the work allowed is done, or nobody can be evaluated."""
-        return self.bins is None or self._spent >= _WORK
+    def _cutoff(self) -> float:
+        return max(self.incumbent, self.leaks * (1 + _TIGHT))
 
-    def judge(self, largest: float, case: _Case) -> Outcome:
-        """Evaluate everyone of a case whose bound is larger than what is known to leak."""
-        bounds = None if self.bound is None else self.bound.log_bounds(*case)
-        if bounds is None:
-            events = math.prod(self.setting.sizes[place] for place in self._known(case))
-            bounds = np.full(events, largest)
-        outcome = NOTHING
-        for event in np.argsort(-bounds, kind="stable"):
-            here = min(largest, float(bounds[event]))
-            cutoff = max(self.incumbent, self.attained.lower * (1 + _TIGHT))
-            if here <= cutoff or self.is_over or self.clock.is_over:
-                return outcome.or_worse(Outcome(upper=here, lower=0.0, attack=None))
-            outcome = outcome.or_worse(self._evaluated(case, int(event)))
-        return outcome
+    def lower_bounds(self, bound: ChainedBound, cases: list[_Case]) -> None:
+        """Evaluate who of these cases seems worst, and lower the bounds to what they leak.
+
+        All cases ignore equally many tuples.
+        """
+        largest = {case: bound.largest(*case) for case in cases}
+        falling = sorted(cases, key=lambda case: -largest[case])
+        falling = [case for case in falling if self._cutoff < largest[case] < math.inf]
+        if not falling:
+            return
+        unknown, coordinates = len(falling[0].unknown), self.setting.coordinates
+        # One of each case, so that more is known to leak.
+        grid = _Grid.of(coordinates, unknown + 1)
+        for case in falling[: max(1, min(_FIRST, int(_FIRST_POINTS / grid.points)))]:
+            if largest[case] > self._cutoff and not self.clock.is_over:
+                event = np.array([bound.worst(*case)])
+                self._note(case, event, self._values(case, event, grid) - grid.error)
+        # The others counted alone, then the target too.
+        for tuples in (unknown, unknown + 1):
+            grid = _Grid.of(coordinates, tuples)
+            cutoff = self._affordable(bound, falling, grid)
+            judge = functools.partial(self._judge, bound, grid, cutoff)
+            found = run(falling, judge, self.clock, what="comparing adversaries", small=False)
+            if tuples > unknown:
+                for case, judged in zip(falling, found, strict=True):
+                    if judged is not None:
+                        self._note(case, judged[0], judged[1] - grid.error)
+
+    def _affordable(self, bound: ChainedBound, cases: list[_Case], grid: _Grid) -> float:
+        """Return above which bound a share of the work serves all, and count that work as done."""
+        each = self._work(cases[0], grid)
+        most = int(self._left * _SHARE / each)
+        above = np.concatenate([bound.above(*case, self._cutoff)[0] for case in cases])
+        self._left -= each * min(most, len(above))
+        if len(above) <= most:
+            return self._cutoff
+        return float(np.partition(above, len(above) - most - 1)[len(above) - most - 1])
+
+    def _judge(
+        self, bound: ChainedBound, grid: _Grid, cutoff: float, case: _Case
+    ) -> tuple[npt.NDArray[np.intp], FloatArray]:
+        """Evaluate the events of a case above a cutoff, lower their bounds, and return the values."""
+        bounds, events = bound.above(*case, cutoff)
+        events = events[np.argsort(-bounds, kind="stable")]
+        values = np.zeros(len(events))
+        own = self.setting.diameters[case.target] if grid.levels == len(case.unknown) + 1 else 0.0
+        for start in range(0, len(events), _LANES):
+            if self.clock.is_over:
+                return events[:start], values[:start]
+            some = slice(start, start + _LANES)
+            values[some] = self._values(case, events[some], grid) + own
+            bound.lower(*case, events[some], values[some] + grid.error)
+        return events, values
+
+    def _note(self, case: _Case, events: npt.NDArray[np.intp], leaks: FloatArray) -> None:
+        """Remember who leaks most."""
+        if len(events) and leaks.max() > self.leaks:
+            self.leaks, self._worst = float(leaks.max()), (case, int(events[leaks.argmax()]))
+
+    def evaluate_worst(self) -> None:
+        """Evaluate whoever was found to leak most in double precision."""
+        if self._worst is not None:
+            self._evaluated(*self._worst)
+
+    def _work(self, case: _Case, grid: _Grid) -> float:
+        """Return what it takes to evaluate one of many events."""
+        sizes = self.setting.sizes
+        cells = math.prod(sizes[place] for place in (case.target, *case.unknown))
+        return _POINT * grid.points * sizes[case.target] / 5 + _CELL * cells
+
+    def _values(self, case: _Case, events: npt.NDArray[np.intp], grid: _Grid) -> FloatArray:
+        """Return the largest log-ratio of two secrets' densities on the grid, for each event."""
+        setting, (target, unknown) = self.setting, case
+        known, sizes = self._known(case), setting.sizes
+        bases = np.zeros(len(events), dtype=np.int64)
+        if known:
+            values = np.unravel_index(events, [sizes[place] for place in known])
+            for place, value in zip(known, values, strict=True):
+                bases += value * self._strides[place]
+        offsets = np.zeros(1, dtype=np.int64)
+        for place in unknown:
+            steps = self._strides[place] * np.arange(sizes[place])
+            offsets = np.add.outer(offsets, steps).ravel()
+        places = self._places_of(unknown, grid.levels)
+        own = np.zeros(sizes[target], dtype=np.intp)
+        if grid.levels > len(unknown) + 1:
+            own = _steps(self.bins[target], grid.levels, setting.coordinates)
+        lanes = -(-len(events) // _FEWEST_LANES) * _FEWEST_LANES
+        laws = np.empty((grid.masses, sizes[target], lanes), dtype=np.float32)
+        self._kernels.gather_laws(
+            self._cells,
+            bases,
+            self._strides[target] * np.arange(sizes[target]),
+            offsets,
+            grid.masses_at[places + own[:, np.newaxis]],
+            _SCALED,
+            laws,
+        )
+        width = lanes * sizes[target]
+        best = np.empty(lanes, dtype=np.float32)
+        self._kernels.worst_ratios(
+            laws,
+            np.exp(-self._unit).astype(np.float32),
+            grid.lengths,
+            grid.begins,
+            grid.starts * width,
+            np.empty(int(grid.starts[-1]) * width, dtype=np.float32),
+            best,
+        )
+        return np.log(best[: len(events)].astype(np.float64))
 
     def climb(self, starts: list[_Case]) -> None:
         """From the worst of some cases, change what is known of one tuple while that leaks more."""
@@ -136,7 +269,7 @@ class _Search:
         sizes, (fewest, most) = setting.sizes, setting.prepared.known_limits
         likeliest, best, start, chosen = setting.prepared.cells.likeliest, -1.0, starts[0], {}
         for case in starts:
-            if self._spent > _CLIMBED or self.clock.is_over:
+            if self._climbed > _CLIMBED or self.clock.is_over:
                 return
             known = {place: likeliest[place] for place in self._known(case)}
             found = self._leaks(case.target, known)
@@ -154,7 +287,7 @@ class _Search:
                         changed[place] = value
                     if changed == chosen or not fewest <= len(changed) <= most:
                         continue
-                    if self._spent > _CLIMBED or self.clock.is_over:
+                    if self._climbed > _CLIMBED or self.clock.is_over:
                         return
                     found = self._leaks(start.target, changed)
                     if found > best:
@@ -176,8 +309,6 @@ class _Search:
 
     def _evaluate(self, case: _Case, event: int) -> Outcome:
         """Compare the densities of all secrets at every output, given the values of an event."""
-        if self.bins is None:
-            raise ValueError("only counts are evaluated at every output.")
         setting, (target, unknown) = self.setting, case
         known, sizes = self._known(case), setting.sizes
         values = np.unravel_index(event, [sizes[place] for place in known]) if known else ()
@@ -190,7 +321,7 @@ class _Search:
         possible = np.flatnonzero(totals > 0)
         levels, coordinates = len(unknown) + 2, setting.coordinates
         size = levels**coordinates
-        self._spent += _EACH + sizes[target] * (4.0 * masses.shape[1] + coordinates * size)
+        self._climbed += _EACH + sizes[target] * (4.0 * masses.shape[1] + coordinates * size)
         if len(possible) < 2:
             return NOTHING
         places = self._places_of(unknown, levels)
@@ -203,10 +334,11 @@ class _Search:
                 for secret in possible
             ]
         )
-        factors = np.exp(-self._unit * np.ones(coordinates))
-        self._kernels.blur(grids, levels, factors)
-        most, least = grids.max(axis=0), grids.min(axis=0)
-        ratios = most / least
+        apart = np.abs(np.subtract.outer(np.arange(levels), np.arange(levels)))
+        for unit in self._unit:  # the first coordinate goes last each time: all once, all in place
+            grids = grids.reshape(len(possible), levels, -1).transpose(0, 2, 1) @ np.exp(-unit * apart)
+        grids = grids.reshape(len(possible), size)
+        ratios = grids.max(axis=0) / grids.min(axis=0)
         output = int(ratios.argmax())
         operations = 2.0 * masses.shape[1] + 8.0 * coordinates * levels + 8
         error = rounding_error(
@@ -230,6 +362,7 @@ class _Search:
         )
         found = bracket(math.log(float(ratios[output])), 0.0, error, attack)
         self.attained = self.attained.or_worse(found)
+        self.leaks = max(self.leaks, found.lower)
         return found
 
     @functools.cached_property
@@ -242,9 +375,70 @@ class _Search:
         """Return where each cell of the unknown tuples stands on the grid of counts."""
         places = np.zeros(1, dtype=np.intp)
         for place in unknown:
-            steps = _steps((self.bins or ())[place], levels, self.setting.coordinates)
+            steps = _steps(self.bins[place], levels, self.setting.coordinates)
             places = np.add.outer(places, steps).ravel()
         return places
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Grid:
+    """The counts of some tuples, and the outputs that they are compared at."""
+
+    levels: int
+    """What each coordinate can be: from 0 to the number of tuples."""
+    points: float
+    """How many outputs the product grid has."""
+    masses: int
+    """How many vectors of counts there are: they sum to the number of tuples at most."""
+    masses_at: npt.NDArray[np.int32]
+    """Which of them stands at each point of the grid; −1 for none."""
+    lengths: npt.NDArray[np.int64]
+    """Masses on each line along the first coordinate, then on each along the second, …"""
+    begins: npt.NDArray[np.int64]
+    """Where the lines of each coordinate begin."""
+    starts: npt.NDArray[np.int64]
+    """Where the blurred lines of each coordinate are kept, in rows."""
+    error: float
+    """Of a log-ratio of two densities in single precision."""
+
+    @classmethod
+    @functools.cache
+    def of(cls, coordinates: int, tuples: int) -> _Grid:
+        levels = tuples + 1
+        lengths: list[int] = []
+        begins, starts = [0], [0]
+        for before in range(1, coordinates + 1):
+            lines = [levels - sum(counts) for counts in _counts(coordinates - before, tuples)]
+            lengths += lines
+            begins.append(len(lengths))
+            starts.append(starts[-1] + levels * len(lines) + 1)
+        vectors = np.array(list(_counts(coordinates, tuples)), dtype=np.intp)
+        masses_at = np.full(levels**coordinates, -1, dtype=np.int32)
+        masses_at[vectors @ levels ** np.arange(coordinates - 1, -1, -1)] = np.arange(len(vectors))
+        # A density holds at most 6 roundings for each step along each coordinate, those of the
+        # factor included; twice that for what is too small for single precision.
+        roundings = 2 * coordinates * (6 * levels + 8) + 16
+        return cls(
+            levels=levels,
+            points=float(levels) ** coordinates,
+            masses=len(vectors),
+            masses_at=masses_at,
+            lengths=np.array(lengths),
+            begins=np.array(begins),
+            starts=np.array(starts),
+            error=2 * roundings * _SINGLE,
+        )
+
+
+def _counts(coordinates: int, tuples: int) -> list[tuple[int, ...]]:
+    """Return all vectors of counts whose sum is at most a number, the first counting fastest."""
+    if coordinates == 0:
+        return [()]
+    return [
+        (count, *others)
+        for others in _counts(coordinates - 1, tuples)
+        for count in range(tuples - sum(others) + 1)
+    ]
 
 
 def _bins(setting: Setting) -> tuple[npt.NDArray[np.intp], ...] | None:

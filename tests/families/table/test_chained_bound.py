@@ -77,7 +77,10 @@ def worst_by_hand(
 
 
 def bound_of(setting: Setting) -> ChainedBound:
-    return ChainedBound(setting, setting.prepared.cells.marginals, Clock(math.inf))
+    bound = ChainedBound(setting, setting.prepared.cells.marginals, Clock(math.inf))
+    for number in range(1, len(setting.sizes)):
+        bound.prove(number)
+    return bound
 
 
 @pytest.mark.compiled
