@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 Singles = npt.NDArray[np.float32]
 
 
+Shape = tuple[int, int, int, int, int]
+
+
 _WIDTH = 5  # values of a tuple at most: see `chained_kernels.WIDTH`
 
 
@@ -66,6 +69,9 @@ _CHARGE = 1 + 2.0**-17
 
 # Of so few tuples, the target included, not all pairs are tried: their events are the many.
 _FEWEST, _FEW = 3, 5
+
+
+_SIDE_BY_SIDE = 25  # events that are copied together
 
 
 _SMALL_LEVEL = 2**16  # events of one level that need no second thread
@@ -100,12 +106,23 @@ class Marginals:
             axis = place - len(gone)  # all that is gone stood before it
             self._fill(table.sum(axis=axis), (*gone, place))
 
-    def of_two(self, first: int, second: int, gone: tuple[int, ...]) -> Singles:
-        """Return the masses of two tuples as rows, one column for all values of the others."""
+    def of_two(self, first: int, second: int, gone: tuple[int, ...]) -> tuple[Singles, Shape]:
+        """Return the masses of two tuples and all that are not gone, flat, and how they stand.
+
+        The shape: all before the first tuple, the first, all between, the second, all after it.
+        """
         table = self._tables[gone]
         left = [place for place in self._places if place not in gone]
         one, other = left.index(first), left.index(second)
-        return _in_front(table, (one, other)).reshape(table.shape[one] * table.shape[other], -1)
+        sizes = table.shape
+        shape = (
+            math.prod(sizes[:one]),
+            sizes[one],
+            math.prod(sizes[one + 1 : other]),
+            sizes[other],
+            math.prod(sizes[other + 1 :]),
+        )
+        return table.reshape(-1), shape
 
 
 class ChainedBound:
@@ -175,10 +192,9 @@ class ChainedBound:
         charge, least = np.float32(_CHARGE), np.float32(_LEAST_MASS)
         for i, j in _pairs(moving):
             gone = _without(moving, i, j)
+            masses, shape = self._marginals.of_two(i, j, gone)
             self._kernels.lower_bounds(
-                self._marginals.of_two(i, j, gone),
-                self._given(i, j, gone),
-                self._given(j, i, gone),
+                *_side_by_side(masses, shape, self._proved[i, gone], self._proved[j, gone]),
                 charge,
                 least,
                 found[i],
@@ -186,13 +202,6 @@ class ChainedBound:
             )
         for target, bounds in found.items():
             self._proved[target, _without(moving, target)] = bounds
-
-    def _given(self, target: int, known: int, unknown: tuple[int, ...]) -> Singles:
-        """Return the bounds about a target: a row per value of one known tuple."""
-        sizes = self._setting.sizes
-        left = [p for p in range(len(sizes)) if p != target and p not in unknown]
-        bounds = self._proved[target, unknown].reshape([sizes[place] for place in left])
-        return _in_front(bounds, (left.index(known),)).reshape(sizes[known], -1)
 
     def _group(self, target: int, unknown: tuple[int, ...]) -> Singles:
         """Return the group bound for every event."""
@@ -219,7 +228,15 @@ def _pairs(moving: tuple[int, ...]) -> Iterator[tuple[int, int]]:
         yield moving[0], moving[-1]
 
 
-def _in_front(table: Singles, axes: tuple[int, ...]) -> Singles:
-    """Return the table with some axes first."""
-    others = [axis for axis in range(table.ndim) if axis not in axes]
-    return np.ascontiguousarray(table.transpose(*axes, *others))
+def _side_by_side(
+    masses: Singles, shape: Shape, one: Singles, other: Singles
+) -> tuple[Singles, Shape, Singles, Singles]:
+    """Move the two tuples to the front where few events stand side by side: that is slow."""
+    before, first, between, second, after = shape
+    if after >= _SIDE_BY_SIDE:
+        return masses, shape, one, other
+    events = before * between * after
+    masses = masses.reshape(shape).transpose(1, 3, 0, 2, 4)
+    one = one.reshape(before * between, second, after).transpose(1, 0, 2)
+    other = other.reshape(before, first, between * after).transpose(1, 0, 2)
+    return masses.ravel(), (1, first, 1, second, events), one.ravel(), other.ravel()

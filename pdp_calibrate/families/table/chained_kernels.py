@@ -15,7 +15,7 @@ WIDTH = 5
 """Secrets and values of a block: fewer are filled up, more are not served."""
 
 ROWS = WIDTH * WIDTH + 2 * WIDTH
-"""25 masses, then the five bounds about the target, and the five about the unknown tuple."""
+"""25 masses, then the five bounds about the first tuple, and the five about the second."""
 
 
 _LEAST = np.float32(1e-30)  # no sum of masses that counts is as small
@@ -122,13 +122,13 @@ def _from_first(above, below, raised, shares, worst):
 
 
 @_inside
-def _row(block, first, event):
+def _row(block, first, step, event):
     return (
         block[first * BLOCK + event],
-        block[(first + 1) * BLOCK + event],
-        block[(first + 2) * BLOCK + event],
-        block[(first + 3) * BLOCK + event],
-        block[(first + 4) * BLOCK + event],
+        block[(first + step) * BLOCK + event],
+        block[(first + 2 * step) * BLOCK + event],
+        block[(first + 3 * step) * BLOCK + event],
+        block[(first + 4 * step) * BLOCK + event],
     )
 
 
@@ -138,22 +138,26 @@ def _every(number):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=True, no_cfunc_wrapper=True)
-def judge_block(block, result):
+def judge_block(block, by_secret, by_value, about, other, result):
     """Write to result[e] the largest quotient of event e over z, 1 ≤ z_a ≤ κ, and all secrets.
 
-    Row 5a + v of the block: the mass of secret v with the unknown value a.
+    Row by_secret·v + by_value·a of the block: the mass of secret v with the unknown value a. From
+    row `about` on, e^L about the target for each a; from row `other` on, e^L about the unknown
+    tuple for each secret. Everything is positive, so that each number is right to the roundings of
+    its own terms: fewer than 60 in all, and `lower_bounds` is charged for them.
     """
     one = np.float32(1)
     for event in range(BLOCK):
+        # P(a | v), and P(a | v)·e^L: sums below the least one belong to events that are discarded.
         masses = (
-            _row(block, 0, event),
-            _row(block, 5, event),
-            _row(block, 10, event),
-            _row(block, 15, event),
-            _row(block, 20, event),
+            _row(block, 0, by_secret, event),
+            _row(block, by_value, by_secret, event),
+            _row(block, 2 * by_value, by_secret, event),
+            _row(block, 3 * by_value, by_secret, event),
+            _row(block, 4 * by_value, by_secret, event),
         )
-        about, other = _row(block, 25, event), _row(block, 30, event)
-        gain = _largest(other) - one
+        about_target, about_unknown = _row(block, about, 1, event), _row(block, other, 1, event)
+        gain = _largest(about_unknown) - one
         sums = _total(masses)
         inverse = (
             one / max(sums[0], _LEAST),
@@ -170,12 +174,13 @@ def judge_block(block, result):
             _times(masses[4], inverse),
         )
         raised = (
-            _times(shares[0], _every(about[0])),
-            _times(shares[1], _every(about[1])),
-            _times(shares[2], _every(about[2])),
-            _times(shares[3], _every(about[3])),
-            _times(shares[4], _every(about[4])),
+            _times(shares[0], _every(about_target[0])),
+            _times(shares[1], _every(about_target[1])),
+            _times(shares[2], _every(about_target[2])),
+            _times(shares[3], _every(about_target[3])),
+            _times(shares[4], _every(about_target[4])),
         )
+        # No value raised, then every set of values raised to κ.
         above, below = _total(raised), _every(one)
         worst = _worse(one, above, below)
         raised, shares = _each_times(raised, gain), _each_times(shares, gain)
@@ -183,11 +188,32 @@ def judge_block(block, result):
 
 
 @_inside
-def _copied(numbers, start, block, row, number):
-    """Copy a row of numbers, from `start` on, into a row of the block."""
-    source, to = numbers[start : start + number], block[row * BLOCK : row * BLOCK + number]
+def _copied(numbers, start, block, at, number):
+    """Copy a run of numbers into the block."""
+    source, to = numbers[start : start + number], block[at : at + number]
     for event in range(number):
         to[event] = source[event]
+
+
+@_inside
+def _lessened(smallest, at, numbers, start, number):
+    """Keep the smallest mass of each event."""
+    source, to = numbers[start : start + number], smallest[at : at + number]
+    for event in range(number):
+        to[event] = min(to[event], source[event])
+
+
+@_inside
+def _filled(block, secrets, by_secret, values, by_value):
+    """Fill up to five: values that are not there have no mass, secrets are the first one again."""
+    for v in range(WIDTH):
+        for a in range(WIDTH):
+            row = (by_secret * v + by_value * a) * BLOCK
+            if a >= values:
+                block[row : row + BLOCK] = 0.0
+            elif v >= secrets:
+                first = by_value * a * BLOCK
+                block[row : row + BLOCK] = block[first : first + BLOCK]
 
 
 @_inside
@@ -200,53 +226,47 @@ def _lowered(bounds, result, charge, smallest, least):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-def lower_bounds(masses, one, other, charge, least, one_bounds, other_bounds):
+def lower_bounds(masses, shape, one, other, charge, least, one_bounds, other_bounds):
     """Lower the bounds about two tuples to what each proves about the other, where it proves any.
 
-    masses[(v, a), e]; one[a, e]: e^L about the first tuple if a is known of the second as well;
-    other[v, e] the reverse. A mass below `least` proves nothing.
+    The table of masses, flat, has the shape (before, firsts, between, seconds, after): the first
+    tuple's values v stand on its second axis, the second tuple's values a on its fourth; events
+    are counted along the others. one[·, a, after]: e^L about the first tuple if a is known of the
+    second as well; other[before, v, ·] the reverse, both flat. A mass below `least` proves nothing.
     """
-    firsts, seconds = other.shape[0], one.shape[0]
-    events = masses.shape[1]
+    before, firsts, between, seconds, after = shape
+    events = before * between * after
     block = np.ones(ROWS * BLOCK, dtype=np.float32)
-    turned = np.ones(ROWS * BLOCK, dtype=np.float32)
     result = np.empty(BLOCK, dtype=np.float32)
     smallest = np.empty(BLOCK, dtype=np.float32)
-    for v in range(WIDTH):
-        for a in range(WIDTH):  # values that are not there have no mass
-            if a >= seconds:
-                block[(WIDTH * a + v) * BLOCK : (WIDTH * a + v + 1) * BLOCK] = 0.0
-            if v >= firsts:
-                turned[(WIDTH * v + a) * BLOCK : (WIDTH * v + a + 1) * BLOCK] = 0.0
     for start in range(0, events, BLOCK):
         number = min(BLOCK, events - start)
-        for event in range(BLOCK):
-            smallest[event] = np.inf
-        for v in range(firsts):
-            for a in range(seconds):
-                row = masses[v * seconds + a]
-                _copied(row, start, block, WIDTH * a + v, number)
-                _copied(row, start, turned, WIDTH * v + a, number)
-                mass = row[start : start + number]
-                for event in range(number):
-                    least_mass = smallest[event]
-                    smallest[event] = min(least_mass, mass[event])
-        # Secrets that are not there are the first one again.
-        for a in range(seconds):
-            for v in range(firsts, WIDTH):
-                _copied(masses[a], start, block, WIDTH * a + v, number)
-        for v in range(firsts):
-            for a in range(seconds, WIDTH):
-                _copied(masses[v * seconds], start, turned, WIDTH * v + a, number)
-        for k in range(WIDTH):
-            known, about = one[k if k < seconds else 0], other[k if k < firsts else 0]
-            _copied(known, start, block, 25 + k, number)
-            _copied(about, start, block, 30 + k, number)
-            _copied(about, start, turned, 25 + k, number)
-            _copied(known, start, turned, 30 + k, number)
-        judge_block(block, result)
+        smallest[:] = np.inf
+        done = 0
+        while done < number:
+            # Events that differ on the last axis only stand side by side in every array.
+            outer, inner = divmod(start + done, after)
+            length = min(after - inner, number - done)
+            far, near = divmod(outer, between)
+            for v in range(firsts):
+                for a in range(seconds):
+                    place = (((far * firsts + v) * between + near) * seconds + a) * after + inner
+                    _copied(masses, place, block, (WIDTH * v + a) * BLOCK + done, length)
+                    _lessened(smallest, done, masses, place, length)
+            for k in range(WIDTH):
+                a, v = (k if k < seconds else 0), (k if k < firsts else 0)
+                place = (outer * seconds + a) * after + inner
+                _copied(one, place, block, (25 + k) * BLOCK + done, length)
+                place = ((far * firsts + v) * between + near) * after + inner
+                _copied(other, place, block, (30 + k) * BLOCK + done, length)
+            done += length
+        if firsts < WIDTH or seconds < WIDTH:
+            _filled(block, firsts, WIDTH, seconds, 1)
+        judge_block(block, WIDTH, 1, 25, 30, result)
         _lowered(one_bounds[start : start + number], result, charge, smallest, least)
-        judge_block(turned, result)
+        if firsts < WIDTH or seconds < WIDTH:
+            _filled(block, seconds, 1, firsts, WIDTH)
+        judge_block(block, 1, WIDTH, 30, 25, result)
         _lowered(other_bounds[start : start + number], result, charge, smallest, least)
 
 
@@ -259,28 +279,31 @@ def gather_laws(cells, bases, own, offsets, places, scaled, laws):
     repeats one that has some, and lanes without an event the first event: neither adds a quotient.
     """
     size, secrets, lanes = laws.shape
-    sums = np.empty(size)
-    is_possible = np.empty(secrets, dtype=np.bool_)
-    for event in range(bases.size):
-        possible = -1
+    events = bases.size
+    # In double precision, for thousands of masses may meet at one place. Events side by side:
+    # their masses are often neighbours.
+    sums = np.empty((size, events))
+    totals = np.zeros((secrets, events))
+    for v in range(secrets):
+        sums[:] = 0.0
+        for c in range(offsets.size):
+            row, shift = sums[places[v, c]], own[v] + offsets[c]
+            for event in range(events):
+                row[event] += cells[bases[event] + shift]
+        for place in range(size):
+            for event in range(events):
+                totals[v, event] += sums[place, event]
+        for place in range(size):  # a quotient first: 1/total may be infinite
+            for event in range(events):
+                total = totals[v, event]
+                mass = sums[place, event] / total * scaled if total > 0 else scaled
+                laws[place, v, event] = mass
+    for event in range(events):
+        possible = totals[:, event].argmax()
         for v in range(secrets):
-            # In double precision, for thousands of masses may meet at one place.
-            sums[:] = 0.0
-            first = bases[event] + own[v]
-            for c in range(offsets.size):
-                sums[places[v, c]] += cells[first + offsets[c]]
-            total = sums.sum()
-            is_possible[v] = total > 0
-            if is_possible[v]:
-                possible = v
-                for place in range(size):  # a quotient first: 1/total may be infinite
-                    laws[place, v, event] = sums[place] / total * scaled
-        for v in range(secrets):
-            if possible < 0:  # nobody sees this event
-                laws[:, v, event] = scaled
-            elif not is_possible[v]:
+            if totals[v, event] == 0:
                 laws[:, v, event] = laws[:, possible, event]
-    for event in range(bases.size, lanes):
+    for event in range(events, lanes):
         laws[:, :, event] = laws[:, :, 0]
 
 

@@ -12,17 +12,18 @@ the densities by at most e^LS, so that only the others are counted. Then, where 
 suffice, the leakage itself, target included. Both in single precision, 64 events at a time, and
 charged for it; the worst event again in double precision, with the output that proves it.
 
-Before all that, somebody who leaks much is sought by changing one tuple at a time, for the more is
-known to leak, the fewer are left. The work is limited by counting it, so that a result does not
-depend on the machine; bounds that were not reached stay.
+Before all that, somebody who leaks much is sought among those for whom the worst output lies beyond
+all counts, for the more is known to leak, the fewer are left. The work is limited by counting it, so
+that a result does not depend on the machine; bounds that were not reached stay.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +41,10 @@ from pdp_calibrate.families.table.setting import (
     group_bound,
 )
 
-_TIGHT = 0.004  # of the leakage found: closer bounds are not sought
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+_TIGHT = 0.008  # of the leakage found: closer bounds are not sought
 
 
 _WORK = 2.5e9  # to evaluate adversaries, about a nanosecond each
@@ -55,13 +59,10 @@ _FIRST_POINTS = 1e6  # of the grids of those who are evaluated first, one for ea
 _FIRST = 32  # … and the most of them
 
 
-_CLIMBED = 3e8  # numbers visited while somebody who leaks much is sought
+_HALVINGS = 4  # of the tuples, while somebody who leaks much is sought
 
 
-_EACH = 3e5  # … that one evaluation takes as long as, however few numbers it visits
-
-
-_ROUNDS = 3  # of changing every tuple
+_ROUNDS = 4  # of changing what is known of each tuple
 
 
 _LANES, _FEWEST_LANES = 64, 16  # events evaluated together
@@ -110,7 +111,7 @@ def search_chained(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
     search = _Search(setting, incumbent, clock)
     widest = max(groups.values())
     if widest > incumbent:
-        search.climb([case for case, bound in groups.items() if bound == widest])
+        search.try_corners(groups.keys())
     if widest <= incumbent or search.attained.lower > clock.enough:
         return search.attained.or_worse(Outcome(upper=widest, lower=0.0, attack=None))
     bound = ChainedBound(setting, setting.prepared.cells.marginals, clock)
@@ -138,7 +139,7 @@ class _Search:
         self.attained = NOTHING
         self.leaks = 0.0  # what somebody leaks, right to single precision and rounded down
         self._worst: tuple[_Case, int] | None = None  # who
-        self._climbed, self._left = 0.0, _WORK
+        self._left = _WORK
         self._cells = np.ascontiguousarray(setting.probabilities).reshape(-1)
         self._strides = tuple(
             stride // setting.probabilities.itemsize
@@ -169,6 +170,7 @@ class _Search:
             if largest[case] > self._cutoff and not self.clock.is_over:
                 event = np.array([bound.worst(*case)])
                 self._note(case, event, self._values(case, event, grid) - grid.error)
+        self._climb(grid)
         # The others counted alone, then the target too.
         for tuples in (unknown, unknown + 1):
             grid = _Grid.of(coordinates, tuples)
@@ -179,6 +181,28 @@ class _Search:
                 for case, judged in zip(falling, found, strict=True):
                     if judged is not None:
                         self._note(case, judged[0], judged[1] - grid.error)
+
+    def _climb(self, grid: _Grid) -> None:
+        """While that leaks more, change what the worst of this grid knows of one tuple."""
+        for _ in range(_ROUNDS):
+            before = self.leaks
+            if self._worst is None or len(self._worst[0].unknown) + 2 != grid.levels:
+                return
+            case, event = self._worst
+            sizes = [self.setting.sizes[place] for place in self._known(case)]
+            if not sizes or self.clock.is_over:
+                return
+            values = np.array(np.unravel_index(event, sizes))
+            changed = [
+                np.where(np.arange(len(sizes)) == place, value, values)
+                for place, size in enumerate(sizes)
+                for value in range(size)
+                if value != values[place]
+            ]
+            events = np.ravel_multi_index(np.array(changed).T, sizes)
+            self._note(case, events, self._values(case, events, grid) - grid.error)
+            if self.leaks <= before:
+                return
 
     def _affordable(self, bound: ChainedBound, cases: list[_Case], grid: _Grid) -> float:
         """Return above which bound a share of the work serves all, and count that work as done."""
@@ -194,8 +218,7 @@ class _Search:
         self, bound: ChainedBound, grid: _Grid, cutoff: float, case: _Case
     ) -> tuple[npt.NDArray[np.intp], FloatArray]:
         """Evaluate the events of a case above a cutoff, lower their bounds, and return the values."""
-        bounds, events = bound.above(*case, cutoff)
-        events = events[np.argsort(-bounds, kind="stable")]
+        _, events = bound.above(*case, cutoff)
         values = np.zeros(len(events))
         own = self.setting.diameters[case.target] if grid.levels == len(case.unknown) + 1 else 0.0
         for start in range(0, len(events), _LANES):
@@ -263,45 +286,80 @@ class _Search:
         )
         return np.log(best[: len(events)].astype(np.float64))
 
-    def climb(self, starts: list[_Case]) -> None:
-        """From the worst of some cases, change what is known of one tuple while that leaks more."""
-        setting = self.setting
-        sizes, (fewest, most) = setting.sizes, setting.prepared.known_limits
-        likeliest, best, start, chosen = setting.prepared.cells.likeliest, -1.0, starts[0], {}
-        for case in starts:
-            if self._climbed > _CLIMBED or self.clock.is_over:
-                return
-            known = {place: likeliest[place] for place in self._known(case)}
-            found = self._leaks(case.target, known)
-            if found > best:
-                best, start, chosen = found, case, known
-        others = setting.prepared.cells.orders[start.target]
-        permissions = list(zip(others, *setting.prepared.permissions(others), strict=True))
-        for _ in range(_ROUNDS):
-            before = best
-            for place, may_know, may_hide in permissions:
-                options = [*range(sizes[place])] * bool(may_know) + [sizes[place]] * bool(may_hide)
-                for value in options:
-                    changed = {p: v for p, v in chosen.items() if p != place}
-                    if value < sizes[place]:
-                        changed[place] = value
-                    if changed == chosen or not fewest <= len(changed) <= most:
-                        continue
-                    if self._climbed > _CLIMBED or self.clock.is_over:
-                        return
-                    found = self._leaks(start.target, changed)
-                    if found > best:
-                        best, chosen = found, changed
-            if best <= before:
-                return
+    def try_corners(self, admitted: Collection[_Case]) -> None:
+        """Compare adversaries at outputs beyond all counts, and evaluate the worst of them.
 
-    def _leaks(self, target: int, known: dict[int, int]) -> float:
-        places = range(len(self.setting.sizes))
-        case = _Case(target, tuple(p for p in places if p != target and p not in known))
-        sizes = [self.setting.sizes[place] for place in self._known(case)]
-        values = [known[place] for place in self._known(case)]
-        event = int(np.ravel_multi_index(values, sizes)) if sizes else 0
-        return self._evaluated(case, event).lower
+        At such an output every value of every tuple has a factor of its own, e^{±unit}, and the
+        density is a sum of products. The tuples are halved a few times; for all who attack a tuple
+        of one half and know tuples of that half only, one matrix product sums out the other.
+        """
+        setting = self.setting
+        signs = np.array(list(itertools.product((-1, 1), repeat=setting.coordinates)))
+        signs[0] = 0  # no factors: the masses themselves
+        steps = np.concatenate([signs * self._unit, np.zeros((len(signs), 1))], axis=1)
+        factors = [np.exp(steps[:, bins].T) for bins in self.bins]  # by value and corner
+        rng, places = np.random.default_rng(0), np.arange(len(setting.sizes))
+        best, worst = 0.0, None
+        for _ in range(_HALVINGS):
+            half = len(places) // 2
+            sides = tuple(map(int, places[:half])), tuple(map(int, places[half:]))
+            cells = setting.probabilities.transpose(*sides[0], *sides[1])
+            cells = cells.reshape(math.prod(setting.sizes[place] for place in sides[0]), -1)
+            for side, others, table in ((*sides, cells), (*sides[::-1], cells.T)):
+                if not side or self.clock.is_over:
+                    continue
+                summed = table @ functools.reduce(_by_cell, [factors[place] for place in others])
+                found = self._worst_corner(side, others, summed, factors, admitted)
+                if found[0] > best:
+                    best, worst = found
+            places = rng.permutation(places)
+        if worst is not None:
+            self._evaluated(*worst)
+
+    def _worst_corner(
+        self,
+        side: tuple[int, ...],
+        others: tuple[int, ...],
+        summed: FloatArray,
+        factors: list[FloatArray],
+        admitted: Collection[_Case],
+    ) -> tuple[float, tuple[_Case, int] | None]:
+        """Return who of one half leaks most at a corner, and how much; not rounded in any way."""
+        sizes = [self.setting.sizes[place] for place in side]
+        summed = summed.reshape(*sizes, -1)
+        for axis, place in enumerate(side):  # one more value: unknown
+            moved = np.moveaxis(summed, axis, -2)
+            unknown = (moved * factors[place]).sum(axis=-2, keepdims=True)
+            summed = np.moveaxis(np.concatenate([moved, unknown], axis=-2), -2, axis)
+        best, worst = 0.0, None
+        for target, flags in itertools.product(range(len(side)), _flags(len(side))):
+            hidden = [place for axis, place in enumerate(side) if flags[axis] and axis != target]
+            case = _Case(side[target], tuple(sorted([*others, *hidden])))
+            if flags[target] or case not in admitted:
+                continue
+            index = tuple(
+                size if flag else slice(size) for size, flag in zip(sizes, flags, strict=True)
+            )
+            axis = sum(not flag for flag in flags[:target])
+            here = np.moveaxis(summed[index], axis, 0)
+            with np.errstate(invalid="ignore", divide="ignore"):  # a secret without mass is none
+                secrets = np.moveaxis(here[..., 1:] / here[..., :1], 0, -2)
+                secrets = secrets * factors[side[target]][:, 1:]
+                ratios = np.fmax.reduce(secrets, axis=-2) / np.fmin.reduce(secrets, axis=-2)
+            ratios = np.nan_to_num(ratios, nan=1.0).max(axis=-1)
+            if ratios.max() > best:
+                best = float(ratios.max())
+                values = np.unravel_index(int(ratios.argmax()), ratios.shape)
+                known = [place for axis, place in enumerate(side) if not flags[axis] and axis != target]
+                given = dict(zip(known, map(int, values), strict=True))
+                worst = case, self._event(case, given)
+        return best, worst
+
+    def _event(self, case: _Case, given: dict[int, int]) -> int:
+        """Return the place of what is known in the order of their product."""
+        known = self._known(case)
+        sizes = [self.setting.sizes[place] for place in known]
+        return int(np.ravel_multi_index([given[place] for place in known], sizes)) if known else 0
 
     def _known(self, case: _Case) -> tuple[int, ...]:
         places = range(len(self.setting.sizes))
@@ -321,7 +379,6 @@ class _Search:
         possible = np.flatnonzero(totals > 0)
         levels, coordinates = len(unknown) + 2, setting.coordinates
         size = levels**coordinates
-        self._climbed += _EACH + sizes[target] * (4.0 * masses.shape[1] + coordinates * size)
         if len(possible) < 2:
             return NOTHING
         places = self._places_of(unknown, levels)
@@ -439,6 +496,15 @@ def _counts(coordinates: int, tuples: int) -> list[tuple[int, ...]]:
         for others in _counts(coordinates - 1, tuples)
         for count in range(tuples - sum(others) + 1)
     ]
+
+
+def _by_cell(before: FloatArray, factors: FloatArray) -> FloatArray:
+    """Return the factors of cells, one tuple more; by cell and corner."""
+    return (before[:, np.newaxis] * factors).reshape(-1, factors.shape[1])
+
+
+def _flags(number: int) -> list[tuple[bool, ...]]:
+    return list(itertools.product((False, True), repeat=number))
 
 
 def _bins(setting: Setting) -> tuple[npt.NDArray[np.intp], ...] | None:

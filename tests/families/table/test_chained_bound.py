@@ -162,13 +162,12 @@ def test_the_bracket_holds_the_exact_leakage(monkeypatch: pytest.MonkeyPatch, wo
         with monkeypatch.context() as patched:
             only_chained(patched)
             patched.setattr(chained_search, "_WORK", work)
-            patched.setattr(chained_search, "_CLIMBED", work)
             found = leakage(table, pdp.Histogram(), scale=3.0)
         assert found.lower <= exact.value * (1 + 1e-9)
         assert found.value >= exact.lower * (1 - 1e-9)
         assert found.lower >= 2 / 3 * (1 - 1e-9)
         if work:
-            assert found.value <= found.lower * 1.005
+            assert found.value <= found.lower * 1.009
             assert found.witness is not None
             known = found.witness.known
             alone = leakage(
@@ -189,7 +188,7 @@ def test_a_calibrated_scale_keeps_epsilon(monkeypatch: pytest.MonkeyPatch) -> No
         only_chained(patched)
         scale = pdp.calibrate(table, pdp.Histogram(), epsilon=1.0).scale
     assert leakage(table, pdp.Histogram(), scale=scale).value <= 1.0
-    assert best * (1 - 1e-9) <= scale <= best * 1.01
+    assert best * (1 - 1e-9) <= scale <= best * 1.02
 
 
 @pytest.mark.compiled
