@@ -63,12 +63,13 @@ _SCALED = 2.0**100  # what all masses together are multiplied by
 _LEAST_MASS = 1e-20  # of those: smaller ones may have lost digits
 
 
-# Fewer than 60 operations in single precision stand behind each number of one step.
-_CHARGE = 1 + 2.0**-17
+# Fewer than 60 operations in single precision stand behind each number of one step, and fewer than
+# 40 behind each of the sums of masses that it divides.
+_CHARGE = 1 + 2.0**-16
 
 
 # Of so few tuples, the target included, not all pairs are tried: their events are the many.
-_FEWEST, _FEW = 3, 5
+_FEWEST, _FEW = 4, 5
 
 
 _SIDE_BY_SIDE = 25  # events that are copied together
@@ -96,10 +97,10 @@ class Marginals:
     def __init__(self, probabilities: FloatArray) -> None:
         self._places = range(probabilities.ndim)
         self._tables: dict[tuple[int, ...], Singles] = {}
-        self._fill(probabilities * _SCALED, ())
+        self._fill((probabilities * _SCALED).astype(np.float32), ())
 
-    def _fill(self, table: FloatArray, gone: tuple[int, ...]) -> None:
-        self._tables[gone] = table.astype(np.float32)
+    def _fill(self, table: Singles, gone: tuple[int, ...]) -> None:
+        self._tables[gone] = table
         if table.ndim == 2:
             return
         for place in self._places[gone[-1] + 1 if gone else 0 :]:
@@ -193,8 +194,12 @@ class ChainedBound:
         for i, j in _pairs(moving):
             gone = _without(moving, i, j)
             masses, shape = self._marginals.of_two(i, j, gone)
+            gains = (np.float32(0), np.float32(0))
+            if not gone and max(self._own[i], self._own[j]) <= math.log(self._kernels.MOST_GAIN):
+                gains = (_gain(self._own[i]), _gain(self._own[j]))
             self._kernels.lower_bounds(
                 *_side_by_side(masses, shape, self._proved[i, gone], self._proved[j, gone]),
+                gains,
                 charge,
                 least,
                 found[i],
@@ -212,6 +217,11 @@ class ChainedBound:
         """Count the values of all tuples but these."""
         sizes = self._setting.sizes
         return math.prod(size for place, size in enumerate(sizes) if place not in moving)
+
+
+def _gain(log_bound: float) -> np.float32:
+    """Return e^L − 1, rounded up, and positive."""
+    return np.float32(max(math.expm1(log_bound), 1e-30) * _CHARGE)
 
 
 def _without(moving: tuple[int, ...], *gone: int) -> tuple[int, ...]:

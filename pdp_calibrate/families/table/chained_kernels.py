@@ -18,6 +18,10 @@ ROWS = WIDTH * WIDTH + 2 * WIDTH
 """25 masses, then the five bounds about the first tuple, and the five about the second."""
 
 
+MOST_GAIN = 8.0
+"""κ − 1 that `judge_alone` serves."""
+
+
 _LEAST = np.float32(1e-30)  # no sum of masses that counts is as small
 
 
@@ -188,6 +192,59 @@ def judge_block(block, by_secret, by_value, about, other, result):
 
 
 @_inside
+def _compared(above, worst, gain):
+    """Raise the worst quotient to that of a set of values, whose masses are given, and of the rest.
+
+    The rest has one minus these masses. That is right to a rounding of one, and what is divided by
+    is at least one: sound for gains up to `MOST_GAIN`.
+    """
+    one = np.float32(1)
+    most, least = _largest(above), _smallest(above)
+    worst = max(worst, (one + gain * most) / (one + gain * least))
+    return max(worst, (one + gain * (one - least)) / (one + gain * (one - most)))
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=True, no_cfunc_wrapper=True)
+def judge_alone(block, by_secret, by_value, gain, result):
+    """Write to result[e] the largest quotient of event e if the unknown tuple is the only one.
+
+    As `judge_block`, with e^L equal for all values, left out here, and κ = 1 + gain. Of a set and
+    its complement one suffices: those without the last value are tried.
+    """
+    one = np.float32(1)
+    for event in range(BLOCK):
+        first = _row(block, 0, by_secret, event)
+        second = _row(block, by_value, by_secret, event)
+        third = _row(block, 2 * by_value, by_secret, event)
+        fourth = _row(block, 3 * by_value, by_secret, event)
+        fifth = _row(block, 4 * by_value, by_secret, event)
+        sums = _total((first, second, third, fourth, fifth))
+        inverse = (
+            one / max(sums[0], _LEAST),
+            one / max(sums[1], _LEAST),
+            one / max(sums[2], _LEAST),
+            one / max(sums[3], _LEAST),
+            one / max(sums[4], _LEAST),
+        )
+        first, second = _times(first, inverse), _times(second, inverse)
+        third, fourth = _times(third, inverse), _times(fourth, inverse)
+        worst = _compared(first, _compared(second, one, gain), gain)
+        worst = _compared(third, _compared(fourth, worst, gain), gain)
+        both = _plus(first, second)
+        worst = _compared(both, worst, gain)
+        three = _plus(both, third)
+        worst = _compared(_plus(three, fourth), _compared(three, worst, gain), gain)
+        worst = _compared(_plus(both, fourth), worst, gain)
+        both = _plus(first, third)
+        worst = _compared(_plus(both, fourth), _compared(both, worst, gain), gain)
+        worst = _compared(_plus(first, fourth), worst, gain)
+        both = _plus(second, third)
+        worst = _compared(_plus(both, fourth), _compared(both, worst, gain), gain)
+        worst = _compared(_plus(second, fourth), worst, gain)
+        result[event] = _compared(_plus(third, fourth), worst, gain)
+
+
+@_inside
 def _copied(numbers, start, block, at, number):
     """Copy a run of numbers into the block."""
     source, to = numbers[start : start + number], block[at : at + number]
@@ -226,13 +283,15 @@ def _lowered(bounds, result, charge, smallest, least):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-def lower_bounds(masses, shape, one, other, charge, least, one_bounds, other_bounds):
+def lower_bounds(masses, shape, one, other, gains, charge, least, one_bounds, other_bounds):
     """Lower the bounds about two tuples to what each proves about the other, where it proves any.
 
     The table of masses, flat, has the shape (before, firsts, between, seconds, after): the first
     tuple's values v stand on its second axis, the second tuple's values a on its fourth; events
     are counted along the others. one[·, a, after]: e^L about the first tuple if a is known of the
-    second as well; other[before, v, ·] the reverse, both flat. A mass below `least` proves nothing.
+    second as well; other[before, v, ·] the reverse, both flat. If no other tuple is unknown, each of
+    them is one number everywhere: gains = e^L − 1 of the two; else 0. A mass below `least` proves
+    nothing.
     """
     before, firsts, between, seconds, after = shape
     events = before * between * after
@@ -253,7 +312,7 @@ def lower_bounds(masses, shape, one, other, charge, least, one_bounds, other_bou
                     place = (((far * firsts + v) * between + near) * seconds + a) * after + inner
                     _copied(masses, place, block, (WIDTH * v + a) * BLOCK + done, length)
                     _lessened(smallest, done, masses, place, length)
-            for k in range(WIDTH):
+            for k in range(WIDTH if gains[0] == 0 else 0):
                 a, v = (k if k < seconds else 0), (k if k < firsts else 0)
                 place = (outer * seconds + a) * after + inner
                 _copied(one, place, block, (25 + k) * BLOCK + done, length)
@@ -262,11 +321,19 @@ def lower_bounds(masses, shape, one, other, charge, least, one_bounds, other_bou
             done += length
         if firsts < WIDTH or seconds < WIDTH:
             _filled(block, firsts, WIDTH, seconds, 1)
-        judge_block(block, WIDTH, 1, 25, 30, result)
+        if gains[0] > 0:
+            judge_alone(block, WIDTH, 1, gains[1], result)
+            result *= 1 + gains[0]
+        else:
+            judge_block(block, WIDTH, 1, 25, 30, result)
         _lowered(one_bounds[start : start + number], result, charge, smallest, least)
         if firsts < WIDTH or seconds < WIDTH:
             _filled(block, seconds, 1, firsts, WIDTH)
-        judge_block(block, 1, WIDTH, 30, 25, result)
+        if gains[0] > 0:
+            judge_alone(block, 1, WIDTH, gains[0], result)
+            result *= 1 + gains[1]
+        else:
+            judge_block(block, 1, WIDTH, 30, 25, result)
         _lowered(other_bounds[start : start + number], result, charge, smallest, least)
 
 

@@ -53,22 +53,22 @@ _WORK = 2.5e9  # to evaluate adversaries, about a nanosecond each
 _SHARE = 0.5  # of the work that is left, for adversaries who ignore one more tuple
 
 
-_FIRST_POINTS = 1e6  # of the grids of those who are evaluated first, one for each case
+_FIRST_POINTS = 3e5  # of the grids of those who are evaluated first, one for each case
 
 
-_FIRST = 32  # … and the most of them
+_FIRST = 16  # … and the most of them
 
 
-_HALVINGS = 4  # of the tuples, while somebody who leaks much is sought
+_HALVINGS = 2  # of the tuples, while somebody who leaks much is sought
 
 
-_ROUNDS = 4  # of changing what is known of each tuple
+_ROUNDS = 3  # of changing what is known of each tuple
 
 
 _LANES, _FEWEST_LANES = 64, 16  # events evaluated together
 
 
-_POINT, _CELL = 5.0, 2.0  # work for an event at a point of the grid, and for a cell of its law
+_POINT, _CELL = 6.0, 4.0  # work for an event at a point of the grid, and for a cell of its law
 
 
 _MOST_POINTS = 2e6  # of a grid
@@ -294,10 +294,7 @@ class _Search:
         of one half and know tuples of that half only, one matrix product sums out the other.
         """
         setting = self.setting
-        signs = np.array(list(itertools.product((-1, 1), repeat=setting.coordinates)))
-        signs[0] = 0  # no factors: the masses themselves
-        steps = np.concatenate([signs * self._unit, np.zeros((len(signs), 1))], axis=1)
-        factors = [np.exp(steps[:, bins].T) for bins in self.bins]  # by value and corner
+        factors = self._corners
         rng, places = np.random.default_rng(0), np.arange(len(setting.sizes))
         best, worst = 0.0, None
         for _ in range(_HALVINGS):
@@ -314,7 +311,58 @@ class _Search:
                     best, worst = found
             places = rng.permutation(places)
         if worst is not None:
-            self._evaluated(*worst)
+            self._evaluated(*self._climb_corners(*worst, admitted))
+
+    def _climb_corners(
+        self, case: _Case, event: int, admitted: Collection[_Case]
+    ) -> tuple[_Case, int]:
+        """While that leaks more at a corner, change what is known of one tuple."""
+        sizes, target = self.setting.sizes, case.target
+        known = self._known(case)
+        values = np.unravel_index(event, [sizes[place] for place in known]) if known else ()
+        given = dict(zip(known, map(int, values), strict=True))
+        best = self._at_corners(target, given)
+        for _ in range(_ROUNDS):
+            before = best
+            for place in self.setting.prepared.cells.orders[target]:
+                for value in (*range(sizes[place]), None):
+                    changed = {p: v for p, v in given.items() if p != place}
+                    if value is not None:
+                        changed[place] = value
+                    unknown = (p for p in range(len(sizes)) if p != target and p not in changed)
+                    if changed == given or _Case(target, tuple(unknown)) not in admitted:
+                        continue
+                    if self.clock.is_over:
+                        break
+                    found = self._at_corners(target, changed)
+                    if found > best:
+                        best, given = found, changed
+            if best <= before:
+                break
+        unknown = (p for p in range(len(sizes)) if p != target and p not in given)
+        case = _Case(target, tuple(unknown))
+        return case, self._event(case, given)
+
+    def _at_corners(self, target: int, given: dict[int, int]) -> float:
+        """Return the largest ratio at a corner, not rounded in any way."""
+        sizes = self.setting.sizes
+        index = tuple(given.get(place, slice(None)) for place in range(len(sizes)))
+        left = [place for place in range(len(sizes)) if place not in given]
+        masses = np.moveaxis(self.setting.probabilities[index], left.index(target), 0)
+        unknown = [place for place in left if place != target]
+        ones = np.ones((1, self._corners[0].shape[1]))
+        half = len(unknown) // 2
+        front, back = (
+            functools.reduce(_by_cell, [self._corners[place] for place in some], ones)
+            for some in (unknown[:half], unknown[half:])
+        )
+        summed = masses.reshape(sizes[target] * len(front), len(back)) @ back
+        summed = (summed.reshape(sizes[target], len(front), -1) * front).sum(axis=1)
+        possible = summed[:, 0] > 0
+        if possible.sum() < 2:
+            return 0.0
+        secrets = summed[possible] / summed[possible, :1] * self._corners[target][possible]
+        return float((secrets.max(axis=0) / secrets.min(axis=0))[1:].max())
 
     def _worst_corner(
         self,
@@ -421,6 +469,14 @@ class _Search:
         self.attained = self.attained.or_worse(found)
         self.leaks = max(self.leaks, found.lower)
         return found
+
+    @functools.cached_property
+    def _corners(self) -> list[FloatArray]:
+        """The factor of each value of each tuple at each corner; before them, none: all are 1."""
+        signs = np.array(list(itertools.product((-1, 1), repeat=self.setting.coordinates)))
+        signs[0] = 0  # below all counts is as good as beyond all of them
+        steps = np.concatenate([signs * self._unit, np.zeros((len(signs), 1))], axis=1)
+        return [np.exp(steps[:, bins].T) for bins in self.bins]
 
     @functools.cached_property
     def _unit(self) -> FloatArray:
