@@ -86,7 +86,13 @@ def _smallest(five):
 
 @_inside
 def _worse(worst, above, below):
-    return max(worst, _largest(above) / _smallest(below))
+    """Return the larger of two quotients, as above and below: products take less than a division.
+
+    They are numbers of single precision, for (e^L)² is.
+    """
+    up, down = _largest(above), _smallest(below)
+    is_worse = up * worst[1] > worst[0] * down
+    return (up if is_worse else worst[0]), (down if is_worse else worst[1])
 
 
 # Every set of values: with the value and without it, then the next value.
@@ -186,9 +192,10 @@ def judge_block(block, by_secret, by_value, about, other, result):
         )
         # No value raised, then every set of values raised to κ.
         above, below = _total(raised), _every(one)
-        worst = _worse(one, above, below)
+        worst = (_largest(above), one)
         raised, shares = _each_times(raised, gain), _each_times(shares, gain)
-        result[event] = _from_first(above, below, raised, shares, worst)
+        worst = _from_first(above, below, raised, shares, worst)
+        result[event] = worst[0] / worst[1]
 
 
 @_inside

@@ -44,16 +44,16 @@ from pdp_calibrate.families.table.setting import (
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-_TIGHT = 0.008  # of the leakage found: closer bounds are not sought
+_TIGHT = 0.0095  # of the leakage found: closer bounds are not sought, if everybody is unknown
 
 
-_WORK = 2.5e9  # to evaluate adversaries, about a nanosecond each
+_WORK = 1.4e9  # to evaluate adversaries, about a nanosecond each
 
 
-_SHARE = 0.5  # of the work that is left, for adversaries who ignore one more tuple
+_SHARE = 0.7  # of the work that is left, for adversaries who ignore one more tuple
 
 
-_FIRST_POINTS = 3e5  # of the grids of those who are evaluated first, one for each case
+_FIRST_POINTS = 1e5  # of the grids of those who are evaluated first, one for each case
 
 
 _FIRST = 16  # … and the most of them
@@ -149,9 +149,13 @@ class _Search:
         self._places_of = functools.cache(self._grid_places)
         self._evaluated = functools.cache(self._evaluate)
 
-    @property
-    def _cutoff(self) -> float:
-        return max(self.incumbent, self.leaks * (1 + _TIGHT))
+    def _cutoff(self, unknown: int) -> float:
+        """Return up to which bound those who ignore this number of tuples are not evaluated.
+
+        Lower for small numbers: few are spared there, and the next bounds start from these.
+        """
+        tight = _TIGHT * (0.6 + 0.4 * unknown / (len(self.setting.sizes) - 1))
+        return max(self.incumbent, self.leaks * (1 + tight))
 
     def lower_bounds(self, bound: ChainedBound, cases: list[_Case]) -> None:
         """Evaluate who of these cases seems worst, and lower the bounds to what they leak.
@@ -159,22 +163,23 @@ class _Search:
         All cases ignore equally many tuples.
         """
         largest = {case: bound.largest(*case) for case in cases}
+        unknown, coordinates = len(cases[0].unknown) if cases else 0, self.setting.coordinates
         falling = sorted(cases, key=lambda case: -largest[case])
-        falling = [case for case in falling if self._cutoff < largest[case] < math.inf]
+        falling = [case for case in falling if self._cutoff(unknown) < largest[case] < math.inf]
         if not falling:
             return
-        unknown, coordinates = len(falling[0].unknown), self.setting.coordinates
         # One of each case, so that more is known to leak.
         grid = _Grid.of(coordinates, unknown + 1)
         for case in falling[: max(1, min(_FIRST, int(_FIRST_POINTS / grid.points)))]:
-            if largest[case] > self._cutoff and not self.clock.is_over:
+            if largest[case] > self._cutoff(unknown) and not self.clock.is_over:
                 event = np.array([bound.worst(*case)])
                 self._note(case, event, self._values(case, event, grid) - grid.error)
         self._climb(grid)
         # The others counted alone, then the target too.
+        cutoff = 0.0
         for tuples in (unknown, unknown + 1):
             grid = _Grid.of(coordinates, tuples)
-            cutoff = self._affordable(bound, falling, grid)
+            cutoff = self._affordable(bound, falling, grid, max(cutoff, self._cutoff(unknown)))
             judge = functools.partial(self._judge, bound, grid, cutoff)
             found = run(falling, judge, self.clock, what="comparing adversaries", small=False)
             if tuples > unknown:
@@ -204,14 +209,19 @@ class _Search:
             if self.leaks <= before:
                 return
 
-    def _affordable(self, bound: ChainedBound, cases: list[_Case], grid: _Grid) -> float:
-        """Return above which bound a share of the work serves all, and count that work as done."""
+    def _affordable(
+        self, bound: ChainedBound, cases: list[_Case], grid: _Grid, cutoff: float
+    ) -> float:
+        """Return above which bound, from the cutoff on, a share of the work serves everybody.
+
+        That work is counted as done.
+        """
         each = self._work(cases[0], grid)
         most = int(self._left * _SHARE / each)
-        above = np.concatenate([bound.above(*case, self._cutoff)[0] for case in cases])
+        above = np.concatenate([bound.above(*case, cutoff)[0] for case in cases])
         self._left -= each * min(most, len(above))
         if len(above) <= most:
-            return self._cutoff
+            return cutoff
         return float(np.partition(above, len(above) - most - 1)[len(above) - most - 1])
 
     def _judge(
@@ -296,7 +306,7 @@ class _Search:
         setting = self.setting
         factors = self._corners
         rng, places = np.random.default_rng(0), np.arange(len(setting.sizes))
-        best, worst = 0.0, None
+        starts: list[tuple[_Case, int]] = []
         for _ in range(_HALVINGS):
             half = len(places) // 2
             sides = tuple(map(int, places[:half])), tuple(map(int, places[half:]))
@@ -306,12 +316,10 @@ class _Search:
                 if not side or self.clock.is_over:
                     continue
                 summed = table @ functools.reduce(_by_cell, [factors[place] for place in others])
-                found = self._worst_corner(side, others, summed, factors, admitted)
-                if found[0] > best:
-                    best, worst = found
+                starts += self._worst_corner(side, others, summed, factors, admitted)
             places = rng.permutation(places)
-        if worst is not None:
-            self._evaluated(*self._climb_corners(*worst, admitted))
+        for start in starts:
+            self._evaluated(*self._climb_corners(*start, admitted))
 
     def _climb_corners(
         self, case: _Case, event: int, admitted: Collection[_Case]
@@ -371,15 +379,15 @@ class _Search:
         summed: FloatArray,
         factors: list[FloatArray],
         admitted: Collection[_Case],
-    ) -> tuple[float, tuple[_Case, int] | None]:
-        """Return who of one half leaks most at a corner, and how much; not rounded in any way."""
+    ) -> list[tuple[_Case, int]]:
+        """Return who of one half leaks most at a corner; nobody if nobody is admitted."""
         sizes = [self.setting.sizes[place] for place in side]
         summed = summed.reshape(*sizes, -1)
         for axis, place in enumerate(side):  # one more value: unknown
             moved = np.moveaxis(summed, axis, -2)
             unknown = (moved * factors[place]).sum(axis=-2, keepdims=True)
             summed = np.moveaxis(np.concatenate([moved, unknown], axis=-2), -2, axis)
-        best, worst = 0.0, None
+        best, worst = 0.0, []
         for target, flags in itertools.product(range(len(side)), _flags(len(side))):
             hidden = [place for axis, place in enumerate(side) if flags[axis] and axis != target]
             case = _Case(side[target], tuple(sorted([*others, *hidden])))
@@ -398,10 +406,11 @@ class _Search:
             if ratios.max() > best:
                 best = float(ratios.max())
                 values = np.unravel_index(int(ratios.argmax()), ratios.shape)
-                known = [place for axis, place in enumerate(side) if not flags[axis] and axis != target]
+                known = [p for p, flag in zip(side, flags, strict=True) if not flag]
+                known.remove(case.target)
                 given = dict(zip(known, map(int, values), strict=True))
-                worst = case, self._event(case, given)
-        return best, worst
+                worst = [(case, self._event(case, given))]
+        return worst
 
     def _event(self, case: _Case, given: dict[int, int]) -> int:
         """Return the place of what is known in the order of their product."""
