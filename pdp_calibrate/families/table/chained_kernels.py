@@ -296,9 +296,9 @@ def lower_bounds(masses, shape, one, other, gains, charge, least, one_bounds, ot
     The table of masses, flat, has the shape (before, firsts, between, seconds, after): the first
     tuple's values v stand on its second axis, the second tuple's values a on its fourth; events
     are counted along the others. one[·, a, after]: e^L about the first tuple if a is known of the
-    second as well; other[before, v, ·] the reverse, both flat. If no other tuple is unknown, each of
-    them is one number everywhere: gains = e^L − 1 of the two; else 0. A mass below `least` proves
-    nothing.
+    second as well; other[before, v, ·] the reverse, both flat. If no other tuple is unknown, each
+    of them is one number everywhere: gains = e^L − 1 of the two; else 0. A mass below `least`
+    proves nothing.
     """
     before, firsts, between, seconds, after = shape
     events = before * between * after
@@ -345,12 +345,13 @@ def lower_bounds(masses, shape, one, other, gains, charge, least, one_bounds, ot
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-def gather_laws(cells, bases, own, offsets, places, scaled, laws):
+def gather_laws(cells, bases, own, offsets, places, steps, masses_at, scaled, laws):
     """Write the law of the counts given each secret, for many events.
 
-    Secret v of event e has its masses at cells[bases[e] + own[v] + offsets]; the c-th of them counts
-    at places[v, c]. Written to laws[place, v, e]; each law sums to `scaled`. A secret without mass
-    repeats one that has some, and lanes without an event the first event: neither adds a quotient.
+    Secret v of event e has its masses at cells[bases[e] + own[v] + offsets]; the c-th of them
+    counts at masses_at[places[c] + steps[v]]. Written to laws[place, v, e]; each law sums to
+    `scaled`. A secret without mass repeats one that has some, and lanes without an event the first
+    event: neither adds a quotient.
     """
     size, secrets, lanes = laws.shape
     events = bases.size
@@ -361,7 +362,7 @@ def gather_laws(cells, bases, own, offsets, places, scaled, laws):
     for v in range(secrets):
         sums[:] = 0.0
         for c in range(offsets.size):
-            row, shift = sums[places[v, c]], own[v] + offsets[c]
+            row, shift = sums[masses_at[places[c] + steps[v]]], own[v] + offsets[c]
             for event in range(events):
                 row[event] += cells[bases[event] + shift]
         for place in range(size):
@@ -429,11 +430,11 @@ def _compare(densities, most, least, best):
         row = densities[start : start + lanes]
         for e in range(lanes):
             number, high, low = row[e], most[e], least[e]
-            most[e] = number if number > high else high
-            least[e] = number if number < low else low
+            most[e] = max(high, number)
+            least[e] = min(low, number)
     for e in range(lanes):
         ratio, so_far = most[e] / least[e], best[e]
-        best[e] = ratio if ratio > so_far else so_far
+        best[e] = max(so_far, ratio)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)

@@ -12,9 +12,9 @@ the densities by at most e^LS, so that only the others are counted. Then, where 
 suffice, the leakage itself, target included. Both in single precision, 64 events at a time, and
 charged for it; the worst event again in double precision, with the output that proves it.
 
-Before all that, somebody who leaks much is sought among those for whom the worst output lies beyond
-all counts, for the more is known to leak, the fewer are left. The work is limited by counting it, so
-that a result does not depend on the machine; bounds that were not reached stay.
+Before all that, somebody who leaks much is sought among those for whom the worst output lies
+beyond all counts, for the more is known to leak, the fewer are left. The work is limited by
+counting it, so that a result does not depend on the machine; bounds that were not reached stay.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 _TIGHT = 0.0095  # of the leakage found: closer bounds are not sought, if everybody is unknown
 
 
-_WORK = 1.4e9  # to evaluate adversaries, about a nanosecond each
+_WORK = 1.5e9  # to evaluate adversaries, about a nanosecond each
 
 
-_SHARE = 0.7  # of the work that is left, for adversaries who ignore one more tuple
+_SHARE = 0.8  # of the work that is left, until the last tuple may be unknown
 
 
 _FIRST_POINTS = 1e5  # of the grids of those who are evaluated first, one for each case
@@ -68,7 +68,10 @@ _ROUNDS = 3  # of changing what is known of each tuple
 _LANES, _FEWEST_LANES = 64, 16  # events evaluated together
 
 
-_POINT, _CELL = 6.0, 4.0  # work for an event at a point of the grid, and for a cell of its law
+_POINT, _CELL = 6.0, 2.5  # work for an event at a point of the grid, and for a cell of its law
+
+
+_KEPT = 16  # sets of unknown tuples whose places on the grid are remembered
 
 
 _MOST_POINTS = 2e6  # of a grid
@@ -146,8 +149,7 @@ class _Search:
             for stride in np.ascontiguousarray(setting.probabilities).strides
         )
         self._kernels = load_kernels("pdp_calibrate.families.table.chained_kernels")
-        self._places_of = functools.cache(self._grid_places)
-        self._evaluated = functools.cache(self._evaluate)
+        self._places_of = functools.lru_cache(maxsize=_KEPT)(self._grid_places)
 
     def _cutoff(self, unknown: int) -> float:
         """Return up to which bound those who ignore this number of tuples are not evaluated.
@@ -217,7 +219,8 @@ class _Search:
         That work is counted as done.
         """
         each = self._work(cases[0], grid)
-        most = int(self._left * _SHARE / each)
+        is_last = len(cases[0].unknown) == len(self.setting.sizes) - 1
+        most = int(self._left * (1.0 if is_last else _SHARE) / each)
         above = np.concatenate([bound.above(*case, cutoff)[0] for case in cases])
         self._left -= each * min(most, len(above))
         if len(above) <= most:
@@ -227,7 +230,7 @@ class _Search:
     def _judge(
         self, bound: ChainedBound, grid: _Grid, cutoff: float, case: _Case
     ) -> tuple[npt.NDArray[np.intp], FloatArray]:
-        """Evaluate the events of a case above a cutoff, lower their bounds, and return the values."""
+        """Evaluate the events of a case above a cutoff, and lower their bounds."""
         _, events = bound.above(*case, cutoff)
         values = np.zeros(len(events))
         own = self.setting.diameters[case.target] if grid.levels == len(case.unknown) + 1 else 0.0
@@ -247,7 +250,7 @@ class _Search:
     def evaluate_worst(self) -> None:
         """Evaluate whoever was found to leak most in double precision."""
         if self._worst is not None:
-            self._evaluated(*self._worst)
+            self._evaluate(*self._worst)
 
     def _work(self, case: _Case, grid: _Grid) -> float:
         """Return what it takes to evaluate one of many events."""
@@ -279,7 +282,9 @@ class _Search:
             bases,
             self._strides[target] * np.arange(sizes[target]),
             offsets,
-            grid.masses_at[places + own[:, np.newaxis]],
+            places,
+            own,
+            grid.masses_at,
             _SCALED,
             laws,
         )
@@ -319,7 +324,7 @@ class _Search:
                 starts += self._worst_corner(side, others, summed, factors, admitted)
             places = rng.permutation(places)
         for start in starts:
-            self._evaluated(*self._climb_corners(*start, admitted))
+            self._evaluate(*self._climb_corners(*start, admitted))
 
     def _climb_corners(
         self, case: _Case, event: int, admitted: Collection[_Case]
@@ -450,7 +455,9 @@ class _Search:
         )
         apart = np.abs(np.subtract.outer(np.arange(levels), np.arange(levels)))
         for unit in self._unit:  # the first coordinate goes last each time: all once, all in place
-            grids = grids.reshape(len(possible), levels, -1).transpose(0, 2, 1) @ np.exp(-unit * apart)
+            grids = grids.reshape(len(possible), levels, -1).transpose(0, 2, 1) @ np.exp(
+                -unit * apart
+            )
         grids = grids.reshape(len(possible), size)
         ratios = grids.max(axis=0) / grids.min(axis=0)
         output = int(ratios.argmax())
