@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 _TIGHT = 0.0095  # of the leakage found: closer bounds are not sought, if everybody is unknown
 
 
-_WORK = 1.5e9  # to evaluate adversaries, about a nanosecond each
+_WORK = 1.55e9  # to evaluate adversaries, about a nanosecond each
 
 
 _SHARE = 0.8  # of the work that is left, until the last tuple may be unknown
@@ -66,6 +66,9 @@ _ROUNDS = 3  # of changing what is known of each tuple
 
 
 _LANES, _FEWEST_LANES = 64, 16  # events evaluated together
+
+
+_EACH = 3e3  # work for an event, however small
 
 
 _POINT, _CELL = 6.0, 2.5  # work for an event at a point of the grid, and for a cell of its law
@@ -256,7 +259,7 @@ class _Search:
         """Return what it takes to evaluate one of many events."""
         sizes = self.setting.sizes
         cells = math.prod(sizes[place] for place in (case.target, *case.unknown))
-        return _POINT * grid.points * sizes[case.target] / 5 + _CELL * cells
+        return _EACH + _POINT * grid.points * sizes[case.target] / 5 + _CELL * cells
 
     def _values(self, case: _Case, events: npt.NDArray[np.intp], grid: _Grid) -> FloatArray:
         """Return the largest log-ratio of two secrets' densities on the grid, for each event."""
