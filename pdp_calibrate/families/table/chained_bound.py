@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 Singles = npt.NDArray[np.float32]
 
 
+Shape = tuple[int, int, int, int, int]
+
+
 _WIDTH = 5  # values of a tuple at most: see `chained_kernels.WIDTH`
 
 
@@ -60,12 +63,16 @@ _SCALED = 2.0**100  # what all masses together are multiplied by
 _LEAST_MASS = 1e-20  # of those: smaller ones may have lost digits
 
 
-# Fewer than 60 operations in single precision stand behind each number of one step.
-_CHARGE = 1 + 2.0**-17
+# Fewer than 60 operations in single precision stand behind each number of one step, and fewer than
+# 40 behind each of the sums of masses that it divides.
+_CHARGE = 1 + 2.0**-16
 
 
 # Of so few tuples, the target included, not all pairs are tried: their events are the many.
-_FEWEST, _FEW = 3, 5
+_FEWEST, _FEW = 4, 5
+
+
+_SIDE_BY_SIDE = 25  # events that are copied together
 
 
 _SMALL_LEVEL = 2**16  # events of one level that need no second thread
@@ -90,50 +97,87 @@ class Marginals:
     def __init__(self, probabilities: FloatArray) -> None:
         self._places = range(probabilities.ndim)
         self._tables: dict[tuple[int, ...], Singles] = {}
-        self._fill(probabilities * _SCALED, ())
+        self._fill((probabilities * _SCALED).astype(np.float32), ())
 
-    def _fill(self, table: FloatArray, gone: tuple[int, ...]) -> None:
-        self._tables[gone] = table.astype(np.float32)
+    def _fill(self, table: Singles, gone: tuple[int, ...]) -> None:
+        self._tables[gone] = table
         if table.ndim == 2:
             return
         for place in self._places[gone[-1] + 1 if gone else 0 :]:
             axis = place - len(gone)  # all that is gone stood before it
             self._fill(table.sum(axis=axis), (*gone, place))
 
-    def of_two(self, first: int, second: int, gone: tuple[int, ...]) -> Singles:
-        """Return the masses of two tuples as rows, one column for all values of the others."""
+    def of_two(self, first: int, second: int, gone: tuple[int, ...]) -> tuple[Singles, Shape]:
+        """Return the masses of two tuples and all that are not gone, flat, and how they stand.
+
+        The shape: all before the first tuple, the first, all between, the second, all after it.
+        """
         table = self._tables[gone]
         left = [place for place in self._places if place not in gone]
         one, other = left.index(first), left.index(second)
-        return _in_front(table, (one, other)).reshape(table.shape[one] * table.shape[other], -1)
+        sizes = table.shape
+        shape = (
+            math.prod(sizes[:one]),
+            sizes[one],
+            math.prod(sizes[one + 1 : other]),
+            sizes[other],
+            math.prod(sizes[other + 1 :]),
+        )
+        return table.reshape(-1), shape
 
 
 class ChainedBound:
-    """e^L of every adversary at one scale; sets of tuples not reached in time have none."""
+    """e^L of every adversary at one scale; sets of tuples not reached in time have none.
+
+    `prove` is called with 1, 2, … unknown tuples; what is lowered between makes the next tighter.
+    """
 
     def __init__(self, setting: Setting, marginals: Marginals, clock: Clock) -> None:
         self._setting = setting
         self._marginals = marginals
+        self._clock = clock
         self._own = setting.diameters
         self._proved: dict[tuple[int, tuple[int, ...]], Singles] = {}
         places = range(len(setting.sizes))
         for target in places:
             self._proved[target, ()] = self._group(target, ())
         self._kernels = load_kernels("pdp_calibrate.families.table.chained_kernels")
-        for number in range(2, len(places) + 1):
-            moving = list(itertools.combinations(places, number))
-            run(
-                moving,
-                self._prove,
-                clock,
-                what="bounding adversaries",
-                small=len(moving) * self._events(moving[0]) <= _SMALL_LEVEL,
-            )
+
+    def prove(self, number: int) -> None:
+        """Bound everybody who ignores this number of tuples."""
+        places = range(len(self._setting.sizes))
+        moving = list(itertools.combinations(places, number + 1))
+        few = len(moving) * self._events(moving[0]) <= _SMALL_LEVEL
+        run(moving, self._prove, self._clock, what="bounding adversaries", small=few)
 
     def log_bounds(self, target: int, unknown: tuple[int, ...]) -> FloatArray | None:
         """Return the bounds for all values of the known tuples, in the order of their product."""
         found = self._proved.get((target, unknown))
         return None if found is None else np.log(found.astype(np.float64))
+
+    def worst(self, target: int, unknown: tuple[int, ...]) -> int:
+        """Return the event with the largest bound."""
+        return int(self._proved[target, unknown].argmax())
+
+    def above(
+        self, target: int, unknown: tuple[int, ...], cutoff: float
+    ) -> tuple[FloatArray, npt.NDArray[np.intp]]:
+        """Return the bounds above a cutoff, and of which events they are."""
+        bounds = self._proved[target, unknown]
+        events = np.flatnonzero(bounds > np.float32(math.exp(cutoff)))
+        return np.log(bounds[events].astype(np.float64)), events
+
+    def lower(
+        self,
+        target: int,
+        unknown: tuple[int, ...],
+        events: npt.NDArray[np.intp],
+        log_bounds: FloatArray,
+    ) -> None:
+        """Take over smaller bounds on some events."""
+        bounds = self._proved[target, unknown]
+        proved = (np.exp(log_bounds) * _CHARGE).astype(np.float32)
+        bounds[events] = np.minimum(bounds[events], proved)
 
     def largest(self, target: int, unknown: tuple[int, ...]) -> float:
         """Return the largest of them, infinite if there are none."""
@@ -149,10 +193,13 @@ class ChainedBound:
         charge, least = np.float32(_CHARGE), np.float32(_LEAST_MASS)
         for i, j in _pairs(moving):
             gone = _without(moving, i, j)
+            masses, shape = self._marginals.of_two(i, j, gone)
+            gains = (np.float32(0), np.float32(0))
+            if not gone and max(self._own[i], self._own[j]) <= math.log(self._kernels.MOST_GAIN):
+                gains = (_gain(self._own[i]), _gain(self._own[j]))
             self._kernels.lower_bounds(
-                self._marginals.of_two(i, j, gone),
-                self._given(i, j, gone),
-                self._given(j, i, gone),
+                *_side_by_side(masses, shape, self._proved[i, gone], self._proved[j, gone]),
+                gains,
                 charge,
                 least,
                 found[i],
@@ -160,13 +207,6 @@ class ChainedBound:
             )
         for target, bounds in found.items():
             self._proved[target, _without(moving, target)] = bounds
-
-    def _given(self, target: int, known: int, unknown: tuple[int, ...]) -> Singles:
-        """Return the bounds about a target: a row per value of one known tuple."""
-        sizes = self._setting.sizes
-        left = [p for p in range(len(sizes)) if p != target and p not in unknown]
-        bounds = self._proved[target, unknown].reshape([sizes[place] for place in left])
-        return _in_front(bounds, (left.index(known),)).reshape(sizes[known], -1)
 
     def _group(self, target: int, unknown: tuple[int, ...]) -> Singles:
         """Return the group bound for every event."""
@@ -177,6 +217,11 @@ class ChainedBound:
         """Count the values of all tuples but these."""
         sizes = self._setting.sizes
         return math.prod(size for place, size in enumerate(sizes) if place not in moving)
+
+
+def _gain(log_bound: float) -> np.float32:
+    """Return e^L − 1, rounded up, and positive."""
+    return np.float32(max(math.expm1(log_bound), 1e-30) * _CHARGE)
 
 
 def _without(moving: tuple[int, ...], *gone: int) -> tuple[int, ...]:
@@ -193,7 +238,15 @@ def _pairs(moving: tuple[int, ...]) -> Iterator[tuple[int, int]]:
         yield moving[0], moving[-1]
 
 
-def _in_front(table: Singles, axes: tuple[int, ...]) -> Singles:
-    """Return the table with some axes first."""
-    others = [axis for axis in range(table.ndim) if axis not in axes]
-    return np.ascontiguousarray(table.transpose(*axes, *others))
+def _side_by_side(
+    masses: Singles, shape: Shape, one: Singles, other: Singles
+) -> tuple[Singles, Shape, Singles, Singles]:
+    """Move the two tuples to the front where few events stand side by side: that is slow."""
+    before, first, between, second, after = shape
+    if after >= _SIDE_BY_SIDE:
+        return masses, shape, one, other
+    events = before * between * after
+    masses = masses.reshape(shape).transpose(1, 3, 0, 2, 4)
+    one = one.reshape(before * between, second, after).transpose(1, 0, 2)
+    other = other.reshape(before, first, between * after).transpose(1, 0, 2)
+    return masses.ravel(), (1, first, 1, second, events), one.ravel(), other.ravel()

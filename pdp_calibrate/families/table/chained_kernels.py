@@ -15,7 +15,11 @@ WIDTH = 5
 """Secrets and values of a block: fewer are filled up, more are not served."""
 
 ROWS = WIDTH * WIDTH + 2 * WIDTH
-"""25 masses, then the five bounds about the target, and the five about the unknown tuple."""
+"""25 masses, then the five bounds about the first tuple, and the five about the second."""
+
+
+MOST_GAIN = 8.0
+"""κ − 1 that `judge_alone` serves."""
 
 
 _LEAST = np.float32(1e-30)  # no sum of masses that counts is as small
@@ -82,7 +86,13 @@ def _smallest(five):
 
 @_inside
 def _worse(worst, above, below):
-    return max(worst, _largest(above) / _smallest(below))
+    """Return the larger of two quotients, as above and below: products take less than a division.
+
+    They are numbers of single precision, for (e^L)² is.
+    """
+    up, down = _largest(above), _smallest(below)
+    is_worse = up * worst[1] > worst[0] * down
+    return (up if is_worse else worst[0]), (down if is_worse else worst[1])
 
 
 # Every set of values: with the value and without it, then the next value.
@@ -122,13 +132,13 @@ def _from_first(above, below, raised, shares, worst):
 
 
 @_inside
-def _row(block, first, event):
+def _row(block, first, step, event):
     return (
         block[first * BLOCK + event],
-        block[(first + 1) * BLOCK + event],
-        block[(first + 2) * BLOCK + event],
-        block[(first + 3) * BLOCK + event],
-        block[(first + 4) * BLOCK + event],
+        block[(first + step) * BLOCK + event],
+        block[(first + 2 * step) * BLOCK + event],
+        block[(first + 3 * step) * BLOCK + event],
+        block[(first + 4 * step) * BLOCK + event],
     )
 
 
@@ -138,22 +148,26 @@ def _every(number):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=True, no_cfunc_wrapper=True)
-def judge_block(block, result):
+def judge_block(block, by_secret, by_value, about, other, result):
     """Write to result[e] the largest quotient of event e over z, 1 ≤ z_a ≤ κ, and all secrets.
 
-    Row 5a + v of the block: the mass of secret v with the unknown value a.
+    Row by_secret·v + by_value·a of the block: the mass of secret v with the unknown value a. From
+    row `about` on, e^L about the target for each a; from row `other` on, e^L about the unknown
+    tuple for each secret. Everything is positive, so that each number is right to the roundings of
+    its own terms: fewer than 60 in all, and `lower_bounds` is charged for them.
     """
     one = np.float32(1)
     for event in range(BLOCK):
+        # P(a | v), and P(a | v)·e^L: sums below the least one belong to events that are discarded.
         masses = (
-            _row(block, 0, event),
-            _row(block, 5, event),
-            _row(block, 10, event),
-            _row(block, 15, event),
-            _row(block, 20, event),
+            _row(block, 0, by_secret, event),
+            _row(block, by_value, by_secret, event),
+            _row(block, 2 * by_value, by_secret, event),
+            _row(block, 3 * by_value, by_secret, event),
+            _row(block, 4 * by_value, by_secret, event),
         )
-        about, other = _row(block, 25, event), _row(block, 30, event)
-        gain = _largest(other) - one
+        about_target, about_unknown = _row(block, about, 1, event), _row(block, other, 1, event)
+        gain = _largest(about_unknown) - one
         sums = _total(masses)
         inverse = (
             one / max(sums[0], _LEAST),
@@ -170,24 +184,100 @@ def judge_block(block, result):
             _times(masses[4], inverse),
         )
         raised = (
-            _times(shares[0], _every(about[0])),
-            _times(shares[1], _every(about[1])),
-            _times(shares[2], _every(about[2])),
-            _times(shares[3], _every(about[3])),
-            _times(shares[4], _every(about[4])),
+            _times(shares[0], _every(about_target[0])),
+            _times(shares[1], _every(about_target[1])),
+            _times(shares[2], _every(about_target[2])),
+            _times(shares[3], _every(about_target[3])),
+            _times(shares[4], _every(about_target[4])),
         )
+        # No value raised, then every set of values raised to κ.
         above, below = _total(raised), _every(one)
-        worst = _worse(one, above, below)
+        worst = (_largest(above), one)
         raised, shares = _each_times(raised, gain), _each_times(shares, gain)
-        result[event] = _from_first(above, below, raised, shares, worst)
+        worst = _from_first(above, below, raised, shares, worst)
+        result[event] = worst[0] / worst[1]
 
 
 @_inside
-def _copied(numbers, start, block, row, number):
-    """Copy a row of numbers, from `start` on, into a row of the block."""
-    source, to = numbers[start : start + number], block[row * BLOCK : row * BLOCK + number]
+def _compared(above, worst, gain):
+    """Raise the worst quotient to that of a set of values, whose masses are given, and of the rest.
+
+    The rest has one minus these masses. That is right to a rounding of one, and what is divided by
+    is at least one: sound for gains up to `MOST_GAIN`.
+    """
+    one = np.float32(1)
+    most, least = _largest(above), _smallest(above)
+    worst = max(worst, (one + gain * most) / (one + gain * least))
+    return max(worst, (one + gain * (one - least)) / (one + gain * (one - most)))
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=True, no_cfunc_wrapper=True)
+def judge_alone(block, by_secret, by_value, gain, result):
+    """Write to result[e] the largest quotient of event e if the unknown tuple is the only one.
+
+    As `judge_block`, with e^L equal for all values, left out here, and κ = 1 + gain. Of a set and
+    its complement one suffices: those without the last value are tried.
+    """
+    one = np.float32(1)
+    for event in range(BLOCK):
+        first = _row(block, 0, by_secret, event)
+        second = _row(block, by_value, by_secret, event)
+        third = _row(block, 2 * by_value, by_secret, event)
+        fourth = _row(block, 3 * by_value, by_secret, event)
+        fifth = _row(block, 4 * by_value, by_secret, event)
+        sums = _total((first, second, third, fourth, fifth))
+        inverse = (
+            one / max(sums[0], _LEAST),
+            one / max(sums[1], _LEAST),
+            one / max(sums[2], _LEAST),
+            one / max(sums[3], _LEAST),
+            one / max(sums[4], _LEAST),
+        )
+        first, second = _times(first, inverse), _times(second, inverse)
+        third, fourth = _times(third, inverse), _times(fourth, inverse)
+        worst = _compared(first, _compared(second, one, gain), gain)
+        worst = _compared(third, _compared(fourth, worst, gain), gain)
+        both = _plus(first, second)
+        worst = _compared(both, worst, gain)
+        three = _plus(both, third)
+        worst = _compared(_plus(three, fourth), _compared(three, worst, gain), gain)
+        worst = _compared(_plus(both, fourth), worst, gain)
+        both = _plus(first, third)
+        worst = _compared(_plus(both, fourth), _compared(both, worst, gain), gain)
+        worst = _compared(_plus(first, fourth), worst, gain)
+        both = _plus(second, third)
+        worst = _compared(_plus(both, fourth), _compared(both, worst, gain), gain)
+        worst = _compared(_plus(second, fourth), worst, gain)
+        result[event] = _compared(_plus(third, fourth), worst, gain)
+
+
+@_inside
+def _copied(numbers, start, block, at, number):
+    """Copy a run of numbers into the block."""
+    source, to = numbers[start : start + number], block[at : at + number]
     for event in range(number):
         to[event] = source[event]
+
+
+@_inside
+def _lessened(smallest, at, numbers, start, number):
+    """Keep the smallest mass of each event."""
+    source, to = numbers[start : start + number], smallest[at : at + number]
+    for event in range(number):
+        to[event] = min(to[event], source[event])
+
+
+@_inside
+def _filled(block, secrets, by_secret, values, by_value):
+    """Fill up to five: values that are not there have no mass, secrets are the first one again."""
+    for v in range(WIDTH):
+        for a in range(WIDTH):
+            row = (by_secret * v + by_value * a) * BLOCK
+            if a >= values:
+                block[row : row + BLOCK] = 0.0
+            elif v >= secrets:
+                first = by_value * a * BLOCK
+                block[row : row + BLOCK] = block[first : first + BLOCK]
 
 
 @_inside
@@ -200,82 +290,188 @@ def _lowered(bounds, result, charge, smallest, least):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-def lower_bounds(masses, one, other, charge, least, one_bounds, other_bounds):
+def lower_bounds(masses, shape, one, other, gains, charge, least, one_bounds, other_bounds):
     """Lower the bounds about two tuples to what each proves about the other, where it proves any.
 
-    masses[(v, a), e]; one[a, e]: e^L about the first tuple if a is known of the second as well;
-    other[v, e] the reverse. A mass below `least` proves nothing.
+    The table of masses, flat, has the shape (before, firsts, between, seconds, after): the first
+    tuple's values v stand on its second axis, the second tuple's values a on its fourth; events
+    are counted along the others. one[·, a, after]: e^L about the first tuple if a is known of the
+    second as well; other[before, v, ·] the reverse, both flat. If no other tuple is unknown, each
+    of them is one number everywhere: gains = e^L − 1 of the two; else 0. A mass below `least`
+    proves nothing.
     """
-    firsts, seconds = other.shape[0], one.shape[0]
-    events = masses.shape[1]
+    before, firsts, between, seconds, after = shape
+    events = before * between * after
     block = np.ones(ROWS * BLOCK, dtype=np.float32)
-    turned = np.ones(ROWS * BLOCK, dtype=np.float32)
     result = np.empty(BLOCK, dtype=np.float32)
     smallest = np.empty(BLOCK, dtype=np.float32)
-    for v in range(WIDTH):
-        for a in range(WIDTH):  # values that are not there have no mass
-            if a >= seconds:
-                block[(WIDTH * a + v) * BLOCK : (WIDTH * a + v + 1) * BLOCK] = 0.0
-            if v >= firsts:
-                turned[(WIDTH * v + a) * BLOCK : (WIDTH * v + a + 1) * BLOCK] = 0.0
     for start in range(0, events, BLOCK):
         number = min(BLOCK, events - start)
-        for event in range(BLOCK):
-            smallest[event] = np.inf
-        for v in range(firsts):
-            for a in range(seconds):
-                row = masses[v * seconds + a]
-                _copied(row, start, block, WIDTH * a + v, number)
-                _copied(row, start, turned, WIDTH * v + a, number)
-                mass = row[start : start + number]
-                for event in range(number):
-                    least_mass = smallest[event]
-                    smallest[event] = min(least_mass, mass[event])
-        # Secrets that are not there are the first one again.
-        for a in range(seconds):
-            for v in range(firsts, WIDTH):
-                _copied(masses[a], start, block, WIDTH * a + v, number)
-        for v in range(firsts):
-            for a in range(seconds, WIDTH):
-                _copied(masses[v * seconds], start, turned, WIDTH * v + a, number)
-        for k in range(WIDTH):
-            known, about = one[k if k < seconds else 0], other[k if k < firsts else 0]
-            _copied(known, start, block, 25 + k, number)
-            _copied(about, start, block, 30 + k, number)
-            _copied(about, start, turned, 25 + k, number)
-            _copied(known, start, turned, 30 + k, number)
-        judge_block(block, result)
+        smallest[:] = np.inf
+        done = 0
+        while done < number:
+            # Events that differ on the last axis only stand side by side in every array.
+            outer, inner = divmod(start + done, after)
+            length = min(after - inner, number - done)
+            far, near = divmod(outer, between)
+            for v in range(firsts):
+                for a in range(seconds):
+                    place = (((far * firsts + v) * between + near) * seconds + a) * after + inner
+                    _copied(masses, place, block, (WIDTH * v + a) * BLOCK + done, length)
+                    _lessened(smallest, done, masses, place, length)
+            for k in range(WIDTH if gains[0] == 0 else 0):
+                a, v = (k if k < seconds else 0), (k if k < firsts else 0)
+                place = (outer * seconds + a) * after + inner
+                _copied(one, place, block, (25 + k) * BLOCK + done, length)
+                place = ((far * firsts + v) * between + near) * after + inner
+                _copied(other, place, block, (30 + k) * BLOCK + done, length)
+            done += length
+        if firsts < WIDTH or seconds < WIDTH:
+            _filled(block, firsts, WIDTH, seconds, 1)
+        if gains[0] > 0:
+            judge_alone(block, WIDTH, 1, gains[1], result)
+            result *= 1 + gains[0]
+        else:
+            judge_block(block, WIDTH, 1, 25, 30, result)
         _lowered(one_bounds[start : start + number], result, charge, smallest, least)
-        judge_block(turned, result)
+        if firsts < WIDTH or seconds < WIDTH:
+            _filled(block, seconds, 1, firsts, WIDTH)
+        if gains[0] > 0:
+            judge_alone(block, 1, WIDTH, gains[0], result)
+            result *= 1 + gains[1]
+        else:
+            judge_block(block, 1, WIDTH, 30, 25, result)
         _lowered(other_bounds[start : start + number], result, charge, smallest, least)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-def blur(grids, levels, factors):
-    """Turn masses on a grid into Σ mass·Π factor^distance at each of its points, in place.
+def gather_laws(cells, bases, own, offsets, places, steps, masses_at, scaled, laws):
+    """Write the law of the counts given each secret, for many events.
 
-    grids[v]: the masses of secret v, flat; `levels` points along each of len(factors) coordinates.
+    Secret v of event e has its masses at cells[bases[e] + own[v] + offsets]; the c-th of them
+    counts at masses_at[places[c] + steps[v]]. Written to laws[place, v, e]; each law sums to
+    `scaled`. A secret without mass repeats one that has some, and lanes without an event the first
+    event: neither adds a quotient.
     """
-    secrets, size = grids.shape
-    kept, tail = np.empty(size), np.empty(size)
+    size, secrets, lanes = laws.shape
+    events = bases.size
+    # In double precision, for thousands of masses may meet at one place. Events side by side:
+    # their masses are often neighbours.
+    sums = np.empty((size, events))
+    totals = np.zeros((secrets, events))
     for v in range(secrets):
-        grid = grids[v]
-        stride = size
-        for coordinate in range(factors.size):
-            stride //= levels
-            factor = factors[coordinate]
-            for start in range(0, size, levels * stride):
-                line = grid[start : start + levels * stride]
-                for low in range(stride):
-                    kept[low] = line[low]
-                    tail[low] = 0.0
-                for k in range(1, levels):
-                    here, before = k * stride, (k - 1) * stride
-                    for low in range(stride):
-                        kept[here + low] = line[here + low] + factor * kept[before + low]
-                for k in range(levels - 1, -1, -1):
-                    here = k * stride
-                    for low in range(stride):
-                        mass = line[here + low]
-                        line[here + low] = kept[here + low] + tail[low]
-                        tail[low] = factor * (tail[low] + mass)
+        sums[:] = 0.0
+        for c in range(offsets.size):
+            row, shift = sums[masses_at[places[c] + steps[v]]], own[v] + offsets[c]
+            for event in range(events):
+                row[event] += cells[bases[event] + shift]
+        for place in range(size):
+            for event in range(events):
+                totals[v, event] += sums[place, event]
+        for place in range(size):  # a quotient first: 1/total may be infinite
+            for event in range(events):
+                total = totals[v, event]
+                mass = sums[place, event] / total * scaled if total > 0 else scaled
+                laws[place, v, event] = mass
+    for event in range(events):
+        possible = totals[:, event].argmax()
+        for v in range(secrets):
+            if totals[v, event] == 0:
+                laws[:, v, event] = laws[:, possible, event]
+    for event in range(events, lanes):
+        laws[:, :, event] = laws[:, :, 0]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+def _blur(source, at, width, lengths, factor, work, to, levels):
+    """Blur along one coordinate: from each line of masses x, Σ_n x_n·factor^|r−n| for every r.
+
+    A line has up to `levels` rows of `width` numbers each; lengths[l] of them hold masses. Rows of
+    `source` begin at `at`, line after line. Row r of line l goes to place r·lines + l of `work`,
+    counted from `to`; one more row there is scratch. All terms are positive, so that nothing
+    cancels: every number is right to the roundings of its own terms.
+    """
+    lines = lengths.size
+    step = lines * width
+    tail = work[to + levels * step : to + levels * step + width]
+    for line in range(lines):
+        number, here = lengths[line], to + line * width
+        # What lies at r or before it, from the left …
+        work[here : here + width] = source[at : at + width]
+        for r in range(1, levels):
+            row = work[here + r * step : here + r * step + width]
+            before = work[here + (r - 1) * step : here + (r - 1) * step + width]
+            if r < number:
+                masses = source[at + r * width : at + (r + 1) * width]
+                for w in range(width):
+                    row[w] = masses[w] + factor * before[w]
+            else:
+                for w in range(width):
+                    row[w] = factor * before[w]
+        # … and what lies after it, from the right.
+        tail[:] = 0.0
+        for r in range(number - 2, -1, -1):
+            row = work[here + r * step : here + r * step + width]
+            masses = source[at + (r + 1) * width : at + (r + 2) * width]
+            for w in range(width):
+                after = factor * (tail[w] + masses[w])
+                tail[w] = after
+                row[w] += after
+        at += number * width
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+def _compare(densities, most, least, best):
+    """Raise best[e] to the largest quotient of two secrets' densities; a row per secret."""
+    lanes = best.size
+    most[:] = densities[:lanes]
+    least[:] = densities[:lanes]
+    for start in range(lanes, densities.size, lanes):
+        row = densities[start : start + lanes]
+        for e in range(lanes):
+            number, high, low = row[e], most[e], least[e]
+            most[e] = max(high, number)
+            least[e] = min(low, number)
+    for e in range(lanes):
+        ratio, so_far = most[e] / least[e], best[e]
+        best[e] = max(so_far, ratio)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+def worst_ratios(laws, factors, lengths, begins, starts, work, best):
+    """Write to best[e] the largest quotient of two secrets' densities over all outputs.
+
+    laws[place, v, e]: masses of count vectors, the first coordinate counting fastest. Coordinate d
+    is blurred for every r_d; then, one r_d after the other, the coordinates that are left. So the
+    densities at each output of the product grid come by, and none is kept.
+
+    lengths[begins[d] : begins[d + 1]]: how many masses the lines along coordinate d have. Results
+    of coordinate d are kept in `work` from starts[d] on.
+    """
+    coordinates = factors.size
+    width = laws.shape[1] * laws.shape[2]
+    flat = laws.reshape(-1)
+    levels = lengths[0]
+    output = np.zeros(coordinates, dtype=np.int64)
+    most, least = np.empty_like(best), np.empty_like(best)
+    best[:] = 1.0
+    d = 0
+    _blur(flat, 0, width, lengths[begins[0] : begins[1]], factors[0], work, starts[0], levels)
+    while d >= 0:
+        # Down to the last coordinate, with those before it at `output`.
+        while d < coordinates - 1:
+            at = starts[d] + output[d] * (begins[d + 1] - begins[d]) * width
+            lines = lengths[begins[d + 1] : begins[d + 2]]
+            d += 1
+            _blur(work, at, width, lines, factors[d], work, starts[d], levels)
+        for r in range(levels):
+            here = starts[d] + r * width
+            _compare(work[here : here + width], most, least, best)
+        # The next output of the coordinates before it.
+        d -= 1
+        while d >= 0:
+            output[d] += 1
+            if output[d] < levels:
+                break
+            output[d] = 0
+            d -= 1

@@ -1,5 +1,6 @@
 """The chained bound is never below what an adversary learns, and its search holds the truth."""
 
+import functools
 import itertools
 import math
 
@@ -10,9 +11,10 @@ import pdp_calibrate as pdp
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.leakage import leakage
 from pdp_calibrate.core.workers import Clock
-from pdp_calibrate.families.table import chained_search, search
+from pdp_calibrate.families.table import chained_kernels, chained_search, search
 from pdp_calibrate.families.table.chained_bound import ChainedBound, is_chained
 from pdp_calibrate.families.table.setting import Setting
+from tests.support.marks import bounds_checked
 from tests.support.random_tables import additive_problem
 from tests.support.table_searches import setting_at
 
@@ -77,7 +79,10 @@ def worst_by_hand(
 
 
 def bound_of(setting: Setting) -> ChainedBound:
-    return ChainedBound(setting, setting.prepared.cells.marginals, Clock(math.inf))
+    bound = ChainedBound(setting, setting.prepared.cells.marginals, Clock(math.inf))
+    for number in range(1, len(setting.sizes)):
+        bound.prove(number)
+    return bound
 
 
 @pytest.mark.compiled
@@ -159,13 +164,12 @@ def test_the_bracket_holds_the_exact_leakage(monkeypatch: pytest.MonkeyPatch, wo
         with monkeypatch.context() as patched:
             only_chained(patched)
             patched.setattr(chained_search, "_WORK", work)
-            patched.setattr(chained_search, "_CLIMBED", work)
             found = leakage(table, pdp.Histogram(), scale=3.0)
         assert found.lower <= exact.value * (1 + 1e-9)
         assert found.value >= exact.lower * (1 - 1e-9)
         assert found.lower >= 2 / 3 * (1 - 1e-9)
         if work:
-            assert found.value <= found.lower * 1.005
+            assert found.value <= found.lower * 1.01
             assert found.witness is not None
             known = found.witness.known
             alone = leakage(
@@ -186,7 +190,7 @@ def test_a_calibrated_scale_keeps_epsilon(monkeypatch: pytest.MonkeyPatch) -> No
         only_chained(patched)
         scale = pdp.calibrate(table, pdp.Histogram(), epsilon=1.0).scale
     assert leakage(table, pdp.Histogram(), scale=scale).value <= 1.0
-    assert best * (1 - 1e-9) <= scale <= best * 1.01
+    assert best * (1 - 1e-9) <= scale <= best * 1.02
 
 
 @pytest.mark.compiled
@@ -208,3 +212,116 @@ def test_only_counts_of_few_values_are_searched() -> None:
     assert not chained_search.can_search(weighed)
     assert chained_search.can_search(setting_at(additive_problem(small, [np.eye(2)] * 2), 2.0))
     assert not is_chained(setting_at(additive_problem(small, [np.eye(2)] * 2), 0.01))
+
+
+def rare_and_excluded(rng: np.random.Generator, sizes: tuple[int, ...]) -> FloatArray:
+    """Zeros beside masses that only double precision holds, and an ordinary rest."""
+    cells = rng.dirichlet(np.ones(math.prod(sizes))).reshape(sizes)
+    cells[rng.random(sizes) < 0.2] = 0.0
+    cells[rng.random(sizes) < 0.2] = 1e-300
+    return np.asarray(cells / cells.sum())
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("seed", bounds_checked(range(12), 4))
+def test_events_evaluated_together_leak_what_they_leak_by_hand(seed: int) -> None:
+    """Target included it is the leakage; the others alone, and the target's own, are above it."""
+    rng = np.random.default_rng(seed)
+    sizes = tuple(int(size) for size in rng.integers(2, 6 if seed % 2 else 4, size=3))
+    cells = rare_and_excluded(rng, sizes) if seed % 3 else random_dense(rng, sizes)
+    parts = [np.eye(max(sizes))[:size] for size in sizes]
+    if seed % 4 == 1:
+        parts = [part[:, 1:] for part in parts]  # the first value counts nowhere
+    scale = float(np.exp(rng.uniform(-0.2, 2)))
+    setting = setting_at(additive_problem(cells, parts), scale)
+    found = chained_search._Search(setting, 0.0, Clock(math.inf))
+    coordinates = setting.coordinates
+    for target in range(3):
+        others = [place for place in range(3) if place != target]
+        for unknown in ((others[0],), (others[1],), tuple(others)):
+            case = chained_search._Case(target, unknown)
+            known = [sizes[place] for place in others if place not in unknown]
+            events = np.arange(math.prod(known))
+            whole = chained_search._Grid.of(coordinates, len(unknown) + 1)
+            alone = chained_search._Grid.of(coordinates, len(unknown))
+            values = found._values(case, events, whole)
+            exact = worst_by_hand(cells, parts, scale, target, unknown)
+            assert values.max() == pytest.approx(exact, abs=whole.error)
+            above = found._values(case, events, alone) + setting.diameters[target]
+            assert np.all(above + alone.error >= values - whole.error)
+            single = [found._evaluate(case, int(event)) for event in events]
+            for value, one in zip(values, single, strict=True):
+                assert one.lower - whole.error <= value <= one.upper + whole.error
+
+
+def random_dense(rng: np.random.Generator, sizes: tuple[int, ...]) -> FloatArray:
+    return np.asarray(rng.dirichlet(np.ones(math.prod(sizes))).reshape(sizes))
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("seed", bounds_checked(range(6), 2))
+def test_five_items_of_four_values_are_bracketed(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Within 1 % of the exact engine, from both sides, classes and excluded cells alike."""
+    rng = np.random.default_rng(seed)
+    cells = np.zeros((4,) * 5)
+    for share in rng.dirichlet(np.full(3, 2.0)):
+        cells += share * functools.reduce(np.multiply.outer, rng.dirichlet(np.ones(4), size=5))
+    if seed % 2:
+        cells[rng.random(cells.shape) < 0.1] = 0.0
+    table = pdp.JointTable(probabilities=cells / cells.sum(), domains=[list("abcd")] * 5)
+    exact = leakage(table, pdp.Histogram(), scale=4.0)
+    only_chained(monkeypatch)
+    found = leakage(table, pdp.Histogram(), scale=4.0)
+    assert found.lower <= exact.value * (1 + 1e-9)
+    assert found.value >= exact.lower * (1 - 1e-9)
+    assert found.value <= found.lower * 1.01
+
+
+@pytest.mark.compiled
+def test_a_start_at_corners_is_attained_and_admitted() -> None:
+    """Also where adversaries know one tuple at least: nobody else may be the worst."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        cells = rare_and_excluded(rng, (3, 2, 3, 2))
+        parts = [np.eye(3)[:size] for size in cells.shape]
+        setting = setting_at(additive_problem(cells, parts), 2.0)
+        cases = [chained_search._Case(*case) for case in setting.prepared.cases()]
+        some = [case for case in cases if len(case.unknown) < 3]
+        found = chained_search._Search(setting, 0.0, Clock(math.inf))
+        found.try_corners(some)
+        attack = found.attained.attack
+        assert attack is not None
+        assert attack.known
+        unknown = tuple(p for p in range(4) if p != attack.target and p not in attack.known)
+        exact = worst_by_hand(cells, parts, 2.0, attack.target, unknown)
+        assert 0 < found.attained.lower <= exact
+
+
+@pytest.mark.compiled
+def test_one_unknown_tuple_by_either_kernel() -> None:
+    """The kernel for the first unknown tuple proves what the general one proves."""
+    rng = np.random.default_rng(0)
+    for firsts, seconds in ((5, 5), (2, 5), (4, 3)):
+        shape = (3, firsts, 2, seconds, 7)
+        masses = rng.random(math.prod(shape)).astype(np.float32) + np.float32(1e-3)
+        events, bounds = 42, []
+        for gains in ((0.0, 0.0), (0.5, 2.0)):
+            one = np.full(events * seconds, 1.5, dtype=np.float32)
+            other = np.full(events * firsts, 3.0, dtype=np.float32)
+            found = np.full((2, events), 100.0, dtype=np.float32)
+            chained_kernels.lower_bounds(
+                masses,
+                shape,
+                one,
+                other,
+                (np.float32(gains[0]), np.float32(gains[1])),
+                np.float32(1),
+                np.float32(1e-20),
+                found[0],
+                found[1],
+            )
+            bounds.append(found)
+        assert np.all(bounds[0] < 4.6)
+        np.testing.assert_allclose(bounds[0], bounds[1], rtol=2e-6)
