@@ -2,8 +2,8 @@
 
     python check.py release.json        (or: pdp-calibrate check release.json)
 
-One file, the standard library only, no line shared with the engines. Its answer is 0: proved; 1:
-not so, an adversary breaks it, or what the file says of itself does not follow; 2: cannot decide,
+One file, the standard library only, no line shared with the engines. It answers 0: proved; 1: not
+so, an adversary breaks it, or what the file says of itself does not follow; 2: cannot decide, for
 numbers are withheld, our bound is not small enough, the model is too large or of another kind. It
 decides about exact answers and noise; what floating point adds is charged by the library. A
 certificate says where to look, never what to believe: only the theorems below prove anything.
@@ -11,37 +11,36 @@ certificate says where to look, never what to believe: only the theorems below p
 The promise. A database is one draw x of correlated tuples from a law θ. For every tuple i, every
 set K of others that an adversary may know, every x_K of positive probability, every two values
 v, v' of x_i that are possible then, and every output r, p(r | x_i = v, x_K) ≤ e^ε p(r | x_i = v',
-x_K). With Gaussian noise the two densities are no easier to tell apart than N(0,1) and N(μ,1),
-which is (ε, δ) for δ = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ). Who knows everyone else learns what
-changing x_i alone does to the answer, whatever θ says, over all values of the domains.
+x_K). With Gaussian noise the densities are no easier to tell apart than N(0,1) and N(μ,1), which is
+δ = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ). Who knows everyone else learns what changing x_i alone does to
+the answer, whatever θ says, over all values of the domains.
 
-The theorems it uses, each with the reason why it is true:
+The theorems it uses; the documentation has all proofs.
 
 A  (outputs). With Laplace noise the density given (v, x_K) is a mixture of e^{-|r-s|/λ} over the
-   answers s. Between neighbouring s both mixtures are a·e^{r/λ} + b·e^{-r/λ}, so their quotient is
-   monotone there, and constant outside all s: the largest quotient is at one of the s. Several
-   coordinates: at a point of the grid of their answers. The discrete Laplace is the same kernel.
+   answers s. Between neighbouring s two such mixtures have a monotone quotient, outside a constant
+   one: the largest is at one of the s; of several coordinates, at a point of the grid of theirs.
 B  (blocks). Independent blocks, answers that add up: an average over what says nothing about x_i
    has no larger quotient than the worst single case. So every block may be checked alone.
-C  (Gaussian values). Given x_K the answer is Gaussian around a line in x_i. Laplace noise: moving
-   x_i by M costs M·|β|/λ, β = Cov(f, x_i | x_K) / Var(x_i | x_K). Gaussian noise: μ² is M² times
-   what the release r adds to the precision of x_i: 1/Var(x_i | x_K, r) - 1/Var(x_i | x_K). Values
-   clamped into their ranges: moving x_i by at most M moves x_u by at most min(M_u, M·|β_u|), β_u
-   its coefficient on x_i, so the answer by at most the sum of these, with either noise.
-D  (members alike). Equal weights a, everyone admitted. A common correlation ρ of m members: given
-   k known, each of the others has the coefficient ρ/(1+kρ), so the answer moves by at most
-   a·M·(1 + (m-1)·max(ρ, 0)), clamped or not: for ρ < 0 the others take back less than x_i gives. A
-   series with φ ≥ 0: a·M·Σ_t φ^{|t-i|}, for no coefficient grows with what is known. Both are
-   reached with an unknown variance, tending to 0, or by Laplace noise on values not clamped.
+C  (Gaussian values). Laplace noise: moving x_i by M costs M·|β|/λ, β = Cov(f, x_i | x_K) over
+   Var(x_i | x_K). Gaussian noise: μ² = M²·(1/Var(x_i | x_K, r) - 1/Var(x_i | x_K)). Values clamped
+   into their ranges: x_u moves by at most min(M_u, M·|β_u|), β_u its own coefficient on x_i.
+D  (members alike). Equal weights a, everyone admitted. With a common correlation ρ the answer moves
+   by at most a·M·(1 + (m-1)·max(ρ, 0)), in a series with φ ≥ 0 by a·M·Σ_t φ^{|t-i|}, for knowing
+   more makes no coefficient grow; reached with a variance tending to 0, or if nothing is clamped.
 E  (any dependence). Nothing is assumed: all tuples of the block may move at once.
 F  (order). If the steps of a chain favour order (entries > 0, all 2×2 minors ≥ 0) and no answer
    falls in any state, the largest quotient is in the limit r → ±∞: one of E[e^{±Σf/λ} | …], by the
-   inequality of Fortuin, Kasteleyn and Ginibre. Left and right of x_i are independent given x_i,
-   and of what is known only the nearest on either side matters.
-G  (alternation). Two states, all minors ≤ 0, equal weights: let both chains agree once they meet.
-   Until then they differ by turns in both directions, so no answer moves further than by x_i alone.
+   inequality of Fortuin, Kasteleyn and Ginibre. Only the nearest known on either side matter.
+G  (alternation). Two states, all minors ≤ 0, equal weights: two chains that agree once they meet
+   differ by turns in both directions until then, so no answer moves further than by x_i alone.
 H  (sphere). One answer, Laplace noise, K known and R undecided: the residual of x_i given K and a
    part of R lies on a sphere whose diameter is the projection of x_i on R, which bounds |β|.
+I  (elimination). D_kl is the largest log cross-ratio of θ in (x_k, x_l), infinite if a factor has a
+   zero; e_j is how far x_j alone moves the log-likelihood of all outputs. Summing out x_j leaves at
+   most D_kl + D_jk ⊗ D_jl and e_k + D_jk ⊗ e_j, with a ⊗ b = 2 log (1+AB)/(A+B), A = e^{a/2}, B =
+   e^{b/2}: a quotient of laws of log-range a and a function of log-range b are worst if both take
+   two values, on one event. In any order, the last e_i bounds what anybody learns about x_i.
 
 Numbers. Scales, weights and values are the exact fractions that their floats are. Densities are
 sums, products and quotients of positive decimals of 50 digits; each operation changes one by a part
@@ -53,7 +52,6 @@ compared with e^ε times 1 ∓ 10^-30. What concerns Gaussian values is decided 
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import sys
@@ -62,34 +60,31 @@ from dataclasses import dataclass, replace
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Subnormal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from itertools import product
+from itertools import chain, combinations, pairwise, product
 from operator import mul
 from pathlib import Path
 from typing import Any
 
 PROVED, BROKEN, UNDECIDED = 0, 1, 2
 DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
-SLACK = Decimal("1e-30")
+SLACK, ONE, INFINITE = Decimal("1e-30"), Decimal(1), Decimal("Infinity")
 MOST_CELLS = 2**12  # of a table that is checked in full
 MOST_WORK = 15 * 10**6  # steps of the innermost loops: about a minute
 MOST_GAUSSIAN = 13  # tuples of a covariance whose sets of known tuples are all checked
 FORMAT = 2  # the latest version of files that this checker knows
 VALUES = {  # which field of a model holds the values of its tuples
-    "JointTable": "domains", "MarkovTree": "domains", "Network": "domains",
-    "MarkovChain": "states", "CategoryGroup": "categories", "BinaryGroup": "0, 1",
-    "Unknown": "domain", "Gaussian": "bounds", "GaussianGroup": "bounds",
-    "GaussianSeries": "bounds",
-}  # fmt: skip
+    "JointTable": "domains", "MarkovTree": "domains", "Network": "domains", "MarkovChain": "states",
+    "MixingChain": "states", "CategoryGroup": "categories", "BinaryGroup": "0, 1", "Unknown":
+    "domain", "Gaussian": "bounds", "GaussianGroup": "bounds", "GaussianSeries": "bounds",
+}
 FIELDS = {  # what a query says; another field could change what it means
-    "Sum": {"over", "clamp"}, "Mean": {"over", "clamp"}, "Linear": {"by", "clamp", "weights"},
-    "Count": {"over", "values"}, "Histogram": {"over", "categories"}, "Custom": {"over", "table"},
-    "RowQuery": {"kind", "value", "bounds", "independent", "where", "by", "missing", "public",
-                 "sizes", "most", "keep_by", "seed", "every"},
-}  # fmt: skip
+    "Sum": "over clamp", "Mean": "over clamp", "Linear": "by clamp weights", "Count": "over values",
+    "Histogram": "over categories", "Custom": "over table", "RowQuery": "kind value bounds where by"
+    " independent missing public sizes most keep_by seed every",
+}
 
 Vector = tuple[Fraction, ...]
-Matrix = list[list[Fraction]]
-Elements = Sequence[Sequence[Decimal]]
+Factor = dict[tuple[int, ...], Fraction]
 Stored = dict[str, Any]
 
 class Undecided(Exception):  # noqa: N818 - an answer, not an error
@@ -103,7 +98,7 @@ def need(condition: object, otherwise: str) -> None:
     if not condition:
         raise Undecided(otherwise)
 
-# --- Numbers: what is none stops the check --------------------------------------------------------
+# --- Numbers, where what is none stops the check, and what is claimed -----------------------------
 
 def number(value: Any) -> Fraction:
     """Return a finite number as the exact fraction that it is."""
@@ -120,15 +115,13 @@ def numbers(values: Any, *sizes: int) -> list[Fraction]:
     """Return the numbers of nested lists, in order, if the lists have these sizes."""
     if not sizes:
         return [number(values)]
-    fits = isinstance(values, list) and len(values) == sizes[0]
-    need(fits, "a table does not fit the values of its tuples.")
+    need(isinstance(values, list) and len(values) == sizes[0], "a table does not fit its tuples.")
     return [found for part in values for found in numbers(part, *sizes[1:])]
 
 def law(values: Sequence[Fraction]) -> list[Fraction]:
     """Return probabilities: none negative, adding up to 1 as floats do, made to do so exactly."""
     total = sum(values, Fraction(0))
-    fine = min(values) >= 0 and abs(total - 1) <= Fraction(1, 10**6)
-    need(fine, "probabilities must not be negative, and add up to 1.")
+    need(min(values) >= 0 and abs(total - 1) <= Fraction(1, 10**6), "probabilities add up to 1.")
     return [value / total for value in values]
 
 def hashable(value: Any) -> Any:
@@ -161,17 +154,14 @@ def dot(one: Sequence[Fraction], other: Sequence[Fraction]) -> Fraction:
 
 def normal(x: Decimal) -> Decimal:
     """Return Φ(x) = 1/2 + φ(x)(x + x³/3 + x⁵/15 + …), to an error of 10^-390 for |x| ≤ 40."""
-    pi = Decimal(0)
-    for k in range(1, 601, 2):  # Machin's formula
-        pi += (2 - k % 4) * (Decimal(16) / 5**k - Decimal(4) / 239**k) / k
+    terms = ((2 - k % 4) * (Decimal(16) / 5**k - Decimal(4) / 239**k) / k for k in range(1, 601, 2))
+    pi = sum(terms, Decimal(0))  # Machin's formula
     term, total, k = x, x, 1
     while abs(term) > Decimal("1e-395") or k < abs(x * x):
         k += 2
         term = term * x * x / k
         total += term
     return Decimal("0.5") + (-x * x / 2).exp() / (2 * pi).sqrt() * total
-
-# --- The claim ------------------------------------------------------------------------------------
 
 @dataclass(frozen=True)
 class Claim:
@@ -192,30 +182,28 @@ class Claim:
         """Take the claim out of a calibration."""
         fields = [stored[field] for field in ("query", "scale", "noise")]
         queries, scales, noises = fields if isinstance(fields[0], list) else ([x] for x in fields)
-        gaussian, certificate = noises[0] == "Gaussian", stored.get("certificate") or {}
+        gaussian, hints = noises[0] == "Gaussian", stored.get("certificate") or {}
         kinds = {"Gaussian"} if gaussian else {"Laplace", "discrete Laplace"}
         fits = len(queries) == len(scales) == len(noises) and set(noises) <= kinds
         need(fits, "there must be one scale and one kind of noise per query.")
-        known = all(set(query) - {"type"} <= FIELDS.get(query["type"], set()) for query in queries)
-        need(known and isinstance(certificate, dict), "the file says what is not decided here.")
+        known = all(set(query) <= {"type", *FIELDS[query["type"]].split()} for query in queries)
+        need(known and isinstance(hints, dict), "the file says what is not decided here.")
         delta, mu = (number(stored[field]) if gaussian else None for field in ("delta", "mu"))
         epsilon, rows = number(stored["epsilon"]), whole_number(stored["rows"])
         exact, leakage = numbers(scales, len(scales)), stored.get("leakage")
-        fine = 0 < epsilon < 10**4 and min(exact) > 0 and rows > 0 and not (mu and mu < 0)
+        fine = 0 < epsilon < 10**4 and min(exact) > 0 < rows and not (mu and mu < 0)
         need(fine, "epsilon, scales, μ and rows must be positive.")
         said = number(leakage["value"]) if leakage and not gaussian else epsilon
         if said > epsilon:
             raise Broken(f"it does not follow: the file itself states {float(said):.9g}.")
-        delta = delta or Fraction(0)
-        return cls(epsilon, delta, mu, exact, noises, queries, rows, said, certificate)
+        return cls(epsilon, delta or Fraction(0), mu, exact, noises, queries, rows, said, hints)
 
-    def judge(self, quotient: Decimal, target: Any) -> None:
+    def judge(self, quotient: Decimal, target: Any, *, reached: bool = True) -> None:
         """Compare a quotient of densities, right to a part in 10^36, with what is stated and ε."""
-        if quotient > decimal(self.stated).exp() * (1 + SLACK):
-            told = f"somebody learns {float(quotient.ln()):.9g} about {target}"
-            raise Broken(f"{told}, and at most {float(self.stated):.9g} is stated.")
-        close = quotient > decimal(self.epsilon).exp() * (1 - SLACK)
-        need(not close, f"somebody comes too close to ε about {target} to be told apart.")
+        exceeds = reached and quotient > kernel(-self.stated) * (1 + SLACK)
+        if exceeds or quotient > kernel(-self.epsilon) * (1 - SLACK):
+            told = f"somebody learns {float(quotient.ln()):.9g} about {target}, or may learn it."
+            raise Broken(told) if exceeds else Undecided(told)  # a bound alone breaks nothing
 
     def judge_moves(self, moves: Sequence[Fraction], target: Any, *, reached: bool = True) -> None:
         """Compare how far a secret moves the answers, in units of their noise, with the promise."""
@@ -224,7 +212,7 @@ class Claim:
             self.judge_mu(sum((move * move for move in moves), Fraction(0)), target, reached)
         elif leakage > (self.stated if reached else self.epsilon):
             told = f"somebody may learn {float(leakage):.9g} about {target}."
-            raise Broken(told) if reached else Undecided(told)  # a bound alone breaks nothing
+            raise Broken(told) if reached else Undecided(told)
 
     def judge_mu(self, square: Fraction, target: Any, reached: bool) -> None:  # noqa: FBT001
         """Compare μ² with the μ that is stated, and with its (ε, δ)."""
@@ -238,10 +226,8 @@ class Claim:
         with localcontext(digits(400)):
             epsilon = decimal(self.epsilon)
             high, low = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu
-            if high > 35:
-                return Decimal(1)
-            if low < -35:  # too far out for the series: the first term alone is larger
-                return normal(max(high, Decimal(-35))) + Decimal("1e-260")
+            if high > 35 or low < -35:  # too far for the series: the first term alone is larger
+                return normal(min(max(high, Decimal(-35)), Decimal(35))) + Decimal("1e-260")
             return (normal(high) - epsilon.exp() * normal(low)) * (1 + Decimal("1e-20"))
 
 # --- What is asked, and about whom ----------------------------------------------------------------
@@ -253,8 +239,7 @@ def shape(model: Stored) -> tuple[list[Any], list[Any], list[int]]:
     need(fine, "the model is of a later version, or its names do not differ.")
     if kind == "ModelSet":
         inner = [shape(member) for member in model["models"]]
-        same = all(found == inner[0] for found in inner) and inner[0][0] == names
-        need(same, "the models of a set must be about the same tuples.")
+        need(all(found == inner[0] for found in inner) and inner[0][0] == names, "sets must fit.")
         return inner[0]
     if kind == "Blocks":
         inner = [shape(block) for block in model["models"]]
@@ -289,24 +274,21 @@ def additions(claim: Claim, copies: dict[Any, int], domains: Sequence[Any]) -> l
             pairs = query["weights"] if by_name else zip(names, query["weights"], strict=True)
             weights = {hashable(name): number(weight) for name, weight in pairs}
         elif kind == "Mean":
-            total = claim.rows * sum(copies[name] for name in chosen)
-            weights = dict.fromkeys(chosen, Fraction(1, total))
+            share = Fraction(1, claim.rows * sum(copies[name] for name in chosen))
+            weights = dict.fromkeys(chosen, share)
         elif kind == "Count":
             counted = [set(listed(query["values"]))]
         elif kind == "Histogram":
-            own_values = (domains[names.index(name)] for name in chosen)
-            every = query["categories"] or list(itertools.chain.from_iterable(own_values))
+            every = query["categories"] or list(chain(*(domains[names.index(k)] for k in chosen)))
             counted = [{value} for value in dict.fromkeys(listed(every))]
         each = weights and not set(weights) - set(names) and len(chosen) == len(set(chosen))
         need(each, "a query must name tuples that are there, each once.")
-        points = not counted or not any(isinstance(values, tuple) for values in domains)
-        need(points, "values on an interval cannot be counted.")
+        need(not counted or not any(isinstance(one, tuple) for one in domains), "nothing to count.")
         for place, (name, values) in enumerate(zip(names, domains, strict=True)):
             weight = weights.get(name, Fraction(0))
             for k, value in enumerate(values):
                 if counted is None:  # yes and no are 1 and 0
-                    plain = int(value) if isinstance(value, bool) else value
-                    own = [weight * number(plain) if weight else weight]
+                    own = [weight * number(value * 1) if weight else weight]
                 else:
                     own = [weight * (hashable(value) in group) for group in counted]
                 found[place][k] += in_units(own, scale, noise)
@@ -314,8 +296,7 @@ def additions(claim: Claim, copies: dict[Any, int], domains: Sequence[Any]) -> l
 
 def in_units(answer: Sequence[Fraction], scale: Fraction, noise: str) -> Vector:
     """Return answers in units of their noise; discrete noise needs whole ones."""
-    fits = noise != "discrete Laplace" or all(x.denominator == 1 for x in answer)
-    need(fits, "discrete noise on answers that are not whole is not decided here.")
+    need(noise != "discrete Laplace" or all(x.denominator == 1 for x in answer), "not whole.")
     return tuple(x / scale for x in answer)
 
 def distance(one: Vector, other: Vector) -> Fraction:
@@ -324,9 +305,8 @@ def distance(one: Vector, other: Vector) -> Fraction:
 
 def spread(values: Sequence[Vector]) -> Fraction:
     """Return how far two of the answers are apart at most."""
-    if len(values[0]) == 1:
-        return max(values)[0] - min(values)[0]
-    return max(distance(a, b) for a, b in product(set(values), repeat=2))
+    apart = {min(values), max(values)} if len(values[0]) == 1 else set(values)
+    return max(distance(a, b) for a, b in product(apart, repeat=2))
 
 @dataclass(frozen=True)
 class Part:
@@ -337,13 +317,9 @@ class Part:
     names: Sequence[Any]
     domains: Sequence[Sequence[Any]]  # of a tuple on an interval: its two ends, as a tuple
     added: Sequence[Sequence[Vector]]  # per tuple and value, in units of the noise; or nothing
+    size: int  # how many tuples there are
     fewest: int  # how many others an adversary knows at least,
     most: int  # and at most
-
-    @property
-    def size(self) -> int:
-        """The number of tuples."""
-        return len(self.names)
 
 def row_additions(part: Part) -> list[list[Vector]]:
     """Return how far one record can move all numbers of a question about rows together, in L1."""
@@ -353,8 +329,7 @@ def row_additions(part: Part) -> list[list[Vector]]:
     missing, by = query["missing"], [one for one in query["by"] if one["column"] not in public]
     labels = [len(one["values"]) + (missing.get(one["column"]) == "category") for one in by]
     moves = math.prod(labels) > 1  # from one part of the breakdown into another
-    secret = [one for one in query["where"] if one["column"] not in public]
-    leaves = bool(by or secret or value in missing)  # counts or does not
+    leaves = by or value in missing or {one["column"] for one in query["where"]} - public
     low, high = (Fraction(0), Fraction(1)) if asked == "count" else numbers(query["bounds"], 2)
     laplace = claim.noises[0] == "Laplace" or (claim.mu is None and asked == "count")
     here = kind in ("Unknown", "GaussianGroup") and asked in ("count", "sum", "mean")
@@ -372,26 +347,41 @@ def row_additions(part: Part) -> list[list[Vector]]:
         low, high = min(low, Fraction(0)), max(high, Fraction(0))
     return [[(low / scale,), (high / scale,)]] * part.size
 
-# --- Tables (A) -----------------------------------------------------------------------------------
+# --- Finite families: written out, along a chain, or by elimination ------------------------------
 
-def check_table(part: Part, cells: list[Fraction]) -> None:
+def check_finite(part: Part) -> None:
+    """Check who knows everyone else, then all others in the first way that decides."""
+    kind, claim, sizes = part.model["type"], part.claim, [len(values) for values in part.domains]
+    need(claim.mu is None, "Gaussian noise on finite laws is not decided here.")
+    need(part.added or math.prod(sizes) <= MOST_CELLS, "a function of so many cells is too much.")
+    for target, name in enumerate(part.names if part.most == part.size - 1 else ()):
+        every = [part.added[target]] if part.added else lines(answers_of(part), sizes, target)
+        for line in every:  # over all cells, possible or not
+            claim.judge_moves([spread(line)], name)
+    chains = {"MarkovChain": [check_table, check_chain], "MixingChain": []}
+    for way in chains.get(kind, [check_table]) + [check_couplings] * bool(part.added):
+        try:
+            return way(part)
+        except Undecided as found:
+            reason = found
+    raise reason
+
+def check_table(part: Part) -> None:
     """Check everyone who does not know everyone else, at every output."""
-    # An entry stands for (which tuples are known, their values): the last place on an axis means
-    # unknown, the sum over that tuple. It counts if it is possible, and whoever knows all of it but
-    # the target is admitted.
-    sizes, answers = [len(values) for values in part.domains], answers_of(part)
-    fine = len(cells) == len(answers) and min(cells) >= 0 and any(cells)
-    need(fine, "the model is no law of its tuples.")
-    larger = [size + 1 for size in sizes]
-    there = [answer for answer, cell in zip(answers, cells, strict=True) if cell]
-    weights = [decimal(cell) for cell in cells]
+    # An entry stands for (which tuples are known, their values), the last place on an axis meaning
+    # unknown. It counts if it is possible, and whoever knows all of it but the target is admitted.
+    sizes, larger = list(map(len, part.domains)), [len(values) + 1 for values in part.domains]
+    need(math.prod(sizes) <= MOST_CELLS and math.prod(larger) <= MOST_WORK, "it is too large.")
+    factors, answers = list(factors_of(part)), answers_of(part)
+    weights = [decimal(math.prod((f[tuple(cell[p] for p in scope)] for scope, f in factors),
+                                 start=Fraction(1))) for cell in product(*map(range, sizes))]
+    there = [answer for answer, weight in zip(answers, weights, strict=True) if weight]
     masses, used = with_unknown(weights, sizes), []
     for mass, places in zip(masses, product(*map(range, larger)), strict=True):
         known = sum(map(int.__lt__, places, sizes)) - 1
         used.append(bool(mass) and part.fewest <= known <= min(part.most, part.size - 2))
     axes = [sorted({answer[axis] for answer in there}) for axis in range(len(there[0]))]
-    few = len(masses) * math.prod(map(len, axes)) <= MOST_WORK
-    need(few, "there are too many adversaries and outputs to check one by one.")
+    need(len(masses) * math.prod(map(len, axes)) <= MOST_WORK, "there are too many outputs.")
     for output in product(*axes):  # the worst one is among them (A)
         blurred = [weight * kernel(distance(output, answer)) if weight else weight
                    for weight, answer in zip(weights, answers, strict=True)]
@@ -411,8 +401,7 @@ def answers_of(part: Part) -> list[Vector]:
         every = (zip(*one, strict=True) for one in product(*part.added))
         return [tuple(sum(column, Fraction(0)) for column in columns) for columns in every]
     query, scale, noise = part.claim.queries[0], part.claim.scales[0], part.claim.noises[0]
-    alone = part.claim.rows == len(part.claim.queries) == 1
-    need(alone, "a function of several rows, or beside others, is not decided here.")
+    need(part.claim.rows == len(part.claim.queries) == 1, "a function is of one row, alone.")
     chosen = part.names if query["over"] is None else listed(query["over"])
     places = [list(part.names).index(name) for name in chosen]
     stored = {hashable(cell): number(value) for cell, value in query["table"]}
@@ -434,43 +423,96 @@ def with_unknown(values: list[Decimal], sizes: Sequence[int]) -> list[Decimal]:
     step = len(values) // sizes[0]
     parts = [with_unknown(values[k : k + step], sizes[1:]) for k in range(0, len(values), step)]
     sums = [sum(column, Decimal(0)) for column in zip(*parts, strict=True)]
-    return [*itertools.chain.from_iterable(parts), *sums]
+    return [*chain.from_iterable(parts), *sums]
 
-# --- Finite families: written out, or along a chain (A, F, G) ----------------------------------
-
-def check_finite(part: Part) -> None:
-    """Check a finite model as a table, or where that is too large as its family allows."""
-    kind, sizes = part.model["type"], [len(values) for values in part.domains]
-    need(part.claim.mu is None, "Gaussian noise on finite laws is not decided here.")
-    few = math.prod(sizes) <= MOST_CELLS and math.prod(size + 1 for size in sizes) <= MOST_WORK
-    need(few or part.added, "a function of so many cells is not decided here.")
-    for target, name in enumerate(part.names if part.most == part.size - 1 else ()):
-        every = [part.added[target]] if part.added else lines(answers_of(part), sizes, target)
-        for line in every:  # who knows everyone else: over all cells, possible or not
-            part.claim.judge_moves([spread(line)], name)
-    if kind == "MarkovChain" and not few:
-        check_chain(part)
-        return
-    need(few, f"more than {MOST_CELLS} cells are not checked one by one.")
-    every = product(*map(range, sizes))
-    if kind in ("BinaryGroup", "CategoryGroup"):
-        members = itertools.combinations_with_replacement(range(sizes[0]), part.size)
-        counts = sorted(tuple(map(one.count, range(sizes[0]))) for one in members)
-        if kind == "BinaryGroup":
-            counts.reverse()  # listed by the number of ones
-        stored = law(numbers(part.model["count_probabilities"], len(counts)))
-        ways = [math.factorial(part.size) // math.prod(map(math.factorial, one)) for one in counts]
-        one = {count: p / way for count, p, way in zip(counts, stored, ways, strict=True)}
-        cells = [one[tuple(map(cell.count, range(sizes[0])))] for cell in every]
+def factors_of(part: Part) -> Iterator[tuple[list[int], Factor]]:
+    """Yield the tuples of every factor of a finite law, and its cells."""
+    model, sizes, kind = part.model, list(map(len, part.domains)), part.model["type"]
+    if kind in ("MarkovChain", "MixingChain"):
+        first, steps = chain_laws(part)
+        yield [0], {(v,): p for v, p in enumerate(first)}
+        step: Factor = {(v, w): p for v, row in enumerate(steps) for w, p in enumerate(row)}
+        yield from (([t, t + 1], step) for t in range(part.size - 1))
+    elif kind in ("MarkovTree", "Network"):
+        above = enumerate(model["parents"] if kind == "MarkovTree" else ())
+        scopes = [[j] if up is None else [up, j] for j, up in above] or model["scopes"]
+        tables = model["tables" if kind == "MarkovTree" else "factors"]
+        need(scopes and not model.get("influences"), "influences alone are not decided here.")
+        for scope, table in zip(scopes, tables, strict=True):
+            own = [sizes[whole_number(place)] for place in scope]
+            cells = numbers(table, *own)
+            need(min(cells) >= 0 and any(cells) and len(set(scope)) == len(scope) > 0, "no factor.")
+            if kind == "MarkovTree":  # a law in every row
+                rows = (cells[start : start + own[-1]] for start in range(0, len(cells), own[-1]))
+                cells = [cell for row in rows for cell in law(row)]
+            yield scope, dict(zip(product(*map(range, own)), cells, strict=True))
     else:
-        factors = [(scope, dict(zip(product(*(range(sizes[p]) for p in scope)), own, strict=True)))
-                   for scope, own in factors_of(part)]
-        cells = [math.prod((f[tuple(cell[p] for p in scope)] for scope, f in factors),
-                           start=Fraction(1)) for cell in every]
-    check_table(part, cells)
+        need(math.prod(sizes) <= MOST_CELLS, f"more than {MOST_CELLS} cells are not written out.")
+        every = list(product(*map(range, sizes)))
+        if kind == "JointTable":
+            cells = law(numbers(model["probabilities"], *sizes))
+        else:  # a group: by how many hold each value, a BinaryGroup by the number of ones
+            held = [tuple(map(cell.count, range(sizes[0]))) for cell in every]
+            counts = sorted(set(held), reverse=kind == "BinaryGroup")
+            stored = law(numbers(model["count_probabilities"], len(counts)))
+            one = {count: p / held.count(count) for count, p in zip(counts, stored, strict=True)}
+            cells = [one[count] for count in held]
+        yield list(range(part.size)), dict(zip(every, cells, strict=True))
 
-def chain_laws(part: Part) -> tuple[list[Fraction], Matrix]:
+def check_couplings(part: Part) -> None:
+    """Bound what anyone learns by summing out one tuple after the other (I)."""
+    claim, everyone, work = part.claim, range(part.size), 0
+    near: list[dict[int, Decimal]] = [{} for _ in everyone]  # e^{D/2} of those coupled with each
+    for scope, cells in factors_of(part):
+        for a, b in combinations(range(len(scope)), 2):
+            j, k, ratio = scope[a], scope[b], cross_ratio(cells, a, b)
+            near[j][k] = near[k][j] = near[j].get(k, ONE) * ratio.sqrt()
+    budgets = [kernel(-spread(values) / 2) for values in part.added]
+    orders = claim.certificate.get("orders", {})
+    for target, name in enumerate(part.names):
+        order = orders.get(str(target), farthest_first(near, target))
+        if str(target) in orders and sorted([*order, target]) != list(everyone):
+            raise Broken(f"it does not follow: the order about {name} must name all others once.")
+        left, told = [dict(row) for row in near], list(budgets)
+        for j in order:
+            row, left[j] = left[j], {}
+            work += 1 + len(row) ** 2
+            need(work <= MOST_WORK, "too many tuples are coupled.")
+            for k, own in row.items():
+                del left[k][j]
+                told[k] *= passed_on(own, told[j])
+            for (k, one), (m, other) in combinations(row.items(), 2):
+                left[k][m] = left[m][k] = left[k].get(m, ONE) * passed_on(one, other)
+        claim.judge(told[target] ** 2, name, reached=False)
+
+def passed_on(one: Decimal, other: Decimal) -> Decimal:
+    """Return e^{(a ⊗ b)/2} for e^{a/2} and e^{b/2}."""
+    return min(one, other) if INFINITE in (one, other) else (1 + one * other) / (one + other)
+
+def cross_ratio(cells: Factor, a: int, b: int) -> Decimal:
+    """Return the largest cross-ratio of a factor in its tuples a and b, a < b."""
+    quotients: dict[tuple[int, ...], list[Fraction]] = {}
+    for place, cell in cells.items():
+        for w in range(place[a]):
+            other = cells[(*place[:a], w, *place[a + 1 :])]
+            if not (cell and other):
+                return INFINITE
+            quotients.setdefault((w, *place[:b], *place[b + 1 :]), []).append(cell / other)
+    return decimal(max([Fraction(1), *(max(found) / min(found) for found in quotients.values())]))
+
+def farthest_first(near: Sequence[dict[int, Decimal]], target: int) -> list[int]:
+    """Return all with whom a tuple is coupled, directly or not, the farthest first."""
+    order, seen = [target], {target}
+    for place in order:
+        order += near[place].keys() - seen
+        seen |= near[place].keys()
+    return order[:0:-1]
+
+def chain_laws(part: Part) -> tuple[list[Fraction], list[list[Fraction]]]:
     """Return the law of the first state and the transitions, the same for all steps."""
+    if part.model["type"] == "MixingChain":  # one step of this diameter stands for all
+        far, near = Fraction(kernel(-number(part.model["diameter"]))), Fraction(1)
+        return [near], [[far, near], [near, near]]
     states, first = range(len(part.domains[0])), part.model["initial"]
     steps = [law(numbers(row, len(states))) for row in part.model["transition"]]
     need(len(steps) == len(states), "transition must be one matrix for all steps.")
@@ -490,21 +532,17 @@ def chain_laws(part: Part) -> tuple[list[Fraction], Matrix]:
 def check_chain(part: Part) -> None:
     """Check a chain whose steps favour order, or alternate (F, G)."""
     first, exact = chain_laws(part)
-    extremes = zip(min(part.added[0]), max(part.added[0]), strict=True)
-    signs = [1 if a <= b else -1 for a, b in extremes]
-    added = [[list(map(mul, v, signs)) for v in values] for values in part.added]  # falling: turned
-    states, totals = range(len(exact)), [[sum(v) for v in values] for values in added]
+    states, totals = range(len(exact)), [[sum(v) for v in values] for values in part.added]
     order = sorted(states, key=lambda v: sum(values[v] for values in totals))
-    pairs = list(itertools.pairwise(order))
+    pairs = list(pairwise(order))
     minors = [exact[a][v] * exact[b][w] - exact[a][w] * exact[b][v]  # others follow from these,
               for (a, b), (v, w) in product(pairs, repeat=2)]  # multiplied, if no entry is 0
-    if len(states) == 2 and max(minors) <= 0 and len(set(map(tuple, part.added))) == 1:
-        part.claim.judge_moves([spread(part.added[0])], "a step", reached=False)
+    alternate = len(states) == 2 and max(minors) <= 0 and len(set(map(tuple, part.added))) == 1
+    if alternate and spread(part.added[0]) <= part.claim.epsilon:
         return
-    each = (zip(values[v], values[w], strict=True) for values in added for v, w in pairs)
+    each = (zip(values[v], values[w], strict=True) for values in part.added for v, w in pairs)
     rising = all(low <= high for answers in each for low, high in answers)
-    favoured = rising and min(minors) >= 0 and min(map(min, [*exact, first])) > 0
-    need(favoured, "the steps of a long chain must favour order, or alternate.")
+    need(rising and min(minors) >= 0 and min(map(min, [*exact, first])) > 0, "no order favoured.")
     everyone = part.fewest == 0 and part.most in (0, part.size - 1)
     need(everyone and part.size**2 * len(states) ** 2 <= MOST_WORK, "the chain is too long.")
     begin, free = [decimal(p) for p in first], [Decimal(1) for _ in states]
@@ -518,12 +556,9 @@ def check_chain(part: Part) -> None:
             right = side(tilts[target + 1 :], move, free, ends, known=part.most > 0)
             part.claim.judge(own * left * right, name)
 
-def side(tilts: Elements, move: Elements, last: list[Decimal], ends: tuple[int, int],
-         *, known: bool) -> Decimal:
-    """Return the largest quotient of E[e^f | x_i] of one side, `move` leading away from x_i.
-
-    The nearest known tuple is at any place, or nobody is known.
-    """
+def side(tilts: list[list[Decimal]], move: list[list[Decimal]], last: list[Decimal],
+         ends: Sequence[int], *, known: bool) -> Decimal:
+    """Return the largest quotient of E[e^f | x_i] of one side, the nearest known at any place."""
     states, columns = range(len(move)), list(zip(*move, strict=True))
     plain = tilted = [[Decimal(int(u == v)) for u in states] for v in ends]
     worst = Decimal(0)
@@ -537,38 +572,13 @@ def side(tilts: Elements, move: Elements, last: list[Decimal], ends: tuple[int, 
     c, d = (sum(map(mul, row, last), Decimal(0)) for row in plain)
     return max(worst, b * c / (a * d))
 
-def factors_of(part: Part) -> Iterator[tuple[list[int], list[Fraction]]]:
-    """Yield the tuples of every factor of a network, a tree or a chain, and its cells."""
-    model, sizes, kind = part.model, list(map(len, part.domains)), part.model["type"]
-    if kind == "MarkovChain":
-        first, steps = chain_laws(part)
-        yield [0], first
-        yield from (([t, t + 1], list(itertools.chain(*steps))) for t in range(part.size - 1))
-        return
-    if kind == "JointTable":
-        yield list(range(part.size)), law(numbers(model["probabilities"], *sizes))
-        return
-    above = enumerate(model["parents"] if kind == "MarkovTree" else ())
-    scopes = [[j] if up is None else [up, j] for j, up in above] or model["scopes"]
-    tables = model["tables" if kind == "MarkovTree" else "factors"]
-    for scope, table in zip(scopes, tables, strict=True):
-        own = [sizes[whole_number(place)] for place in scope]
-        cells = numbers(table, *own)
-        fits = min(cells) >= 0 and any(cells) and len(set(scope)) == len(scope) > 0
-        need(fits, "a factor does not fit its tuples.")
-        if kind == "MarkovTree":  # a law in every row
-            rows = (cells[start : start + own[-1]] for start in range(0, len(cells), own[-1]))
-            cells = [cell for row in rows for cell in law(row)]
-        yield scope, cells
-
 # --- Gaussian values (C, D, H) --------------------------------------------------------------------
 
 @dataclass(frozen=True)
 class Known:
     """The covariance of tuples and, behind them, answers, given what is known, in whole numbers."""
 
-    # Times a common denominator and the determinant of what is known: so what divides whenever one
-    # more is known leaves no remainder (Bareiss).
+    # Times a unit and the determinant of what is known: then no division has a remainder (Bareiss).
     rows: list[list[int]]
     unit: int
     det: int = 1
@@ -585,14 +595,14 @@ class Known:
         """Return one covariance."""
         return Fraction(self.rows[one][other], self.det * self.unit)
 
-def check_gaussian(part: Part, covariance: Matrix) -> None:
+def check_gaussian(part: Part, covariance: list[list[Fraction]]) -> None:
     """Check jointly Gaussian values, over all sets of known tuples, exactly."""
     size, claim = part.size, part.claim
     fits = len(covariance) == size and covariance == list(map(list, zip(*covariance, strict=True)))
     need(fits, "the covariance must be symmetric.")
-    widths = [high - low for low, high in part.domains]
-    pairs = zip(part.added, widths, strict=True)
-    weights = [[(b - a) / width for a, b in zip(*ends, strict=True)] for ends, width in pairs]
+    pairs = zip(part.added, part.domains, strict=True)
+    weights = [[(b - a) / (high - low) for a, b in zip(*ends, strict=True)]
+               for ends, (low, high) in pairs]
     answers = list(zip(*weights, strict=True))
     rows = [row + [dot(answer, row) for answer in answers] for row in covariance]
     rows += [[dot(answer, column) for column in zip(*rows, strict=True)] for answer in answers]
@@ -666,8 +676,7 @@ def check_moves(part: Part, state: Known, target: int) -> None:
 def is_clamped(claim: Claim) -> bool:
     """Whether values are clamped into their ranges: for all answers, or for none."""
     found = {query.get("clamp", query["type"] == "RowQuery") for query in claim.queries}
-    one = len(found) == 1 and found <= {True, False}
-    need(one, "values must be clamped for all answers, or for none.")
+    need(len(found) == 1 and found <= {True, False}, "clamp all answers, or none.")
     return found == {True}
 
 def check_alike(part: Part) -> None:
@@ -677,19 +686,15 @@ def check_alike(part: Part) -> None:
     low, high = numbers(stored if isinstance(stored, list) else [stored] * 2, 2)
     variance = None if model["variance"] is None else number(model["variance"])
     limit = -1 if series or size < 3 else Fraction(-1, size - 1)
-    fine = limit < low <= high < 1 and (variance is None or variance > 0)
-    need(fine, "correlation and variance are not those of any law.")
-    alike = len(set(map(tuple, part.added))) == 1
-    everyone = part.fewest == 0 and part.most == size - 1
-    simple = alike and everyone and (low >= 0 or not series)
+    need(limit < low <= high < 1 and (variance is None or variance > 0), "this is no Gaussian law.")
+    alike = len(set(map(tuple, part.added))) == 1 and (low >= 0 or not series)
+    simple = alike and part.fewest == 0 and part.most == size - 1
     if simple and (variance is None or clamped or claim.mu is None):
         # Who knows nobody else learns most; of a series, about its middle (D).
-        middle = (size - 1) // 2
-        others = [t for t in range(size) if t != middle]
-        shares = [high ** abs(t - middle) if series else max(high, Fraction(0)) for t in others]
-        moves = [(1 + sum(shares)) * (b - a) for a, b in zip(*part.added[middle], strict=True)]
-        reached = variance is None or not clamped
-        claim.judge_moves(moves, part.names[middle], reached=reached)
+        middle, most = (size - 1) // 2, max(high, Fraction(0))
+        share = sum(most ** (abs(t - middle) if series else int(t != middle)) for t in range(size))
+        moves = [share * (b - a) for a, b in zip(*part.added[middle], strict=True)]
+        claim.judge_moves(moves, part.names[middle], reached=variance is None or not clamped)
         return
     plain = variance is not None or (claim.mu is None and not clamped)
     need(low == high and plain, "unequal members, or a range below 0, are not decided here.")
@@ -701,8 +706,7 @@ def check_alike(part: Part) -> None:
 def check_part(part: Part) -> None:
     """Check a set member by member, blocks one by one, and any other model as its family says."""
     model, kind, claim = part.model, part.model["type"], part.claim
-    shown = model["provenance"] != "private" and "digest" not in model
-    need(shown, "the numbers of the model are withheld.")
+    need(model["provenance"] != "private" and "digest" not in model, "its numbers are withheld.")
     if "RowQuery" in {one["type"] for one in claim.queries} and kind not in ("ModelSet", "Blocks"):
         part = replace(part, added=row_additions(part))
     if kind == "ModelSet":
@@ -731,26 +735,23 @@ def check_blocks(part: Part) -> None:
     """Check every block alone (B)."""
     # Who may not know everything outside a block has that as further noise. Leaving it out is on
     # the safe side, so what is proved is proved; but what breaks then is not known to break.
-    total, start = sum(shape(part.model)[2]), 0
+    total, start, claim = sum(shape(part.model)[2]), 0, part.claim
     for block in part.model["models"]:
         size = len(block["names"])
         own, start = slice(start, start + size), start + size
         fewest, most = max(0, part.fewest - (total - size)), min(size - 1, part.most)
         names, domains, added = part.names[own], part.domains[own], part.added[own]
-        stated = part.claim.stated if part.most == total - 1 else part.claim.epsilon
-        claim = replace(part.claim, stated=stated)
+        stated = claim if part.most == total - 1 else replace(claim, stated=claim.epsilon)
         try:
-            check_part(Part(claim, block, names, domains, added, fewest, most))
+            check_part(Part(stated, block, names, domains, added, size, fewest, most))
         except Broken as found:
-            if part.most == total - 1:
-                raise
-            raise Undecided(f"without what blurs the answer further, {found}") from None
+            need(part.most == total - 1, f"without what blurs the answer further, {found}")
+            raise
 
 def check_calibration(stored: Stored) -> Claim:
     """Check a calibration, and return what it claims."""
     header = stored["type"], stored["schema"], whole_number(stored.get("version", 1)) <= FORMAT
-    known = header == ("Calibration", "pdp-calibrate/1", True)
-    need(known, "this is no calibration that this checker knows.")
+    need(header == ("Calibration", "pdp-calibrate/1", True), "this is no calibration known here.")
     claim, model, who = Claim.read(stored), stored["model"], stored["adversaries"]
     need(set(who) == {"at_least", "at_most"}, "an adversary by name is not decided here.")
     names, domains, copies = shape(model)
@@ -761,15 +762,15 @@ def check_calibration(stored: Stored) -> Claim:
     added: list[list[Vector]] = [] if "Custom" in kinds else [[]] * len(names)
     if not kinds & {"Custom", "RowQuery"}:
         added = additions(claim, dict(zip(names, copies, strict=True)), domains)
-    check_part(Part(claim, model, names, domains, added, fewest, most))
+    check_part(Part(claim, model, names, domains, added, len(names), fewest, most))
     return claim
 
 def check(stored: Any) -> tuple[int, str]:
     """Decide about the content of a file: 0 proved, 1 broken, 2 undecided, and why."""
     try:
         json.dumps(stored, allow_nan=False)  # no number of a file may be infinite, or none
-        released = stored["type"] == "Release"
         with localcontext(digits(50)):
+            released = stored["type"] == "Release"
             claim = check_calibration(stored["calibration"] if released else stored)
     except Broken as answer:
         return BROKEN, f"Not so: {answer}"

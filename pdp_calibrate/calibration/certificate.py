@@ -6,25 +6,34 @@ tree if k is known, tree if not]``, ``0`` where one bound covers all that is sti
 ``null`` where the checker is to try all of it. It says where to look, and proves nothing itself:
 the checker evaluates every bound anew, in exact arithmetic.
 
-The bound is Theorem 9 (docs/theory): whatever part of the undecided tuples R is known beside K, the
-residual of x_i lies on a sphere whose diameter is the projection of x_i on R.
+Of a `Network` it holds, for targets about whom the order of the checker is not good enough, the
+order in which all others are summed out (Theorem 22): any order is a proof.
+
+The bound of a tree is Theorem 9 (docs/theory): whatever part of the undecided tuples R is known
+beside K, the residual of x_i lies on a sphere whose diameter is the projection of x_i on R.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pdp_calibrate.core.contraction import contracted
 from pdp_calibrate.errors import CalibrationError
 from pdp_calibrate.families.gaussian.model import Gaussian
 from pdp_calibrate.families.gaussian.sphere import sphere_bound
+from pdp_calibrate.families.network.elimination import farthest_first, least_fill
+from pdp_calibrate.families.network.network import Network
 
 if TYPE_CHECKING:
     from pdp_calibrate.arrays import FloatArray
     from pdp_calibrate.calibration.result import Calibration
+    from pdp_calibrate.core.contributions import Contributions
+    from pdp_calibrate.families.network.couplings import Couplings
 
 IntArray = npt.NDArray[np.int64]
 
@@ -49,6 +58,10 @@ def certified(calibration: Calibration[Any, Any]) -> Calibration[Any, Any]:
 
 def _certificate(calibration: Calibration[Any, Any]) -> dict[str, Any]:
     model, queries = calibration.model, calibration.queries
+    if type(model) is Network and calibration.noise == "laplace":
+        ranges = [part.tuple_ranges() / scale for part, scale in _parts(calibration)]
+        orders = _orders(model.couplings, np.sum(ranges, axis=0), calibration.epsilon)
+        return {"orders": orders} if orders else {}
     weights = calibration.contributions[0].weights
     one = calibration.noise == "laplace" and len(queries) == 1 and weights is not None
     clamped = getattr(queries[0], "clamp", True)
@@ -56,6 +69,40 @@ def _certificate(calibration: Calibration[Any, Any]) -> dict[str, Any]:
         return {}
     slopes = np.concatenate(weights or ()) / calibration.scales[0]
     return {"branches": _branches(model, slopes, calibration.epsilon)}
+
+
+def _parts(calibration: Calibration[Any, Any]) -> zip[tuple[Contributions, float]]:
+    """Return what each query adds, and the scale of its noise."""
+    return zip(calibration.contributions, calibration.scales, strict=True)
+
+
+def _orders(couplings: Couplings, budgets: FloatArray, epsilon: float) -> dict[str, list[int]]:
+    """Return the best order found about each target for whom the farthest first is too much."""
+    orders, everyone = {}, range(couplings.size)
+    fills = least_fill(couplings, everyone)
+    for target in everyone:
+        first = [k for k in farthest_first(couplings, target) if k != target]
+        first = [k for k in everyone if k not in {*first, target}] + first
+        inner = [k for k in least_fill(couplings, everyone, last=target) if k != target]
+        ways = [first, inner, [k for k in fills if k != target], first[::-1]]
+        found = [_left(couplings, budgets, order)[target] for order in ways]
+        if found[0] > epsilon * _BELOW:
+            orders[str(target)] = ways[int(np.argmin(found))]
+    return orders
+
+
+def _left(couplings: Couplings, budgets: FloatArray, order: list[int]) -> list[float]:
+    """Return the budgets after summing out tuples in an order."""
+    near = [dict(row) for row in couplings.neighbours]
+    left = [float(budget) for budget in budgets]
+    for j in order:
+        row, near[j] = near[j], {}
+        for k, own in row.items():
+            del near[k][j]
+            left[k] += contracted(own, left[j])
+        for (k, one), (m, other) in itertools.combinations(row.items(), 2):
+            near[k][m] = near[m][k] = near[k].get(m, 0.0) + contracted(one, other)
+    return left
 
 
 def _branches(model: Gaussian, weights: FloatArray, epsilon: float) -> dict[str, Any]:
