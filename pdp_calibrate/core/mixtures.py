@@ -80,14 +80,15 @@ def rounding_error(
     - DENSITIES. A kernel e^{−d} whose distance is right to m roundings is right to a factor
       e^{±m·u·d}, so a density is right to the relative error (k + m·width)·u, and a log-ratio to
       twice that.
-    - DEFICITS. 1 − e^{−d} is right to the relative error of d, so a deficit D is right to the
-      relative error η = (k + m)·u. That moves log(1 − D) by at most η·D/(1 − D) ≤ η·(e^w − 1), for
-      D ≤ 1 − e^{−w}, and e^w − 1 ≤ 1.72·w for widths w ≤ 1. A log-ratio has twice that.
+    - DEFICITS. k operations leave a deficit D right to the relative error k·u, which moves
+      log(1 − D) by at most k·u·D/(1 − D) ≤ k·u·(e^w − 1), for D ≤ 1 − e^{−w}, and e^w − 1 ≤ 1.72·w
+      for widths w ≤ 1. A distance that is off by m·u·w moves 1 − e^{−d} by no more, and log(1 − D)
+      by at most e^w·m·u·w ≤ 2.72·m·u·w. A log-ratio has twice both.
     - LOGS. Besides, `log_operations` results that are logarithms no larger than 1 + width + depth
       were rounded relative to their size, which is an absolute error of the logarithm.
 
-    The factor 4 in place of 2 (or 3.44) covers the terms of second order in u, and the comparison
-    itself.
+    The factor 4 in place of 2 or 3.44 (and 6 in place of 5.44) covers the terms of second order in
+    u, and the comparison itself.
 
     Parameters
     ----------
@@ -105,7 +106,7 @@ def rounding_error(
         Bound on the size of the logarithms of the probabilities.
     """
     if form == DEFICITS:
-        return 4 * UNIT_ROUNDOFF * width * (operations + distance_operations)
+        return 4 * UNIT_ROUNDOFF * width * (operations + 1.5 * distance_operations)
     relative = operations + distance_operations * width
     if form == LOGS:
         relative += log_operations * (1 + width + depth)
