@@ -23,10 +23,11 @@ serves both. One coupling must move all answers at once, and its length is measu
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,9 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core import gaussian_dp
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF, lengths
+
+if TYPE_CHECKING:
+    from pdp_calibrate.core.problem import Bracket, Problem
 
 _EQUAL = 1e-12  # levels closer than this, relatively, are one, and taken the worse way
 _HALF = 0.5 + 1e-9  # a little more, so that no level is left out
@@ -313,10 +317,19 @@ def _moves_from_first(
     return arrays, shifted, joined, joined[np.abs(joined).max(axis=1).argmax()]
 
 
-def sides_of_repeats(contributions: Contributions) -> list[float]:
-    """Return which way every coordinate goes as the number of `one_number` rises: 1, −1 or 0."""
+def output_side(found: Bracket, problem: Problem) -> Bracket:
+    """Say where the output lies in every coordinate: far out, where it speaks most.
+
+    Where all are multiples of the number of `one_number`, each lies on the side that it goes to as
+    that number rises.
+    """
+    contributions, witness = problem.contributions, found.witness
+    if witness is None or contributions.coordinates == 1 or isinstance(witness.output, tuple):
+        return found
     *_, row = _moves_from_first(contributions)
-    return [float(side) for side in np.sign(row * row[np.abs(row).argmax()])]
+    sides = np.sign(row * row[np.abs(row).argmax()]).tolist()
+    output = tuple(side * witness.output if side else 0.0 for side in sides)
+    return dataclasses.replace(found, witness=dataclasses.replace(witness, output=output))
 
 
 def _first_coordinate(contributions: Contributions) -> Contributions:

@@ -50,7 +50,6 @@ from pdp_calibrate.core.couplings import (
     furthest_quantiles,
     joint_range,
     moves_but_for,
-    sides_of_repeats,
     tuple_moves,
 )
 from pdp_calibrate.core.gaussian_mixtures import LARGEST_EPSILON, deltas, epsilon_at
@@ -582,13 +581,3 @@ class VectorBound:
         further = random._replace(moves=(random.moves + rounding) * ROUND_UP)
         epsilon = epsilon_of_moves(further, scale, measure.law_delta)
         return measure.mu_above(epsilon) if math.isfinite(epsilon) else math.inf
-
-
-def output_side(found: Bracket, problem: Problem) -> Bracket:
-    """Say where the output lies in every coordinate: far out, where it speaks most."""
-    number, witness = problem.contributions.coordinates, found.witness
-    if witness is None or number == 1 or isinstance(witness.output, tuple):
-        return found
-    sides = sides_of_repeats(problem.contributions)
-    output = tuple(side * witness.output if side else 0.0 for side in sides)
-    return dataclasses.replace(found, witness=dataclasses.replace(witness, output=output))

@@ -28,14 +28,13 @@ import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.contributions import Contributions
-from pdp_calibrate.core.couplings import furthest_quantiles, joint_range, one_number
+from pdp_calibrate.core.couplings import furthest_quantiles, joint_range, one_number, output_side
 from pdp_calibrate.core.finite_noise import (
     Case as Listed,
     FiniteSearch,
     Mixtures,
     Named,
     VectorBound,
-    output_side,
 )
 from pdp_calibrate.core.model import ANY_TABLE
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem, WrittenOut

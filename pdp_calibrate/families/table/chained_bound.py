@@ -43,23 +43,11 @@ if TYPE_CHECKING:
     from pdp_calibrate.families.table.setting import Setting
 
 Singles = npt.NDArray[np.float32]
-
-
 Shape = tuple[int, int, int, int, int]
-
-
 _WIDTH = 5  # values of a tuple at most: see `chained_kernels.WIDTH`
-
-
 _STATES = 62_000_000  # every tuple known with a value, or unknown: ten tuples of five values
-
-
 _FURTHEST = 40.0  # in scales: (e^L)² is a number of single precision
-
-
 _SCALED = 2.0**100  # what all masses together are multiplied by
-
-
 _LEAST_MASS = 1e-20  # of those: smaller ones may have lost digits
 
 
@@ -70,11 +58,7 @@ _CHARGE = 1 + 2.0**-16
 
 # Of so few tuples, the target included, not all pairs are tried: their events are the many.
 _FEWEST, _FEW = 4, 5
-
-
 _SIDE_BY_SIDE = 25  # events that are copied together
-
-
 _SMALL_LEVEL = 2**16  # events of one level that need no second thread
 
 

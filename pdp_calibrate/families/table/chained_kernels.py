@@ -23,6 +23,7 @@ MOST_GAIN = 8.0
 
 
 _LEAST = np.float32(1e-30)  # no sum of masses that counts is as small
+_MOST = np.float32(3e38)  # no mass is as large; finite, for fastmath knows no infinity
 
 
 _inside = numba.njit(
@@ -307,7 +308,7 @@ def lower_bounds(masses, shape, one, other, gains, charge, least, one_bounds, ot
     smallest = np.empty(BLOCK, dtype=np.float32)
     for start in range(0, events, BLOCK):
         number = min(BLOCK, events - start)
-        smallest[:] = np.inf
+        smallest[:] = _MOST
         done = 0
         while done < number:
             # Events that differ on the last axis only stand side by side in every array.

@@ -45,47 +45,19 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 _TIGHT = 0.0095  # of the leakage found: closer bounds are not sought, if everybody is unknown
-
-
 _WORK = 1.55e9  # to evaluate adversaries, about a nanosecond each
-
-
 _SHARE = 0.8  # of the work that is left, until the last tuple may be unknown
-
-
 _FIRST_POINTS = 1e5  # of the grids of those who are evaluated first, one for each case
-
-
 _FIRST = 16  # … and the most of them
-
-
 _HALVINGS = 2  # of the tuples, while somebody who leaks much is sought
-
-
 _ROUNDS = 3  # of changing what is known of each tuple
-
-
 _LANES, _FEWEST_LANES = 64, 16  # events evaluated together
-
-
 _EACH = 3e3  # work for an event, however small
-
-
 _POINT, _CELL = 6.0, 2.5  # work for an event at a point of the grid, and for a cell of its law
-
-
 _KEPT = 16  # sets of unknown tuples whose places on the grid are remembered
-
-
 _MOST_POINTS = 2e6  # of a grid
-
-
 _SCALED = 2.0**60  # what a law sums to: densities then exceed e^−58, for the grids allowed
-
-
 _WIDEST = 100.0  # a grid, in scales, for that
-
-
 _SINGLE = 2.0**-24  # unit roundoff
 
 

@@ -13,15 +13,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pdp_calibrate.core.couplings import one_number
-from pdp_calibrate.core.finite_noise import (
-    Case,
-    FiniteSearch,
-    Mixtures,
-    Named,
-    VectorBound,
-    output_side,
-)
+from pdp_calibrate.core.couplings import one_number, output_side
+from pdp_calibrate.core.finite_noise import Case, FiniteSearch, Mixtures, Named, VectorBound
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import SET_CASES
