@@ -186,8 +186,9 @@ class BinaryGroupSearch(GroupSearch):
     def log_ways(self, inside: int) -> FloatArray:
         """Return log C(inside, s) for s = 0 … inside, worked out once."""
         if inside not in self._log_ways:
-            ways = [math.log(math.comb(inside, ones)) for ones in range(inside + 1)]
-            self._log_ways[inside] = np.array(ways)
+            half = [math.log(math.comb(inside, ones)) for ones in range(inside // 2 + 1)]
+            mirrored = half[(inside - 1) // 2 :: -1] if inside else []
+            self._log_ways[inside] = np.array(half + mirrored)
         return self._log_ways[inside]
 
     def evaluated(self, case: Case, scale: float, target: int, unknown: tuple[int, ...]) -> Bracket:
@@ -210,7 +211,8 @@ class BinaryGroupSearch(GroupSearch):
         found = Bracket(upper=value, lower=0.0, witness=None, target=target, unknown=unknown)
         if gain == -math.inf:
             return found
-        known = [p for p in range(self.size) if p != target and p not in unknown]
+        not_known = {target, *unknown}
+        known = [p for p in range(self.size) if p not in not_known]
         values = {position: int(place < ones) for place, position in enumerate(known)}
         moved = self._moved(target, unknown, point)
         witness = self.problem.witness_at(target, values, (secret, 1 - secret), moved)

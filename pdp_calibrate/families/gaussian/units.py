@@ -47,20 +47,20 @@ class Units:
         """Return a leakage at this scale in these units, rounded down."""
         if not math.isfinite(leak):
             return leak
-        return _rounded(Fraction(leak) * Fraction(scale) / self._one, -math.inf)
+        return _rounded(leak, Fraction(scale) / self._one, -math.inf)
 
     def at(self, scale: float, found: Bracket) -> Bracket:
         """Return what was found in these units at a scale: the upper end up, the lower one down."""
         if not math.isfinite(found.upper):  # nothing could be said
             return found
         one = self._one / Fraction(scale)
-        upper = _rounded(Fraction(found.upper) * one, math.inf)
+        upper = _rounded(found.upper, one, math.inf)
         if math.isinf(upper):
             raise PdpError(
                 "the leakage is too large for a floating-point number: it overflows at scale"
                 f" {scale:.3g}. Raise the scale."
             )
-        lower = _rounded(Fraction(found.lower) * one, -math.inf)
+        lower = _rounded(found.lower, one, -math.inf)
         return dataclasses.replace(found, upper=upper, lower=lower)
 
     def weight(self, width: float, scale: float) -> float:
@@ -72,13 +72,17 @@ class Units:
         return Fraction(2) ** self.exponent
 
 
-def _rounded(exact: Fraction, towards: float) -> float:
-    """Return the next float in this direction, or the number itself."""
+def _rounded(leak: float, unit: Fraction, towards: float) -> float:
+    """Return leak·unit where it is a float, else the next float in this direction."""
+    above, below = leak.as_integer_ratio()
+    above, below = above * unit.numerator, below * unit.denominator
     try:
-        nearest = float(exact)
+        nearest = above / below
     except OverflowError:
         return math.inf if towards > 0 else math.nextafter(math.inf, 0.0)
-    wrong = nearest < exact if towards > 0 else nearest > exact
+    numerator, denominator = nearest.as_integer_ratio()
+    excess = numerator * below - above * denominator
+    wrong = excess < 0 if towards > 0 else excess > 0
     return math.nextafter(nearest, towards) if wrong else nearest
 
 

@@ -207,7 +207,10 @@ class NetworkEngine(Engine):
     def _associated(self, scale: float) -> Bracket | None:
         """Return what each of a few adversaries learns, exactly; None where that is not known."""
         moments, knowledge = self.prepared.moments, self.problem.knowledge
-        if self.problem.contributions.coordinates > 1 or not math.isfinite(moments.slack):
+        are_few = knowledge.known is not None or knowledge.most == 0
+        if self.problem.contributions.coordinates > 1 or not are_few:
+            return None
+        if not math.isfinite(moments.slack):
             return None
         found: Bracket | None = None
         for known, targets in moments.everything(knowledge):
