@@ -63,7 +63,8 @@ def test_reading_goes_on(query):
 def test_anything_but_one_select_is_refused_and_not_run(folder, database, query):
     before = set(folder.iterdir())
     where = "" if database is None else f" --database {database}"
-    assert "single SELECT" in refused(f'fit --sql "{query}"{where} {FITS}')
+    said = refused(f'fit --sql "{query}"{where} {FITS}')
+    assert "single SELECT" in said or "DuckDB refuses the query: Parser Error" in said
     assert set(folder.iterdir()) == before
 
 
