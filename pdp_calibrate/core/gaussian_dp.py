@@ -322,34 +322,6 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
     return max(0.0, bound(best) + 1e-14 * terms)
 
 
-def delta_beside_laplace(mu: float, laplace_epsilon: float, epsilon: float) -> float:
-    """Bound the δ at ε of a μ-GDP release and one of pure `laplace_epsilon` together, rounded up.
-
-    Where q ≥ e^{−ε_L}·p for the pure one, p·p' − e^ε·q·q' ≤ p·(p' − e^{ε−ε_L}·q'): the pair's δ is
-    at most δ_μ(ε − ε_L).
-    """
-    spent = _not_negative(laplace_epsilon, "laplace_epsilon")
-    if math.isinf(spent):
-        return 1.0
-    level = _finite(epsilon, "epsilon")
-    return delta_of(mu, math.nextafter(level - spent, -math.inf) if spent else level)
-
-
-def epsilon_beside_laplace(mu: float, laplace_epsilon: float, delta: float) -> float:
-    """Return an ε that holds at this δ for a μ-GDP and a pure release together, rounded up."""
-    spent = _not_negative(laplace_epsilon, "laplace_epsilon")
-    alone = epsilon_of(mu, delta)
-    return _next_float(alone + spent) if spent and math.isfinite(alone + spent) else alone + spent
-
-
-def mu_beside_laplace(epsilon: float, delta: float, laplace_epsilon: float) -> float:
-    """Return the largest μ that keeps (ε, δ) beside a pure release, rounded down, or 0."""
-    level = _finite(epsilon, "epsilon")
-    spent = _not_negative(laplace_epsilon, "laplace_epsilon")
-    left = math.nextafter(level - spent, -math.inf) if spent else level
-    return mu_of(left, delta) if left >= 0 else 0.0
-
-
 def drawn_excess(scale: float, epsilon: float, *, step: float = _SMALLEST) -> float:
     """Bound how much larger δ is for the noise that is drawn than for Gaussian noise, rounded up.
 

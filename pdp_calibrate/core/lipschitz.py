@@ -93,20 +93,6 @@ def _solved(supply: FloatArray, demand: FloatArray, cost: FloatArray, level: flo
     return np.inf if proposal is None else _certified(proposal, supply, demand, cost)
 
 
-def wasserstein_infinity(
-    numerator: FloatArray, denominator: FloatArray, costs: FloatArray
-) -> float:
-    """Return W∞ of two priors: the smallest cost within which one can be moved onto the other.
-
-    Masses below the tolerance of the solver, 1e-9, are not seen; no bound rests on this number.
-    """
-    rows, columns = np.flatnonzero(numerator > 0), np.flatnonzero(denominator > 0)
-    needed, _ = _bottleneck(
-        numerator[rows], denominator[columns], np.asarray(costs)[np.ix_(rows, columns)]
-    )
-    return needed
-
-
 def _certified(
     coupling: FloatArray, supply: FloatArray, demand: FloatArray, cost: FloatArray
 ) -> float:

@@ -10,12 +10,9 @@ from hypothesis import given, settings, strategies as st
 
 from pdp_calibrate.core import gaussian_dp
 from pdp_calibrate.core.gaussian_dp import (
-    delta_beside_laplace,
     delta_of,
     drawn_excess,
-    epsilon_beside_laplace,
     epsilon_of,
-    mu_beside_laplace,
     mu_of,
     mu_of_rho,
     rho_of,
@@ -150,26 +147,13 @@ def test_laplace_beside_gaussian_covers_the_pair(seed):
     high = 1 / (1 + math.exp(-spent))
     pair = high * exact_delta_any(mu, epsilon - spent)
     pair += (1 - high) * exact_delta_any(mu, epsilon + spent)
-    assert pair <= delta_beside_laplace(mu, spent, epsilon)
-    delta = 10 ** rng.uniform(-9, -2)
-    total = epsilon_beside_laplace(mu, spent, delta)
-    assert total >= spent + epsilon_of(mu, delta)
-    assert delta_beside_laplace(mu, spent, total) <= delta
-    left = mu_beside_laplace(spent + epsilon, delta, spent)
-    assert delta_beside_laplace(left, spent, spent + epsilon) <= delta
-    assert left == pytest.approx(mu_of(epsilon, delta), rel=1e-9)
+    assert pair <= delta_of(mu, epsilon - spent)
 
 
 def exact_delta_any(mu, epsilon):
     with mpmath.workdps(50):
         m, e = mpmath.mpf(mu), mpmath.mpf(epsilon)
         return float(mpmath.ncdf(-e / m + m / 2) - mpmath.exp(e) * mpmath.ncdf(-e / m - m / 2))
-
-
-def test_nothing_left_beside_laplace():
-    assert mu_beside_laplace(1.0, 1e-6, 1.5) == 0.0
-    assert delta_beside_laplace(0.0, 0.7, 1.0) == 0.0
-    assert delta_beside_laplace(1.0, math.inf, 1.0) == 1.0
 
 
 def test_edges():
@@ -201,7 +185,6 @@ def test_edges():
         lambda: rho_of(True),
         lambda: drawn_excess(0.0, 1.0),
         lambda: drawn_excess(math.inf, 1.0),
-        lambda: epsilon_beside_laplace(1.0, -1.0, 1e-6),
     ],
 )
 def test_what_is_no_budget_is_refused(call):

@@ -76,7 +76,7 @@ class ChainNoiseEngine(Engine):
         chain = problem.model
         if not isinstance(chain, MarkovChain):
             raise TypeError(f"this engine searches Markov chains, got {chain!r}.")
-        self.problem, self._chain = problem, chain
+        self.problem = problem
         self._one: tuple[Problem, float] | None = None
         self._fixed: VectorBound | WrittenOut | None = None
         self._searches: dict[int, FiniteSearch] = {}

@@ -31,12 +31,12 @@ import math
 
 import numpy as np
 
-from pdp_calibrate.arrays import FloatArray, checked_positive
+from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.couplings import tuple_moves
 from pdp_calibrate.core.problem import LAPLACE, Bracket, Engine, Limits, Problem, engine_of
-from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.errors import PdpError, UnsupportedQueryError
 from pdp_calibrate.families.gaussian.blocks import components
 from pdp_calibrate.families.gaussian.gaussian_noise_search import (
@@ -44,7 +44,6 @@ from pdp_calibrate.families.gaussian.gaussian_noise_search import (
     Rows,
     evaluated,
     merged_rows,
-    moments,
     worst_of,
 )
 from pdp_calibrate.families.gaussian.instance import Instance
@@ -56,9 +55,6 @@ _SMALLEST_RATIO, _LARGEST_RATIO = 1e-140, 1e140  # of the scale to the weights: 
 
 
 _REMEMBERED = 8  # adversaries that were worst at other scales
-
-
-_LEAST_VARIANCE = 1e-30  # of the noise, relative to the weights: less is no noise at all
 
 
 class GaussianNoiseEngine(Engine):
@@ -117,69 +113,6 @@ class GaussianNoiseEngine(Engine):
     def _remember(self, place: int, target: int, known: tuple[int, ...]) -> None:
         who = place, target, known
         self._seen = [*(other for other in self._seen if other != who), who][-_REMEMBERED:]
-
-    def variance_needed(self, mu: float, *, deadline: float = math.inf) -> tuple[float, Bracket]:
-        """Return a σ² at which nobody exceeds μ, and the bracket there: max of β²M²/μ² − s².
-
-        It is the smallest one to 1e-9 where searches can finish. For one answer; 0 if no noise is
-        needed, because what the adversaries do not know hides the target well enough.
-        """
-        if self._clamped is not None or len(self._parts[0].instance.coordinates) != 1:
-            raise UnsupportedQueryError(
-                "the variance needed has a closed form for one answer only."
-            )
-        checked_positive(mu, "mu", error=PdpError)
-        least = 4.0**self._units.exponent * _LEAST_VARIANCE
-        extremes = [
-            (sum(self._balance(target, unknown, mu)), target, unknown)
-            for target in self._problem.knowledge.targets
-            for unknown in self._extremes(target)
-        ]
-        variance, target, unknown = max(extremes)
-        self._remember(*self._located(target, unknown))
-        variance = max(least, variance)
-        found = self.bracket(_root_up(variance), incumbent=mu, deadline=deadline)
-        slack = 1e-12
-        solved: set[tuple[int, tuple[int, ...]]] = set()
-        while found.upper > mu:
-            who = found.target, found.unknown
-            wanted, own = self._balance(*who, mu)
-            needed = (wanted + own) * (1 + 1e-12)
-            if who in solved or needed <= variance:
-                # What stands against this variance is a bound or rounding, not an adversary.
-                excess = (found.upper / mu) ** 2 - 1
-                needed = variance + (variance - own) * excess + variance * slack
-                slack *= 2
-            solved.add(who)
-            variance = needed
-            found = self.bracket(_root_up(variance), incumbent=mu, deadline=deadline)
-        return (0.0 if variance == least else _root_up(variance) ** 2 * ROUND_UP), found
-
-    def _extremes(self, target: int) -> list[tuple[int, ...]]:
-        """Return whom those who know fewest and those who know most do not know."""
-        knowledge = self._problem.knowledge
-        others = [k for k in range(knowledge.total) if k != target]
-        if knowledge.known is not None:
-            return [tuple(k for k in others if k not in knowledge.known)]
-        return [tuple(others[knowledge.fewest :]), tuple(others[knowledge.most :])]
-
-    def _balance(self, target: int, unknown: tuple[int, ...], mu: float) -> tuple[float, float]:
-        """Return β²M²/μ² and −s² for one adversary."""
-        place, own, known = self._located(target, unknown)
-        part = self._parts[place]
-        slope, spread = moments(part, own, known)
-        unit = 4.0**self._units.exponent
-        wanted = (slope * float(part.instance.factors[own]) / mu) ** 2
-        return wanted * unit, -part.kept * spread * unit
-
-    def _located(self, target: int, unknown: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
-        """Return the part of a target, and target and known tuples as positions in it."""
-        for place, part in enumerate(self._parts):
-            if target in part.positions:
-                hidden = {target, *unknown}
-                known = tuple(k for k, p in enumerate(part.positions) if p not in hidden)
-                return place, part.positions.index(target), known
-        raise PdpError("the target is not a tuple of this model.")
 
     def _found(
         self, part: Part, target: int, known: tuple[int, ...], noise: float, upper: float
@@ -281,10 +214,6 @@ def _rescaled(problem: Problem, rows: FloatArray, positions: list[int]) -> Insta
         fewest=0,
         most=len(positions) - 1,
     )
-
-
-def _root_up(variance: float) -> float:
-    return math.sqrt(variance) * ROUND_UP
 
 
 def noise_in(units: Units, scale: float) -> float:

@@ -191,17 +191,6 @@ def _root_gain(slope: FloatArray, spread: FloatArray, noise: float) -> float:
     return float(np.linalg.norm(np.linalg.solve(factor, slope)))
 
 
-def moments(part: Part, target: int, known: Sequence[int]) -> tuple[float, float]:
-    """Return coefficient and conditional variance of one answer."""
-    instance = part.instance
-    unknown = [k for k in range(instance.size) if k != target and k not in set(known)]
-    order = [*known, target, *unknown]
-    factor = np.linalg.cholesky(instance.covariance[np.ix_(order, order)])
-    place = len(known)
-    answer = instance.coordinates[0, order[place:]] @ factor[place:, place:]
-    return float(answer[0] / factor[place, place]), float(answer[1:] @ answer[1:])
-
-
 def worst_of(
     part: Part,
     noise: float,

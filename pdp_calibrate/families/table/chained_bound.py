@@ -134,11 +134,6 @@ class ChainedBound:
         few = len(moving) * self._events(moving[0]) <= _SMALL_LEVEL
         run(moving, self._prove, self._clock, what="bounding adversaries", small=few)
 
-    def log_bounds(self, target: int, unknown: tuple[int, ...]) -> FloatArray | None:
-        """Return the bounds for all values of the known tuples, in the order of their product."""
-        found = self._proved.get((target, unknown))
-        return None if found is None else np.log(found.astype(np.float64))
-
     def worst(self, target: int, unknown: tuple[int, ...]) -> int:
         """Return the event with the largest bound."""
         return int(self._proved[target, unknown].argmax())

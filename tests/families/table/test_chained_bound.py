@@ -136,7 +136,6 @@ def test_who_is_not_reached_in_time_has_no_bound() -> None:
     setting = setting_at(additive_problem(cells, [np.eye(3)] * 3), 2.0)
     bound = ChainedBound(setting, setting.prepared.cells.marginals, Clock(-math.inf))
     assert bound.largest(0, (1, 2)) == math.inf
-    assert bound.log_bounds(0, (1, 2)) is None
     found = chained_search.search_chained(setting, 0.0, Clock(-math.inf))
     assert found.upper == pytest.approx(3.0)
 
