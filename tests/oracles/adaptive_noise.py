@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from tests.oracles.adversaries import possible_cells
+
 Law = dict[tuple[int, ...], float]
 """Probabilities of cells."""
 
@@ -22,23 +24,12 @@ Choice = tuple[np.ndarray, float] | None
 
 def compared_laws(table: np.ndarray) -> Iterator[tuple[Law, Law]]:
     """Yield the laws of the cells under two secrets, for every adversary and ordered pair."""
-    places = range(table.ndim)
-    for target in places:
-        others = [place for place in places if place != target]
-        for number in range(len(others) + 1):
-            for known in itertools.combinations(others, number):
-                for held in itertools.product(*(range(table.shape[place]) for place in known)):
-                    laws: dict[int, Law] = {}
-                    for cell in itertools.product(*map(range, table.shape)):
-                        if table[cell] > 0 and all(
-                            cell[p] == v for p, v in zip(known, held, strict=True)
-                        ):
-                            laws.setdefault(cell[target], {})[cell] = float(table[cell])
-                    for first, second in itertools.permutations(laws.values(), 2):
-                        yield tuple(  # type: ignore[misc]
-                            {cell: p / math.fsum(law.values()) for cell, p in law.items()}
-                            for law in (first, second)
-                        )
+    for _, _, cells in possible_cells(table):
+        laws = []
+        for held in cells.values():
+            total = math.fsum(table[cell] for cell in held)
+            laws.append({cell: float(table[cell]) / total for cell in held})
+        yield from itertools.permutations(laws, 2)
 
 
 def delta_of_worst_choices(

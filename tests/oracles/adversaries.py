@@ -3,6 +3,8 @@
 import itertools
 from collections.abc import Callable, Iterator
 
+import numpy as np
+
 Admits = Callable[[int, frozenset[int]], bool]
 
 
@@ -19,3 +21,17 @@ def every_adversary(size: int, admits: Admits = everyone) -> Iterator[tuple[int,
             for known in itertools.combinations(others, number):
                 if admits(target, frozenset(known)):
                     yield target, known
+
+
+def possible_cells(
+    table: np.ndarray,
+) -> Iterator[tuple[int, dict[int, int], dict[int, list[tuple[int, ...]]]]]:
+    """All targets and known values, each with the possible cells under every secret."""
+    for target, known in every_adversary(table.ndim):
+        for held in itertools.product(*(range(table.shape[place]) for place in known)):
+            fixed = dict(zip(known, held, strict=True))
+            cells: dict[int, list[tuple[int, ...]]] = {}
+            for cell in itertools.product(*map(range, table.shape)):
+                if table[cell] > 0 and all(cell[place] == v for place, v in fixed.items()):
+                    cells.setdefault(cell[target], []).append(cell)
+            yield target, fixed, cells

@@ -14,6 +14,8 @@ from fractions import Fraction
 import mpmath as mp
 import numpy as np
 
+from tests.oracles.adversaries import possible_cells
+
 DIGITS = 30
 
 
@@ -134,25 +136,13 @@ def adversaries(
     table: np.ndarray, values: Sequence[Sequence[float]]
 ) -> Iterator[tuple[int, dict[int, int], dict[int, dict[float, float]]]]:
     """Yield target, what is known, and the law of the sum under each secret, for all of them."""
-    places = range(table.ndim)
-    for target in places:
-        others = [place for place in places if place != target]
-        for number in range(len(others) + 1):
-            for known in itertools.combinations(others, number):
-                for held in itertools.product(*(range(table.shape[place]) for place in known)):
-                    fixed = dict(zip(known, held, strict=True))
-                    laws: dict[int, dict[float, float]] = {}
-                    for cell in itertools.product(*map(range, table.shape)):
-                        if table[cell] > 0 and all(cell[p] == v for p, v in fixed.items()):
-                            answer = sum(values[p][v] for p, v in enumerate(cell))
-                            law = laws.setdefault(cell[target], {})
-                            law[answer] = law.get(answer, 0.0) + float(table[cell])
-                    if len(laws) > 1:
-                        yield (
-                            target,
-                            fixed,
-                            {
-                                secret: {s: p / sum(law.values()) for s, p in law.items()}
-                                for secret, law in laws.items()
-                            },
-                        )
+    for target, fixed, cells in possible_cells(table):
+        laws: dict[int, dict[float, float]] = {}
+        for secret, held in cells.items():
+            law: dict[float, float] = {}
+            for cell in held:
+                answer = sum(values[p][v] for p, v in enumerate(cell))
+                law[answer] = law.get(answer, 0.0) + float(table[cell])
+            laws[secret] = {answer: p / sum(law.values()) for answer, p in law.items()}
+        if len(laws) > 1:
+            yield target, fixed, laws
