@@ -15,7 +15,7 @@ from scipy.special import log_ndtr, logsumexp
 from pdp_calibrate.arrays import FloatArray, checked_scales
 from pdp_calibrate.auditing.events import Score, column
 from pdp_calibrate.auditing.observing import Mechanism, Observation, observed
-from pdp_calibrate.auditing.worlds import World, answers_in, as_mappings
+from pdp_calibrate.auditing.worlds import answers_in, as_mappings, drawn_databases
 from pdp_calibrate.calibration.release import add_noise
 from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.core.adversary import Adversaries, Witness
@@ -126,7 +126,7 @@ class Subject:
 
     def outputs(self, secret: Hashable, number: int, rng: np.random.Generator) -> FloatArray:
         """Run the calibrated release on databases with this secret; a row of numbers each."""
-        databases = World(self.witness, self.model.names, secret).draw(number, rng)
+        databases = self._databases(secret, number, rng)
         columns = []
         for part, scale in zip(self.parts, self.scales, strict=True):
             answers: Any = answers_in(databases, part, self.model).tolist()
@@ -138,7 +138,7 @@ class Subject:
         self, mechanism: Mechanism, secret: Hashable, number: int, rng: np.random.Generator
     ) -> list[Observation]:
         """Run a function on databases with this secret, and describe whatever comes back."""
-        databases = World(self.witness, self.model.names, secret).draw(number, rng)
+        databases = self._databases(secret, number, rng)
         return observed(mechanism, as_mappings(databases, self.model))
 
     def check_shape(self, seen: Sequence[Observation]) -> None:
@@ -165,7 +165,7 @@ class Subject:
 
     def simulated(self, secret: Hashable, number: int, rng: np.random.Generator) -> FloatArray:
         """Return outputs as the adversary expects them, with noise of numpy's."""
-        databases = World(self.witness, self.model.names, secret).draw(number, rng)
+        databases = self._databases(secret, number, rng)
         columns = []
         for part, scale in zip(self.parts, self.scales, strict=True):
             answers = answers_in(databases, part, self.model)
@@ -180,6 +180,9 @@ class Subject:
                 columns.append(answers + rng.laplace(scale=scale, size=answers.shape))
         return np.concatenate(columns, axis=1)
 
+    def _databases(self, secret: Hashable, number: int, rng: np.random.Generator) -> FloatArray:
+        return drawn_databases(self.witness, self.model.names, secret, number, rng)
+
     def _log_ratio(self, rng: np.random.Generator) -> Score:
         units = np.array(
             [
@@ -191,8 +194,7 @@ class Subject:
         seed = int(rng.integers(2**32))  # the same luck under both secrets: only they differ
         samples = []
         for secret in self.witness.secrets:
-            world = World(self.witness, self.model.names, secret)
-            databases = world.draw(_SAMPLE, np.random.default_rng(seed))
+            databases = self._databases(secret, _SAMPLE, np.random.default_rng(seed))
             answers = [answers_in(databases, part, self.model) for part in self.parts]
             samples.append(np.concatenate(answers, axis=1) / units)
         normal = all(part.real and not part.clamped for part in self.parts)

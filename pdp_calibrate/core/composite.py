@@ -16,10 +16,11 @@ import functools
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Knowledge
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import (
@@ -32,6 +33,7 @@ from pdp_calibrate.core.model import (
     refuse_endless,
 )
 from pdp_calibrate.core.problem import Problem
+from pdp_calibrate.core.schema_parts import COUNT, items, ref
 from pdp_calibrate.core.table import JointTable, Writable
 from pdp_calibrate.errors import ModelError
 
@@ -64,6 +66,8 @@ class Blocks(Model):
     """
 
     defined_by = ("models", "counts")
+    dependence = "independent blocks"
+    json_fields: ClassVar = {"models": items(ref("Model")), "counts": items(COUNT)}
 
     models: tuple[Model, ...]
     """The model of each kind of block."""
@@ -127,6 +131,22 @@ class Blocks(Model):
     def gaussian_tuples(self) -> tuple[bool, ...]:
         """Whether each tuple is assumed to be Gaussian, block after block."""
         return tuple(one for block in self.models for one in block.gaussian_tuples)
+
+    def in_words(self) -> str:
+        """Say what kinds of dependence there are within blocks."""
+        inside = dict.fromkeys(block.in_words() for block in self.models)
+        return f"{super().in_words()} of {'; or '.join(inside)}"
+
+    def pearson_matrix(self) -> FloatArray | None:
+        """Return the correlations within blocks, with none between them."""
+        matrix, start = np.eye(len(self.names)), 0
+        for block in self.models:
+            inner, stop = block.pearson_matrix(), start + len(block.names)
+            if inner is None:
+                return None
+            matrix[start:stop, start:stop] = inner
+            start = stop
+        return matrix
 
     @property
     def covers_subsets(self) -> bool:
@@ -346,6 +366,8 @@ class ModelSet(Model):
     """
 
     defined_by = ("models",)
+    dependence = "one of several stated models, whichever is worst"
+    json_fields: ClassVar = {"models": items(ref("Model"))}
 
     models: tuple[Model, ...]
     """The members, in the order given; a witness names one by its position."""
@@ -385,6 +407,10 @@ class ModelSet(Model):
     def inner_models(self) -> tuple[Model, ...]:
         """The members."""
         return self.models
+
+    def pearson_matrix(self) -> FloatArray | None:
+        """Return the correlations of the first member."""
+        return self.models[0].pearson_matrix()
 
     @property
     def certainty(self) -> str | None:

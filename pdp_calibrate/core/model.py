@@ -32,10 +32,11 @@ from pdp_calibrate.arrays import (
     frozen_array,
     plain,
 )
-from pdp_calibrate.errors import ModelError, PrivacyLeakWarning
+from pdp_calibrate.errors import ModelError, PrivacyLeakWarning, UnsupportedQueryError
 
 if TYPE_CHECKING:
     from pdp_calibrate.core.problem import Composer, Engine, Problem
+    from pdp_calibrate.core.schema_parts import Schema
 
 Domain = tuple[Hashable, ...]
 """The values that a tuple can take; for a continuous tuple the two ends of its public range."""
@@ -85,6 +86,12 @@ class Model(abc.ABC):
     """The same for Gaussian noise, with brackets of μ; None if only Laplace noise is answered."""
     composer: ClassVar[str | type[Composer] | None] = None
     """What this family says of several releases, named as engines are; None for nothing special."""
+    dependence: ClassVar[str] = ""
+    """What kind of dependence the family allows, in a line; `in_words` says it of one model."""
+    json_fields: ClassVar[Mapping[str, Schema]] = {}
+    """The JSON Schema of the fields in `defined_by`; none: of any form."""
+    exact_knowledge_is_worst: ClassVar[bool] = False
+    """Whether knowing entries with Gaussian error tells no more than knowing them exactly."""
     is_endless: bool = False
     """Whether it goes on for ever, step after step: its one tuple stands for the record of any."""
 
@@ -190,6 +197,11 @@ class Model(abc.ABC):
         return self._throughout(lambda inner: inner.covers_any_answer)
 
     @property
+    def covers_hints(self) -> bool:
+        """Whether adversaries may hold independent hints about single tuples, beside values."""
+        return False
+
+    @property
     def certainty(self) -> str | None:
         """How sure it is that the truth is in the set, as a sentence; None if nothing is said."""
         said = {inner.digest: inner.certainty for inner in self.inner_models if inner.certainty}
@@ -212,6 +224,44 @@ class Model(abc.ABC):
         """
         del expand
         return [problem]
+
+    def in_words(self) -> str:
+        """Say what kind of dependence the model allows."""
+        kind = self.dependence or type(self).__name__
+        return f"{kind}, step after step without an end" if self.is_endless else kind
+
+    def pearson_matrix(self) -> FloatArray | None:
+        """Return the correlations of all pairs of tuples; None where they do not exist."""
+        return None
+
+    def beginning(self, _number: int) -> Model:
+        """Return the model of the first tuples alone, where all others are like them."""
+        return self
+
+    def draws(
+        self, number: int, *, given: Mapping[int, Any], target: int, rng: np.random.Generator
+    ) -> FloatArray:
+        """Draw databases for an audit: a row each, a column per tuple.
+
+        Columns of discrete tuples hold positions in the domain, of continuous ones the values.
+
+        Parameters
+        ----------
+        number
+            How many.
+        given
+            Values of some tuples, by position: what the adversary knows, and the secret.
+        target
+            The position of the secret, about which a set of laws draws from a bad one.
+        rng
+            The source of randomness.
+        """
+        del number, given, target, rng
+        raise UnsupportedQueryError(f"no audit draws databases of {type(self).__name__}.")
+
+    def _places(self, given: Mapping[int, Any]) -> dict[int, int]:
+        """Return values as positions in the domains."""
+        return {axis: self.domains[axis].index(value) for axis, value in given.items()}
 
     @property
     def estimation_epsilon(self) -> float | None:

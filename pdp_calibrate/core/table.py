@@ -10,7 +10,7 @@ import graphlib
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from pdp_calibrate.core.model import (
     numeric_domain,
     position_of,
 )
+from pdp_calibrate.core.schema_parts import DOMAINS, NESTED
 from pdp_calibrate.errors import ModelError
 
 Law = Mapping[Hashable, float]
@@ -176,6 +177,8 @@ class JointTable(Model):
     engine = "pdp_calibrate.families.table.search:TableEngine"
     gaussian_noise_engine = "pdp_calibrate.families.table.gaussian_noise:TableNoiseEngine"
     composer = "pdp_calibrate.families.table.composed:TableComposer"
+    dependence = "a joint table: any dependence, with a zero cell taken as impossible"
+    json_fields: ClassVar = {"domains": DOMAINS, "probabilities": NESTED}
 
     probabilities: FloatArray
     """The cells, read-only."""
@@ -262,6 +265,37 @@ class JointTable(Model):
         if pair.sum() == 0:
             raise ModelError("the condition given has probability zero.")
         return _pearson(pair / pair.sum(), self._numbers(first), self._numbers(second))
+
+    def pearson_matrix(self) -> FloatArray | None:
+        """Return `correlation` of all pairs, NaN where it does not exist; None if it never does."""
+        size = len(self.names)
+        matrix = np.eye(size)
+        for i, first in enumerate(self.names):
+            for j, second in enumerate(self.names[:i]):
+                try:
+                    matrix[i, j] = matrix[j, i] = self.correlation(first, second)
+                except ModelError:  # categories that are no numbers, or a tuple that does not vary
+                    matrix[i, j] = matrix[j, i] = np.nan
+        pairs = matrix[~np.eye(size, dtype=np.bool_)]
+        return None if size > 1 and np.isnan(pairs).all() else matrix
+
+    def draws(
+        self, number: int, *, given: Mapping[int, Any], target: int, rng: np.random.Generator
+    ) -> FloatArray:
+        """Draw cells among those that agree with what is given; see `Model.draws`."""
+        del target
+        fixed, shape = self._places(given), self.probabilities.shape
+        unknown = [axis for axis in range(len(shape)) if axis not in fixed]
+        cells = tuple(fixed.get(axis, slice(None)) for axis in range(len(shape)))
+        masses = np.asarray(self.probabilities[cells]).ravel()
+        drawn = np.empty((number, len(shape)))
+        for axis, place in fixed.items():
+            drawn[:, axis] = place
+        if unknown:
+            flat = rng.choice(len(masses), size=number, p=masses / masses.sum())
+            sizes = [shape[axis] for axis in unknown]
+            drawn[:, unknown] = np.array(np.unravel_index(flat, sizes)).T
+        return drawn
 
     def _numbers(self, axis: int) -> FloatArray:
         return numeric_domain(self.domains[axis], self.names[axis])

@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from pdp_calibrate.arrays import frozen_array
+from pdp_calibrate.arrays import FloatArray, frozen_array
 from pdp_calibrate.core.couplings import joint_range, tuple_moves
 from pdp_calibrate.core.model import (
     Domain,
@@ -27,6 +27,7 @@ from pdp_calibrate.core.model import (
 )
 from pdp_calibrate.core.problem import Bracket, Composer, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP, UNIT_ROUNDOFF
+from pdp_calibrate.core.schema_parts import COUNT
 from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 
 
@@ -57,7 +58,9 @@ class Unknown(Model):
     engine = "pdp_calibrate.families.any_dependence:AnyDependenceEngine"
     gaussian_noise_engine = "pdp_calibrate.families.any_dependence:AnyDependenceNoiseEngine"
     composer = "pdp_calibrate.families.any_dependence:AnyDependenceComposer"
-    only_additive = True
+    dependence = "members who may depend on each other in any way at all (group privacy)"
+    json_fields: ClassVar = {"size": COUNT}
+    only_additive = exact_knowledge_is_worst = True
 
     size: int
     """How many tuples there are."""
@@ -97,6 +100,19 @@ class Unknown(Model):
     def covers_any_dependence(self) -> bool:
         """Yes."""
         return True
+
+    def draws(
+        self, number: int, *, given: Mapping[int, Any], target: int, rng: np.random.Generator
+    ) -> FloatArray:
+        """Draw from the worst of all laws: everyone unknown stands where the target does.
+
+        See `Model.draws`.
+        """
+        del rng
+        row = [given.get(axis, given[target]) for axis in range(self.size)]
+        if not self.continuous:
+            row = [self.domain.index(held) for held in row]
+        return np.tile(np.array(row, dtype=np.float64), (number, 1))
 
     def parameters(self) -> dict[str, Any]:
         """Return the size, and the domain or the bounds."""

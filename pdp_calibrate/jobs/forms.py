@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from pdp_calibrate.core import schema_parts as parts
 from pdp_calibrate.errors import PdpError
-from pdp_calibrate.jobs import schema_parts as parts
 from pdp_calibrate.jobs.grammar import parse_values
 
 if TYPE_CHECKING:

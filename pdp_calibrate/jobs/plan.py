@@ -11,11 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pdp_calibrate.core.noise import Noise
-from pdp_calibrate.errors import PdpError, PlanError, did_you_mean
-from pdp_calibrate.frames.files import Source
-from pdp_calibrate.jobs.grammar import parse_query
-from pdp_calibrate.jobs.job import Job, Learning, Options, Table, declared
-from pdp_calibrate.jobs.schema_parts import (
+from pdp_calibrate.core.schema_parts import (
     POSITIVE,
     TEXT,
     Schema,
@@ -24,6 +20,10 @@ from pdp_calibrate.jobs.schema_parts import (
     items,
     one_of,
 )
+from pdp_calibrate.errors import PdpError, PlanError, did_you_mean
+from pdp_calibrate.frames.files import Source
+from pdp_calibrate.jobs.grammar import parse_query
+from pdp_calibrate.jobs.job import Job, Learning, Options, Table, declared
 from pdp_calibrate.jobs.signature import ASKED, TABLE
 
 if TYPE_CHECKING:

@@ -1,6 +1,4 @@
-"""The fields of every family of models, in JSON.
-
-One JSON Schema (draft 2020-12) for every object: models, calibrations, releases, ledgers, plans.
+"""One JSON Schema (draft 2020-12) for every object: models, calibrations, releases, ledgers, plans.
 
 Objects may hold further fields; a plan may not, since a misspelt line of a plan must not be passed
 over in silence.
@@ -10,19 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from pdp_calibrate.core.model import FORMAT, SCHEMA
-from pdp_calibrate.jobs.plan import PLAN
-from pdp_calibrate.jobs.schema_parts import (
+from pdp_calibrate.core.model import FORMAT, SCHEMA, Model, model_named
+from pdp_calibrate.core.schema_parts import (
     CELL,
     COUNT,
-    DOMAINS,
-    MATRIX,
     NAMES,
     NUMBER,
     POSITIVE,
     RANGE,
     TEXT,
-    VECTOR,
     Schema,
     anything_of,
     described,
@@ -32,104 +26,8 @@ from pdp_calibrate.jobs.schema_parts import (
     record,
     ref,
 )
-
-_NESTED = described("Probabilities or counts, one level of lists per tuple.", {"type": "array"})
-
-
-FAMILIES: dict[str, tuple[str, dict[str, Schema]]] = {
-    "JointTable": (
-        "Any joint distribution of discrete tuples; over 10⁴ cells a digest only.",
-        {"domains": DOMAINS, "probabilities": _NESTED},
-    ),
-    "Gaussian": (
-        "A multivariate normal law with public ranges.",
-        {"mean": VECTOR, "covariance": MATRIX, "bounds": items(RANGE)},
-    ),
-    "LoewnerBall": (
-        "Every Gaussian whose covariance lies within a relative radius.",
-        {"center": ref("Gaussian"), "radius": NUMBER},
-    ),
-    "SampledGaussian": (
-        "Every Gaussian that a sample does not rule out.",
-        {"center": ref("Gaussian"), "rows": COUNT, "confidence": NUMBER},
-    ),
-    "ConditionalBall": (
-        "Every table whose conditional laws lie within a radius.",
-        {"center": ref("JointTable"), "radius": NUMBER},
-    ),
-    "SampledTable": (
-        "Every table that a sample does not rule out.",
-        {"domains": DOMAINS, "counts": _NESTED, "confidence": NUMBER, "noise_scale": NUMBER},
-    ),
-    "GaussianNetwork": (
-        "A normal law on a graph, by its precision matrix; over 10⁴ numbers a digest only.",
-        {
-            "mean": VECTOR,
-            "precision": described(
-                "[row, column, entry] on and below the diagonal, counted from 0.", items(VECTOR)
-            ),
-            "bounds": items(RANGE),
-        },
-    ),
-    "GaussianGroup": (
-        "Members with one common correlation, or any in a range.",
-        {"correlation": RANGE, "bounds": RANGE, "variance": nullable(POSITIVE)},
-    ),
-    "GaussianSeries": (
-        "A series in which each value depends on the one before; its length is null without end.",
-        {"correlation": NUMBER, "bounds": RANGE, "variance": nullable(POSITIVE)},
-    ),
-    "BinaryGroup": (
-        "Members with yes/no values, nobody told apart.",
-        {"count_probabilities": VECTOR},
-    ),
-    "CategoryGroup": (
-        "Members with one of several values, nobody told apart.",
-        {"categories": NAMES, "count_probabilities": VECTOR},
-    ),
-    "MarkovChain": (
-        "States along time, each depending on the one before.",
-        {
-            "transition": described(
-                "Row v is the law of the next state after state v.", {"type": "array"}
-            ),
-            "length": described("Null for a chain without an end.", nullable(COUNT)),
-            "states": NAMES,
-            "initial": nullable(VECTOR),
-        },
-    ),
-    "MixingChain": (
-        "Every Markov chain that forgets fast enough.",
-        {"length": nullable(COUNT), "states": NAMES, "diameter": NUMBER},
-    ),
-    "MarkovTree": (
-        "Discrete tuples along a tree, each depending on its parent.",
-        {"domains": DOMAINS, "parents": {"type": "array"}, "tables": {"type": "array"}},
-    ),
-    "Network": (
-        "Discrete tuples on any graph: a product of factors, or all laws with bounded couplings.",
-        {
-            "domains": DOMAINS,
-            "scopes": described("The positions each factor is about.", items(items(COUNT))),
-            "factors": {"type": "array"},
-            "influences": nullable(described("Pairs of positions, and D.", items(VECTOR))),
-        },
-    ),
-    "Unknown": (
-        "Tuples that may depend on each other in any way.",
-        {"size": COUNT},
-    ),
-    "Blocks": (
-        "Independent blocks, and how many copies there are of each.",
-        {"models": items(ref("Model")), "counts": items(COUNT)},
-    ),
-    "ModelSet": (
-        "Several models of which the worst counts.",
-        {"models": items(ref("Model"))},
-    ),
-}
-"""For each type of model what it is, and the fields beside names and provenance."""
-
+from pdp_calibrate.families import MODELS
+from pdp_calibrate.jobs.plan import PLAN
 
 _ADVERSARIES = described(
     "Who may attack: all sets of known tuples within a range of sizes, or one adversary by name.",
@@ -349,7 +247,7 @@ def json_schema() -> dict[str, Any]:
     >>> sorted(json_schema()["$defs"])[:4]
     ['Adversaries', 'Advice', 'Audit', 'BinaryGroup']
     """
-    models = {name: _family(name, words, fields) for name, (words, fields) in FAMILIES.items()}
+    models = {name: _family(model_named(name)) for name in MODELS}
     objects = {
         "Calibration": _object(
             "Calibration",
@@ -565,16 +463,20 @@ def _headed(kind: str, **fields: Schema) -> Schema:
     return head
 
 
-def _family(kind: str, words: str, fields: dict[str, Schema]) -> Schema:
+def _family(model: type[Model]) -> Schema:
     """Describe a family of models: with its numbers, or private and without them."""
+    fields = model.json_fields or {name: {} for name in model.defined_by}
     head = _headed(
-        kind,
+        model.__name__,
         names=NAMES,
         provenance=one_of("assumed", "public", "dp", "private"),
     )
     withheld = {"not": {"anyOf": [{"required": [name]} for name in fields]}}
-    return described(words, head) | {
+    return described(f"{model.dependence or model.__name__}.".capitalize(), head) | {
         "if": {"properties": {"provenance": {"const": "private"}}},
         "then": withheld,
-        "else": anything_of(record(**fields), record(digest=TEXT)),
+        "else": anything_of(
+            record(**fields),
+            described("In place of more than 10⁴ numbers.", record(digest=TEXT)),
+        ),
     }

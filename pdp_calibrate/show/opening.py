@@ -13,7 +13,6 @@ from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.row_query import ANY_RECORD, RowQuery
-from pdp_calibrate.families.any_dependence import Unknown
 from pdp_calibrate.frames.answers import Sizes
 from pdp_calibrate.frames.long_answers import LongFrame
 from pdp_calibrate.ledger.ledger import Ledger
@@ -25,7 +24,6 @@ from pdp_calibrate.show.words import (
     anyone,
     asked,
     entry,
-    family,
     is_clamped,
     knowledge,
     listed,
@@ -194,12 +192,14 @@ def assumed(model: Model, layout: Layout | None, *, clamped: bool) -> str:
     parts = members(model)
     column = column_of(layout)
     groups = "groups are independent of each other"
-    if all(isinstance(one, Unknown) for one in parts):
+    if model.covers_any_dependence:
         about = f"{groups}; nothing about how members of one group depend on each other"
         return f"{about}{_range(parts, column, clamped=clamped)}"
     private = model.provenance == "private"
-    inside = "; or ".join(dict.fromkeys(map(family, parts)))
-    law = f"{groups}, and within a group {inside}" if isinstance(model, Blocks) else family(model)
+    law = model.in_words()
+    if isinstance(model, Blocks):
+        inside = "; or ".join(dict.fromkeys(one.in_words() for one in parts))
+        law = f"{groups}, and within a group {inside}"
     numbers = "" if private else "".join(f", {one}" for one in _numbers(parts))
     within = "" if private else _range(parts, column, clamped=clamped)
     return f"{law}{numbers}{within} ({source(model)})"
@@ -256,7 +256,7 @@ def unprotected(
         public,
         "What the answer says about people in general. It is published to be learned from.",
     ]
-    whole = model is not None and all(isinstance(one, Unknown) for one in members(model))
+    whole = model is not None and model.covers_any_dependence
     if not whole:
         found.append(
             "Statements about all members of a group at once. The promise is about one"

@@ -56,7 +56,6 @@ from pdp_calibrate.show.words import (
     asked,
     assumptions,
     entry,
-    family,
     is_clamped,
     kind_of_noise,
     listed,
@@ -311,7 +310,7 @@ def _keeps(own: AnyCalibration, other: AnyCalibration, leaked: float | None) -> 
 def _of_model(model: Model) -> dict[str, Any]:
     described = {
         "family": type(model).__name__,
-        "words": family(model),
+        "words": model.in_words(),
         "assuming": model.assuming,
         "provenance": model.provenance,
         "source": source(model),

@@ -18,21 +18,12 @@ from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Leakage
 from pdp_calibrate.core.query import Count, Custom, EachStep, Histogram, Linear, Mean, Query, Sum
 from pdp_calibrate.core.row_query import ANY_RECORD, RowQuery
-from pdp_calibrate.families.any_dependence import Unknown
-from pdp_calibrate.families.chain.model import MarkovChain
-from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
 from pdp_calibrate.families.gaussian.model import Gaussian
-from pdp_calibrate.families.gaussian.network import GaussianNetwork
 from pdp_calibrate.families.gaussian.sets import LoewnerBall, SampledGaussian
-from pdp_calibrate.families.network.mixing_chain import MixingChain
-from pdp_calibrate.families.network.network import Network
 from pdp_calibrate.families.table.sets import SampledTable
 from pdp_calibrate.show.numbers import ordinary, width
 
 _MOST_LISTED = 6
-
-
-_ORDERED = (GaussianSeries, MarkovChain, MixingChain)
 
 
 def entry(name: Hashable, model: Model | None = None) -> str:
@@ -74,7 +65,7 @@ def _group(block: int, model: Model | None) -> tuple[str, str]:
     if not isinstance(model, Blocks) or block >= len(model.models):
         return "member", f"the {_ordinal(block)} group"
     own = model.models[block]
-    noun, kind = ("step", "series") if isinstance(own, _ORDERED) else ("member", "group")
+    noun, kind = ("step", "series") if own.runs_along_time else ("member", "group")
     alike = [one for one in model.models if len(one.names) == len(own.names)]
     if len(alike) > 1:  # only its place tells it from others of its size
         return noun, f"the {_ordinal(block)} {kind}"
@@ -287,32 +278,6 @@ _SOURCES = {
 }
 
 
-_FAMILIES = {
-    "JointTable": "a joint table: any dependence, with a zero cell taken as impossible",
-    "Gaussian": "jointly Gaussian entries with the covariance given",
-    "LoewnerBall": "jointly Gaussian entries, every variance within the stated factor",
-    "SampledGaussian": "jointly Gaussian entries that the sample does not rule out",
-    "GaussianNetwork": "jointly Gaussian entries on a graph, each depending on its neighbours only",
-    "GaussianGroup": "jointly Gaussian values, one common correlation for every pair",
-    "GaussianSeries": "a Gaussian series in which each value depends on the one before",
-    "BinaryGroup": "yes/no members of a group, nobody told apart from another",
-    "CategoryGroup": "members of a group with categories, nobody told apart from another",
-    "MarkovChain": "a Markov chain: the next state depends on the present one only",
-    "MarkovTree": "states on a tree: an entry depends on its neighbours only",
-    "Network": "a network: an entry depends on those it shares a factor with only",
-    "MixingChain": "any Markov chain that forgets at least as fast as stated",
-    "ConditionalBall": "any joint table whose conditional laws are within the stated distance",
-    "SampledTable": "any joint table that the sample does not rule out",
-    "Unknown": "members who may depend on each other in any way at all (group privacy)",
-    "ModelSet": "one of several stated models, whichever is worst",
-    "Blocks": "independent blocks",
-}
-
-
-_CLOSED = (Gaussian, GaussianNetwork, LoewnerBall, GaussianGroup, GaussianSeries, Unknown)
-"""Families in which knowing entries with Gaussian error tells no more than knowing them exactly."""
-
-
 _ANY_DEPENDENCE = (
     "Members of a group may depend on each other in any way at all (group privacy); groups do not"
     " depend on each other."
@@ -324,29 +289,14 @@ def source(model: Model) -> str:
     return _SOURCES[model.provenance]
 
 
-def family(model: Model) -> str:
-    """Say what kind of dependence a model allows."""
-    name = type(model).__name__
-    kind = _FAMILIES.get(name, name)
-    if model.is_endless:
-        kind += ", step after step without an end"
-    if isinstance(model, GaussianGroup | GaussianSeries) and model.variance is None:
-        return f"{kind}; any means, one unknown variance common to all"
-    if isinstance(model, Network) and type(model) is Network and model.only_additive:
-        return "any law whose couplings between entries are at most as strong as stated"
-    if isinstance(model, Blocks):
-        return f"{kind} of {'; or '.join(dict.fromkeys(map(family, model.models)))}"
-    return kind
-
-
 def assumptions(model: Model, adversaries: Adversaries, *, clamped: bool = False) -> list[str]:
     """List what carries the guarantee: if one of these fails, it may fail too."""
     parts = members(model)
-    if all(isinstance(part, Unknown) for part in parts):
+    if model.covers_any_dependence:
         found = [_ANY_DEPENDENCE]
     else:
         law = "" if model.assuming is None else f", assuming {model.assuming}"
-        found = [f"The model is right{law}: {family(model)}; {source(model)}."]
+        found = [f"The model is right{law}: {model.in_words()}; {source(model)}."]
     if model.certainty is not None:
         found.append(model.certainty)
     found += _of_adversaries(adversaries, parts, clamped=clamped)
@@ -371,9 +321,8 @@ def _of_adversaries(
     adversaries: Adversaries, parts: tuple[Model, ...], *, clamped: bool
 ) -> list[str]:
     found = []
-    closed = all(isinstance(part, _CLOSED) or part.is_endless for part in parts)
-    hinted = (isinstance(part, Network) and part.only_additive for part in parts)
-    if not closed and all(hinted):
+    closed = all(part.exact_knowledge_is_worst or part.is_endless for part in parts)
+    if not closed and all(part.covers_hints for part in parts):
         found.append(
             "Adversaries hold exact values of other entries, or hints about single entries that are"
             " independent of each other."

@@ -1,13 +1,18 @@
-"""A family is a model and an engine: one of thirty lines works everywhere."""
+"""A family is a model and an engine: one of forty lines works everywhere."""
 
 import math
 
+import jsonschema
+import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
+from pdp_calibrate import families
+from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
 from pdp_calibrate.core.model import Model, default_names
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
+from pdp_calibrate.show.correlations import correlations
 
 
 class EveryoneTheSameEngine(Engine):
@@ -33,6 +38,7 @@ class _EveryoneTheSame(Model):  # the underscore keeps it out of the list of fam
 
     engine = EveryoneTheSameEngine
     defined_by = ("size",)
+    dependence = "one coin, which all entries show"
 
     def __init__(self, *, size: int) -> None:
         self.names, self.provenance, self.size = default_names(size), "assumed", size
@@ -40,6 +46,28 @@ class _EveryoneTheSame(Model):  # the underscore keeps it out of the list of fam
     @property
     def domains(self) -> tuple[tuple[int, int], ...]:
         return ((0, 1),) * self.size
+
+    def pearson_matrix(self) -> FloatArray:
+        return np.ones((self.size, self.size))
+
+    def draws(self, number, *, given, target, rng) -> FloatArray:
+        del rng
+        return np.tile(float(given[target]), (number, self.size))
+
+
+def test_a_new_family_is_explained_drawn_audited_and_in_the_schema(monkeypatch, tmp_path):
+    same = _EveryoneTheSame(size=3)
+    cal = pdp.calibrate(same, pdp.Sum())
+    assert "one coin, which all entries show" in pdp.explain(cal)
+    pdp.report(cal, tmp_path / "report.html")
+    assert "one coin" in (tmp_path / "report.html").read_text("utf-8")
+    assert np.all(np.array(correlations(same).matrix) == 1.0)
+    found = pdp.audit(cal, draws=20_000, confidence=1 - 1e-11, seed=0)
+    assert 0.0 < found.lower_bound <= 1.0
+    monkeypatch.setitem(families.MODELS, "_EveryoneTheSame", __name__)  # the one line
+    schema = jsonschema.Draft202012Validator(pdp.json_schema())
+    schema.validate(same.to_dict())
+    assert not schema.is_valid({**same.to_dict(), "size": None} | {"provenance": "private"})
 
 
 def test_a_new_family_is_calibrated_released_stored_and_explained():

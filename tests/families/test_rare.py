@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.auditing.worlds import World
+from pdp_calibrate.auditing.worlds import drawn_databases
 from pdp_calibrate.calibration.baselines import quantile_distance
 from pdp_calibrate.core import lipschitz
 from pdp_calibrate.core.adversary import Witness
@@ -305,7 +305,7 @@ def test_audits_draw_courses_that_are_rare_given_both_ends() -> None:
     rows = [[1 - E, E, 0], [1 - E, 0, E], [0.1, 0, 0.9]]
     chain = pdp.MarkovChain(transition=rows, length=4, states=range(3), initial=[1, 0, 0])
     witness = Witness(target=2, known={0: 0}, secrets=(2, 0), output=0.0, model=chain, index=None)
-    drawn = World(witness, chain.names, 2).draw(50, np.random.default_rng(0))
+    drawn = drawn_databases(witness, chain.names, 2, 50, np.random.default_rng(0))
     assert drawn[:, :3].tolist() == [[0.0, 1.0, 2.0]] * 50
     assert set(drawn[:, 3]) <= {0.0, 2.0}
 

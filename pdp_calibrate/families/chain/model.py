@@ -5,9 +5,9 @@ from __future__ import annotations
 import decimal
 import functools
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +22,10 @@ from pdp_calibrate.core.model import (
     checked_domain,
     checked_laws,
     checked_size,
+    numeric_domain,
     refuse_endless,
 )
+from pdp_calibrate.core.schema_parts import COUNT, NAMES, VECTOR, described, nullable
 from pdp_calibrate.core.table import (
     JointTable,
     refuse_too_many_cells,
@@ -68,6 +70,15 @@ class MarkovChain(Model):
     engine = "pdp_calibrate.families.chain.search:ChainEngine"
     gaussian_noise_engine = "pdp_calibrate.families.chain.gaussian_noise:ChainNoiseEngine"
     composer = "pdp_calibrate.families.chain.search:ChainComposer"
+    dependence = "a Markov chain: the next state depends on the present one only"
+    json_fields: ClassVar = {
+        "transition": described(
+            "Row v is the law of the next state after state v.", {"type": "array"}
+        ),
+        "length": described("Null for a chain without an end.", nullable(COUNT)),
+        "states": NAMES,
+        "initial": nullable(VECTOR),
+    }
     runs_along_time = True
 
     transition: FloatArray
@@ -186,6 +197,69 @@ class MarkovChain(Model):
         start = self.log_start[np.isfinite(self.log_start)].min()
         return float(start + (self.length - 1) * rarest)
 
+    def beginning(self, number: int) -> MarkovChain:
+        """Return the chain of the first tuples alone."""
+        return MarkovChain(
+            transition=self.transition,
+            length=number,
+            states=self.states,
+            initial=self.initial,
+            names=self.names[:number],
+            provenance=self.provenance,
+        )
+
+    def pearson_matrix(self) -> FloatArray | None:
+        """Return the correlations of all pairs, NaN where a tuple does not vary."""
+        try:
+            values = numeric_domain(self.states, "the states")
+        except ModelError:
+            return None
+        size, laws = len(self.names), [self.start]
+        for _ in range(size - 1):
+            laws.append(laws[-1] @ self.kernel)
+        means = [float(law @ values) for law in laws]
+        spreads = [
+            float(law @ (values - mean) ** 2) ** 0.5 for law, mean in zip(laws, means, strict=True)
+        ]
+        matrix = np.eye(size)
+        for i in range(size):
+            ahead = np.eye(len(values))
+            for j in range(i + 1, size):
+                ahead = ahead @ self.kernel
+                product = float((laws[i] * (values - means[i])) @ ahead @ (values - means[j]))
+                scale = spreads[i] * spreads[j]
+                matrix[i, j] = matrix[j, i] = product / scale if scale > 0 else np.nan
+        return matrix
+
+    def draws(
+        self, number: int, *, given: Mapping[int, Any], target: int, rng: np.random.Generator
+    ) -> FloatArray:
+        """Draw forwards, weighing each state by how likely what is given later follows from it.
+
+        See `Model.draws`.
+        """
+        del target
+        fixed, states = self._places(given), len(self.states)
+        with np.errstate(divide="ignore"):
+            log_kernel = np.log(self.kernel)
+        later = np.zeros((self.length, states))  # logarithms: what is known may be rare
+        for axis in range(self.length - 1, -1, -1):
+            if axis + 1 < self.length:
+                later[axis] = np.logaddexp.reduce(log_kernel + later[axis + 1], axis=1)
+            if axis in fixed:
+                later[axis, np.arange(states) != fixed[axis]] = -np.inf
+            later[axis] -= later[axis].max()
+        drawn = np.empty((number, self.length))
+        laws = np.tile(_shares(self.log_start + later[0]), (number, 1))
+        for axis in range(self.length):
+            levels = np.cumsum(laws, axis=1)
+            picks = rng.random(number) * levels[:, -1]
+            drawn[:, axis] = (picks[:, np.newaxis] >= levels[:, :-1]).sum(axis=1)
+            if axis + 1 < self.length:
+                follow = _shares(log_kernel + later[axis + 1])
+                laws = follow[drawn[:, axis].astype(np.intp)]
+        return drawn
+
     def content(self) -> tuple[object, ...]:
         """Return states, length and laws."""
         *others, initial = super().content()
@@ -194,6 +268,12 @@ class MarkovChain(Model):
     def __repr__(self) -> str:
         extent = "for ever" if self.is_endless else f"length {self.length}"
         return f"MarkovChain({len(self.states)} states, {extent}, {self.provenance})"
+
+
+def _shares(logs: FloatArray) -> FloatArray:
+    """Return probabilities up to a factor; nothing where nothing is possible."""
+    peaks = logs.max(axis=-1, keepdims=True)
+    return np.asarray(np.exp(logs - np.where(np.isfinite(peaks), peaks, 0.0)))
 
 
 def _is_irreducible(transition: FloatArray) -> bool:

@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +19,14 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.model import (
     LOG_SMALLEST,
     MAXIMAL_CELLS,
+    SHORT_TABLE,
     Domain,
     Model,
     checked_domain,
     checked_laws,
     checked_size,
 )
+from pdp_calibrate.core.schema_parts import NAMES, VECTOR
 from pdp_calibrate.core.table import (
     JointTable,
     refuse_too_many_cells,
@@ -80,6 +83,8 @@ class BinaryGroup(_Exchangeable):
     """
 
     defined_by = ("count_probabilities",)
+    dependence = "yes/no members of a group, nobody told apart from another"
+    json_fields: ClassVar = {"count_probabilities": VECTOR}
     engine = "pdp_calibrate.families.exchangeable.search:GroupEngine"
     gaussian_noise_engine = "pdp_calibrate.families.exchangeable.gaussian_noise:GroupNoiseEngine"
     composer = "pdp_calibrate.families.exchangeable.composed:BinaryComposer"
@@ -112,6 +117,42 @@ class BinaryGroup(_Exchangeable):
         # Compositions are listed as (zeros, ones) with zeros ascending.
         return self._expanded(self.count_probabilities[::-1])
 
+    def pearson_matrix(self) -> FloatArray | None:
+        """Return the correlation that all pairs share, from the first two moments of the count."""
+        size, ones = self.size, np.arange(self.size + 1)
+        share = float(self.count_probabilities @ ones) / size
+        both = float(self.count_probabilities @ (ones * (ones - 1))) / max(size * (size - 1), 1)
+        variance = share * (1 - share)
+        if variance <= 0:
+            return None
+        common = (both - share * share) / variance
+        return np.where(np.eye(size, dtype=np.bool_), 1.0, common)
+
+    def draws(
+        self, number: int, *, given: Mapping[int, Any], target: int, rng: np.random.Generator
+    ) -> FloatArray:
+        """Draw how many of the others hold 1, then who; see `Model.draws`."""
+        size = self.size
+        if SHORT_TABLE.admits([2] * size):
+            return self.to_table().draws(number, given=given, target=target, rng=rng)
+        fixed = self._places(given)
+        drawn = np.empty((number, size))
+        unknown = [axis for axis in range(size) if axis not in fixed]
+        for axis, place in fixed.items():
+            drawn[:, axis] = place
+        ones = sum(fixed.values())
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.count_probabilities)
+        counts = np.arange(len(unknown) + 1)
+        # What is left is exchangeable again: each way to share out a count is equally likely.
+        logs = logs[ones + counts] - _log_binomials(size)[ones + counts]
+        logs += _log_binomials(len(unknown))
+        masses = np.exp(logs - logs.max())
+        found = rng.choice(counts, size=number, p=masses / masses.sum())
+        ranks = rng.random((number, len(unknown))).argsort(axis=1)
+        drawn[:, unknown] = ranks < found[:, np.newaxis]
+        return drawn
+
     def __repr__(self) -> str:
         return f"BinaryGroup({self.size} members, {self.provenance})"
 
@@ -142,6 +183,8 @@ class CategoryGroup(_Exchangeable):
     """
 
     defined_by = ("categories", "count_probabilities")
+    dependence = "members of a group with categories, nobody told apart from another"
+    json_fields: ClassVar = {"categories": NAMES, "count_probabilities": VECTOR}
     engine = "pdp_calibrate.families.exchangeable.search:GroupEngine"
     gaussian_noise_engine = "pdp_calibrate.families.exchangeable.gaussian_noise:GroupNoiseEngine"
 
@@ -188,6 +231,12 @@ class CategoryGroup(_Exchangeable):
         """Write the group out as a joint table, if that has at most 2²⁴ cells."""
         return self._expanded(self.count_probabilities)
 
+    def draws(
+        self, number: int, *, given: Mapping[int, Any], target: int, rng: np.random.Generator
+    ) -> FloatArray:
+        """Draw from the group as a joint table; see `Model.draws`."""
+        return self.to_table().draws(number, given=given, target=target, rng=rng)
+
     def __repr__(self) -> str:
         number = len(self.categories)
         return f"CategoryGroup({self.size} members, {number} categories, {self.provenance})"
@@ -213,6 +262,13 @@ def log_ways(counts: Counts) -> float:
         ways *= math.comb(left, count)
         left -= count
     return math.log(ways)
+
+
+def _log_binomials(size: int) -> FloatArray:
+    """Return log C(size, count) for every count."""
+    steps = np.log(np.arange(1, size + 1))
+    factorials = np.concatenate([[0.0], np.cumsum(steps)])
+    return np.asarray(factorials[-1] - factorials - factorials[::-1])
 
 
 def _in_order(given: Mapping[Counts, float], size: int, categories: int) -> list[float]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,8 +18,9 @@ from pdp_calibrate.core.model import (
     checked_bounds,
     checked_size,
 )
+from pdp_calibrate.core.schema_parts import NUMBER, POSITIVE, RANGE, nullable
 from pdp_calibrate.core.tuning import WRITTEN_TUPLES
-from pdp_calibrate.errors import ModelError
+from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 from pdp_calibrate.families.gaussian.model import Gaussian
 
 STEPS_COVERED = 2.0**20
@@ -40,7 +41,7 @@ class _Homogeneous(Model):
     bounds: tuple[float, float]
     variance: float | None
     defined_by = ("correlation", "bounds", "variance")
-    is_continuous = is_gaussian = True
+    is_continuous = is_gaussian = exact_knowledge_is_worst = True
     engine = "pdp_calibrate.families.gaussian.alike_search:AlikeEngine"
     gaussian_noise_engine = "pdp_calibrate.families.gaussian.alike_noise:AlikeNoiseEngine"
     composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
@@ -53,6 +54,41 @@ class _Homogeneous(Model):
     @abc.abstractmethod
     def matrix(self, correlation: float) -> FloatArray:
         """Return all correlations, if this one is stated."""
+
+    def in_words(self) -> str:
+        """Say what kind of dependence the model allows, and what it leaves open."""
+        kind = super().in_words()
+        if self.variance is not None:
+            return kind
+        return f"{kind}; any means, one unknown variance common to all"
+
+    def pearson_matrix(self) -> FloatArray:
+        """Return the correlations of all pairs: the largest that the range allows."""
+        return self.matrix(self._ends[1])
+
+    def draws(
+        self, number: int, *, given: Mapping[int, Any], target: int, rng: np.random.Generator
+    ) -> FloatArray:
+        """Draw with the strongest correlation; with next to no variance if none is stated.
+
+        Where the worst member of the set has other means, the witness holds it already. See
+        `Model.draws`.
+        """
+        low, high = self._ends
+        if self.variance is None:
+            member = self.concentrated(high)
+        else:
+            strongest = high if abs(high) >= abs(low) else low
+            member = Gaussian(
+                covariance=self.matrix(strongest) * self.variance,
+                bounds=self.bounds,
+                names=self.names,
+            )
+        if member is None:
+            raise UnsupportedQueryError(
+                "the model is too large to be audited: its law is a matrix."
+            )
+        return member.draws(number, given=given, target=target, rng=rng)
 
     def _settle_alike(
         self,
@@ -172,6 +208,11 @@ class GaussianGroup(_Homogeneous):
     GaussianGroup(4 tuples, assumed)
     """
 
+    dependence = "jointly Gaussian values, one common correlation for every pair"
+    json_fields: ClassVar = {
+        "correlation": RANGE, "bounds": RANGE, "variance": nullable(POSITIVE),
+    }  # fmt: skip
+
     correlation: tuple[float, float]
     """The range of the common correlation."""
     bounds: tuple[float, float]
@@ -231,6 +272,10 @@ class GaussianSeries(_Homogeneous):
     GaussianSeries(48 tuples, assumed)
     """
 
+    dependence = "a Gaussian series in which each value depends on the one before"
+    json_fields: ClassVar = {
+        "correlation": NUMBER, "bounds": RANGE, "variance": nullable(POSITIVE),
+    }  # fmt: skip
     runs_along_time = True
 
     correlation: float
@@ -261,6 +306,17 @@ class GaussianSeries(_Homogeneous):
     def lasting(self) -> float:
         """The number of steps whose rounding a scale covers; a ledger counts every one."""
         return STEPS_COVERED
+
+    def beginning(self, number: int) -> GaussianSeries:
+        """Return the series of the first points alone."""
+        return GaussianSeries(
+            length=number,
+            correlation=self.correlation,
+            bounds=self.bounds,
+            variance=self.variance,
+            names=self.names[:number],
+            provenance=self.provenance,
+        )
 
     def content(self) -> tuple[object, ...]:
         """Return what defines it; that it has no end too."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from pdp_calibrate.core.model import (
     checked_bounds,
     checked_names,
 )
+from pdp_calibrate.core.schema_parts import MATRIX, RANGE, VECTOR, items
 from pdp_calibrate.errors import ModelError
 
 _ASYMMETRY = 1e-9  # relative to the standard deviations; the rounding of a computed covariance
@@ -29,6 +31,7 @@ class GaussianTuples(Model):
     """Jointly Gaussian tuples with public ranges, however their dependence is given."""
 
     is_continuous = is_gaussian = True
+    exact_knowledge_is_worst = True
 
     mean: FloatArray
     """One mean per tuple, read-only."""
@@ -88,6 +91,8 @@ class Gaussian(GaussianTuples):
     """
 
     defined_by = ("mean", "covariance", "bounds")
+    dependence = "jointly Gaussian entries with the covariance given"
+    json_fields: ClassVar = {"mean": VECTOR, "covariance": MATRIX, "bounds": items(RANGE)}
     engine = "pdp_calibrate.families.gaussian.search:GaussianEngine"
     gaussian_noise_engine = "pdp_calibrate.families.gaussian.gaussian_noise:GaussianNoiseEngine"
     composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
@@ -149,6 +154,31 @@ class Gaussian(GaussianTuples):
         return cls(
             covariance=covariance, bounds=bounds, mean=mean, names=names, provenance=provenance
         )
+
+    def pearson_matrix(self) -> FloatArray:
+        """Return the correlations of all pairs."""
+        spread = np.sqrt(np.diagonal(self.covariance))
+        return np.asarray(self.covariance / np.outer(spread, spread))
+
+    def draws(
+        self, number: int, *, given: Mapping[int, Any], target: int, rng: np.random.Generator
+    ) -> FloatArray:
+        """Draw the unknown tuples around their regression on the others; see `Model.draws`."""
+        del target
+        size, known = len(self.names), sorted(given)
+        unknown = [axis for axis in range(size) if axis not in given]
+        held = np.array([given[axis] for axis in known], dtype=np.float64)
+        drawn = np.empty((number, size))
+        drawn[:, known] = held
+        if unknown:
+            within, between = (
+                self.covariance[np.ix_(known, others)] for others in (known, unknown)
+            )
+            gain = np.linalg.solve(within, between).T
+            mean = self.mean[unknown] + gain @ (held - self.mean[known])
+            root = np.linalg.cholesky(self.covariance[np.ix_(unknown, unknown)] - gain @ between)
+            drawn[:, unknown] = mean + rng.standard_normal((number, len(unknown))) @ root.T
+        return drawn
 
     def __repr__(self) -> str:
         return f"Gaussian({_listed(self.names)}; {self.provenance})"

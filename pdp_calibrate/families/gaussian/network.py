@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import narwhals as nw
 import numpy as np
@@ -18,6 +18,7 @@ from pdp_calibrate.core.model import (
     checked_names,
     json_value,
 )
+from pdp_calibrate.core.schema_parts import RANGE, VECTOR, described, items
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.gaussian.model import Gaussian, GaussianTuples
 from pdp_calibrate.families.gaussian.sparse_inverse import Scaled
@@ -53,6 +54,14 @@ class GaussianNetwork(GaussianTuples):
     """
 
     defined_by = ("mean", "precision", "bounds")
+    dependence = "jointly Gaussian entries on a graph, each depending on its neighbours only"
+    json_fields: ClassVar = {
+        "mean": VECTOR,
+        "precision": described(
+            "[row, column, entry] on and below the diagonal, counted from 0.", items(VECTOR)
+        ),
+        "bounds": items(RANGE),
+    }
     cells = "precision"
     engine = "pdp_calibrate.families.gaussian.network_search:NetworkEngine"
     gaussian_noise_engine = "pdp_calibrate.families.gaussian.network_noise:NetworkNoiseEngine"
@@ -223,6 +232,16 @@ class GaussianNetwork(GaussianTuples):
             shape=(size, size),
         )
         return super().from_parameters({**described, "precision": matrix})
+
+    def pearson_matrix(self) -> FloatArray:
+        """Return the correlations of all pairs."""
+        return self.to_gaussian().pearson_matrix()
+
+    def draws(
+        self, number: int, *, given: Mapping[int, Any], target: int, rng: np.random.Generator
+    ) -> FloatArray:
+        """Draw from the covariance, written out; see `Model.draws`."""
+        return self.to_gaussian().draws(number, given=given, target=target, rng=rng)
 
     def __repr__(self) -> str:
         return (

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
-from pdp_calibrate.arrays import check_number, checked_share
+from pdp_calibrate.arrays import FloatArray, check_number, checked_share
 from pdp_calibrate.core.composite import Around
+from pdp_calibrate.core.schema_parts import COUNT, NUMBER, ref
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.gaussian.model import Gaussian
 
@@ -21,6 +23,10 @@ class _AroundGaussian(Around):
     engine = "pdp_calibrate.families.gaussian.search:GaussianEngine"
     gaussian_noise_engine = "pdp_calibrate.families.gaussian.gaussian_noise:GaussianNoiseEngine"
     composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
+
+    def pearson_matrix(self) -> FloatArray | None:
+        """Return the correlations in the middle."""
+        return self.center.pearson_matrix()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
@@ -45,6 +51,9 @@ class LoewnerBall(_AroundGaussian):
     """
 
     defined_by = ("center", "radius")
+    dependence = "jointly Gaussian entries, every variance within the stated factor"
+    json_fields: ClassVar = {"center": ref("Gaussian"), "radius": NUMBER}
+    exact_knowledge_is_worst = True
 
     center: Gaussian
     """The Gaussian in the middle."""
@@ -115,6 +124,8 @@ class SampledGaussian(_AroundGaussian):
     """
 
     defined_by = ("center", "rows", "confidence")
+    dependence = "jointly Gaussian entries that the sample does not rule out"
+    json_fields: ClassVar = {"center": ref("Gaussian"), "rows": COUNT, "confidence": NUMBER}
 
     center: Gaussian
     """The Gaussian with the sample covariance."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from pdp_calibrate.core.model import (
     model_named,
     numbered_names,
 )
+from pdp_calibrate.core.schema_parts import COUNT, NAMES, NUMBER, Schema, nullable
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.network.couplings import EvenPath
 from pdp_calibrate.families.network.network import Network, extremes
@@ -60,6 +61,12 @@ class MixingChain(Network):
     """
 
     defined_by = ("length", "states", "diameter")
+    dependence = "any Markov chain that forgets at least as fast as stated"
+    json_fields: ClassVar[Mapping[str, Schema]] = {
+        "length": nullable(COUNT),
+        "states": NAMES,
+        "diameter": NUMBER,
+    }
     runs_along_time = True
     covers_any_answer = True
 

@@ -25,6 +25,15 @@ from pdp_calibrate.core.model import (
     position_of,
     values_of,
 )
+from pdp_calibrate.core.schema_parts import (
+    COUNT,
+    DOMAINS,
+    VECTOR,
+    Schema,
+    described,
+    items,
+    nullable,
+)
 from pdp_calibrate.core.table import (
     Conditionals,
     JointTable,
@@ -34,7 +43,7 @@ from pdp_calibrate.core.table import (
     refuse_underflow,
     written_out,
 )
-from pdp_calibrate.errors import ModelError
+from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 from pdp_calibrate.families.network.couplings import Couplings, Scope, coupled, possible_values
 from pdp_calibrate.families.network.elimination import filled, least_fill
 
@@ -81,6 +90,13 @@ class Network(Model):
     engine = "pdp_calibrate.families.network.search:NetworkEngine"
     gaussian_noise_engine = "pdp_calibrate.families.network.gaussian_noise:NetworkNoiseEngine"
     composer = "pdp_calibrate.families.network.composed:NetworkComposer"
+    dependence = "a network: an entry depends on those it shares a factor with only"
+    json_fields: ClassVar[Mapping[str, Schema]] = {
+        "domains": DOMAINS,
+        "scopes": described("The positions each factor is about.", items(items(COUNT))),
+        "factors": {"type": "array"},
+        "influences": nullable(described("Pairs of positions, and D.", items(VECTOR))),
+    }
 
     scopes: tuple[Scope, ...]
     """The positions of the tuples that each factor is about."""
@@ -253,6 +269,36 @@ class Network(Model):
     def only_additive(self) -> bool:
         """Whether it is a set, in which only answers that add up are bounded."""
         return self.influences is not None
+
+    @property
+    def covers_hints(self) -> bool:
+        """In a set given by how strongly tuples are coupled."""
+        return self.only_additive
+
+    def in_words(self) -> str:
+        """Say what kind of dependence the model allows."""
+        if self.influences:
+            return "any law whose couplings between entries are at most as strong as stated"
+        return super().in_words()
+
+    def draws(
+        self, number: int, *, given: Mapping[int, Any], target: int, rng: np.random.Generator
+    ) -> FloatArray:
+        """Draw tuple after tuple, given those drawn before; see `Model.draws`."""
+        from pdp_calibrate.families.network.moments import Sums
+
+        if self.fits_a_table:
+            return self.to_table().draws(number, given=given, target=target, rng=rng)
+        sums = Sums(self, self._places(given))
+        if self.only_additive and sums.order:
+            raise UnsupportedQueryError(
+                "a set of laws cannot be drawn from, only one that it holds."
+            )
+        if not sums.is_affordable:
+            raise UnsupportedQueryError(
+                "the network is too closely connected for databases to be drawn from it."
+            )
+        return sums.draws(number, rng)
 
     @functools.cached_property
     def possible(self) -> list[npt.NDArray[np.intp]]:

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from pdp_calibrate.core.model import (
     checked_laws,
     named_domains,
 )
+from pdp_calibrate.core.schema_parts import DOMAINS, Schema
 from pdp_calibrate.core.table import Law, Laws, child_domain, family_array
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.network.edges import Links
@@ -57,6 +58,12 @@ class MarkovTree(Network):
     """
 
     defined_by = ("domains", "parents", "tables")
+    dependence = "states on a tree: an entry depends on its neighbours only"
+    json_fields: ClassVar[Mapping[str, Schema]] = {
+        "domains": DOMAINS,
+        "parents": {"type": "array"},
+        "tables": {"type": "array"},
+    }
 
     parents: tuple[int | None, ...]
     """The position of each tuple's parent."""

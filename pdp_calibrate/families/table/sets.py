@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from pdp_calibrate.core.model import (
     Model,
     named_domains,
 )
+from pdp_calibrate.core.schema_parts import DOMAINS, NESTED, NUMBER, ref
 from pdp_calibrate.core.table import JointTable, checked_cells
 from pdp_calibrate.errors import ModelError
 
@@ -50,6 +51,8 @@ class ConditionalBall(Around):
     """
 
     defined_by = ("center", "radius")
+    dependence = "any joint table whose conditional laws are within the stated distance"
+    json_fields: ClassVar = {"center": ref("JointTable"), "radius": NUMBER}
     engine = "pdp_calibrate.families.table.set_search:TableSetEngine"
     gaussian_noise_engine = "pdp_calibrate.families.table.set_gaussian_noise:TableSetNoiseEngine"
     composer = "pdp_calibrate.families.table.composed:TableComposer"
@@ -114,6 +117,10 @@ class SampledTable(Model):
     """
 
     defined_by = ("domains", "counts", "confidence", "noise_scale")
+    dependence = "any joint table that the sample does not rule out"
+    json_fields: ClassVar = {
+        "domains": DOMAINS, "counts": NESTED, "confidence": NUMBER, "noise_scale": NUMBER,
+    }  # fmt: skip
     cells = "counts"
     engine = "pdp_calibrate.families.table.set_search:TableSetEngine"
     gaussian_noise_engine = "pdp_calibrate.families.table.set_gaussian_noise:TableSetNoiseEngine"

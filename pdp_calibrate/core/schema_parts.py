@@ -1,4 +1,4 @@
-"""The words from which the JSON Schema is put together."""
+"""The parts from which the JSON Schema of what is written is put together."""
 
 from __future__ import annotations
 
@@ -71,3 +71,8 @@ MATRIX: Schema = items(VECTOR)
 
 
 DOMAINS: Schema = items(items(CELL))
+
+
+NESTED: Schema = described(
+    "Probabilities or counts, one level of lists per tuple.", {"type": "array"}
+)
