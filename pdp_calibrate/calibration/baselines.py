@@ -15,9 +15,8 @@ from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.query import Query, lower
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.table import JointTable
+from pdp_calibrate.core.tuning import WASSERSTEIN_LAWS
 from pdp_calibrate.families.table.setting import Events, conditional_laws
-
-_MOST_LAWS = 200_000  # beyond this the Wasserstein scale takes too long to list
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +87,7 @@ def _wasserstein(problem: Problem) -> float | None:
         return None
     ranges = problem.contributions.tuple_ranges()
     laws = problem.model.probabilities.size * 2 ** (len(ranges) - 1) * len(ranges)
-    if laws > _MOST_LAWS:
+    if laws > WASSERSTEIN_LAWS:
         return None
     largest = 0.0
     for target in problem.knowledge.targets:

@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 
 TRIED = 13
-"""So many tuples need no tree: the checker tries all sets of known ones."""
-_LEFT_TO_TRY = 4
-_CANDIDATES = 6
-_MOST_BRANCHES = 20_000
+"""Tuples up to which no tree is needed: the checker tries all sets of known ones."""
+_LEFT_TO_TRY = 4  # undecided tuples at most, all of whose sets the checker tries
+_CANDIDATES = 6  # tuples considered for the next division of a tree
+_MOST_BRANCHES = 20_000  # of a certificate: some megabytes of JSON
 _BELOW = 1 - 1e-9  # bounds this close to ε are left to exact arithmetic
 
 

@@ -36,6 +36,7 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core import gaussian_dp
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF, lengths
+from pdp_calibrate.core.tuning import FEW_ROWS, MANY_ANSWERS
 
 if TYPE_CHECKING:
     from pdp_calibrate.core.problem import Bracket, Problem
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
 _EQUAL = 1e-12  # levels closer than this, relatively, are one, and taken the worse way
 _HALF = 0.5 + 1e-9  # a little more, so that no level is left out
 _MOST_HALVINGS = 60
-_FEW_ROWS = 8  # sought one by one
-_MANY_ANSWERS = 2048  # from here on, coordinate by coordinate
 
 
 def furthest_quantiles(
@@ -225,7 +224,7 @@ def _number_below(
 ) -> npt.NDArray[np.intp]:
     """Count, row by row, the values below every level; both ascend."""
     size = values.shape[1]
-    if len(values) <= _FEW_ROWS:
+    if len(values) <= FEW_ROWS:
         side: Literal["left", "right"] = "right" if equal_too else "left"
         rows = [np.searchsorted(*row, side=side) for row in zip(values, levels, strict=True)]
         return np.stack(rows)
@@ -344,7 +343,7 @@ def joint_range(contributions: Contributions) -> float:
     if table is not None:
         return _diameter(table.reshape(-1, table.shape[-1]))
     size = math.prod(map(float, contributions.sizes))
-    if size <= _MANY_ANSWERS:
+    if size <= MANY_ANSWERS:
         return _diameter(contributions.in_every_cell().reshape(-1, contributions.coordinates))
     spread = np.sum([np.ptp(array, axis=0) for array in contributions.values], axis=0)
     by_tuple = math.fsum(_diameter(array) for array in contributions.values)
@@ -383,7 +382,7 @@ def _furthest(lines: FloatArray) -> tuple[float, tuple[int, int]]:
 def _diameter(points: FloatArray) -> float:
     """Return the largest L2 distance of two points, rounded up."""
     distinct = np.unique(points, axis=0)
-    if len(distinct) > _MANY_ANSWERS:
+    if len(distinct) > MANY_ANSWERS:
         widest = float(lengths(np.ptp(distinct, axis=0)))
     else:
         widest = max(float(lengths(distinct - point).max()) for point in distinct)

@@ -55,7 +55,7 @@ from pdp_calibrate.core.couplings import (
 from pdp_calibrate.core.gaussian_mixtures import LARGEST_EPSILON, deltas, epsilon_at
 from pdp_calibrate.core.problem import Bracket, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP, UNIT_ROUNDOFF
-from pdp_calibrate.core.tuning import KEPT_NUMBERS
+from pdp_calibrate.core.tuning import FEW_EXCEED, KEPT_NUMBERS, SAMPLED_PAIRS
 
 IntArray = npt.NDArray[np.intp]
 
@@ -65,8 +65,6 @@ _LARGEST_COST = 0.25
 _WIDEST = 1e6  # deviations: exponents of densities so far apart lose their digits
 _SAME = 512 * UNIT_ROUNDOFF  # of the range: closer atoms are one
 _APART = 100.0  # deviations: e^500 times a normal law has less than 1e-300 beyond half of it
-_FEW_EXCEED = 0.2  # of the pairs of laws tested: more are tested at the level reached alone
-_SAMPLED = 4096  # pairs of laws, after which a search may stop that has found too much leakage
 _LEFT_OUT = 1e-4  # of δ: what a coupling may leave out, for some millionths of the noise
 
 
@@ -359,9 +357,9 @@ class FiniteSearch:
                     if attains and (lower is None or attained > lower.value):
                         lower = over._replace(value=attained)
                 tested, exceeding = tested + len(events), exceeding + sum(map(len, left[:1]))
-                if exceeding > _FEW_EXCEED * tested:
+                if exceeding > FEW_EXCEED * tested:
                     sought = None
-                if lower is not None and lower.value > enough and tested > _SAMPLED:
+                if lower is not None and lower.value > enough and tested > SAMPLED_PAIRS:
                     found = self._combined(strongest, upper, lower)
                     return dataclasses.replace(found, upper=max(found.upper, everywhere))
                 if left:

@@ -3,7 +3,9 @@
 None of them decides whether a result is right: a bound is a bound and a bracket a bracket whatever
 stands here. They decide how long a search takes, how much memory it holds, how tight a bracket is
 where a search is cut short, and when something is said. Nothing depends on the number of cores.
-Constants on which correctness rests stand beside the code that needs them.
+Constants on which correctness rests stand beside the code that needs them, and so do those that are
+compiled into a kernel or shape one self-contained algorithm (grids, rounds, thresholds of a
+certificate), each explained there.
 """
 
 from __future__ import annotations
@@ -133,6 +135,14 @@ SPREAD_POINTS = 256
 """Moves that are told apart where a difference spreads over a network."""
 SPREAD_TUPLES = 4000
 """Tuples of a forest in which that is followed from edge to edge, about a second."""
+FEW_EXCEED = 0.2
+"""Share of the pairs of laws tested; if more exceed the level sought, the level reached is used."""
+SAMPLED_PAIRS = 4096
+"""Pairs of laws after which a search may stop that has found too much leakage."""
+FEW_ROWS = 8
+"""Pairs of laws whose levels are looked up one by one sooner than sorted together."""
+MANY_ANSWERS = 2048
+"""Answers up to which the distances of all pairs are compared."""
 
 # Tables
 
@@ -164,6 +174,34 @@ MOST_SUMS = 2**15
 """Sums of some tuples that are worth telling apart."""
 DRAWN_DATABASES = 64
 """Databases drawn to see how tuples depend on each other."""
+BRANCH_NUMBERS = 2**22
+"""Numbers in the first node of a branch; larger branches are cut further."""
+CLIMBED_CELLS = 2**14
+"""Hidden cells of an adversary who is tried while climbing."""
+TREE_SMALL_WORK = 1e6
+"""Outputs × leaves × secrets that need no second thread,"""
+TREE_BOUNDED_WORK = 2e9
+"""… that are compared sooner than bounds are compiled,"""
+TREE_LONG_WORK = 1e9
+"""… that deserve a good start,"""
+TREE_HUGE_WORK = 3e10
+"""… that deserve coarse passes before the deadline."""
+COARSE_GAPS = (0.0526, 0.0)
+"""Of these passes, relative to the value: five per cent, then exact."""
+HIDDEN_SET_TUPLES = 13
+"""Tuples below which the tree is as fast as comparing hidden sets."""
+COMPARED_SET_TUPLES = 16
+"""Tuples up to which all sets are compared sooner than bounding is compiled."""
+HIDDEN_SET_PARTS = 6
+"""Tuples that cut a long search through hidden sets into parts."""
+SORTED_SMALL_WORK = 1e5
+"""Cells compared by sorted mixtures that need no second thread."""
+SORTED_TOGETHER = 32
+"""Unknown sets per task there."""
+ODDS_ANSWERS = 2**11
+"""Answers of all other tuples; beyond, all count as far apart as the furthest."""
+ODDS_DISTANCES = 2**10
+"""Distances of answers kept apart; more are rounded up until there are this many."""
 
 # Gaussian models
 
@@ -183,6 +221,38 @@ SPARSE_STEPS = 1e11
 """Elementary steps of the elimination of a Gaussian network: some minutes."""
 CAPPED_TARGETS = 200
 """Targets of a Gaussian network whose clamped bound is worked out entry by entry."""
+LARGEST_UNCOMPILED = 24
+"""Tuples beyond which a search is compiled from the beginning."""
+UNCOMPILED_WORK = 1e8
+"""Nodes × tuples³: about a second, less than compiling takes."""
+VISITED_AT_MOST = 2_000_000
+"""Nodes after which a search without a deadline ends, with a certified bracket."""
+OPEN_BYTES = 2**29
+"""Bytes for open nodes."""
+BATCHES = (64, 4096)
+"""Fewest and most nodes judged together."""
+BATCH_SHARE = 16
+"""One in this many open nodes is judged at a time."""
+BATCH_WORK = 4e8
+"""Nodes × tuples³ of one batch."""
+COMPILED_CALL_WORK = 2e8
+"""Nodes × tuples³ of one call of compiled code."""
+CLIMBS = 4
+"""Targets from which a local search starts."""
+NODES_BEFORE_CLIMBS = 2048
+"""Nodes judged before that in compiled code: about as long as the climbs take."""
+NOISY_CLIMBS = 12
+"""The same with Gaussian noise."""
+NOISY_CLIMBING_WORK = 1e9
+"""Products of numbers that these climbs may cost."""
+COUNTED_MEMBERS = 200_000
+"""Numbers of unknown members of each weight that are tried one by one."""
+COUNTED_PIECES = 64
+"""Pieces into which a range of correlations is divided where weights differ."""
+SERIES_WINDOWS = 400
+"""Points of a series all of whose windows are tried."""
+MATRIX_MEMBERS = 60
+"""Members of a group that is searched as a matrix."""
 
 # Other families
 
@@ -192,6 +262,8 @@ COMPOSED_MEMBERS = 200
 """Members of a group beyond which its mixtures are too many for several releases."""
 COUPLED_MEMBERS = 400
 """Members of a group beyond which couplings of its counts are too many."""
+STREAM_STRETCH = 400
+"""Steps on either side of a step that a lower end of an endless model uses."""
 
 # Lattices and transport
 
@@ -235,3 +307,5 @@ HASTY_SLACK = 0.25
 """Share of the scale added at once where no time is left."""
 COARSEST_SLACK = 1e-4
 """Share of the scale by which the slack given to a bound may be too much."""
+WASSERSTEIN_LAWS = 200_000
+"""Conditional laws beyond which the Wasserstein baseline takes too long to list."""

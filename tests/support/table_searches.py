@@ -28,7 +28,7 @@ def only_compiled(monkeypatch: pytest.MonkeyPatch, *, bounds: bool = True) -> No
     for limit in ("FEW_DENSITIES", "FEW_SETS", "SET_WORK"):
         monkeypatch.setattr(choosing, limit, -1)
     if bounds:
-        monkeypatch.setattr("pdp_calibrate.families.table.tree_search._BOUNDED_WORK", -1)
+        monkeypatch.setattr("pdp_calibrate.families.table.tree_search.TREE_BOUNDED_WORK", -1)
 
 
 def only_sets(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,12 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Knowledge, Witness
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
+from pdp_calibrate.core.tuning import (
+    COUNTED_MEMBERS,
+    COUNTED_PIECES,
+    MATRIX_MEMBERS,
+    SERIES_WINDOWS,
+)
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.gaussian.alike import GaussianGroup, GaussianSeries
 from pdp_calibrate.families.gaussian.gaussian_noise import (
@@ -47,17 +53,6 @@ from pdp_calibrate.families.gaussian.gaussian_noise import (
 from pdp_calibrate.families.gaussian.gaussian_noise_search import MERGED, merged_rows
 from pdp_calibrate.families.gaussian.model import Gaussian
 from pdp_calibrate.families.gaussian.units import Units
-
-_COUNTED = 200_000  # numbers of unknown members of each weight that are looked at one by one
-
-
-_PIECES = 64
-
-
-_WINDOWS = 400  # longest series all of whose windows are looked at
-
-
-_WRITTEN_OUT = 60  # members of a group that is searched as a matrix
 
 
 class AlikeNoiseEngine(Engine):
@@ -94,9 +89,9 @@ class AlikeNoiseEngine(Engine):
         low, high = model.bounds
         about = _About(kept * variance, high - low, problem.knowledge)
         if isinstance(model, GaussianSeries):
-            if len(model.names) <= _WINDOWS and merely_merged:
+            if len(model.names) <= SERIES_WINDOWS and merely_merged:
                 self._search = _SeriesSearch(merged.rows, model.correlation, about)
-        elif len(merged.rows) == 1 and merely_merged and _kinds(merged.rows[0]) <= _COUNTED:
+        elif len(merged.rows) == 1 and merely_merged and _kinds(merged.rows[0]) <= COUNTED_MEMBERS:
             self._search = _GroupSearch(merged.rows[0], model.correlation, about)
         if isinstance(self._search, _SeriesSearch) and problem.knowledge.known is not None:
             self._search = None
@@ -155,9 +150,9 @@ def _written_out(
     """
     size = len(model.names)
     if isinstance(model, GaussianSeries):
-        ends, longest = [model.correlation], _WINDOWS
+        ends, longest = [model.correlation], SERIES_WINDOWS
     else:
-        ends, longest = list(dict.fromkeys(model.correlation)), _WRITTEN_OUT
+        ends, longest = list(dict.fromkeys(model.correlation)), MATRIX_MEMBERS
     if size > longest:
         return []
     kept = kept if len(ends) == 1 else 0.0
@@ -210,7 +205,7 @@ class _GroupSearch:
         low, high = self._correlation
         alike = len(self._values) == 1
         ends = dict.fromkeys((low, high))
-        grid = np.linspace(low, high, _PIECES + 1)
+        grid = np.linspace(low, high, COUNTED_PIECES + 1)
         pieces = (
             [(rho, rho) for rho in ends]
             if alike or low == high

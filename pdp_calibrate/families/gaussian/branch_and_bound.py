@@ -10,6 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.tuning import (
+    BATCH_SHARE,
+    BATCH_WORK,
+    BATCHES,
+    CLIMBS,
+    COMPILED_CALL_WORK,
+    NODES_BEFORE_CLIMBS,
+    OPEN_BYTES,
+    VISITED_AT_MOST,
+)
 from pdp_calibrate.core.workers import interpreted, progress as showing
 from pdp_calibrate.families.gaussian.instance import Instance, Worst
 from pdp_calibrate.families.gaussian.nodes import (
@@ -38,14 +48,6 @@ _Array = TypeVar("_Array", bound=npt.NDArray[Any])
 
 
 TOLERANCE = 2e-10  # bounds this close to the best value are closed: still exact to 1e-9
-VISITED_AT_MOST = 2_000_000  # without a deadline the search ends here, with a certified bracket
-_MEMORY = 2**29  # bytes for open nodes
-_BATCHES = (64, 4096)  # fewest and most nodes judged together
-_BATCH_SHARE = 16  # one in this many open nodes is judged at a time
-_BATCH_WORK = 4e8  # nodes × tuples³ of one batch
-_COMPILED_WORK = 2e8  # nodes × tuples³ of one call of compiled code
-_CLIMBS = 4
-_NODES_BEFORE_CLIMBS = 2048  # compiled: about as long as the climbs take
 _GAIN = 1 + 1e-12  # smaller gains are rounding and could make a climb go in circles
 
 
@@ -72,7 +74,7 @@ def branch_and_bound(
         nodes = LinearNodes(instance, precision, tau=tau)
         search = _Search(nodes, instance, incumbent)
         if nodes.compiled(0) is not None:  # most searches then end before a climb would
-            search.expand(deadline, at_most=_NODES_BEFORE_CLIMBS)
+            search.expand(deadline, at_most=NODES_BEFORE_CLIMBS)
         if search.open.top > search.limit:
             search.start_at(*_climbed(nodes, search.limit, deadline))
         return search.finished(deadline)
@@ -194,13 +196,13 @@ class _Search:
         if value > self.best:
             self.best, self.owner, self.state = value, owner, state
 
-    def expand(self, deadline: float, *, at_most: int = VISITED_AT_MOST) -> None:
+    def expand(self, deadline: float, *, at_most: int) -> None:
         """Expand nodes until none that matters is open, or time, memory or patience end."""
         with showing("searching adversaries") as show:
             while (
                 self.open.top > self.limit
                 and time.monotonic() <= deadline
-                and 2 * self.open.states.nbytes <= _MEMORY
+                and 2 * self.open.states.nbytes <= OPEN_BYTES
                 and self.visited < at_most
             ):
                 compiled = self.nodes.compiled(self.visited)
@@ -212,7 +214,7 @@ class _Search:
 
     def finished(self, deadline: float) -> BlockSearch:
         """Expand nodes, and say what is known then."""
-        self.expand(deadline)
+        self.expand(deadline, at_most=VISITED_AT_MOST)
         target = int(self.nodes.targets[self.owner])
         known = np.flatnonzero(self.state == KNOWN).tolist()
         return BlockSearch(
@@ -225,7 +227,7 @@ class _Search:
 
     def _expand_compiled(self, search: CompiledSearch, at_most: int) -> None:
         """Expand nodes one by one, always the one with the largest bound."""
-        number = max(8, min(_BATCHES[1], at_most, int(_COMPILED_WORK / self.instance.size**3)))
+        number = max(8, min(BATCHES[1], at_most, int(COMPILED_CALL_WORK / self.instance.size**3)))
         self.open.make_heap()
         self.open.reserve(number + 1)
         reached, counts = np.empty(2), np.zeros(4, dtype=np.int64)
@@ -257,8 +259,8 @@ class _Search:
         A bound that is not a number says nothing: then `fmin` keeps the one the node had before.
         """
         fewest, most = self.instance.fewest, self.instance.most
-        number = max(_BATCHES[0], self.open.count // _BATCH_SHARE)
-        at_most = min(_BATCHES[1], max(4, int(_BATCH_WORK / self.instance.size**3)))
+        number = max(BATCHES[0], self.open.count // BATCH_SHARE)
+        at_most = min(BATCHES[1], max(4, int(BATCH_WORK / self.instance.size**3)))
         keys, batch = self._taken(min(number, at_most))
         found = self.nodes.judge(batch)
         later = batch.known + batch.opened
@@ -350,7 +352,7 @@ def _any_state(instance: Instance, target: int) -> States:
 
 def _climbed(nodes: LinearNodes, incumbent: float, deadline: float) -> tuple[float, int, States]:
     """Climb from both ends for the most promising attacks; return value, attack and state."""
-    promising = np.flatnonzero(nodes.keys[:_CLIMBS] > incumbent)
+    promising = np.flatnonzero(nodes.keys[:CLIMBS] > incumbent)
     best, owner = 0.0, 0
     best_state = _any_state(nodes.instance, int(nodes.targets[0]))
     if len(promising) and time.monotonic() <= deadline:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
+from pdp_calibrate.core.tuning import NOISY_CLIMBING_WORK, NOISY_CLIMBS
 from pdp_calibrate.families.gaussian.blocks import Block
 from pdp_calibrate.families.gaussian.branch_and_bound import explored
 from pdp_calibrate.families.gaussian.instance import checked_tau
@@ -26,12 +27,6 @@ from pdp_calibrate.families.gaussian.sphere import KNOWN, UNKNOWN
 
 MERGED = 16 * UNIT_ROUNDOFF
 """How exact BᵀB is where answers were merely merged, see `Rows`."""
-
-
-_CLIMBED = 12  # targets from which a local search starts
-
-
-_CLIMBING_WORK = 1e9  # what these climbs may cost, in products of numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,7 +244,7 @@ def _climbed(
     """Let adversaries know one tuple more or less while that leaks more; return the best found."""
     instance = part.instance
     tries = [(t, set(known)) for t, known in starts]
-    climbs = max(1, min(_CLIMBED, int(_CLIMBING_WORK / instance.size**4)))
+    climbs = max(1, min(NOISY_CLIMBS, int(NOISY_CLIMBING_WORK / instance.size**4)))
     for target in targets[:climbs].tolist():
         others = [k for k in range(instance.size) if k != target]
         tries += [(target, set(others[: instance.fewest])), (target, set(others[: instance.most]))]

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
+from pdp_calibrate.core.tuning import LARGEST_UNCOMPILED, UNCOMPILED_WORK
 from pdp_calibrate.core.workers import is_worth_loading, load_kernels
 from pdp_calibrate.families.gaussian.instance import Instance
 from pdp_calibrate.families.gaussian.sphere import (
@@ -36,8 +37,6 @@ _Three = tuple[FloatArray, FloatArray, FloatArray]
 
 KERNELS = "pdp_calibrate.families.gaussian.kernels"
 NEAR = 1 + 1e-4  # nodes so close to the best value are bounded a second time, more carefully
-LARGEST_UNCOMPILED = 24  # tuples; with more, a search is compiled from the beginning
-UNCOMPILED_WORK = 1e8  # nodes × tuples³: about a second, less than compiling takes
 
 
 class Batch(NamedTuple):

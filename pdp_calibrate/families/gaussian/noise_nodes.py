@@ -33,11 +33,10 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
+from pdp_calibrate.core.tuning import LARGEST_UNCOMPILED, UNCOMPILED_WORK
 from pdp_calibrate.core.workers import load_kernels
 from pdp_calibrate.families.gaussian.instance import Instance
 from pdp_calibrate.families.gaussian.nodes import (
-    LARGEST_UNCOMPILED,
-    UNCOMPILED_WORK,
     Batch,
     Places,
     SizedNodes,

@@ -25,10 +25,9 @@ from pdp_calibrate.core.problem import (
     Problem,
 )
 from pdp_calibrate.core.rounding import ROUND_DOWN, ROUND_UP
+from pdp_calibrate.core.tuning import STREAM_STRETCH
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.stream.memory import Contracting, Memory, Shifting
-
-_STRETCH = 400  # steps on either side for a lower end
 
 
 @runtime_checkable
@@ -194,7 +193,7 @@ def _told_by_extremes(kernel: FloatArray, gains: FloatArray) -> tuple[float, tup
 def _message(kernel: FloatArray, weights: FloatArray) -> FloatArray:
     """Return the logarithm of what all steps of one side say about a state, up to a constant."""
     told = np.zeros(len(kernel))
-    for _ in range(_STRETCH):
+    for _ in range(STREAM_STRETCH):
         after = weights + told
         peak = after.max()
         following = np.log(kernel @ np.exp(after - peak))

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.tuning import COMPARED_SET_TUPLES, HIDDEN_SET_PARTS, HIDDEN_SET_TUPLES
 from pdp_calibrate.core.workers import run
 from pdp_calibrate.families.table.hidden_set_kernels import (
     explore_hidden,
@@ -19,12 +20,6 @@ from pdp_calibrate.families.table.hidden_set_kernels import (
 )
 from pdp_calibrate.families.table.setting import NOTHING, Attack, Outcome, Setting, bracket
 from pdp_calibrate.families.table.tree_search import BranchSearch, target_bound
-
-_FEWEST_TUPLES = 13  # the tree is as fast below
-
-
-_COMPARED_TUPLES = 16  # up to which all are compared sooner than bounding is compiled
-
 
 _DIVISORS = (1, 2, 3, 4, 5, 6)  # of the smallest weight, tried as steps
 
@@ -40,9 +35,6 @@ _FURTHEST, _HEAVIEST = 40.0, 10.0
 
 
 _LEAST_RATIO = 1 + 1e-5  # single precision does not tell less from 1
-
-
-_MOST_PARTS = 6  # tuples that cut a long search into parts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +69,7 @@ def steps_of(setting: Setting) -> Steps | None:
         return None
     if setting.knowledge.known is not None or prepared.counts_strongest or setting.tails_only:
         return None
-    if number < _FEWEST_TUPLES or setting.is_near_one or setting.furthest > _FURTHEST:
+    if number < HIDDEN_SET_TUPLES or setting.is_near_one or setting.furthest > _FURTHEST:
         return None
     moves = np.array([part[1, 0] - part[0, 0] for part in setting.parts])
     sizes = np.abs(moves)
@@ -132,7 +124,7 @@ def _run(search: BranchSearch, steps: Steps, shared: FloatArray) -> list[_Part |
     setting, number = search.setting, len(steps.weights)
     least_known, most_known = setting.prepared.known_limits
     targets = np.array([place in setting.knowledge.targets for place in range(number)])
-    first = _intervals(steps) if number > _COMPARED_TUPLES else None
+    first = _intervals(steps) if number > COMPARED_SET_TUPLES else None
     per_thread = threading.local()
 
     def visit(chosen: int) -> _Part:
@@ -162,8 +154,8 @@ def _run(search: BranchSearch, steps: Steps, shared: FloatArray) -> list[_Part |
         )
         return _Part(ratio, found, complete)
 
-    small = number <= _FEWEST_TUPLES
-    prefix = 0 if small else min(_MOST_PARTS, number - _FEWEST_TUPLES + 1)
+    small = number <= HIDDEN_SET_TUPLES
+    prefix = 0 if small else min(HIDDEN_SET_PARTS, number - HIDDEN_SET_TUPLES + 1)
     # The largest parts, those that hide least, come first.
     parts = sorted(range(1 << prefix), key=lambda chosen: chosen.bit_count())
     return run(parts, visit, search.clock, what="comparing adversaries", small=small)

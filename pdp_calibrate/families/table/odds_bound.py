@@ -27,14 +27,9 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.contraction import contracted
 from pdp_calibrate.core.contributions import diameter
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
+from pdp_calibrate.core.tuning import ODDS_ANSWERS, ODDS_DISTANCES
 from pdp_calibrate.families.table.cells import Cells
 from pdp_calibrate.families.table.setting import Setting, combined
-
-_MOST_ANSWERS = 2**11  # of all other tuples; beyond, all are as far apart as the furthest
-
-
-_MOST_DISTANCES = 2**10  # kept apart; more are rounded up until there are this many
-
 
 # Logarithms of probabilities are within ±745, and so are their roundings in units of the last
 # place; a difference of two differences holds four of them.
@@ -101,7 +96,7 @@ class _Merging:
         steps = []
         for part in parts:
             added = (sums[:, np.newaxis] + part).reshape(-1, part.shape[-1])
-            if len(sums) > _MOST_ANSWERS:
+            if len(sums) > ODDS_ANSWERS:
                 sums, inverse = added[:1], np.zeros(len(added), dtype=np.intp)
             else:
                 sums, inverse = np.unique(added, axis=0, return_inverse=True)
@@ -109,15 +104,15 @@ class _Merging:
             steps.append((order, np.searchsorted(inverse.ravel()[order], np.arange(len(sums)))))
         furthest = sum(diameter(part) for part in parts)
         apart = np.full((1, 1), furthest)
-        if 1 < len(sums) <= _MOST_ANSWERS:
+        if 1 < len(sums) <= ODDS_ANSWERS:
             apart = np.zeros((len(sums), len(sums)))
             for column in sums.T:
                 apart += np.abs(column[:, np.newaxis] - column)
         # A sum of n roundings, and distances beyond the furthest are no distances.
         apart = np.minimum(apart * (1 + 4 * (len(parts) + 8) * UNIT_ROUNDOFF), furthest)
         distances = np.unique(apart)
-        if len(distances) > _MOST_DISTANCES:
-            distances = np.linspace(0, furthest, _MOST_DISTANCES + 1)
+        if len(distances) > ODDS_DISTANCES:
+            distances = np.linspace(0, furthest, ODDS_DISTANCES + 1)
         place = np.minimum(np.searchsorted(distances, apart.ravel()), len(distances) - 1)
         pairs = np.argsort(place, kind="stable")
         found, begins = np.unique(place[pairs], return_index=True)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
-from pdp_calibrate.core.tuning import KEPT_NUMBERS
+from pdp_calibrate.core.tuning import KEPT_NUMBERS, SORTED_SMALL_WORK, SORTED_TOGETHER
 from pdp_calibrate.core.workers import Clock, best_first, run
 from pdp_calibrate.families.table.setting import (
     NOTHING,
@@ -24,12 +24,6 @@ from pdp_calibrate.families.table.setting import (
 from pdp_calibrate.families.table.sorted_mixture_kernels import compare_mixtures, space_to_compare
 
 _SAME = 4 * UNIT_ROUNDOFF  # of the furthest distance: closer atoms are one
-
-
-_SMALL_WORK = 1e5  # cells compared that need no second thread
-
-
-_TOGETHER = 32  # unknown sets per task
 
 
 _Indices = npt.NDArray[np.int64]
@@ -76,14 +70,14 @@ def search_lines(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
         return NOTHING
     shared, kept = np.array([-1.0, _ratio(incumbent)]), _Kept(setting)
     remaining = iter(cases)
-    tasks = list(iter(lambda: list(islice(remaining, _TOGETHER)), []))
+    tasks = list(iter(lambda: list(islice(remaining, SORTED_TOGETHER)), []))
     work = setting.probabilities.size * len(cases)
     results = run(
         tasks,
         lambda task: _search_sets(setting, task, shared, kept, clock),
         clock,
         what="comparing adversaries",
-        small=work < _SMALL_WORK,
+        small=work < SORTED_SMALL_WORK,
     )
     sizes = setting.sizes
     atoms = max(

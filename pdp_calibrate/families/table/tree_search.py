@@ -20,6 +20,15 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.tuning import (
+    BRANCH_NUMBERS,
+    CLIMBED_CELLS,
+    COARSE_GAPS,
+    TREE_BOUNDED_WORK,
+    TREE_HUGE_WORK,
+    TREE_LONG_WORK,
+    TREE_SMALL_WORK,
+)
 from pdp_calibrate.core.workers import Clock, run
 from pdp_calibrate.families.table.setting import NOTHING, Attack, Grid, Outcome, Setting, bracket
 from pdp_calibrate.families.table.tree_kernels import (
@@ -30,9 +39,6 @@ from pdp_calibrate.families.table.tree_kernels import (
     space_to_explore,
 )
 from pdp_calibrate.families.table.two_cell_bound import MOST_BUCKETS, branch_bound, workspace
-
-_NODE_NUMBERS = 2**22  # floats in the first node of a branch; larger branches are cut further
-
 
 _Indices = npt.NDArray[np.int64]
 
@@ -75,7 +81,7 @@ def branches_of(search: BranchSearch, target: int) -> Iterator[Branch]:
     others = setting.prepared.cells.orders[target]
     width = sizes[target] * (search.kernel.shape[1] + 1)
     cut = 0
-    while cut < len(others) and width * math.prod(sizes[p] for p in others[cut:]) > _NODE_NUMBERS:
+    while cut < len(others) and width * math.prod(sizes[p] for p in others[cut:]) > BRANCH_NUMBERS:
         cut += 1
     may_know, may_hide = setting.prepared.permissions(others[:cut])
     options = [
@@ -197,9 +203,6 @@ def _pair_bound(
     return float(result.max())
 
 
-_LARGEST_START = 2**14  # hidden cells while climbing
-
-
 def climb(search: BranchSearch, error: float) -> Outcome:
     """Find a good start: from everyone known, change one tuple at a time while it helps."""
     outcome = NOTHING
@@ -223,7 +226,7 @@ def climb(search: BranchSearch, error: float) -> Outcome:
                 )
                 index = others.index(place)
                 allowed = may_know[index] if value < setting.sizes[place] else may_hide[index]
-                if not allowed or known > most or hidden > _LARGEST_START or search.clock.is_over:
+                if not allowed or known > most or hidden > CLIMBED_CELLS or search.clock.is_over:
                     continue
                 found = _leaf(search, target, changed)
                 if found[0] > best[0]:
@@ -251,21 +254,6 @@ def _leaf(search: BranchSearch, target: int, chosen: dict[int, int]) -> tuple[fl
     return found
 
 
-_SMALL_WORK = 1e6  # outputs × leaves × secrets that need no second thread
-
-
-_BOUNDED_WORK = 2e9  # … that are compared sooner than bounds are compiled
-
-
-_LONG_WORK = 1e9  # … that deserve a good start
-
-
-_HUGE_WORK = 3e10  # … that deserve coarse passes before the deadline
-
-
-_COARSE_GAPS = (0.0526, 0.0)  # five per cent of the value, then exact
-
-
 def branch_search(
     setting: Setting, grid: Grid, incumbent: float, clock: Clock
 ) -> tuple[BranchSearch, float]:
@@ -280,7 +268,7 @@ def branch_search(
         np.array([-1.0, math.expm1(min(incumbent, 700.0))]),
         clock,
         threading.local(),
-        setting.prepared.leaves * number > _BOUNDED_WORK,
+        setting.prepared.leaves * number > TREE_BOUNDED_WORK,
         {},
     )
     additions = sum(setting.sizes) + len(setting.sizes)
@@ -296,14 +284,14 @@ def search_branches(setting: Setting, grid: Grid, incumbent: float, clock: Clock
     if not branches:
         return NOTHING
     work = setting.prepared.leaves * len(grid.outputs)
-    outcome = climb(search, error) if work > _LONG_WORK else NOTHING
+    outcome = climb(search, error) if work > TREE_LONG_WORK else NOTHING
     if search.has_bounds and setting.coordinates == 1:
         for target in setting.knowledge.targets:
             search.ceilings[target] = target_bound(setting, grid, target) + error
-    gaps = _COARSE_GAPS if work > _HUGE_WORK and clock.deadline < math.inf else (0.0,)
+    gaps = COARSE_GAPS if work > TREE_HUGE_WORK and clock.deadline < math.inf else (0.0,)
     upper = math.inf
     for gap in gaps:
-        found = _pass(search, branches, gap, error, small=work < _SMALL_WORK)
+        found = _pass(search, branches, gap, error, small=work < TREE_SMALL_WORK)
         outcome = outcome.or_worse(found)
         # Later passes cut what cannot beat an attack found before; that attack counts as well.
         attained = 0.0 if outcome.attack is None else outcome.lower + 3 * error

@@ -231,9 +231,9 @@ def test_who_knows_everyone_else_attains_a_lower_end_of_clamped_answers(model):
 
 
 def test_groups_and_series_too_large_to_search_are_bounded(monkeypatch):
-    monkeypatch.setattr(alike_noise, "_COUNTED", 1)
-    monkeypatch.setattr(alike_noise, "_WRITTEN_OUT", 2)
-    monkeypatch.setattr(alike_noise, "_WINDOWS", 2)
+    monkeypatch.setattr(alike_noise, "COUNTED_MEMBERS", 1)
+    monkeypatch.setattr(alike_noise, "MATRIX_MEMBERS", 2)
+    monkeypatch.setattr(alike_noise, "SERIES_WINDOWS", 2)
     for model in (
         household(),
         pdp.GaussianSeries(length=4, correlation=0.5, bounds=(0, 4), variance=1.0),

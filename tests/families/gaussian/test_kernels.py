@@ -127,7 +127,7 @@ def test_a_search_goes_on_in_compiled_code(monkeypatch):
     instance = instance_of(np.cov(sample.T), np.ones((1, 12)))
     precision = precision_of(instance)
     wanted = {"tau": search_tau(instance, precision), "incumbent": 0.0, "deadline": np.inf}
-    monkeypatch.setattr(branching, "_BATCHES", (2, 2))
+    monkeypatch.setattr(branching, "BATCHES", (2, 2))
     whole = branching.branch_and_bound(instance, precision, **wanted)
     monkeypatch.setattr(judging, "UNCOMPILED_WORK", 4 * 12**3)
     handed_over = branching.branch_and_bound(instance, precision, **wanted)

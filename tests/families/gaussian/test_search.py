@@ -223,7 +223,8 @@ def test_a_large_search_ends_by_itself(monkeypatch):
     monkeypatch.setattr(branching, "VISITED_AT_MOST", 500)
     found = pdp.leakage(hard(), pdp.Sum())
     full = pdp.leakage(hard(seed=0), pdp.Sum(), time_limit=0.0)
-    assert found.lower < found.value <= full.value
+    assert found.lower < found.value * (1 - 1e-6)  # not closed, so it ended early
+    assert found.value <= full.value
 
 
 @pytest.mark.compiled
@@ -231,7 +232,7 @@ def test_memory_is_bounded(monkeypatch):
     from pdp_calibrate.families.gaussian import branch_and_bound as branching
 
     full = pdp.leakage(hard(), pdp.Sum())
-    monkeypatch.setattr(branching, "_MEMORY", 0)
+    monkeypatch.setattr(branching, "OPEN_BYTES", 0)
     found = pdp.leakage(hard(), pdp.Sum())
     assert found.lower <= full.value <= found.value
 

@@ -53,7 +53,7 @@ def random_problem(seed: int) -> tuple[Problem, pdp.JointTable, pdp.Linear, floa
 
 def always_hidden(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Search small tables by hidden sets too; the list returned grows with every such search."""
-    monkeypatch.setattr(hiding, "_FEWEST_TUPLES", 2)
+    monkeypatch.setattr(hiding, "HIDDEN_SET_TUPLES", 2)
     monkeypatch.setattr(PreparedTable, "line_work", math.inf)
     only_compiled(monkeypatch)
     used: list[int] = []
@@ -95,9 +95,9 @@ def test_equals_the_tree_where_bounds_spare_comparisons(
     strength, scale = case
     table = coupled(12, strength, seed=int(100 * strength))
     (problem,) = split(table, lower(pdp.Sum(), table), Adversaries.all())
-    monkeypatch.setattr(hiding, "_FEWEST_TUPLES", FAR)
+    monkeypatch.setattr(hiding, "HIDDEN_SET_TUPLES", FAR)
     tree = search(problem, scale)
-    monkeypatch.setattr(hiding, "_FEWEST_TUPLES", 9)
+    monkeypatch.setattr(hiding, "HIDDEN_SET_TUPLES", 9)
     hidden = search(problem, scale)
     assert hidden.upper == pytest.approx(tree.upper, rel=1e-10)
     assert hidden.upper - hidden.lower <= 1e-10 * hidden.upper
