@@ -138,7 +138,7 @@ class _Pair(NamedTuple):
 
 
 class _Coupled(NamedTuple):
-    """How far couplings move the answer, whoever looks at it."""
+    """How far couplings move the answer, for every adversary."""
 
     move: float
     """How far all of its mass."""
