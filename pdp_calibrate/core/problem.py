@@ -259,7 +259,7 @@ class Measure:
 
 
 LAPLACE = Measure()
-"""Laplace noise, told as a pure ε."""
+"""Laplace noise, reported as a pure ε."""
 
 
 _ROUNDED_AWAY = 1e-6  # of a leakage: what rounding may cost an exact one
