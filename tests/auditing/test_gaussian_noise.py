@@ -28,7 +28,7 @@ def test_less_noise_is_caught(name):
     honest = pdp.audit(cal, draws=4000, confidence=1 - 1e-11, seed=1)  # noise takes no seed
     assert (honest.epsilon, honest.delta) == (0.5, 0.05)
     assert not honest.is_broken
-    assert pdp.audit(cal.with_noise(0.6), draws=16_000, confidence=0.99, seed=1).is_broken
+    assert pdp.audit(cal.with_noise(0.5), draws=16_000, confidence=0.99, seed=1).is_broken
 
 
 def test_a_function_beside_a_delta():

@@ -713,7 +713,7 @@ class ChainComposer(Composer):
     """
 
     def forgotten(self, releases: Releases, deadline: float) -> float | None:
-        """Let the chain forget what other tuples told."""
+        """Bound by the budgets of other tuples, as far as the chain does not forget them."""
         del deadline
         chain, targets = releases.problem.model, releases.problem.knowledge.targets
         if not isinstance(chain, MarkovChain):
@@ -722,6 +722,6 @@ class ChainComposer(Composer):
         return float(birkhoff_bounds(releases.tuple_budgets, diameter)[list(targets)].max())
 
     def windows(self, releases: Releases, deadline: float) -> float | None:
-        """Look through the windows of the chain."""
+        """Search the windows of the chain."""
         enough = 0.0 if releases.threshold is None else releases.threshold
         return repeated_bound(releases.problem, incumbent=enough, deadline=deadline)

@@ -574,7 +574,7 @@ class Rules:
         return self.target is None or self.target == distance
 
     def possible(self, distance: int) -> list[int]:
-        """Return the states that a tuple so far to the left can be known to have."""
+        """Return the states that a tuple this far to the left can be known to have."""
         setup = self.setup
         if self._is_alike:
             return list(range(setup.states))

@@ -19,13 +19,13 @@ class NetworkComposer(Composer):
         return super().is_searchable(problem) and not problem.model.only_additive
 
     def forgotten(self, releases: Releases, deadline: float) -> float | None:
-        """Let the network forget what other tuples told."""
+        """Bound by the budgets of other tuples, as far as the network does not forget them."""
         del deadline
         bounds = self._bounds(releases)
         return float(bounds[list(releases.problem.knowledge.targets)].max())
 
     def windows(self, releases: Releases, deadline: float) -> float | None:
-        """Look through the regions of a tree."""
+        """Search the regions of a tree."""
         problem, network = releases.problem, releases.problem.model
         additive = problem.contributions.table is None and problem.contributions.coordinates == 1
         tree = network.tree if isinstance(network, Network) else None

@@ -148,7 +148,7 @@ class MixingChain(Network):
 
     @property
     def persistence(self) -> float:
-        """The probability of staying of a step that moves anywhere else alike, and forgets so.
+        """The probability of staying of a symmetric step that forgets exactly as fast.
 
         Rounded up: `diameter_of_staying` of it is no smaller than the diameter.
         """

@@ -309,7 +309,7 @@ class Regions:
         bounds, before = self._lowered(highest, scale, enough, deadline), highest
         everyone = knowledge.admits_strongest and len(knowledge.targets) == knowledge.total
         while everyone and enough < bounds.max() < WORTHWHILE * before.max():
-            # Whatever lies beyond the horizon tells less, too, of any tuple.
+            # Whatever lies beyond the horizon tells less, too, about any tuple.
             bounds, before = self._lowered(bounds, scale, enough, deadline), bounds
         return bounds
 

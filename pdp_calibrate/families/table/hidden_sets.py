@@ -24,7 +24,7 @@ from pdp_calibrate.families.table.tree_search import BranchSearch, target_bound
 _DIVISORS = (1, 2, 3, 4, 5, 6)  # of the smallest weight, tried as steps
 
 
-_SAME = 1e-13  # of the furthest distance: answers may be moved so far
+_SAME = 1e-13  # of the furthest distance: answers may be moved by this much
 
 
 _MOST_STEPS = 64
@@ -34,7 +34,7 @@ _MOST_STEPS = 64
 _FURTHEST, _HEAVIEST = 40.0, 10.0
 
 
-_LEAST_RATIO = 1 + 1e-5  # single precision does not tell less from 1
+_LEAST_RATIO = 1 + 1e-5  # single precision does not distinguish less from 1
 
 
 @dataclass(frozen=True, kw_only=True)
