@@ -195,11 +195,6 @@ class Model(abc.ABC):
         return self._throughout(lambda inner: inner.covers_any_answer)
 
     @property
-    def covers_hints(self) -> bool:
-        """Whether adversaries may hold independent hints about single tuples, beside values."""
-        return False
-
-    @property
     def certainty(self) -> str | None:
         """How sure it is that the truth is in the set, as a sentence; None if nothing is said."""
         said = {inner.digest: inner.certainty for inner in self.inner_models if inner.certainty}
@@ -222,6 +217,11 @@ class Model(abc.ABC):
         """
         del expand
         return [problem]
+
+    @property
+    def covers_hints(self) -> bool:
+        """Whether adversaries may hold independent hints about single tuples, beside values."""
+        return False
 
     def in_words(self) -> str:
         """Say what kind of dependence the model allows."""

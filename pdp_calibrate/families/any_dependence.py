@@ -104,10 +104,7 @@ class Unknown(Model):
     def draws(
         self, number: int, *, given: Mapping[int, Any], target: int, rng: np.random.Generator
     ) -> FloatArray:
-        """Draw from the worst of all laws: everyone unknown stands where the target does.
-
-        See `Model.draws`.
-        """
+        """Draw from the worst law: everyone unknown stands where the target does; see `Model`."""
         del rng
         row = [given.get(axis, given[target]) for axis in range(self.size)]
         if not self.continuous:
