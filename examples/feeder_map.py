@@ -2,7 +2,7 @@
 
 Simulated: a transformer feeds 12 streets of 50 homes; neighbours along a street are alike, and some
 streets meet at their ends, so the map has loops. The operator publishes the load of the whole
-feeder and of one street. The map is public; no home's load should be told.
+feeder and of one street. The map is public; no home's load should be revealed.
 """
 
 import numpy as np

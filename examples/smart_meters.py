@@ -1,8 +1,8 @@
 """Smart meters on one feeder: neighbours share the weather, so their loads rise together.
 
 Simulated: 40 feeders of up to 12 homes, half-hourly load in kW. The grid operator publishes the
-load of the region; no household's load should be told. All that is known is that homes on a feeder
-are correlated by at most 0.3, and that feeders are independent once the weather is public.
+load of the region; no household's load should be revealed. All that is known is that homes on a
+feeder are correlated by at most 0.3, and that feeders are independent once the weather is public.
 """
 
 import numpy as np

@@ -182,7 +182,7 @@ def price_of(table: PeopleTable, job: Job) -> Price:
 
 
 class Pricing(Verbs[Price]):
-    """The same questions, of which only the price is told."""
+    """The same questions, of which only the price is given."""
 
     def __init__(self, table: PeopleTable) -> None:
         self._table = table

@@ -196,7 +196,7 @@ def _with_given_bounds(tool: Any, library: Any) -> Any:
     def call(*args: Any, epsilon: float, **kwargs: Any) -> Any:
         if kwargs.get("weights") is not None or isinstance(kwargs.get("bins"), str):
             raise PdpError(
-                "a histogram with weights, or with bins chosen by looking at the data, is not"
+                "a histogram with weights, or with bins chosen from the data, is not"
                 " covered by its budget: count without weights, in bins given as edges or a number."
             )
         with warnings.catch_warnings():

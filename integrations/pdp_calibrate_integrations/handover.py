@@ -86,7 +86,7 @@ def laplace_parameters(
 def gaussian_scale(
     calibration: Calibration, *, slack: float = 0.0, ledger: Ledger | None = None
 ) -> float:
-    """Return σ for a library that draws Gaussian noise, with room for its own rounding.
+    """Return σ for a library that draws Gaussian noise, with a margin for its own rounding.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def gaussian_scale(
             break
         factor = 1 + 2.0**step * 2 * slack / float(one.mu or 1.0)
     else:
-        raise CalibrationError("no larger scale leaves room for the rounding of the library.")
+        raise CalibrationError("no larger scale leaves a margin for the rounding of the library.")
     if ledger is not None:
         ledger.spend(calibration.with_noise(factor))
     return math.nextafter(one.scale * factor, math.inf) if factor > 1 else one.scale

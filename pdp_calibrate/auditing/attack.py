@@ -3,11 +3,11 @@
 The adversary is the witness of the leakage: target, known values, two secrets. Databases are drawn
 from θ under either secret, and each goes through the mechanism. If some event E of the output has
 probabilities p and q under the two, the mechanism leaks at least log p/q, or log (p − δ)/q beside a
-δ; Clopper–Pearson intervals
-turn counts into a bound that holds with the wanted confidence. The event is chosen on other draws,
-as a threshold on the adversary's log-likelihood ratio (by Neyman and Pearson none is better)
-or on a single output; or as a kind of output: NaN, another number of numbers, a text, an exception.
-What neither tells apart, such as the last bits of a number, is not seen.
+δ; Clopper–Pearson intervals turn counts into a bound that holds with the wanted confidence. The
+event is chosen on other draws, as a threshold on the adversary's log-likelihood ratio (by Neyman
+and Pearson none is better) or on a single output; or as a kind of output: NaN, another number of
+numbers, a text, an exception. What neither distinguishes, such as the last bits of a number, is
+missed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TRIED = 20_000  # outputs per secret on which adversaries are compared
 _SIMULATED = 60_000  # outputs per secret on which the event is chosen, if their law is known
 
 
-_TRAINING = 0.25  # else so much of the draws chooses it, and the rest tests it
+_TRAINING = 0.25  # share of the draws that chooses it otherwise; the rest tests it
 
 
 @dataclass(frozen=True, kw_only=True)

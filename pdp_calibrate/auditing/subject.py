@@ -34,7 +34,7 @@ _MOST_ATOMS = 100  # answers that stand for the law of all answers
 _SAMPLE = 20_000  # databases from which that law is taken
 
 
-_VISIBLE = 0.01  # events rarer than this are not looked for
+_VISIBLE = 0.01  # events rarer than this are not searched
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -177,7 +177,7 @@ def calibrate(
     return certified(found) if certificate else found
 
 
-_REPORTED_DELTA = 1e-6  # beside which ε is told where μ or ρ was asked for
+_REPORTED_DELTA = 1e-6  # at which ε is reported where μ or ρ was asked for
 _BELOW = 1 - 1e-12  # of μ: what is left for the rounding of its ε
 
 
@@ -335,7 +335,7 @@ def calibrate_to_accuracy(
     alpha
         That probability.
     noise, delta
-        As in `calibrate`: for Gaussian noise, ε is told at this δ.
+        As in `calibrate`: for Gaussian noise, ε is reported at this δ.
 
     Returns
     -------

@@ -51,7 +51,7 @@ def certified(calibration: Calibration[Any, Any]) -> Calibration[Any, Any]:
     Raises
     ------
     CalibrationError
-        If no certificate of a bearable size is found.
+        If no certificate of a manageable size is found.
     """
     return dataclasses.replace(calibration, certificate=_certificate(calibration))
 

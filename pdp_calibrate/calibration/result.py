@@ -601,7 +601,7 @@ class Release(Generic[Asked, Number]):
     ) -> pd.DataFrame:
         """Smooth noisy answers about the steps of one stream with its public model.
 
-        It looks at noisy answers only, so it costs no privacy. `others` are releases of the same
+        It uses noisy answers only, so it costs no privacy. `others` are releases of the same
         query about other steps. Returns, by step, the estimate
         ``value`` and the ends ``low`` and ``high`` of an interval that misses the answer without
         noise with probability `alpha`, if the model holds. A Gaussian series needs the `variance`

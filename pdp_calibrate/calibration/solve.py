@@ -110,7 +110,7 @@ def smallest_scale(
     return math.exp(min(kept))
 
 
-_HEADROOM = 1 - 1e-12  # equally bad adversaries differ by rounding: solve a hair below ε
+_HEADROOM = 1 - 1e-12  # equally bad adversaries differ by rounding: solve slightly below ε
 
 
 _NEGLIGIBLE = 1e-9  # of the scale that group privacy needs

@@ -46,7 +46,7 @@ def advise(
     """Name the model that fits a table, the call, what it assumes, and what the others cost.
 
     It asks at most four questions, which options answer: what is asked, which rows belong together,
-    which values are possible, how alike people are. No value of the table is looked at.
+    which values are possible, how alike people are. No value of the table is read.
     """
     source = source_of(table)
     name = "people.csv" if source.file is None else str(source.file)

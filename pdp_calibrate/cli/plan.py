@@ -69,7 +69,7 @@ def plan(
     """Run a plan: data, model, queries and budget in one file, without questions.
 
     All queries fit the budget together, or nothing is released (exit code 3). Files that the plan
-    names are looked for beside it; it writes into its own folder only, but for the anchor that it
+    names are read from its folder; it writes into its own folder only, but for the anchor that it
     may name, and over no file that is there. A check learns nothing from the rows: where the model
     has to be learned from them, the scale is known when the plan is run.
     """

@@ -38,8 +38,9 @@ def refresh(
 ) -> None:
     """Say what a refreshed budget promises about the record of any one period, for ever.
 
-    People who stay as they were from one period to the next are told about by the answers of all of
-    them. Beside the verdict stand temporal privacy leakage (Cao et al.) and counting every period.
+    People stay as they were from one period to the next, so the answers of all periods leak about
+    any one of them. Beside the verdict stand temporal privacy leakage (Cao et al.) and counting
+    every period.
     """
     check_outputs(plot, force=force)
     found = pdp.refresh(epsilon=epsilon, every=every, persistence=persistence, states=states)

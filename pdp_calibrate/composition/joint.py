@@ -625,7 +625,7 @@ class Spending:
         return Contributions.joined(parts, self.scales)
 
     def is_small(self, model: Model) -> bool:
-        """Whether all answers together can be looked at, rather than their budgets alone."""
+        """Whether all answers can be searched together, rather than by their budgets alone."""
         if self.only_budgets:
             return False
         numbers = sum(part.apart.coordinates for part in self.parts) * len(model.names)

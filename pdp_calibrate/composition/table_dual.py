@@ -70,7 +70,7 @@ class _View:
 
 
 def is_affordable(problem: Problem) -> bool:
-    """Whether all adversaries of a joint table can be looked at one by one."""
+    """Whether all adversaries of a joint table can be tried one by one."""
     if not isinstance(problem.model, JointTable):
         return False
     return _work(problem.model, one_set=problem.knowledge.known is not None) <= DUAL_LAWS

@@ -15,8 +15,6 @@ whatever the start and whether or not a far end is known. D_a never grows with a
 log-distance at most L(a) = 4·artanh(tanh(D/4)·tanh(a/4)). If tuple j alone can move the output's
 log-likelihood by ε_j, what all tuples left of i can add is ε + L(ε' + L(…)), and likewise on the
 right. That bounds every adversary, whatever is known of whom, in one pass along the chain.
-
-Every Markov chain that forgets at least so fast.
 """
 
 from __future__ import annotations

@@ -200,8 +200,8 @@ def moves_but_for(
     size = len(atoms)
     # Both laws that the sums belong to are this close to the true ones, in total variation: a sum
     # is rounded once per atom, by at most one unit, and ends that close to 1.
-    room = left_out - 4 * (error + (2 * size + 4) * UNIT_ROUNDOFF)
-    if room <= 0:
+    slack = left_out - 4 * (error + (2 * size + 4) * UNIT_ROUNDOFF)
+    if slack <= 0:
         return furthest_quantiles(atoms, first, second, error=error)
     inner = [np.minimum(np.cumsum(law, axis=1)[:, :-1], 1.0) for law in (first, second)]
     levels = np.concatenate(inner, axis=1)
@@ -214,7 +214,7 @@ def moves_but_for(
     moves = np.abs(atoms[here] - atoms[there])
     furthest = np.argsort(-moves, axis=1, kind="stable")
     beyond = np.cumsum(np.take_along_axis(masses, furthest, axis=1), axis=1)
-    kept = (beyond > room).argmax(axis=1)[:, np.newaxis]
+    kept = (beyond > slack).argmax(axis=1)[:, np.newaxis]
     found = np.take_along_axis(np.take_along_axis(moves, furthest, axis=1), kept, axis=1)
     return np.asarray(found[:, 0] * (1 + 4 * UNIT_ROUNDOFF))
 

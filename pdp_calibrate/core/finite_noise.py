@@ -138,12 +138,12 @@ class _Pair(NamedTuple):
 
 
 class _Coupled(NamedTuple):
-    """How far couplings move the answer, whoever looks at it."""
+    """How far couplings move the answer, for every adversary."""
 
     move: float
-    """How far all of its mass."""
+    """How far all of the mass moves."""
     nearly: float
-    """How far all but the share of it that is left out, given what stands for it."""
+    """How far all but the share that is left out moves."""
     target: int
     """Whom the first is about."""
     unknown: tuple[int, ...]
@@ -293,7 +293,7 @@ class FiniteSearch:
             return _Pair(value, mixtures, int(events[0]), (first, second)), value
         strict: _Pair | None = None
         error, nearest = mixtures.error, (above - off) * ROUND_DOWN
-        if nearest > 0:  # no further than what was found before: nothing to be told
+        if nearest > 0:  # no further than what was found before: nothing to report
             laws = mixtures.laws[events, first], mixtures.laws[events, second]
             events = events[~are_within(mixtures.atoms, *laws, nearest, error=error)]
             if not len(events):

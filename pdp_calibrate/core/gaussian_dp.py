@@ -436,7 +436,7 @@ def _up(value: float) -> float:
 
 
 def _roughly(mu: float, epsilon: float) -> float:
-    """Compute δ_μ(ε) in plain floats: where to look for what `delta_of` then decides."""
+    """Compute δ_μ(ε) in plain floats: where `delta_of` then decides."""
     if mu == 0 or math.isinf(mu):
         return float(mu > 0)
     a = epsilon / mu - mu / 2

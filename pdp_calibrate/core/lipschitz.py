@@ -75,7 +75,7 @@ def lipschitz_bound(
     else:
         needed = best = ceiling
     # A solver sees prices e^{c − level} only within some thirty nats of the level: halve the range
-    # of levels until the optimum must be in sight, then solve once more around the best so far.
+    # of levels until the optimum must be among them, then solve once more around the best so far.
     low, high = 0.0, needed
     while high - low > TRANSPORT_SIGHT:
         level = (low + high) / 2

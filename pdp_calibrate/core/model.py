@@ -1,10 +1,8 @@
-"""What every model has: named tuples, a provenance, equality by value.
+"""What every model has: named tuples, a provenance, equality by value, JSON.
 
-Probability laws given as arrays: what they must satisfy, and names that are numbers.
-
-What to say of a model that was learned from private rows, and what may be kept of it.
-
-Which models are small enough to be written out as a joint table.
+Beside `Model` stand the checks that models share (names, domains, bounds, probability laws), the
+warning about models learned from private rows, and `TableLimit`, the one decision which models are
+small enough to be written out as a joint table.
 """
 
 from __future__ import annotations

@@ -242,7 +242,7 @@ def rare_output(
     model, query, scale, target, known
         As for `posterior`, of one number.
     secrets
-        The value of the target that is true, and the one that it is told from.
+        The true value of the target, and the one that it is compared with.
     share
         The probability of what is left out.
     """

@@ -162,13 +162,13 @@ class Measure:
     noise: Noise = "laplace"
     """Laplace noise leaks a pure ε, Gaussian noise a μ."""
     unit: Unit = "epsilon"
-    """μ is told as it is, as ρ = μ²/2 of zCDP, or as the ε of (ε, δ)."""
+    """μ is reported as it is, as ρ = μ²/2 of zCDP, or as the ε of (ε, δ)."""
     delta: float = 0.0
     """The δ beside ε, for Gaussian noise."""
     data_counts: bool = True
     """Whether what an adversary does not know counts as Gaussian noise as well.
 
-    Not where something else may be released about the same data that tells of it: it changes what
+    Not where something else may be released about the same data that reveals it: it changes what
     is likely of the unknown tuples, and no coupling of them beforehand holds any more.
     """
     more_follows: bool = False
@@ -259,7 +259,7 @@ class Measure:
 
 
 LAPLACE = Measure()
-"""Laplace noise, told as a pure ε."""
+"""Laplace noise, reported as a pure ε."""
 
 
 _ROUNDED_AWAY = 1e-6  # of a leakage: what rounding may cost an exact one

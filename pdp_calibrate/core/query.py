@@ -1,12 +1,8 @@
-"""Mappings that nobody can change: a query means tomorrow what was proved about it today.
+"""What can be asked about the tuples: sums, means, counts, histograms and any function of a table.
 
-What every query has: lowering, JSON, and the tuples it goes over.
-
-Queries that add up the values: sum, mean, weighted sum.
-
-Queries that count: how many tuples hold certain values.
-
-Any function of a table: the one query that is not additive.
+A query is lowered to `Contributions`, what each tuple adds to the answer, which is all that engines
+see of it. `Custom`, any function of a joint table, is the one query that is not additive. Queries
+cannot be changed after they are made: a query means tomorrow what was proved about it today.
 """
 
 from __future__ import annotations

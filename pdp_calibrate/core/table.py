@@ -1,6 +1,6 @@
-"""From marginal laws and conditional tables to one joint law.
+"""A joint distribution of discrete tuples, written out cell by cell.
 
-A joint distribution of discrete tuples, written out cell by cell.
+It is given as such, or multiplied out of marginal laws and conditional tables.
 """
 
 from __future__ import annotations

@@ -31,17 +31,17 @@ COMPILED_CHAIN_STEPS = 4e8
 # Memory (float64 numbers held at once)
 
 CHUNK_NUMBERS = 2**20
-"""While densities of many events are evaluated."""
+"""Numbers held while densities of many events are evaluated."""
 TOGETHER_NUMBERS = 2**16
-"""Of densities along a chain that NumPy carries side by side: about what a cache holds."""
+"""Densities along a chain that NumPy carries side by side: about what a cache holds."""
 SET_DISTANCES = 2**21
 """Distances of outputs from values, in a search of a set of tables."""
 KEPT_LAWS = 2**22
 """Probabilities of conditional laws that a set of tables keeps from one scale to the next."""
 KEPT_WINDOWS = 2**22
-"""Of what the windows of a chain count for, kept from one scale to the next."""
+"""Numbers about the windows of a chain that are kept from one scale to the next."""
 TREE_ARRAYS = 2**22
-"""In the arrays of one pass through a tree."""
+"""Numbers in the arrays of one pass through a tree."""
 
 # Chains
 
@@ -91,7 +91,7 @@ MOMENT_CELLS = 2**16
 MOMENT_NUMBERS = 2**21
 """Numbers in all arrays of such a sum."""
 MOMENT_EVENTS = 64
-"""Things that one adversary may know, each of which takes such a sum."""
+"""Values that one adversary may know, each of which takes such a sum."""
 MOMENT_REGIONS = (40, 24, 12)
 """Tuples around a target, everyone else known, where the whole network is too much."""
 
@@ -108,9 +108,9 @@ REGION_TUPLES = 200
 REGION_LATTICE = 512
 """Steps of a sum whose contributions must be rounded to a lattice."""
 NEGLIGIBLE = 1e-12
-"""Nats for which regions reach no further."""
+"""Gain (nats) for which regions are not made larger."""
 WORTHWHILE = 0.99
-"""Share of a bound that another round must leave, at most, to be followed by a further one."""
+"""A round that leaves more than this share of a bound is the last one."""
 
 # Sets of tables
 
@@ -132,9 +132,9 @@ FINITE_NUMBERS = 3e8
 SIDE_STEPS = 1e7
 """Steps of counting the paths on each side of the targets of a chain, some seconds."""
 SPREAD_POINTS = 256
-"""Moves that are told apart where a difference spreads over a network."""
+"""Lengths of moves that are distinguished where a difference spreads over a network."""
 SPREAD_TUPLES = 4000
-"""Tuples of a forest in which that is followed from edge to edge, about a second."""
+"""Tuples of a forest in which the spread is followed from edge to edge: about a second."""
 FEW_EXCEED = 0.2
 """Share of the pairs of laws tested; if more exceed the level sought, the level reached is used."""
 SAMPLED_PAIRS = 4096
@@ -149,7 +149,7 @@ MANY_ANSWERS = 2048
 FEW_DENSITIES = 2e7
 """Densities compared at once sooner than compiled code is loaded."""
 FEW_LAWS = 2**22
-"""Numbers in the laws of all events that are compared so."""
+"""Numbers in the laws of all events that are compared at once."""
 FEW_SETS = 1e8
 """Densities compared set by set in some tenths of a second."""
 SET_WORK = 2e10
@@ -171,7 +171,7 @@ KEPT_NUMBERS = 2**22
 MOST_LEVELS = 4096
 """Values per coordinate of an answer on a grid."""
 MOST_SUMS = 2**15
-"""Sums of some tuples that are worth telling apart."""
+"""Different sums of some tuples, beyond which they are not listed."""
 DRAWN_DATABASES = 64
 """Databases drawn to see how tuples depend on each other."""
 BRANCH_NUMBERS = 2**22
@@ -179,15 +179,15 @@ BRANCH_NUMBERS = 2**22
 CLIMBED_CELLS = 2**14
 """Hidden cells of an adversary who is tried while climbing."""
 TREE_SMALL_WORK = 1e6
-"""Outputs × leaves × secrets that need no second thread,"""
+"""Outputs × leaves × secrets of a search that needs no second thread."""
 TREE_BOUNDED_WORK = 2e9
-"""… that are compared sooner than bounds are compiled,"""
+"""The same that are compared sooner than bounds are compiled."""
 TREE_LONG_WORK = 1e9
-"""… that deserve a good start,"""
+"""The same from which a good start is sought first."""
 TREE_HUGE_WORK = 3e10
-"""… that deserve coarse passes before the deadline."""
+"""The same from which coarse passes come first, where there is a deadline."""
 COARSE_GAPS = (0.0526, 0.0)
-"""Of these passes, relative to the value: five per cent, then exact."""
+"""What these passes may leave open, relative to the value: five per cent, then nothing."""
 HIDDEN_SET_TUPLES = 13
 """Tuples below which the tree is as fast as comparing hidden sets."""
 COMPARED_SET_TUPLES = 16
@@ -212,7 +212,7 @@ CLOSED = 1 + 5e-10
 NEARLY_CLOSED = 1 + 1e-6
 """The same where no search could finish."""
 SEARCHED_TUPLES = 60
-"""Tuples up to which one can."""
+"""Tuples up to which a search can finish."""
 SIGNED_ANSWERS = 12
 """Answers released together: each pattern of their signs is one search."""
 WRITTEN_TUPLES = 400
@@ -287,7 +287,7 @@ JOINT_CELLS = 2**12
 JOINT_OUTPUTS = 2**22
 """Answers times outputs of such a search."""
 JOINT_WORK = 2e9
-"""The same times everything that an adversary may know."""
+"""The same times the number of values that an adversary may know."""
 DUAL_LAWS = 5e6
 """Numbers in the conditional laws of all adversaries together, for linear programs."""
 DUAL_PROGRAM = 2**16
@@ -295,7 +295,7 @@ DUAL_PROGRAM = 2**16
 DUAL_PROGRAMS = 300_000
 """Cells of all plans together: some seconds."""
 JOINED_NUMBERS = 20_000
-"""Tuples times answers of the releases that are weighed together."""
+"""Tuples times answers of the releases that are searched together."""
 KEPT_SPENDING = 10 * JOINED_NUMBERS
 """The same before multiples of a query are counted as one."""
 

@@ -126,7 +126,7 @@ class GroupEstimator(LongFrameEstimator):
         For ``gaussian``, the analysis of variance behind the correlation.
     exchangeability_test_ : FitTest or None
         A small p-value says that roles differ: use a `TableEstimator` with a column per role.
-        None with `epsilon`, for it would look at the rows again.
+        None with `epsilon`, for it would read the rows again.
 
     Examples
     --------

@@ -1,9 +1,8 @@
-"""Which values a column can hold, as far as that is declared and not read off its cells.
+"""What the type of a column says, no cell being read: its possible values, and whether it is real.
 
-Whether values can be called Gaussian: by the type of their column, or by a test of the rows.
-
-A correlation says how much values leak about each other only together with their law. What it costs
-is worked out for jointly Gaussian values; yes/no values of the same correlation can leak more.
+Columns that cannot hold Gaussian values are refused where a model assumes them. A correlation says
+how much values leak about each other only together with their law. What it costs is worked out for
+jointly Gaussian values; yes/no values of the same correlation can leak more.
 """
 
 from __future__ import annotations
@@ -117,7 +116,7 @@ COLUMNS = "use a table (TableEstimator), or allow any dependence (pdp.Unknown)"
 
 @asks_the_engine
 def kind_of(frame: Any, column: Hashable) -> nw.dtypes.DType:
-    """Return the type of a column; no row is looked at."""
+    """Return the type of a column, without reading a row."""
     _, (name,), schema = chosen(frame, [column])
     return schema[name]
 
@@ -145,11 +144,11 @@ def check_assumed(
     Parameters
     ----------
     frame, column
-        Whose type decides; no row is looked at, so the error tells nothing about them.
+        Whose type decides; no row is read, so the error reveals nothing about the rows.
     domain
         The values that the column is stated to have: then it is discrete.
     assume
-        ``gaussian`` where so much was said; whole numbers need it, floats do not.
+        ``gaussian`` if that was stated; whole numbers need it, floats do not.
     instead
         What to do otherwise.
     """

@@ -188,7 +188,7 @@ def _times_in(
 
 @asks_the_engine
 def times_of(frame: Any, order_by: Hashable, *, time_format: str | None = None) -> Times:
-    """Return how the column that orders the rows of a frame is read; only text is looked at."""
+    """Return how the column that orders rows is read; only values of a text column are checked."""
     table, (name,), schema = chosen(frame, [order_by])
     gaps = table.filter(~is_missing(name, schema[name]))  # these are found by whoever reads
     return _times_in(gaps, name, schema[name], called=order_by, time_format=time_format)

@@ -137,7 +137,7 @@ def refuse_infinite(
 ) -> None:
     """Raise where a sum of squares is not finite, and say why; `names` is how to call the columns.
 
-    Only then is a cell looked at that is not a number: engines carry it into the sum.
+    Only then are cells checked for values that are not numbers, which engines carry into the sum.
     """
     for column, name, total in zip(columns, names or columns, squares, strict=True):
         if total is None or not np.isfinite(total):

@@ -75,7 +75,7 @@ class Choice:
     half_width: float | None = None
     """How far the noise moves the answer at most, in 95 % of releases."""
     scale_range: tuple[float, float] | None = None
-    """Between which scales it lies, where it depends on what is learned."""
+    """The range of scales, where the scale depends on the model that is learned."""
     note: str = ""
     """What else to know: why there is no number, or what it really leaks."""
 
@@ -102,7 +102,7 @@ class Advice:
     epsilon: float
     """The ε that all of them are about."""
     columns: dict[str, str]
-    """The columns and their types, which is all that is looked at."""
+    """The columns and their types, which is all that is read."""
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the advice for JSON."""
@@ -253,7 +253,7 @@ def advise(
 
 
 def type_of(frame: Any, name: str) -> str:
-    """Return the type of a column, in the words of a schema; no row is looked at."""
+    """Return the type of a column, in the words of a schema, without reading a row."""
     found = kind_of(frame, name)
     if found.is_integer():
         return "whole number"

@@ -160,7 +160,7 @@ PLAN: Schema = _table(
 
 
 def read_plan(path: str | os.PathLike[str]) -> Plan:
-    """Read a plan; files that it names are looked for beside it, and written nowhere else.
+    """Read a plan; files that it names are read from its folder, and written nowhere else.
 
     Raises
     ------

@@ -384,7 +384,7 @@ def _called(job: Job) -> dict[str, Any]:
 def check_plan(plan: Plan) -> tuple[PlannedCheck, ...]:
     """Check a plan and calibrate its queries without reading a secret value; write nothing.
 
-    Columns, the number of rows and the sizes of groups are public and are looked at; values are
+    Columns, the number of rows and the sizes of groups are public and are read; values are
     not, so data that a run refuses may pass. A model to be learned from secret rows is not
     learned: queries, columns and budget are checked, and the scales stay open. Where the ledger of
     the plan holds that model already, it is used.

@@ -1,9 +1,6 @@
-"""Whether values can be called Gaussian: by the type of their column, or by a test of the rows.
+"""Whether public rows look Gaussian: a test of their skewness and kurtosis, and its warning.
 
-A correlation says how much values leak about each other only together with their law. What it costs
-is worked out for jointly Gaussian values; yes/no values of the same correlation can leak more.
-
-Fit a Gaussian model, or a set of them, to a frame with one column per tuple.
+What a type alone rules out is refused before that: see `frames.columns`.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class Intraclass:
         """Return an interval that holds ρ with this probability, exact for Gaussian groups.
 
         For groups of one size it is the F interval; for sizes that differ the law of the ratio is
-        inverted itself (`variance_ratio`), since the F interval with an average size fails up to
+        inverted itself (`ratio_probability`), since the F interval with an average size fails up to
         four times as often as it says.
         """
         from scipy.stats import f as fisher

@@ -9,7 +9,7 @@ correlated draw: budgets for single people would add up inside it.
 If replacing one unit changes the vector by at most Δ in L1, discrete Laplace noise of scale Δ/ε on
 each entry is exactly ε-DP: P(z)/P'(z) = Π e^{(|z_k−s'_k|−|z_k−s_k|)ε/Δ} ≤ e^{‖s−s'‖₁ε/Δ} ≤ e^ε.
 Nothing is rounded after it was added up, so floating point cannot break the bound. All else
-(projections, smoothing, trees, eigenvalues) looks at the noisy numbers only: post-processing.
+(projections, smoothing, trees, eigenvalues) uses the noisy numbers only: post-processing.
 
 Real values become whole numbers unit by unit: x is clipped to its public range, mapped to [−1, 1]
 and rounded to a multiple of 1/R. That belongs to the statistic, whose Δ is proved for any whole
@@ -65,7 +65,7 @@ class Noisy:
 
 
 def noisy_sums(values: Sequence[int] | IntArray, *, sensitivity: int, epsilon: float) -> Noisy:
-    """Add the noise that makes sums ε-DP, if one unit moves them by at most so much in L1."""
+    """Add the noise that makes sums ε-DP, if one unit moves them by at most that much in L1."""
     scale = math.nextafter(sensitivity / epsilon, math.inf)
     noisy = noise.add_laplace_to_integers([int(value) for value in values], scale)
     return Noisy(values=np.array(noisy, dtype=np.int64), scale=scale)

@@ -1,4 +1,4 @@
-"""A joint table learned from the rows of a frame."""
+"""From counts of rows to smoothed probabilities, for estimators of discrete models."""
 
 from __future__ import annotations
 

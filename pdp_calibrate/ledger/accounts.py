@@ -124,7 +124,7 @@ class Accounts:
         if allowance.pure and adversaries.is_restricted and not all(model.continuous_tuples):
             raise LedgerError(
                 "Laplace noise beside Gaussian noise is counted against everyone: to some only,"
-                " independent tuples are noise until the other answers tell of them. Leave"
+                " independent tuples are noise until the other answers reveal them. Leave"
                 " adversaries= or pure= out."
             )
         self._model, self._adversaries, self._time_limit = model, adversaries, time_limit
@@ -144,7 +144,7 @@ class Accounts:
     def total(self, state: Mapping[str, Any], draw: str) -> Spending:
         """Add up the entries of one draw, going on from what was added up before.
 
-        Here or in the state itself: where entries are too many to be looked at one by one, it
+        Here or in the state itself: where entries are too many to be read one by one, it
         holds what they add up to, under the same checksum.
         """
         entries: Sequence[dict[str, Any]] = state["entries"]

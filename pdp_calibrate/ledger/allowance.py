@@ -13,10 +13,10 @@ drawn:
 
 E and μ are fixed before the first release: dividing ε anew after having seen outputs would let the
 analyst take the worse division on each course. Where E is admitted, what adversaries do not know
-does not count as noise, for the other answers tell of it in ways that no covariance describes.
+does not count as noise, for the other answers reveal it in ways that no covariance describes.
 
 Learning the model under ε_0-DP in whole draws multiplies ratios by e^{ε_0} at most and the
-probabilities of what is learned by as much: δ(ε) ≤ e^{ε_0}·δ_μ(ε − E − ε_0).
+probabilities of every learned model by as much: δ(ε) ≤ e^{ε_0}·δ_μ(ε − E − ε_0).
 
 **Repeats of one query.** Answers about finitely many values have a δ that is known exactly and may
 be far smaller than that of μ, but only for one query: of several, each course of outputs could use
@@ -54,7 +54,7 @@ from pdp_calibrate.core.model import Model, field_of
 from pdp_calibrate.core.noise import Noise, checked_noise
 from pdp_calibrate.errors import LedgerError, PdpError
 
-_REPORTED_DELTA = 1e-6  # beside which ε is told where μ or ρ was asked for
+_REPORTED_DELTA = 1e-6  # at which ε is reported where μ or ρ was asked for
 
 _FOR_ROUNDING = 1e-6  # of μ: the trace that is left for rounding
 

@@ -84,7 +84,7 @@ class Ledger(Budget):
     Leakages of correlated data do not add up: two releases may leak more than the sum of both. The
     ledger bounds the *joint* leakage of everything released so far and refuses, before any noise is
     drawn, what would pass the budget. This holds for releases chosen adaptively, from the outputs
-    of earlier ones; it does not hold if they are chosen by looking at the data.
+    of earlier ones; it does not hold if they are chosen by using the data.
 
     Parameters
     ----------
@@ -145,8 +145,8 @@ class Ledger(Budget):
 
     About a model without an end (``length=None``) a ledger grows: every release is about one step,
     and `spent` is the most that all releases together tell about the record of any one step, past
-    or to come. A new period brings no new budget for the old ones: what was told about last month's
-    record grows with what is told about this month's.
+    or to come. A new period brings no new budget for the old ones: the leakage about last month's
+    record grows with that about this month's.
 
     Examples
     --------
@@ -329,7 +329,7 @@ class Ledger(Budget):
         """The certified joint leakage of everything released about this draw.
 
         With Gaussian noise, how much of the filter is used, as an ε: the claim is the budget. About
-        a model without an end, the most that is told about any step, past or to come; steps to
+        a model without an end, the largest leakage about any step, past or to come; steps to
         come count with what is promised.
         """
         if self._stream is not None:
@@ -350,17 +350,17 @@ class Ledger(Budget):
     def spent_about(self, step: object) -> float:
         """Return what all releases so far tell about one step, with what is promised.
 
-        About steps folded long ago it is the most that is told about any of them.
+        About steps folded long ago it is the largest leakage about any of them.
         """
         stream = self._growing("spent_about")
         course = stream.total(self._pages.read(), self._draw)
         return stream.spent_about(course, stream.step_number(step))
 
     def still_gains(self, share: float = 0.01) -> int:
-        """Return for how many more steps what is told about a step still grows noticeably.
+        """Return for how many more steps the leakage about a step still grows noticeably.
 
         A release that many steps later, or any number of them, adds at most this share of the
-        budget to what is told about the step.
+        budget to the leakage about the step.
 
         Examples
         --------
@@ -612,7 +612,7 @@ class Ledger(Budget):
             What to write beside it.
         step
             About a model without an end, the step whose records it is run on. A mechanism that
-            looks at several steps spends its budget on each of them: charge it for each.
+            reads several steps spends its budget on each of them: charge it for each.
         """
         self._check_step(step)
         given = [one for one in (dp_epsilon, mu, rho) if one is not None]

@@ -465,7 +465,7 @@ def people_allowance(
 ) -> Allowance:
     """Return the budget of each column; what nobody knows never counts as noise.
 
-    Other columns tell of it. So answers with Gaussian noise are counted by how far they are
+    Other columns reveal it. So answers with Gaussian noise are counted by how far they are
     shifted, and those about other columns by how far a whole household shifts them, in squares.
     """
     part = 0.0 if delta is not None and pure is None else pure

@@ -263,7 +263,7 @@ class Pages:
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[State]:
-        """Let the caller look at the state and change it, while nobody else can.
+        """Let the caller read the state and change it, while nobody else can.
 
         If the caller raises, nothing is written; when this ends, the change is durable.
         """
@@ -299,7 +299,7 @@ def _checked(draw: str) -> str:
     return draw
 
 
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has none; links are looked for there too
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has none; links are checked for there too
 
 
 _BYTES = getattr(os, "O_BINARY", 0)  # of Windows

@@ -48,7 +48,7 @@ class StreamAccounts:
     model
         A model without an end.
     allowance
-        What may be told about any step.
+        The largest leakage allowed about any step.
     every
         How long a step is; None where steps are numbers.
     promise
@@ -86,7 +86,7 @@ class StreamAccounts:
         return Course(memory=memory_of(self._model), limit=limit, promise=self.promise)
 
     def spent_about(self, course: Course, step: int) -> float:
-        """Return what is told about one step."""
+        """Return the leakage about one step."""
         return course.about(step)
 
     def _largest_promise(self, budget: float) -> str:
@@ -175,7 +175,7 @@ class StreamAccounts:
         )
 
     def still_gains(self, share: float) -> int:
-        """Return for how many steps what is told about one grows by more than a share of ε."""
+        """Return for how many steps the leakage about one grows by more than a share of ε."""
         return self._start.memory.fading(share)
 
     def _check_open(self, course: Course, step: int) -> None:
@@ -188,7 +188,7 @@ class StreamAccounts:
             )
 
     def bound(self, course: Course, *, threshold: float | None = None) -> Bound:
-        """Return the most that is told about any step, past or to come."""
+        """Return the largest leakage about any step, past or to come."""
         del threshold
         value = course.told()
         if math.isnan(value):

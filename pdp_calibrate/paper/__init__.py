@@ -11,7 +11,7 @@ scale that protects anybody may come from here: `pdp_calibrate.leakage` is exact
 
 Why it is not a bound. Leakage is a supremum over all outputs r and over both orders of two
 secrets. Theorem 2 replaces it by ``|l + IC|``, where l is already a supremum, taken at *some*
-output, and IC looks at r → −∞ only and at pairs x_i < x_i' only. Correlation can move the worst
+output, and IC considers r → −∞ only and pairs x_i < x_i' only. Correlation can move the worst
 output into the middle, or to r → +∞. The smallest value over several paths is then taken as if each
 path gave an upper bound, which makes it lower still.
 

@@ -268,7 +268,7 @@ def _of_stream(ledger: Ledger) -> str:
         f" {ledger.spent:.4g} is spent and {ledger.remaining:.4g} is left, by"
         f" {len(ledger.history)} entries. That is the most that everything released together tells"
         " about a step, past or to come, to anyone, whichever other records they know and whatever"
-        f" hints they have.{promised} What is told about a step goes on growing after it has"
+        f" hints they have.{promised} The leakage about a step goes on growing after it has"
         f" passed: by at most a hundredth of the budget from all that comes {ledger.still_gains()}"
         " steps later. A new period brings no new budget for those before."
     )
@@ -289,7 +289,7 @@ def _of_refresh(found: Refresh) -> dict[str, str]:
         " records they know, and whatever mechanisms the budget was spent on."
     )
     if found.states == 2:
-        why += " Somebody with noisy hints about every record is told just that much."
+        why += " Somebody with noisy hints about every record learns exactly that much."
     beside = (
         f"To somebody without known records or hints it tells {found.temporal:.4g} (temporal"
         f" privacy leakage, Cao et al.). Counting every {period} as one group (group privacy, plain"

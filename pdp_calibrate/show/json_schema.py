@@ -106,7 +106,7 @@ _BRACKET = described(
 _CALIBRATED: dict[str, Schema] = {
     "epsilon": described("Nobody learns more, from this one release.", POSITIVE),
     "total_epsilon": described(
-        "Nobody learns more, what learning the model told included.", POSITIVE
+        "Nobody learns more, what learning the model leaked included.", POSITIVE
     ),
     "rows": described("Number of independent instances that one answer is about.", COUNT),
     "adversaries": ref("Adversaries"),
@@ -356,7 +356,7 @@ def json_schema() -> dict[str, Any]:
             persistence=POSITIVE,
             states=COUNT,
             diameter=NUMBER,
-            told=described("The most that is told about any one record, for ever.", POSITIVE),
+            told=described("The largest leakage about any one record, for ever.", POSITIVE),
             told_about_the_latest=POSITIVE,
             temporal=described("Temporal privacy leakage.", POSITIVE),
             counted_for_a_year=described("What counting every period says.", POSITIVE),

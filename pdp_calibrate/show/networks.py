@@ -105,7 +105,7 @@ def _bounds(problem: Problem, model: Network | GaussianNetwork, scale: float) ->
 
 
 def _places(graph: Couplings) -> FloatArray:
-    """Put tuples where distances look like the number of couplings between them.
+    """Place tuples so that distances resemble the number of couplings between them.
 
     Classical scaling: the two leading axes of the squared distances, centred.
     """

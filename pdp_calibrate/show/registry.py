@@ -245,8 +245,8 @@ def _loss(
     law = assumed(calibration.model, layout, clamped=is_clamped(calibration))
     delta = calibration.total_delta
     return {
-        "privacy_unit": "One entry (one person's value), with all that correlated entries tell of"
-        " it.",
+        "privacy_unit": "One entry (one person's value), with all that correlated entries reveal"
+        " about it.",
         "privacy_unit_details": "Prior differential privacy (arXiv 1906.02606). For every entry i"
         " and every set K of other entries that an adversary may know exactly, the probability of"
         " any output given x_i and x_K differs by at most a factor exp(epsilon) between two values"

@@ -35,7 +35,7 @@ _POINTS = 24  # on a curve
 _MOST_KNOWN = 15  # a curve over more known tuples than this is not drawn
 
 
-_MOST_IN_GRAPH = 6  # tuples; more are too many adversaries to look at
+_MOST_IN_GRAPH = 6  # tuples; with more there are too many adversaries to show
 
 
 _MOST_CELLS = 4096  # of a joint table that is made for a picture
@@ -76,7 +76,7 @@ class ScaleCurve:
     plain_leakage: float | None
     """What that leaks at most."""
     plain_exact: bool
-    """Whether it leaks exactly so much."""
+    """Whether it leaks exactly that much."""
     noise: Noise = "laplace"
     """What is drawn."""
     delta: float = 0.0

@@ -1,9 +1,4 @@
-"""Names, queries and adversaries in words.
-
-What a guarantee rests on, one sentence each.
-
-What the noise costs, and what other methods would have leaked or cost.
-"""
+"""Names, queries, adversaries, assumptions and costs in words, a phrase or a sentence each."""
 
 from __future__ import annotations
 

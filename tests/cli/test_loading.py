@@ -19,7 +19,7 @@ ROWS = {"scipy", "narwhals"}
 ASSUMED = "--groups household --bounds income=0:100 --correlation 0:0.4"
 LOADED = {  # what each command may load; before it the files that it needs are made
     "--version": set(),
-    "schema": set(),
+    "schema": ROWS,  # every family says what its files hold
     "demo": {*ROWS, "numba", "opendp", "rich.table"},
     f"fit people.csv --kind groups --value income {ASSUMED}": {*ROWS, "rich.table"},
     f'calibrate people.csv -q "mean(income)" {ASSUMED}': {*ROWS, "rich.table"},

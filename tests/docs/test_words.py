@@ -10,7 +10,8 @@ from tests.support.pages import ROOT, pages
 
 DIALECT = (
     "hang together", "hangs together", "imagined data", "is told of", "are told of", "so many as",
-    "is a room",
+    "is a room", "what is told about", "that is told about", "nobody is told", "is looked at",
+    "are looked at",
 )  # fmt: skip
 TERMS = (r"θ", r"Θ", r"\btuples?\b", r"\bnats\b", r"log-odds", r"\bPDP\b", r"x_K", r"\bx_i\b")
 SOURCES = [

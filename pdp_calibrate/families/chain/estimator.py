@@ -91,7 +91,7 @@ class MarkovChainEstimator(SeriesEstimator):
         The chain; with several series, a block for each length with its count.
     order_test_ : FitTest or None
         Whether one step of memory suffices; a small p-value speaks for more. None with `epsilon`,
-        for it would look at the rows again.
+        for it would read the rows again.
 
     Examples
     --------

@@ -171,7 +171,7 @@ class MarkovChain(Model):
 
     @property
     def lasting(self) -> float:
-        """The steepest that what is told about a step rises with the budget of every step."""
+        """The steepest that the leakage about a step rises with the budget of every step."""
         return math.exp(min(self.diameter / 2, 700.0)) * (1 + 1e-12)
 
     def to_table(self) -> JointTable:

@@ -68,7 +68,7 @@ def group_of_two_values(
     """Bound releases about an exchangeable yes/no group; None for a group too large.
 
     Exchangeable laws do not tell members apart, and the average of a likelihood over all orders of
-    the unknown members changes by no more than it does itself: so it is enough to look at
+    the unknown members changes by no more than it does itself: so it is enough to consider
     likelihoods of the number of ones, along a line. Given x_i = v and t ones among k known members,
     P(s more ones) ∝ W(v+t+s)/C(m, v+t+s)·C(m−1−k, s).
 

@@ -1,1 +1,1 @@
-"""Gaussian tuples, sets of them, groups and series."""
+"""Gaussian tuples, sets of such models, groups, series and networks."""

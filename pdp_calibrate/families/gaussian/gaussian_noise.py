@@ -13,8 +13,8 @@ What is unknown is noise as well, so knowing nothing need not be worst. Releases
 formula, all of them as rows of B: their own μ² must not be added, for one answer may tell what
 blurs the other. Engines return brackets of μ.
 
-V rests on the variance of the model, which Laplace noise never uses. Only so much of it counts as
-the model promises: κ·V with κ = 1 for a stated covariance; κ = 1 − τ for a Loewner ball (and for
+V rests on the variance of the model, which Laplace noise never uses. Only the part that the
+model promises counts, κ·V, with κ = 1 for a stated covariance; κ = 1 − τ for a Loewner ball (also
 one from N rows, where 1/(1+δ)² ≥ 1 − τ); κ = 0 for the bands of a sample and for a variance that is
 not stated. An uncertain covariance adds at most m·√(t/(κt + σ²))/√Var(x_i|x_K), t = trace V, to
 √gain: as for Laplace noise, seen in the metric of the noise.

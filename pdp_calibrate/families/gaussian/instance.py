@@ -1,16 +1,15 @@
-"""How far a computed inverse is from the inverse, tightly.
+"""One block of correlated Gaussian tuples, rescaled, and the rounding error of its moments.
 
-H^½·Ω·H^½ − I has the eigenvalues of Ω·H − I. A plain product would hide a residual of 1e-14 behind
-its worst-case rounding error of n²·2^-53; so the factors are cut into slices whose products are
-exact in floating point (Ozaki, Ogita, Oishi, Rump: Error-free transformations of matrix
-multiplication, Numerical Algorithms 59, 2012), and only tiny remainders are rounded.
+**A computed inverse.** H^½·Ω·H^½ − I has the eigenvalues of Ω·H − I. A plain product would hide a
+residual of 1e-14 behind its worst-case rounding error of n²·2^-53; so the factors are cut into
+slices whose products are exact in floating point (Ozaki, Ogita, Oishi, Rump: Error-free
+transformations of matrix multiplication, Numerical Algorithms 59, 2012), and only tiny remainders
+are rounded.
 
-One block of correlated Gaussian tuples in units that floating point likes.
+**Units.** Every tuple is rescaled by a power of two, which is exact, until all variances lie in [1,
+4). No cut-off is absolute, so data in units of 1e-8, or in mixed units, are treated alike.
 
-Every tuple is rescaled by a power of two, which is exact, until all variances lie in [1, 4). No
-cut-off is absolute, so data in units of 1e-8, or in mixed units, are treated alike.
-
-Floating point. Cholesky factors and Schur complements of a symmetric positive definite H are the
+**Moments.** Cholesky factors and Schur complements of a symmetric positive definite H are the
 exact ones of H + F with |F_ij| ≤ (n+1)u·√(H_ii·H_jj) to first order (Higham, Accuracy and
 Stability, Thm 10.3). With λ the smallest eigenvalue of the correlation matrix, −τH ⪯ F ⪯ τH for
 τ = n(n+1)u/λ. So every computed conditional moment is the exact one of a covariance that lies

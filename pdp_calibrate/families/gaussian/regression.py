@@ -8,20 +8,19 @@ most 1/λ per unit, a slope attained as r → ±∞, so l(i,K) = |β|·M_i/λ (L
 arXiv 1906.02606, Thm 6, there for a plain sum). Several answers with independent noise shift
 together: their leakages at one (i,K) add up.
 
-How much an uncertain covariance adds to a coefficient.
+**An uncertain covariance.** Both kinds of Θ move a coefficient by at most
+m·√(Var(f|x_i,x_K)/Var(x_i|x_K)), taken at the centre.
 
-Both kinds of Θ move a coefficient by at most m·√(Var(f|x_i,x_K)/Var(x_i|x_K)), taken at the centre.
-
-Loewner ball. Conditioning keeps the ball: (1−τ)Ĉ ⪯ C ⪯ (1+τ)Ĉ for conditional covariances too.
+*Loewner ball.* Conditioning keeps the ball: (1−τ)Ĉ ⪯ C ⪯ (1+τ)Ĉ for conditional covariances too.
 In whitened coordinates of (x_i, residual of f) the coefficient moves by √(…)·E₁₂/(1+E₁₁) with
 ‖E‖ ≤ τ, largest at τ/√(1−τ²). Exact, attained by a covariance inside the ball.
 
-Sample of N Gaussian rows. With k tuples known, (β̂−β) over its standard error is a Student t
+*Sample of N Gaussian rows.* With k tuples known, (β̂−β) over its standard error is a Student t
 variable with ν = N−k−2 degrees of freedom, and the standard error is √(…)/√ν. Spending the failure
 probability as η = (1−confidence)/(n²·C(n−1,k)) on each of the n·C(n−1,k) adversaries who know k
 tuples, for each k, the bands hold all together.
 
-Who attains a leakage, in the user's names and units.
+`witness_of` names who attains a leakage, in the user's names and units.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Trees, and chains of which only the contraction is known."""
+"""Networks of discrete tuples, trees among them, and chains known only by how fast they forget."""

@@ -1,4 +1,4 @@
-"""Every Markov chain that forgets at least so fast."""
+"""The set of all Markov chains that forget at least as fast as stated."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ class MixingChain(Network):
 
     @property
     def lasting(self) -> float:
-        """The steepest that what is told about a step rises with the budget of every step."""
+        """The steepest that the leakage about a step rises with the budget of every step."""
         return math.exp(min(self.diameter / 2, 700.0)) * (1 + 1e-12)
 
     @functools.cached_property

@@ -11,7 +11,7 @@ so that each is worked out once, and equal branches at one tuple count in any or
 Views end at a horizon. There the last tuple, b, is taken as known, whatever it holds, at a
 price. Let all outputs together tell at most a about any one tuple, whatever else is known. The law
 of x_b given the target averages what outputs say of each x_b, which differs by a factor of at most
-e^a; so it tells of the target no more than the contraction of a on the way from b. Prices of
+e^a; so its leakage about the target is at most the contraction of a on the way from b. Prices of
 several such tuples add up where they meet, and are contracted from there on together. All that
 takes every x_b to be possible whatever else holds, as it is if the edge to b has no zeros; if it
 has, b is exposed and has no price.
@@ -346,7 +346,7 @@ class Regions:
         moved
             What it may cost in nats that a tuple's contributions were rounded to steps.
         most
-            Bound on what is learned of any tuple, whatever else is known.
+            Bound on the leakage about any tuple, whatever else is known.
         """
         tree, surroundings = self.tree, self.around[target]
         branches = surroundings.branches

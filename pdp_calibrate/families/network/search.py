@@ -11,7 +11,7 @@ target, everyone around it known; of a set of laws, one that it holds.
 **Positive association.** Let the values of every tuple be ordered by what they add to the answer,
 and let every factor be log-supermodular in that order. Then for one adversary the worst output is
 r = ±∞ and the worst secrets are the extreme ones, so the limits are all there is to know. This is
-exact for sets of adversaries of whom every one, with everything they may know, was looked at.
+exact for sets of adversaries every one of whom was tried, with everything they may know.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class NetworkEngine(Engine):
         return self._limits(scale, target)
 
     def _limits(self, scale: float, target: int) -> Bracket:
-        """Return what is learned about a target in the limits r → ±∞."""
+        """Return the leakage about a target in the limits r → ±∞."""
         knowledge, best = self.problem.knowledge, self.problem.nobody()
         for known in self.prepared.moments.events(knowledge, target):
             sums = self.prepared.moments.given(known, target)

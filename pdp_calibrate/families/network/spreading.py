@@ -153,7 +153,7 @@ def _in_forest(couplings: Couplings, steps: list[int], targets: Sequence[int]) -
 
 
 def _anywhere(couplings: Couplings) -> FloatArray:
-    """Bound the probability that so many tuples differ, or more, as if all were like the worst."""
+    """Bound the probability that at least this many tuples differ, if all are like the worst."""
     degrees = [len(found) for found in couplings.neighbours]
     most = max(degrees, default=0)
     if couplings.is_forest:

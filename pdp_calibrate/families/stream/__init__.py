@@ -1,1 +1,1 @@
-"""Models without an end: what is told about any step, for ever."""
+"""Models without an end: the leakage about any step, for ever."""

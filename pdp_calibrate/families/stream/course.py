@@ -1,12 +1,12 @@
-"""What was released at each step so far, and what that tells about any step, past or to come.
+"""What was released at each step so far, and the leakage about any step, past or to come.
 
-About a step between two others that have a budget, and has none itself, less is told than about one
-of these: c^k(F) + c^{n−k}(B) is convex in k, for c is concave and never steeper than 1. About steps
-to come, each with the promised budget, at most as much as about the last one, or as the promise
-tells for ever. So the largest is found among the steps that have a budget, in one pass each way.
+A step without a budget between two others that have one has a smaller leakage than one of these:
+c^k(F) + c^{n−k}(B) is convex in k, for c is concave and never steeper than 1. Steps to come, each
+with the promised budget, have at most the leakage of the last one, or that of the promise for
+ever. So the largest is found among the steps that have a budget, in one pass each way.
 
 **Folding.** Steps far in the past are written down as three numbers: where the open ones begin,
-what the folded ones pass on to them, and the most that was ever told about one of the folded.
+what the folded ones pass on to them, and the largest leakage ever reached about one of the folded.
 Nothing can be released any more about a step `LATE` steps before the last one; what later steps,
 whatever they are, pass back to it is at most the budget ε, or the ledger would have refused them. A
 step is folded once even ε from there leaves it below the budget.
@@ -38,7 +38,7 @@ class Folded:
     forward: float
     """What all of them tell, from their side, about the last of them."""
     largest: float
-    """The most that is told about any of them, whatever is released later."""
+    """The largest leakage about any of them, whatever is released later."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,13 +48,13 @@ class Course:
     memory: Memory
     """How a step passes on what was told."""
     limit: float
-    """The most that may be told about any step: later releases keep it."""
+    """The largest leakage allowed about any step: later releases keep it."""
     promise: float = 0.0
     """The amount that every step after the latest may still get."""
     amounts: Mapping[int, float] = field(default_factory=dict)
     """Of the open steps that have any, in order."""
     on_top: float = 0.0
-    """What is told about every step alike: rounding of real answers, learning the model."""
+    """The leakage about every step alike: rounding of real answers, learning the model."""
     folded: Folded | None = None
     """What stands for older steps."""
 
@@ -84,19 +84,19 @@ class Course:
         return dataclasses.replace(self, on_top=total)
 
     def told(self) -> float:
-        """Return the most that is told about any step, past or to come, rounded up."""
+        """Return the largest leakage about any step, past or to come, rounded up."""
         most = self.by_steps()
         return (most + self.on_top) * ROUND_UP if self.on_top else most
 
     def by_steps(self) -> float:
-        """Return the same without what is told about every step alike."""
+        """Return the same without the leakage about every step alike."""
         most = self.memory.for_ever(self.promise)
         if self.folded is not None:
             most = max(most, self.folded.largest)
         return max(most, *self.by_step().values(), 0.0)
 
     def about(self, step: int) -> float:
-        """Return what is told about one step, with all that was released so far or promised."""
+        """Return the leakage about one step from all that was released so far or promised."""
         if self.folded is not None and step < self.folded.before:
             own = self.folded.largest
         elif step in self.amounts:
@@ -108,7 +108,7 @@ class Course:
         return (own + self.on_top) * ROUND_UP if self.on_top else own
 
     def by_step(self) -> dict[int, float]:
-        """Return what is told about every open step that has an amount."""
+        """Return the leakage about every open step that has an amount."""
         forwards, backwards = self._forwards(), self._backwards()
         return {step: _added(forwards[step], backwards[step]) for step in self.amounts}
 
@@ -127,8 +127,8 @@ class Course:
     def _backwards(self, start: tuple[int, float] | None = None) -> dict[int, float]:
         """Return c(B_{t+1}), what arrives at the open steps from later ones.
 
-        From a start (a step and all that is told there from its side) only steps before it are
-        looked at; by default everything released, and after that what is promised.
+        From a start (a step and the leakage there from its side) only steps before it are
+        used; by default everything released, and after that what is promised.
         """
         found: dict[int, float] = {}
         if start is None:

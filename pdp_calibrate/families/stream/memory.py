@@ -1,4 +1,4 @@
-"""How a step passes on what was told about it: the arithmetic of streams.
+"""How a step passes on the leakage about it: the arithmetic of streams.
 
 Theorem 23 (docs/theory).
 
@@ -15,7 +15,7 @@ passes on to the next, depends on the model:
 - **Gaussian series of correlation φ, Laplace noise.** A record moves its neighbour k steps away by
   φ^k of its own move, and what an adversary knows can only make that less: c(a) = |φ|·a, for ever
   ε₀·(1+|φ|)/(1−|φ|), exactly. Clamped values move by no more.
-- **Gaussian series, Gaussian noise.** Amounts are precisions, what is told is μ²/M², and
+- **Gaussian series, Gaussian noise.** Amounts are precisions, the leakage is μ²/M², and
   c(a) = φ²/((1−φ²)τ² + 1/a) with τ² the variance, the step of a Kalman smoother. Where the variance
   is not stated or values are clamped, it counts as 0.
 
@@ -45,14 +45,14 @@ class Memory(abc.ABC):
 
     @abc.abstractmethod
     def for_ever(self, amount: float) -> float:
-        """Return what is told about any step if every step has this amount, rounded up."""
+        """Return the leakage about any step if every step has this amount, rounded up."""
 
     @abc.abstractmethod
     def fading(self, share: float) -> int:
         """Return after how many steps at most this share of any amount is left."""
 
     def one_sided(self, amount: float) -> float:
-        """Return what is told about the first step, or the last, if every step has this amount."""
+        """Return the leakage about the first step, or the last, if every step has this amount."""
         return (self.for_ever(amount) + amount) / 2 * ROUND_UP
 
 

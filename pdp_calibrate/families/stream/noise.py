@@ -2,10 +2,10 @@
 
 Theorem 23 (docs/theory).
 
-With noise N(0, σ²) on a·x_t at every step, the answers add M²·(1/Var(x_t | all) − 1/Var(x_t)) =
-M²·(a²/σ² + 2I) to what is known of a record, I the precision that arrives from one side: nobody is
-told more than μ, its root, and somebody who knows no record is told just that. Where the variance
-is not stated, or values are clamped, the series itself blurs nothing: μ² = (Ma/σ)²·(1+φ²)/(1−φ²).
+With noise N(0, σ²) on a·x_t at every step, μ² = M²·(1/Var(x_t | all) − 1/Var(x_t)) =
+M²·(a²/σ² + 2I), I being the precision that arrives from one side. Nobody learns more than μ, and an
+adversary who knows no record learns exactly that. Where the variance is not stated, or values are
+clamped, the series itself blurs nothing: μ² = (Ma/σ)²·(1+φ²)/(1−φ²).
 """
 
 from __future__ import annotations

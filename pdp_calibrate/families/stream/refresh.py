@@ -4,7 +4,7 @@ Many systems grant a budget of ε per day, week or month and begin anew with the
 stay as they were from one period to the next, each period's answers also tell about the records of
 the periods around it. For people who stay in their state with probability p and move to any of the
 k − 1 others alike, a step has the Hilbert diameter D = 2·|log(p(k − 1)/(1 − p))|, and whatever is
-released, nobody is told more than ε' about any one period's record, for ever, where
+released, nobody learns more than ε' about any one period's record, for ever, where
 
     sinh(ε'/4) = e^{D/2}·sinh(ε/4).
 
@@ -62,12 +62,12 @@ class Refresh:
 
     @property
     def told(self) -> float:
-        """The most that is told about the record of any period, for ever, rounded up."""
+        """The largest leakage about the record of any period, for ever, rounded up."""
         return Contracting(self.diameter).for_ever(self.epsilon)
 
     @property
     def told_about_the_latest(self) -> float:
-        """The most that is told about the first period, or so far about the latest one."""
+        """The largest leakage about the first period, or so far about the latest one."""
         return Contracting(self.diameter).one_sided(self.epsilon)
 
     @property
@@ -98,7 +98,7 @@ class Refresh:
 
     @property
     def still_gains(self) -> int:
-        """After how many more periods a release adds at most a hundredth of what is told."""
+        """After how many more periods a release adds at most a hundredth of the leakage."""
         return Contracting(self.diameter).fading(0.01)
 
     @property
@@ -147,7 +147,7 @@ def refresh(*, epsilon: float, every: str = "30d", persistence: float, states: i
     Returns
     -------
     Refresh
-        With `told`, the most that is told about any one period's record, for ever; `temporal` and
+        With `told`, the largest leakage about any one period's record, for ever; `temporal` and
         `counted_for_a_year` beside it; and `budget`, which would keep ε.
 
     Examples

@@ -1,6 +1,6 @@
 """The engine for models without an end: closed forms above, a stretch of the stream below.
 
-What every step tells is added up by its memory (`memory.py`). The lower end of a chain looks at
+The leakage of every step is added up by its memory (`memory.py`). The lower end of a chain uses
 outputs far out, r → ±∞ at every step: there a state of contribution g weighs e^{±g/λ}, and beliefs
 about one record from either side are powers of one matrix. Further steps can only be more of the
 same, so a stretch that no longer changes them stands for all time.
@@ -58,7 +58,7 @@ def memory_of(model: Model) -> Memory:
 
 
 def is_attained(problem: Problem) -> bool:
-    """Whether the closed form of a series is what somebody is told.
+    """Whether some adversary attains the closed form of a series.
 
     Of clamped values with a stated variance it is a bound only: some do not move as far. Where the
     variance may be anything, it may be next to nothing.
@@ -67,7 +67,7 @@ def is_attained(problem: Problem) -> bool:
 
 
 class StreamEngine(Engine):
-    """Bounds what is told about the record of any step, by one step or by all of them."""
+    """Bounds the leakage about the record of any step, by one step or by all of them."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -86,7 +86,7 @@ class StreamEngine(Engine):
         return found.with_lower(self._lower_end(scale))
 
     def _lower_end(self, scale: float) -> Bracket:
-        """Return somebody who is told nearly as much."""
+        """Return an adversary who learns nearly as much."""
         problem = self.problem
         contributions = problem.contributions
         added = contributions.in_every_cell()

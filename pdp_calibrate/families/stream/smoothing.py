@@ -1,6 +1,6 @@
 """Better answers from noisy ones about the same stream: smoothing with the public model.
 
-It looks at noisy answers only, so it costs no privacy. Intervals hold if the model does: they
+It uses noisy answers only, so it costs no privacy. Intervals hold if the model does: they
 contain the answer without noise with the stated probability, over the noise and over the stream.
 
 - **Gaussian series.** The answer about N records is itself a Gaussian series of correlation φ, of

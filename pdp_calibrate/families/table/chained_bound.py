@@ -1,7 +1,7 @@
 """How much anybody learns about a tuple, proved one unknown tuple at a time.
 
-Let L_i(x_K; U) bound the log-ratio about target i for whoever knows x_K and ignores U. Nobody
-ignores anything: L_i = LS_i/λ. Else fix the output, write g for the density of the output in a
+Let L_i(x_K; U) bound the log-ratio about target i for whoever knows x_K and ignores U. For an
+empty U it is LS_i/λ. Otherwise fix the output, write g for the density of the output in a
 cell, and choose j in U. What g is expected to be, with the value a of tuple j known as well, obeys
 two bounds with one unknown tuple less:
 

@@ -21,8 +21,7 @@ of the others: good for weak dependence, cheap for all. Intervals are widened af
 more than its rounding: the stationary t is the exact zero of a quadratic that is off by a few
 roundings, so the value there misses the extreme by as little.
 
-Compiled search of every adversary of a table of binary tuples, one hidden set at a time.
-
+**The search** goes through every adversary of a table of binary tuples, one hidden set at a time.
 For a hidden set V a node holds, for every value x of all other tuples and every position p of the
 output, the filtered mass G(p, x) = Σ over x_V of P(x, x_V)·e^{−c·|p − f(x_V)|}, and the mass m(x).
 Whoever attacks tuple a and ignores V knows all others: the two secrets are neighbouring x, and
@@ -31,7 +30,7 @@ Whoever attacks tuple a and ignores V knows all others: the two secrets are neig
 
 with p the output less what is known. So one node serves all targets and all known values, and
 hiding one more tuple is one sum. Every set is visited, from the set without its last tuple, so even
-the worst table takes no longer; for weak dependence `hiding_bound` spares most comparisons.
+the worst table takes no longer; for weak dependence the intervals above spare most comparisons.
 
 Answers are whole multiples of a step; tuple j adds 0 or weights[j] steps; c is the step in scales.
 Tuples hidden first have the lowest bits of x, so most sums and comparisons run along the memory.
@@ -200,7 +199,7 @@ def _value(t, zero, one, b, e):
 
 
 # Covers single precision: two rounded densities, a rounded factor, a difference. What is so close
-# to the bar is looked at again in double precision.
+# to the bar is computed again in double precision.
 _MARGIN = 1e-6
 
 
@@ -210,8 +209,8 @@ _LONG_RUN = 32  # numbers in a row from which a plain loop is the faster one
 _CHUNK = 1024  # numbers compared with one mask
 
 
-# Densities are kept times this. They are at least e^{−40} and bars at most e^{50} (see `hiding`):
-# products of their differences neither vanish nor overflow in single precision.
+# Densities are kept times this. They are at least e^{−40} and bars at most e^{50} (see
+# `hidden_sets`): products of their differences neither vanish nor overflow in single precision.
 _UNIT = 2.0**24
 
 

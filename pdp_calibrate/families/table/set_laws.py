@@ -1,8 +1,8 @@
-"""All values that the unknown part of an answer can take, seen in the data or not.
+"""The conditional laws of a set of tables: their centres, and how far from these a law may be.
 
 Theorem 14 (docs/theory).
 
-The conditional laws of a set of tables: centres, and how far around them anything may be.
+`Reachable` lists all values that the unknown part of an answer can take, seen in the data or not.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def varying_in(problem: Problem) -> Varying | None:
 
 
 MOST_OUTPUTS = 100_000
-"""Outputs of one adversary that are looked at one by one."""
+"""Outputs of one adversary that are compared one by one."""
 
 
 Indices = npt.NDArray[np.intp]

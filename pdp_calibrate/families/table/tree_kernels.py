@@ -1,8 +1,4 @@
-"""Compiled work on one node of the tree: fill it, add it up, narrow it, sort its cells.
-
-The innermost loops of the tree: leaves, and all leaves below a small node at once.
-
-The compiled branch and bound over what an adversary knows.
+"""The compiled branch and bound over what an adversary knows, and its work on single nodes.
 
 For one target, decide the other tuples one after the other: known at one of its values, or
 unknown. A node holds, for each cell of the tuples still open, each secret v and each output r, the
@@ -206,7 +202,7 @@ _WORTH_COPYING = 0.75  # share of the outputs left, below which the others are t
 _FORGETTING = 0.99  # weight of what was learned one branch earlier
 
 
-_PATIENCE = 64  # nodes of a level after which one more bound is tried, however hopeless
+_PATIENCE = 64  # nodes of a level after which one more bound is tried, however rarely they helped
 
 
 def space_to_explore(
@@ -288,7 +284,7 @@ def explore(
     gap
         Branches that cannot beat the best logarithm by more than this share are cut too.
     habits
-        What was learned on earlier branches about the worth of bounds, by number of open tuples:
+        How much bounds saved on earlier branches, by number of open tuples:
         bounds tried, branches they cut, work of a branch, branches seen; zeros at first.
     work, buckets
         Work space for bounds, and the bucket of every cell, one level after the other; None to
@@ -355,7 +351,7 @@ def explore(
             turn[level] = 0
             here = base[level]
             if leaves[level] <= _SWEPT_LEAVES:
-                # All leaves at once, blind to who is admitted; a hit is looked at one by one.
+                # All leaves at once, blind to who is admitted; a hit is checked one by one.
                 bar = max(seen, best, 0.0)
                 spent += secrets * leaves[level]
                 if not sweep_exceeds(

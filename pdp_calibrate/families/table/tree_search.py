@@ -66,7 +66,7 @@ class BranchSearch:
     clock: Clock
     per_thread: threading.local
     has_bounds: bool
-    """Whether there is so much to compare that bounds are worth it."""
+    """Whether there is enough to compare for bounds to be worth it."""
     ceilings: dict[int, float]
     """Bounds on all who attack one target, where they are worth the pass over the table."""
 
@@ -381,7 +381,7 @@ def _search_branch(
 
 
 def _habits(search: BranchSearch) -> FloatArray:
-    """Return what this thread has learned about the worth of bounds."""
+    """Return this thread's records of how much bounds have saved."""
     habits: FloatArray | None = getattr(search.per_thread, "habits", None)
     if habits is None:
         habits = np.zeros((4, len(search.setting.sizes)))

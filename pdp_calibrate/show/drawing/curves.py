@@ -115,7 +115,7 @@ def refresh(curve: RefreshCurve, theme: str) -> Figure:
     figure, axes = canvas(colours)
     chosen, period = curve.chosen, period_words(curve.chosen.every)
     period = f"a {period}" if period.isalpha() else period
-    _line(axes, curve.persistence, curve.told, colours.blue, "nobody is told more, for ever")
+    _line(axes, curve.persistence, curve.told, colours.blue, "nobody learns more, for ever")
     label = "temporal privacy leakage"
     _line(axes, curve.persistence, curve.temporal, colours.orange, label, dashed=True)
     label = "every period counted, one year"
