@@ -11,6 +11,7 @@ import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.auditing.events import Category, Score, column
+from pdp_calibrate.core.workers import progress
 from pdp_calibrate.errors import PdpError
 
 Mechanism = Callable[[dict[Hashable, Any]], Any]
@@ -42,9 +43,18 @@ class Observation:
     """Whether the function raised instead of returning."""
 
 
-def observed(mechanism: Mechanism, databases: Iterable[dict[Hashable, Any]]) -> list[Observation]:
-    """Run a function on each database and describe what comes back, exceptions included."""
-    return [_observed(mechanism, one) for one in databases]
+def observed(
+    mechanism: Mechanism, databases: Iterable[dict[Hashable, Any]], number: int
+) -> list[Observation]:
+    """Run a function on each of so many databases and describe what comes back, or is raised."""
+    seen = []
+    every = max(1, number // 100)  # the bar moves by one percent at a time
+    with progress("running the mechanism", total=number) as show:
+        for database in databases:
+            seen.append(_observed(mechanism, database))
+            if len(seen) % every == 0:
+                show(len(seen))
+    return seen
 
 
 def _observed(mechanism: Mechanism, database: dict[Hashable, Any]) -> Observation:

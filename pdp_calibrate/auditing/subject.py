@@ -25,6 +25,7 @@ from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.query import Query, checked_queries, lower
 from pdp_calibrate.core.row_query import RowQuery
+from pdp_calibrate.core.workers import progress
 from pdp_calibrate.errors import PdpError, UnsupportedQueryError
 
 _MOST_ATOMS = 100  # answers that stand for the law of all answers
@@ -128,10 +129,12 @@ class Subject:
         """Run the calibrated release on databases with this secret; a row of numbers each."""
         databases = self._databases(secret, number, rng)
         columns = []
-        for part, scale in zip(self.parts, self.scales, strict=True):
-            answers: Any = answers_in(databases, part, self.model).tolist()
-            noisy = add_noise(answers, part, scale, self.noise)
-            columns.append(np.array(noisy, dtype=np.float64))
+        with progress("drawing noise", total=len(self.parts)) as show:
+            for part, scale in zip(self.parts, self.scales, strict=True):
+                answers: Any = answers_in(databases, part, self.model).tolist()
+                noisy = add_noise(answers, part, scale, self.noise)
+                columns.append(np.array(noisy, dtype=np.float64))
+                show(len(columns))
         return np.concatenate(columns, axis=1)
 
     def observations(
@@ -139,7 +142,7 @@ class Subject:
     ) -> list[Observation]:
         """Run a function on databases with this secret, and describe whatever comes back."""
         databases = self._databases(secret, number, rng)
-        return observed(mechanism, as_mappings(databases, self.model))
+        return observed(mechanism, as_mappings(databases, self.model), number)
 
     def check_shape(self, seen: Sequence[Observation]) -> None:
         """Refuse a function that mostly returns another number of numbers than it is said to."""

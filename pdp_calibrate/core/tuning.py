@@ -18,8 +18,8 @@ REFRESH_SECONDS = 0.2
 """Between checks of the clock while threads work."""
 COMPILING_SECONDS = 4
 """What compiling a family's code takes, as announced."""
-SHARE_OF_BAR = 0.25
-"""Of the way that is left, covered by one search among an unknown number of them (a share)."""
+SEARCHES_TO_HALF = 3
+"""After so many searches, of an unknown number, a bar has covered half of its way."""
 
 # Where compiled code takes over from NumPy
 

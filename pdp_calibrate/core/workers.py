@@ -32,7 +32,7 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.tuning import (
     COMPILING_SECONDS,
     REFRESH_SECONDS,
-    SHARE_OF_BAR,
+    SEARCHES_TO_HALF,
     SILENT_SECONDS,
 )
 from pdp_calibrate.errors import CalibrationError
@@ -117,11 +117,19 @@ class _Bar:
 
     def __init__(self, what: str) -> None:
         from rich.console import Console
-        from rich.progress import Progress
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-        self._bar = Progress(console=Console(stderr=True), transient=True)
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TimeElapsedColumn(),  # what is left nobody knows
+            console=Console(stderr=True),
+            transient=True,
+        )
         self._task = self._bar.add_task(what, total=1.0)
-        self.done = 0.0
+        self._done = 0.0
+        self.searches = 0
         # From a thread of its own, so that one long step does not keep the terminal silent.
         self._timer = threading.Timer(SILENT_SECONDS, self._bar.start)
         self._timer.daemon = True
@@ -129,8 +137,8 @@ class _Bar:
 
     def show(self, done: float) -> None:
         """Move the bar to a share of the whole; it never moves back."""
-        self.done = max(self.done, done)
-        self._bar.update(self._task, completed=self.done)
+        self._done = max(self._done, done)
+        self._bar.update(self._task, completed=self._done)
 
     def say(self, what: str, *, at_once: bool = False) -> None:
         """Say what is being done."""
@@ -153,9 +161,9 @@ _shown: _Bar | None = None  # the bar on the terminal: there is never more than 
 def one_bar(what: str) -> Iterator[None]:
     """Show one bar for all searches inside, instead of one for each of them.
 
-    Nobody knows how many searches there will be, so each moves the bar along a fixed share of the
-    way that is left. Shown on a terminal only, once the work has taken `SILENT_SECONDS`; inside
-    another bar nothing is added.
+    Nobody knows how many searches there will be, so each moves the bar less than the one before:
+    half of the way is left after three of them, a tenth after 27. Shown on a terminal only, once
+    the work has taken `SILENT_SECONDS`; inside another bar nothing is added.
 
     Examples
     --------
@@ -193,21 +201,27 @@ def progress(
 
 @contextlib.contextmanager
 def _progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    share = 1.0 if _shown is None else SHARE_OF_BAR
+    is_alone = _shown is None
     with one_bar(what):
         bar = _shown
         if bar is None:
             yield _show_nothing
             return
-        begun = bar.done
+        begun = bar.searches
         bar.say(what)
+
+        def move(share: float) -> None:
+            searched = begun + share
+            # Whoever still waits is not shown 100 %.
+            bar.show(share if is_alone else min(0.99, searched / (searched + SEARCHES_TO_HALF)))
 
         def show(done: int) -> None:
             if total:
-                bar.show(begun + (1.0 - begun) * share * done / total)
+                move(min(1.0, done / total))  # cases may fall into more cases than there were
 
         yield show
-        bar.show(begun + (1.0 - begun) * share)
+        move(1.0)
+        bar.searches = max(bar.searches, begun + 1)
 
 
 def load_kernels(module: str) -> ModuleType:

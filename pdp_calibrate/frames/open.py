@@ -150,13 +150,22 @@ def rows_in(frame: Any) -> int:
 def chosen(
     frame: Any, columns: Sequence[Hashable]
 ) -> tuple[nw.LazyFrame[Any], list[str], Mapping[str, nw.dtypes.DType]]:
-    """Select the columns; return them with their names and types. Absent ones are refused."""
+    """Select the columns; return them with their names and types.
+
+    Absent ones are refused, and those that are named as columns which readings add on their way.
+    """
     table = opened(frame)
     schema = table.collect_schema()
     names = [column_name(column) for column in columns]
     absent = [name for name in names if name not in schema]
     if absent:
         raise ModelError(f"the frame has no column {', '.join(absent)}.")
+    own = [name for name in names if name.startswith("__") and name.endswith("__")]
+    if own:
+        raise ModelError(
+            f"names between two underscores are the library's own, got column {', '.join(own)}:"
+            " rename it."
+        )
     return table.select(*dict.fromkeys(names)), names, schema
 
 

@@ -332,7 +332,7 @@ def series_in(
                 "this frame is computed by an engine that keeps no order of rows: name the column"
                 " that orders them with order_by=."
             )
-        frame, order_by = held.with_row_index("__row__").to_native(), "__row__"
+        frame, order_by = held.with_row_index("__row").to_native(), "__row"
     columns = {VALUE: value, ORDER: order_by} | ({} if by is None else {GROUP: by})
     table, names, schema = chosen(frame, list(columns.values()))
     refuse_dask(table)

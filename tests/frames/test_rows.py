@@ -182,3 +182,12 @@ def test_absent_columns_and_empty_frames_are_refused():
         public_rows(pd.DataFrame({"home": [], "sick": []}), query, groups="home")
     with pytest.raises(pdp.ModelError, match="column home has missing"):
         public_rows(pd.DataFrame({"home": [1, None], "sick": [True] * 2}), query, groups="home")
+
+
+@pytest.mark.parametrize("name", ["__group__", "__kept__", "__nobody__", "__rank__"])
+def test_columns_named_like_those_of_a_reading_are_refused(name):
+    """A reading adds such columns to the table, and answered about its own instead."""
+    frame = PEOPLE.rename(columns={"income": name})
+    asked = RowQuery(kind="sum", value=name, bounds=(0, 100), most=2, keep_by="number")
+    with pytest.raises(pdp.ModelError, match="two underscores"):
+        read_rows(frame.assign(number=range(len(frame))), asked, groups="household")

@@ -50,7 +50,7 @@ from pdp_calibrate.families.chain.windows import (
     Side,
     advance,
     first_right,
-    mixed,
+    summed_out,
 )
 
 _DEEP = 600.0  # nats: no probability of a path is lost above e^{−600}
@@ -312,14 +312,14 @@ class _Windows:
         form, number = walk.noise.form, len(begun)
         if form != LAWS:
             raise ValueError("windows are walked as laws here.")
-        steps = np.array([len(one.ends.known_up) for one in begun])
+        steps = np.array([one.ends.steps for one in begun])
         size = max(one.rows.shape[1] for one in begun)
         rows = np.zeros((len(walk.matrix), number, size))
         masses = np.stack([one.masses for one in begun], axis=1)
         for place, one in enumerate(begun):
             rows[:, place, : one.rows.shape[1]] = one.rows
         here, ends = first_right(rows, masses, walk.matrix, form)
-        backwards, flat = walk.matrix.T, np.ones((1, len(walk.matrix)))
+        backwards = walk.matrix.T
         which = np.arange(number)
         for b in range(1, int(steps.max())):
             own = [begun[place] for place in which]
@@ -328,7 +328,7 @@ class _Windows:
             yield from self._ending(walk, target, sides, known, here, ends, Side("known", b))
             none = [(one.ends.none_up[b - 1], one.ends.none_low[b - 1]) for one in own]
             if any(up > -np.inf or low != NOT for up, low in none):
-                summed = mixed(here, flat, form), mixed(ends, flat, form)
+                summed = summed_out(here, form), summed_out(ends, form)
                 yield from self._ending(walk, target, sides, none, *summed, Side("none", b - 1))
             left_over = steps[which] > b + 1
             if not left_over.any():

@@ -263,7 +263,7 @@ def _over_targets(
         unjudged=unjudged,
         cutoff=lambda found: max(incumbent, found.upper),
         is_over=lambda: time.monotonic() > deadline,
-        what="walking windows",
+        what="comparing adversaries",
     )
 
 

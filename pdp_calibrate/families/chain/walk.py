@@ -40,8 +40,8 @@ from pdp_calibrate.families.chain.windows import (
     advance,
     compare,
     first_right,
-    mixed,
     run_right,
+    summed_out,
     walk,
     weighted,
 )
@@ -213,31 +213,18 @@ class Walk:
         return np.asarray(kernel[gaps])
 
     def begun(self, rows: FloatArray, masses: FloatArray, inside: int, ends: Ends) -> Left:
-        """Return a left part with what its right ends count for, costs of rounding included.
-
-        `inside` is the number of unknown tuples on the left.
-        """
-        steps = len(ends.known_up)
-        none_cost = self.left_costs[inside] + self.right_costs[:steps]
-        known_cost = self.left_costs[inside] + self.known_costs[:steps]
-        return Left(
-            rows=rows,
-            masses=masses,
-            known_up=ends.known_up + known_cost,
-            none_up=ends.none_up + none_cost,
-            known_low=ends.known_low,
-            none_low=ends.none_low,
-            known_cost=known_cost,
-            none_cost=none_cost,
-            prune_cost=ends.prune_cost + known_cost,
-        )
+        """Return a left part with `inside` unknown tuples, and what its right ends count for."""
+        return Left(rows, masses, float(self.left_costs[inside]), ends)
 
     def right_ends(self, lefts: Sequence[Left], threshold: float) -> list[Right]:
         """Walk to the right and compare secrets at all ends that count.
 
         Windows that cannot leak more than the threshold need not be told apart.
         """
-        return run_right(lefts, self.right, self.matrix, self.noise, threshold, self.evaluation)
+        costs = self.known_costs, self.right_costs
+        return run_right(
+            lefts, self.right, costs, self.matrix, self.noise, threshold, self.evaluation
+        )
 
     def left_part(self, left: Side) -> tuple[FloatArray, FloatArray]:
         """Return densities and masses of a left side; of a known end, one row per state of it."""
@@ -277,8 +264,7 @@ class Walk:
         here, ends = self.evaluation.walk(here, ends, points, backwards, self.noise)
         if right.kind != "none":
             return here, ends
-        flat = (np.zeros if form == LOGS else np.ones)((1, len(ends)))
-        return mixed(here, flat, form), mixed(ends, flat, form)
+        return summed_out(here, form), summed_out(ends, form)
 
 
 class Place(NamedTuple):

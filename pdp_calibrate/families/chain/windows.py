@@ -28,7 +28,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -188,7 +187,7 @@ class Noise(NamedTuple):
     form: int
     """DEFICITS, DENSITIES, LOGS or LAWS."""
 
-    def tail(self, edge: FloatArray, masses: FloatArray, gaps: slice) -> FloatArray:
+    def tail(self, edge: FloatArray, masses: FloatArray, gaps: slice | IntArray) -> FloatArray:
         """Continue densities beyond their last point, by these gaps.
 
         Outside the points held so far there is no atom, so a density falls by e^{−step} per point,
@@ -203,30 +202,16 @@ class Noise(NamedTuple):
 
 
 class Left(NamedTuple):
-    """The left part of some windows together with the target, and what their right ends count for.
-
-    Right ends are counted by their distance b from the target.
-    """
+    """The left part of some windows together with the target."""
 
     rows: FloatArray
     """Densities [secret, point]."""
     masses: FloatArray
     """The mass of each secret, or its logarithm."""
-    known_up: FloatArray
-    """What to add to the leakage of the window that ends at a known tuple b steps away; −inf where
-    there is none."""
-    none_up: FloatArray
-    """The same for b unknown tuples up to the end of the chain."""
-    known_low: IntArray
-    """NOT, TAILS or WHOLE, for the lower end."""
-    none_low: IntArray
-    """The same for windows open to the end of the chain."""
-    known_cost: FloatArray
-    """What to take off for the lower end."""
-    none_cost: FloatArray
-    """The same for windows open to the end of the chain."""
-    prune_cost: FloatArray
-    """Bound on what any window reaching further can leak beyond this one's worst end; ∞ if none."""
+    cost: float
+    """What rounding the contributions of the left part may cost."""
+    ends: Ends
+    """What the right ends count for."""
 
 
 class Right(NamedTuple):
@@ -296,6 +281,13 @@ def mixed(rows: FloatArray, matrix: FloatArray, form: int) -> FloatArray:
     held = np.maximum(peak, -1.7e308)
     total = np.exp(terms - held[:, np.newaxis]).sum(axis=1)
     return np.where(peak > -np.inf, held + np.log(np.maximum(total, 1.0)), -np.inf)
+
+
+def summed_out(rows: FloatArray, form: int) -> FloatArray:
+    """Sum over all states, as one that stands for all of them; logarithms stay logarithms."""
+    if form != LOGS:
+        return rows.sum(axis=0, keepdims=True)
+    return mixed(rows, np.zeros((1, len(rows))), form)
 
 
 def weighted(rows: FloatArray, weight: FloatArray | float, form: int) -> FloatArray:
@@ -415,6 +407,7 @@ class Evaluation(NamedTuple):
 def run_right(
     lefts: Sequence[Left],
     points: IntArray,
+    costs: tuple[FloatArray, FloatArray],
     matrix: FloatArray,
     noise: Noise,
     threshold: float,
@@ -428,6 +421,9 @@ def run_right(
         The left parts, all around the same target.
     points
         points[b − 1]: what the states of the tuple b steps to the right add.
+    costs
+        What rounding the contributions on the right may cost, by the distance of a known end and by
+        the number of tuples up to the end of the chain.
     matrix
         P[v, w], or its logarithm.
     noise
@@ -437,52 +433,39 @@ def run_right(
     evaluation
         How densities are computed.
     """
-    form, number = noise.form, len(lefts)
-    steps = np.array([len(left.known_up) for left in lefts])
-
-    def side_by_side(name: str, empty: float) -> FloatArray:
-        found = np.full((steps.max(), number), empty)
-        for place, left in enumerate(lefts):
-            found[: steps[place], place] = getattr(left, name)
-        return found
-
-    known_up, none_up = side_by_side("known_up", -np.inf), side_by_side("none_up", -np.inf)
-    known_low, none_low = side_by_side("known_low", NOT), side_by_side("none_low", NOT)
-    known_cost, none_cost = side_by_side("known_cost", 0.0), side_by_side("none_cost", 0.0)
-    prune_cost = side_by_side("prune_cost", np.inf)
-    # Left parts have lattices of different lengths: the shorter ones are continued by their tails,
-    # where the ratio of two densities does not change any more.
-    size = max(left.rows.shape[1] for left in lefts)
-    rows = np.empty((len(matrix), number, size))
-    masses = np.stack([left.masses for left in lefts], axis=1)
+    form, number, (known_costs, none_costs) = noise.form, len(lefts), costs
+    steps = np.array([left.ends.steps for left in lefts])
+    left_costs = np.array([left.cost for left in lefts])
+    counts = np.empty((len(_NOTHING), steps.max(), number))
+    counts[:] = _NOTHING[:, np.newaxis, np.newaxis]
     for place, left in enumerate(lefts):
-        own = left.rows.shape[1]
-        rows[:, place, :own] = left.rows
-        if own < size:
-            gaps = slice(1, size - own + 1)
-            rows[:, place, own:] = noise.tail(left.rows[:, -1], left.masses, gaps)
-    here, ends = first_right(rows, masses, matrix, form)
-    backwards, flat = matrix.T, (np.zeros if form == LOGS else np.ones)((1, len(matrix)))
+        counts[:, : steps[place], place] = left.ends.counts
+    here, ends = first_right(*_side_by_side(lefts, noise), matrix, form)
+    backwards = matrix.T
     found, which = _Found(number), np.arange(number)
-    for b in range(1, len(known_up)):
-        pruning = prune_cost[b, which] < np.inf
+    for b in range(1, counts.shape[1]):
+        known_up, known_low, prune_cost = counts[:3, b]
+        none_up, none_low = counts[3:, b - 1]
+        known_cost = left_costs + known_costs[b]
+        pruning = prune_cost < np.inf
         worst = np.full(len(which), -np.inf)
         # Windows that end here: the tuple b steps away is known, whatever it holds.
-        counts = known_up[b, which], known_low[b, which], known_cost[b, which]
-        if np.any((counts[0] > -np.inf) | (counts[1] != NOT) | pruning):
-            worst = found.add(which, evaluation.compare(here, ends, form), counts, b, known=True)
+        if ((known_up > -np.inf) | (known_low != NOT) | pruning).any():
+            counted = known_up + known_cost, known_low, known_cost
+            worst = found.add(which, evaluation.compare(here, ends, form), counted, b, known=True)
         # Windows open to the end of the chain: the b − 1 tuples walked so far are the last ones.
         # The state beyond the end is summed out, which leaves the density of the sum alone.
-        is_open = (none_up[b - 1, which] > -np.inf) | (none_low[b - 1, which] != NOT)
+        is_open = (none_up > -np.inf) | (none_low != NOT)
         if is_open.any():
-            some = which[is_open]
-            counts = none_up[b - 1, some], none_low[b - 1, some], none_cost[b - 1, some]
-            summed = mixed(here[:, :, is_open], flat, form), mixed(ends[:, :, is_open], flat, form)
-            found.add(some, evaluation.compare(*summed, form), counts, b - 1, known=False)
+            none_cost = left_costs[is_open] + none_costs[b - 1]
+            counted = none_up[is_open] + none_cost, none_low[is_open], none_cost
+            summed = [summed_out(array, form)[:, :, is_open] for array in (here, ends)]
+            compared = evaluation.compare(*summed, form)
+            found.add(which[is_open], compared, counted, b - 1, known=False)
         found.bound[which] = np.maximum(found.bound[which], found.upper[which])
         # Whatever reaches further leaks at most the diameter more than the worst known end here
         # (truncation, `core.contraction`): below the threshold, nobody need be told apart.
-        rest = worst + np.where(pruning, prune_cost[b, which], 0.0)
+        rest = worst + np.where(pruning, prune_cost + known_cost, 0.0)
         threshold = max(threshold, float(found.upper.max()))
         done = pruning & (rest <= threshold)
         found.bound[which[done]] = np.maximum(found.bound[which[done]], rest[done])
@@ -493,10 +476,30 @@ def run_right(
             # Mostly the last ones end, for they reach furthest left: then nothing is copied.
             number = int(np.count_nonzero(left_over))
             rest_of = slice(number) if left_over[:number].all() else left_over
-            which, here, ends = which[rest_of], here[:, :, rest_of], ends[:, :, rest_of]
+            which, left_costs, counts = which[rest_of], left_costs[rest_of], counts[:, :, rest_of]
+            here, ends = here[:, :, rest_of], ends[:, :, rest_of]
         # The tuple b steps away becomes unknown: take it into the sum.
         here, ends = evaluation.advance(here, ends, points[b - 1], backwards, noise)
     return found.rights()
+
+
+def _side_by_side(lefts: Sequence[Left], noise: Noise) -> tuple[FloatArray, FloatArray]:
+    """Return the densities [secret, left part, point] and masses of left parts together.
+
+    They have lattices of different lengths: the shorter ones are continued by their tails, where
+    the ratio of two densities does not change any more.
+    """
+    sizes = np.array([left.rows.shape[1] for left in lefts])
+    masses = np.stack([left.masses for left in lefts], axis=1)
+    rows = np.empty((len(masses), len(lefts), sizes.max()))
+    for place, left in enumerate(lefts):
+        rows[:, place, : sizes[place]] = left.rows
+    gaps = np.arange(rows.shape[2]) - sizes[:, np.newaxis] + 1
+    edges = np.stack([left.rows[:, -1] for left in lefts], axis=1)
+    return np.where(gaps > 0, noise.tail(edges, masses, np.maximum(gaps, 0)), rows), masses
+
+
+_SIDES_TOGETHER = 16  # left sides whose ends are worked out at once
 
 
 Kind = Literal["known", "none", "far"]
@@ -518,27 +521,55 @@ class Side(NamedTuple):
         return self.distance - 1 if self.kind == "known" else self.distance
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ends:
-    """What the right ends of one left side count for; see `Left`."""
+class Ends(NamedTuple):
+    """What the right ends of one left side count for, by their distance b from the target."""
 
-    known_up: FloatArray
-    known_low: IntArray
-    none_up: FloatArray
-    none_low: IntArray
+    counts: FloatArray
+    """Rows that are named below, in the order of `_NOTHING`."""
     left_far: npt.NDArray[np.bool_]
     """Where a known right end stands for a left side out of reach."""
     left_far_none: npt.NDArray[np.bool_]
     """The same where the right side is open."""
     right_far: npt.NDArray[np.bool_]
     """Where a known right end stands for right sides out of reach."""
-    prune_cost: FloatArray
-    """What any window reaching further can leak beyond a known right end, at most; ∞ if none."""
+
+    @property
+    def known_up(self) -> FloatArray:
+        """What to add to the leakage of a window that ends at a known tuple; −inf if none does."""
+        return self.counts[0]
+
+    @property
+    def known_low(self) -> FloatArray:
+        """NOT, TAILS or WHOLE, for the lower end."""
+        return self.counts[1]
+
+    @property
+    def prune_cost(self) -> FloatArray:
+        """What windows reaching further can leak beyond a known right end, at most; ∞ if none."""
+        return self.counts[2]
+
+    @property
+    def none_up(self) -> FloatArray:
+        """As `known_up`, for b unknown tuples up to the end of the chain."""
+        return self.counts[3]
+
+    @property
+    def none_low(self) -> FloatArray:
+        """As `known_low`, for windows open to the end of the chain."""
+        return self.counts[4]
+
+    @property
+    def steps(self) -> int:
+        """How many distances there are, from 0 on."""
+        return self.counts.shape[1]
 
     @property
     def used(self) -> bool:
         """Whether any window counts at all."""
-        return len(self.known_up) > 1
+        return self.steps > 1
+
+
+_NOTHING = np.array([-np.inf, NOT, np.inf, -np.inf, NOT])  # what no window counts for
 
 
 class Rules:
@@ -554,10 +585,11 @@ class Rules:
         self.most_left = min(reach, last if target is None else target)
         self.most_right = min(reach, last if target is None else last - target)
         self.truncated = reach < last
-        self._kept: dict[Side, Ends] = {}
+        self._kept: dict[tuple[Kind, int], dict[int, list[Ends]]] = {}
         # What follows from distances alone; codes are looked up by the number of unknown tuples.
         self._distance = np.arange(self.most_right + 2)
         self._within = (self._distance >= 1) & (self._distance <= self.most_right)
+        self._diameters = np.append(setup.diameters[: self.most_right + 1], np.inf)
         inside = np.arange(-1, self.most_left + len(self._distance) + 1)
         self._coded = [self._codes(inside, known) for known in range(3)]
         self._is_alike = target is None and bool(setup.support.all())
@@ -584,74 +616,80 @@ class Rules:
 
     def ends(self, left: Side) -> Ends:
         """Say what every right end counts for, which does not depend on the scale."""
-        if self._is_alike:  # whatever the known tuple holds
-            left = Side(left.kind, left.distance)
-        found = self._kept.get(left)
-        if found is None:
-            found = self._ends(left)
-            if self._keeps:
-                self._kept[left] = found
-        return found
+        # Where every state is always possible, it does not matter what the known tuple holds.
+        value = 0 if self._is_alike else left.value
+        kept = self._kept.setdefault((left.kind, value), {})
+        block, place = divmod(left.inside, _SIDES_TOGETHER)
+        if block not in kept:
+            if not self._keeps:
+                kept.clear()
+            first = block * _SIDES_TOGETHER
+            kept[block] = self._ends(left.kind, value, range(first, first + _SIDES_TOGETHER))
+        return kept[block][place]
 
-    def _ends(self, left: Side) -> Ends:
-        """Work out what every right end counts for."""
-        distance = self._distance
-        steps, inside = len(distance), left.inside
-        known, none = self._feasible(left, distance)
-        ends = int(left.kind == "known")
-        known_low = np.where(known, self._coded[ends + 1][inside : inside + steps], NOT)
-        none_low = np.where(none, self._coded[ends][inside + 1 : inside + 1 + steps], NOT)
+    def _ends(self, kind: Kind, value: int, inside: range) -> list[Ends]:
+        """Work out what every right end counts for, for left sides of these numbers of unknowns.
+
+        Arrays are indexed [left side, distance of the right end].
+        """
+        ends = int(kind == "known")
+        most = self.most_left - ends
+        unknown = np.arange(inside.start, min(inside.stop, most + 1))[:, np.newaxis]
+        left, right = unknown + ends, self._distance
+        known, none = self._feasible(kind, value, left)
+        known_low = np.where(known, self._coded[ends + 1][unknown + right], NOT)
+        none_low = np.where(none, self._coded[ends][unknown + right + 1], NOT)
         known_up = np.where(known_low > NOT, 0.0, -np.inf)
         none_up = np.where(none_low > NOT, 0.0, -np.inf)
-        left_far = left_far_none = right_far = np.zeros(steps, dtype=np.bool_)
+        left_far = left_far_none = right_far = np.zeros(known_up.shape, dtype=np.bool_)
         if self.truncated:
-            left_far, left_far_none, right_far = self._beyond(left, distance)
-            cost_left = self.setup.diameters[left.distance] if left.kind == "known" else 0.0
+            left_far, left_far_none, right_far = self._beyond(kind, left)
+            cost_left = self.setup.diameters[left] if ends else 0.0
             cost_right = self.setup.diameters[self.most_right]
             known_up = np.where(left_far, cost_left, known_up)
             none_up = np.where(left_far_none, cost_left, none_up)
-            both = right_far & self._far_left(left, distance + 1)
+            both = right_far & self._far_left(kind, left, right + 1)
             known_up = np.where(right_far, np.maximum(known_up, cost_right), known_up)
             known_up = np.where(both, cost_left + cost_right, known_up)
             left_far = (left_far & ~right_far) | both
-        (used,) = ((known_up > -np.inf) | (known_low > NOT)).nonzero()
-        (open_ends,) = ((none_up > -np.inf) | (none_low > NOT)).nonzero()
-        stop = 1 + max(used[-1] if len(used) else 0, open_ends[-1] + 1 if len(open_ends) else 0)
-        prune_cost = np.full(stop, np.inf)
+        prune_cost = np.full(known_up.shape, np.inf)
         if self.may_prune:
-            (ahead,) = (known_up[:stop] > -np.inf).nonzero()
-            prune_cost[ahead] = self.setup.diameters[ahead]
-            if self.truncated and (left_far[:stop].any() or left_far_none[:stop].any()):
-                prune_cost[ahead] += self.setup.diameters[left.distance]
-        return Ends(
-            known_up=known_up[:stop],
-            known_low=known_low[:stop],
-            none_up=none_up[:stop],
-            none_low=none_low[:stop],
-            left_far=left_far[:stop],
-            left_far_none=left_far_none[:stop],
-            right_far=right_far[:stop],
-            prune_cost=prune_cost,
-        )
+            prune_cost = np.where(known_up > -np.inf, self._diameters, np.inf)
+            if self.truncated:
+                beyond = (left_far | left_far_none).any(axis=1)
+                prune_cost[beyond] += self.setup.diameters[left[beyond]]
+        used = (known_up > -np.inf) | (known_low > NOT)
+        is_open = (none_up > -np.inf) | (none_low > NOT)
+        stops = 1 + np.maximum(used * right, is_open * (right + 1)).max(axis=1)
+        counts = np.stack([known_up, known_low, prune_cost, none_up, none_low])
+        return [
+            Ends(
+                counts[:, place, :stop],
+                left_far[place, :stop],
+                left_far_none[place, :stop],
+                right_far[place, :stop],
+            )
+            for place, stop in enumerate(stops.tolist())
+        ]
 
     def _feasible(
-        self, left: Side, distance: IntArray
+        self, kind: Kind, value: int, left: IntArray
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """Return at which distances a right end may be known, and where the chain may end."""
         setup, last = self.setup, self.setup.length - 1
-        within = self._within
+        within, distance = self._within, self._distance
         if self.target is not None:
             behind = last - self.target
             return within & (distance <= behind), (distance == behind) & (behind <= self.reach)
-        if left.kind == "none":
+        if kind == "none":
             return (
-                within & (left.distance + distance <= last),
-                (left.distance + distance == last) & (distance <= self.reach),
+                within & (left + distance <= last),
+                (left + distance == last) & (distance <= self.reach),
             )
-        begins = last - distance - left.distance  # where the known tuple stands
+        begins = last - distance - left  # where the known tuple stands
         none = (begins >= 0) & (distance <= self.reach)
-        none &= setup.support[np.maximum(begins, 0), left.value]
-        return within & (setup.first[left.value] <= begins), none
+        none &= setup.support[np.maximum(begins, 0), value]
+        return within & (setup.first[value] <= begins), none
 
     def _codes(self, inside: IntArray, ends: int) -> IntArray:
         """Return NOT, TAILS or WHOLE for windows of `inside` unknown tuples with `ends` known ends.
@@ -667,31 +705,28 @@ class Rules:
         whole = admitted & (outside <= knowledge.most) & (not self.hidden)
         return np.where(whole, WHOLE, np.where(admitted, TAILS, NOT)).astype(np.int64)
 
-    def _far_left(self, left: Side, right: IntArray) -> npt.NDArray[np.bool_]:
+    def _far_left(self, kind: Kind, left: IntArray, right: IntArray) -> npt.NDArray[np.bool_]:
         """Return where windows may exist that reach further left; `right` is how far they go."""
         last = self.setup.length - 1
-        if left.kind != "known" or left.distance < self.reach:
-            return np.zeros(len(right), dtype=np.bool_)
-        fits = (
-            left.distance + 1 + right <= last
-            if self.target is None
-            else np.full(len(right), self.target > self.reach)
+        fits = left + 1 + right <= last if self.target is None else self.target > self.reach
+        ends_there = (left >= self.reach) & (kind == "known")
+        return np.asarray(
+            ends_there & fits & (self.knowledge.fewest <= last - (left + right - 1)), dtype=np.bool_
         )
-        return fits & (self.knowledge.fewest <= last - (left.distance + right - 1))
 
-    def _beyond(self, left: Side, distance: IntArray) -> tuple[npt.NDArray[np.bool_], ...]:
+    def _beyond(self, kind: Kind, left: IntArray) -> tuple[npt.NDArray[np.bool_], ...]:
         """Return where windows stand for larger ones: further left (known, open), further right."""
-        last, most = self.setup.length - 1, self.knowledge.most
-        known, none = self._feasible(left._replace(value=int(self.setup.first.argmin())), distance)
-        left_known = self._far_left(left, distance) & known & (most >= 1)
-        left_none = self._far_left(left, distance) & none
+        last, most, distance = self.setup.length - 1, self.knowledge.most, self._distance
+        known, none = self._feasible(kind, int(self.setup.first.argmin()), left)
+        further = self._far_left(kind, left, distance)
         fits = (
-            left.distance + self.reach + 1 <= last
+            left + self.reach + 1 <= last
             if self.target is None
             else last - self.target > self.reach
         )
-        ends = int(left.kind == "known")
-        allowed = (ends <= most) & (self.knowledge.fewest <= last - (left.inside + self.reach))
-        far_both = self._far_left(left, distance + 1)
+        ends = int(kind == "known")
+        inside = left - ends
+        allowed = (ends <= most) & (self.knowledge.fewest <= last - (inside + self.reach))
+        far_both = self._far_left(kind, left, distance + 1)
         right = (distance == self.reach) & fits & (allowed | far_both)
-        return left_known, left_none, right
+        return further & known & (most >= 1), further & none, right

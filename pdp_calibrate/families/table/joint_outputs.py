@@ -9,9 +9,11 @@ them.
 from __future__ import annotations
 
 import dataclasses
+import heapq
 import itertools
-from collections.abc import Iterator
-from typing import NamedTuple
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,14 +69,9 @@ class _Case(NamedTuple):
 
 def search_vectors(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
     """Return a bracket for all adversaries but those who know everyone else."""
-    ceilings = {target: odds_bound(setting, target) for target in setting.knowledge.targets}
-    cases = [
-        (min(group_bound(setting, (target, *unknown)), ceilings[target]), _Case(target, unknown))
-        for target, unknown in setting.prepared.cases()
-    ]
-    search = _Search(setting)
+    search = _Search(setting, clock)
     found = best_first(
-        cases,
+        search.next_set(),
         search.judge,
         start=NOTHING,
         unjudged=lambda bound, _: Outcome(upper=bound, lower=0.0, attack=None),
@@ -83,20 +80,47 @@ def search_vectors(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
         parts=lambda _: search.parts,
     )
     if search.is_too_large:
-        left = sorted((case for case in cases if case[1] not in search.opened), key=_falling)
-        found = found.or_worse(_from_afar(setting, [case for _, case in left], clock))
+        left = (case for _, case in _by_falling_bound(setting) if case not in search.opened)
+        found = found.or_worse(_from_afar(setting, left, clock))
     return Outcome(upper=max(found.upper, found.lower), lower=found.lower, attack=found.attack)
 
 
-def _falling(case: tuple[float, _Case]) -> float:
-    return -case[0]
+def _by_falling_bound(setting: Setting) -> Iterator[tuple[float, _Case]]:
+    """Yield every set, the largest bound first: that of its group or of the odds of its target.
+
+    The sets of a target are listed by their number of tuples, each number once the larger ones had
+    their turn, for all together there may be millions.
+    """
+    targets = setting.knowledge.targets
+    ceilings = [odds_bound(setting, target) for target in targets]
+    # Minus a bound, the places of target and set where bounds are equal, the set or the sets left.
+    falling: list[tuple[float, int, int, Any]] = [
+        (-math.inf, place, 0, itertools.groupby(setting.prepared.unknown_sets(target), key=len))
+        for place, target in enumerate(targets)
+    ]
+    while falling:
+        minus_bound, place, order, found = heapq.heappop(falling)
+        if isinstance(found, _Case):
+            yield -minus_bound, found
+            continue
+        for _, sets in itertools.islice(found, 1):
+            cases = [_Case(targets[place], unknown) for unknown in sets]
+            bounds = [
+                min(group_bound(setting, (case.target, *case.unknown)), ceilings[place])
+                for case in cases
+            ]
+            for number, (bound, case) in enumerate(zip(bounds, cases, strict=True), order):
+                heapq.heappush(falling, (-bound, place, number, case))
+            # A set of fewer tuples is part of one of these, so their bounds cover it.
+            heapq.heappush(falling, (-max(bounds), place, order + len(cases), found))
 
 
 class _Search:
     """What was done so far, and into which parts the last case fell."""
 
-    def __init__(self, setting: Setting) -> None:
-        self.setting = setting
+    def __init__(self, setting: Setting, clock: Clock) -> None:
+        self.setting, self._clock = setting, clock
+        self._sets = _by_falling_bound(setting)
         self.opened: set[_Case] = set()
         self.parts: list[tuple[float, _Case]] = []
         self.is_too_large = False
@@ -107,14 +131,22 @@ class _Search:
         """Whether the work allowed is done."""
         return self.is_too_large or self._programs >= _PROGRAMS
 
+    def next_set(self) -> list[tuple[float, _Case]]:
+        """Return the set with the largest bound of those not yet judged, which covers them all."""
+        return list(itertools.islice(self._sets, 1))
+
     def judge(self, bound: float, case: _Case) -> Outcome:
-        """Attack all events of a set, or prove what two secrets leak given one event."""
+        """Attack all events of a set, or prove what two secrets leak given one event.
+
+        Judging a set brings the next one: there may be millions of them, and time for a few.
+        """
         self.parts = []
         events = self.setting.prepared.laws(case.target, case.unknown)
         if case.event is not None:
             self._programs += 1
             tighter = _program(self.setting, events, case.event, case.secrets)
             return Outcome(upper=min(bound, tighter), lower=0.0, attack=None)
+        self.parts += self.next_set()
         number, secrets, atoms = events.laws.shape
         cost = 4.0 * number * secrets * (secrets - 1) * atoms**2
         too_large = atoms**2 > _LARGEST_PROGRAM and cost > _LARGEST_SET
@@ -125,13 +157,16 @@ class _Search:
         self.opened.add(case)
         outcome = NOTHING
         for event in range(number):
+            if self._clock.is_over:
+                self.parts.append((bound, case))  # for the events that nobody attacked
+                break
             for found, part in _pairs(self.setting, events, bound, case, event):
                 outcome = outcome.or_worse(found)
                 self.parts.append(part)
         return outcome
 
 
-def _from_afar(setting: Setting, cases: list[_Case], clock: Clock) -> Outcome:
+def _from_afar(setting: Setting, cases: Iterable[_Case], clock: Clock) -> Outcome:
     """Attack sets too large to be settled: far outputs first, then ascent for the best of them."""
     if not setting.fits_linear_space or not setting.is_additive:
         return NOTHING

@@ -38,7 +38,7 @@ from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Bracket, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.table import JointTable, written_out
-from pdp_calibrate.core.tuning import COUNTED_SETS, KEPT_NUMBERS, KERNEL_NUMBERS
+from pdp_calibrate.core.tuning import COUNTED_SETS, KEPT_NUMBERS, KERNEL_NUMBERS, LOG_WORK
 from pdp_calibrate.families.table.cells import Cells, marginal
 from pdp_calibrate.families.table.sets import ConditionalBall, SampledTable
 
@@ -99,13 +99,15 @@ class PreparedTable:
 
     @cached_property
     def log_work(self) -> float:
-        """Estimate how many (atom, output) pairs a search in log space compares."""
+        """Estimate how many (atom, output) pairs a search in log space compares; ∞ if too many."""
         total = 0.0
         for target in self.knowledge.targets:
             for unknown in self.unknown_sets(target):
                 hidden = float(np.prod([self.sizes[place] for place in unknown], dtype=np.float64))
                 atoms = hidden * self.sizes[target]
                 total += self.cells.probabilities.size * atoms**self.cells.coordinates
+                if total > LOG_WORK:  # that is all anybody asks, and sets may be millions
+                    return math.inf
         return total
 
     @cached_property

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import itertools
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ import pytest
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.workers import Clock
+from pdp_calibrate.families.table import joint_outputs
 from pdp_calibrate.families.table.joint_outputs import search_vectors
 from pdp_calibrate.families.table.search import search_sets, search_strongest
-from pdp_calibrate.families.table.setting import Outcome
+from pdp_calibrate.families.table.setting import Outcome, group_bound
 from tests.support.marks import bounds_checked, slow_after
 from tests.support.random_tables import additive_problem
 from tests.support.table_searches import only_compiled, only_sets, search, setting_at
@@ -150,6 +152,75 @@ def test_the_bracket_holds_the_truth(seed: int) -> None:
         found = bracket_of(problem, scale, Clock(deadline))
         assert found.lower <= exact.upper
         assert found.upper >= exact.lower
+
+
+def two_counts(size: int, seed: int = 0) -> Problem:
+    """Two sums of the same binary tuples, with real weights."""
+    rng = np.random.default_rng(seed)
+    cells = rng.dirichlet(np.ones(2**size)).reshape((2,) * size)
+    return additive_problem(cells, [np.outer([0.0, 1.0], rng.normal(size=2)) for _ in range(size)])
+
+
+@pytest.mark.parametrize("equal", [False, True])
+def test_sets_come_by_falling_bound_each_of_them_once(equal: bool) -> None:
+    """Where bounds are equal the order stays: by target, and the largest sets first."""
+    problem = two_counts(5)
+    if equal:
+        problem = additive_problem(problem.model.probabilities, [np.eye(2)] * 5)
+    setting = setting_at(problem, 2.0)
+    bounds = {
+        (target, unknown): min(
+            group_bound(setting, (target, *unknown)), joint_outputs.odds_bound(setting, target)
+        )
+        for target, unknown in setting.prepared.cases()
+    }
+    found = [
+        ((case.target, case.unknown), bound)
+        for bound, case in joint_outputs._by_falling_bound(setting)
+    ]
+    assert found == sorted(bounds.items(), key=lambda item: -item[1])
+
+
+def test_nobody_lists_millions_of_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Listing the 16·2^15 sets took longer than any time limit, at every scale anew."""
+    setting, listed = setting_at(two_counts(16), 2.0), []
+
+    def counted(*arguments: Any) -> float:
+        listed.append(arguments)
+        return group_bound(*arguments)
+
+    monkeypatch.setattr(joint_outputs, "group_bound", counted)
+    search_vectors(setting, 0.0, Clock(-np.inf))
+    assert len(listed) == 16
+    assert setting.prepared.log_work == np.inf
+
+
+@pytest.mark.parametrize("looks", range(1, 40, 3))
+def test_a_search_that_is_stopped_covers_the_events_it_left(
+    looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Time is asked for before every event, and what was not attacked keeps its bound."""
+    attacked = []
+
+    class Patience(Clock):
+        @property
+        def is_over(self) -> bool:
+            attacked.append(0)
+            return len(attacked) > looks
+
+    def counted(*arguments: Any) -> Any:
+        attacked[-1] += 1
+        return pairs(*arguments)
+
+    pairs = joint_outputs._pairs
+    monkeypatch.setattr(joint_outputs, "_pairs", counted)
+    problem = two_counts(4)
+    exact = search(problem, 0.3)
+    found = bracket_of(problem, np.array([0.3, 0.3]), Patience(np.inf))
+    assert max(attacked) == 1 or looks == 1
+    assert attacked[-1] == 0
+    assert found.lower <= exact.upper
+    assert found.upper >= exact.lower
 
 
 def test_a_grid_too_large_gives_a_bracket() -> None:
