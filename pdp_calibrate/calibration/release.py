@@ -56,7 +56,8 @@ EVERY_COLUMN: Hashable = ()
 
 
 Layout = LongFrame | Literal["wide"]
-"""Which values of a frame are the tuples: those of one column, or of the columns of their names."""
+"""Which values of a frame are the tuples: those of one column of a long frame, or of the columns
+of a wide one that are named like the tuples."""
 
 
 _COLUMNS = {"value": "value", "by": "groups", "order_by": "order_by"}
@@ -215,8 +216,8 @@ def _answer_about_rows(
         raise QueryError("a question about rows is asked of a long frame: give value= and groups=.")
     if adversaries is not None and adversaries.is_restricted:
         raise UnsupportedQueryError(
-            f"to {adversaries!r} other groups are noise, and how much is for rows that count to"
-            " say: ask questions about rows for Adversaries.all() or strongest()."
+            f"to {adversaries!r} other groups are noise, and how much depends on which rows"
+            " count: ask questions about rows for Adversaries.all() or strongest()."
         )
     times = None
     if not model.covers_any_dependence:

@@ -481,7 +481,7 @@ class Release(Generic[Asked, Number]):
     """A noisy answer and the calibration behind it. The true answer is nowhere in it.
 
     For this one release nobody learns more than ``calibration.epsilon``, and with what learning
-    the model told, nobody more than ``calibration.total_epsilon``.
+    the model leaked, nobody more than ``calibration.total_epsilon``.
     """
 
     value: Any
@@ -575,7 +575,7 @@ class Release(Generic[Asked, Number]):
     def cleaned(self, *, total: int | None = None) -> Any:
         """Return counts that could be true: whole, not negative, and summing to a public total.
 
-        Looks only at the noisy answer, so it costs no privacy: the nearest counts (least squares)
+        Uses only the noisy answer, so it costs no privacy: the nearest counts (least squares)
         with these properties, whole numbers by largest remainder. Of a list of queries every
         histogram is cleaned, with the same total, and other answers stay as they are.
         """

@@ -372,7 +372,7 @@ def _exact(composer: Composer, releases: Releases, deadline: float) -> float | N
 
 
 def _windows(composer: Composer, releases: Releases, deadline: float) -> float | None:
-    """Look through windows, where all releases are of one query."""
+    """Search windows, where all releases are of one query."""
     if releases.budgets is not None or releases.dp_epsilon:
         return None
     return composer.windows(releases, deadline)
@@ -642,7 +642,7 @@ class Spending:
 
 
 def _direction(part: Contributions) -> int | bytes:
-    """Return what answers share that are, up to rounding, multiples of each other."""
+    """Return a key that is equal for answers that are, up to rounding, multiples of each other."""
     moves = part.moves
     peak = 0.0 if moves is None else float(moves[int(np.abs(moves).argmax())])
     if moves is None or not peak:

@@ -293,7 +293,7 @@ def _log_likelihoods(
             log_terms = np.log(laws) - ((output - atoms) ** 2).sum(axis=-1) / 2
         found = np.asarray(logsumexp(log_terms, axis=1))
         if not np.isfinite(found).all():
-            raise PdpError("the scale is too small for the output: densities cannot be told.")
+            raise PdpError("the scale is too small for the output: densities cannot be computed.")
         return found, possible
     # Beyond the outermost atoms ratios are constant, so a limit is attained there.
     place = np.clip(output, atoms.min(axis=(0, 1)), atoms.max(axis=(0, 1)))

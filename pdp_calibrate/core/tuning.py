@@ -202,6 +202,20 @@ ODDS_ANSWERS = 2**11
 """Answers of all other tuples; beyond, all count as far apart as the furthest."""
 ODDS_DISTANCES = 2**10
 """Distances of answers kept apart; more are rounded up until there are this many."""
+VECTOR_PROGRAM = 4096
+"""Pairs of atoms in one linear program about vectors of answers."""
+VECTOR_PROGRAMS = 400
+"""Programs solved before the rest keeps its group bound."""
+VECTOR_SET = 2e7
+"""Exponentials for the events of one set that no linear program can settle."""
+VECTOR_WORK = 1e9
+"""The same for all sets."""
+VECTOR_FAR_WORK = 1e8
+"""Cells read for the laws of sets that are attacked at far outputs only."""
+VECTOR_ROUNDS = 20
+"""Rounds of coordinate ascent."""
+VECTOR_STARTS = 3
+"""Outputs from which it starts."""
 
 # Gaussian models
 
@@ -306,6 +320,6 @@ FAR_ABOVE = 1.03
 HASTY_SLACK = 0.25
 """Share of the scale added at once where no time is left."""
 COARSEST_SLACK = 1e-4
-"""Share of the scale by which the slack given to a bound may be too much."""
+"""Share of the scale to which the slack that an inexact bound needs is narrowed down."""
 WASSERSTEIN_LAWS = 200_000
 """Conditional laws beyond which the Wasserstein baseline takes too long to list."""

@@ -85,7 +85,7 @@ def asked_by(answers: Mapping[str, str], subject: Subject) -> Asked:
 
     if answers["alike"] == "dp":
         if wanted is not None:
-            raise QueryError("how accurate an answer is can be told once the model is learned.")
+            raise QueryError("how accurate an answer is, is known once the model is learned.")
         return Asked(job=job(strength), texts=texts, model=None, task=None)
     settled = job(strength or {"epsilon": 1.0})
     if subject.frame is None:

@@ -144,8 +144,8 @@ class Accounts:
     def total(self, state: Mapping[str, Any], draw: str) -> Spending:
         """Add up the entries of one draw, going on from what was added up before.
 
-        Here or in the state itself: where entries are too many to be read one by one, it
-        holds what they add up to, under the same checksum.
+        What was added up is kept here, and in the state itself, under its checksum, where there
+        are too many entries to read them one by one.
         """
         entries: Sequence[dict[str, Any]] = state["entries"]
         added, done, total = self._added

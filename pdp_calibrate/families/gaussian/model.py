@@ -17,13 +17,11 @@ from pdp_calibrate.core.model import (
     checked_bounds,
     checked_names,
 )
+from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.schema_parts import MATRIX, RANGE, VECTOR, items
 from pdp_calibrate.errors import ModelError
 
 _ASYMMETRY = 1e-9  # relative to the standard deviations; the rounding of a computed covariance
-
-
-_ROUNDOFF = 2.0**-52
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
@@ -208,7 +206,7 @@ def checked_covariance(covariance: npt.ArrayLike) -> FloatArray:
     if np.any(np.abs(correlation - correlation.T) > _ASYMMETRY):
         raise ModelError("covariance must be symmetric: entry (i, j) equal to entry (j, i).")
     smallest = float(np.linalg.eigvalsh(correlation / 2 + correlation.T / 2)[0])
-    if smallest <= len(matrix) ** 2 * _ROUNDOFF:
+    if smallest <= 2 * len(matrix) ** 2 * UNIT_ROUNDOFF:
         raise ModelError(
             "covariance must be positive definite, but the smallest eigenvalue of its correlation"
             f" matrix is {smallest:.2g}: some tuple is (nearly) a combination of others. Shrink the"

@@ -20,6 +20,15 @@ import numpy as np
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.lipschitz import lipschitz_bound
 from pdp_calibrate.core.mixtures import log_densities
+from pdp_calibrate.core.tuning import (
+    VECTOR_FAR_WORK,
+    VECTOR_PROGRAM,
+    VECTOR_PROGRAMS,
+    VECTOR_ROUNDS,
+    VECTOR_SET,
+    VECTOR_STARTS,
+    VECTOR_WORK,
+)
 from pdp_calibrate.core.workers import Clock, best_first
 from pdp_calibrate.families.table.odds_bound import odds_bound
 from pdp_calibrate.families.table.search import judged_set
@@ -33,28 +42,7 @@ from pdp_calibrate.families.table.setting import (
     group_bound,
 )
 
-_LARGEST_PROGRAM = 4096  # pairs of atoms in one linear program
-
-
-_PROGRAMS = 400  # solved before the rest keeps its group bound
-
-
-_LARGEST_SET = 2e7  # exponentials for the events of one set that no linear program can settle
-
-
-_LARGEST_WORK = 1e9  # … for all sets
-
-
-_FAR_WORK = 1e8  # cells read for the laws of sets that are attacked from afar only
-
-
-_ROUNDS = 20  # of coordinate ascent
-
-
-_STARTS = 3
-
-
-_TIGHT = 1e-9
+_TIGHT = 1e-9  # bounds this close to what is known to leak are not lowered further
 
 
 class _Case(NamedTuple):
@@ -129,7 +117,7 @@ class _Search:
     @property
     def is_over(self) -> bool:
         """Whether the work allowed is done."""
-        return self.is_too_large or self._programs >= _PROGRAMS
+        return self.is_too_large or self._programs >= VECTOR_PROGRAMS
 
     def next_set(self) -> list[tuple[float, _Case]]:
         """Return the set with the largest bound of those not yet judged, which covers them all."""
@@ -149,8 +137,8 @@ class _Search:
         self.parts += self.next_set()
         number, secrets, atoms = events.laws.shape
         cost = 4.0 * number * secrets * (secrets - 1) * atoms**2
-        too_large = atoms**2 > _LARGEST_PROGRAM and cost > _LARGEST_SET
-        if too_large or self._spent + cost > _LARGEST_WORK:
+        too_large = atoms**2 > VECTOR_PROGRAM and cost > VECTOR_SET
+        if too_large or self._spent + cost > VECTOR_WORK:
             self.is_too_large = True  # nothing that follows lowers the upper end
             return Outcome(upper=bound, lower=0.0, attack=None)
         self._spent += cost
@@ -176,7 +164,7 @@ def _from_afar(setting: Setting, cases: Iterable[_Case], clock: Clock) -> Outcom
         if clock.is_over:
             break
         spent += setting.probabilities.size
-        if spent > _FAR_WORK:
+        if spent > VECTOR_FAR_WORK:
             break
         events = setting.prepared.laws(case.target, case.unknown)
         outcome = outcome.or_worse(judged_set(tails, events, case.target, {}))
@@ -248,9 +236,9 @@ def _ascend(
     everywhere = everywhere if starts is None else starts
     start, error = gains(everywhere)
     best, best_output = -np.inf, everywhere[0]
-    for place in np.argsort(-start)[:_STARTS]:
+    for place in np.argsort(-start)[:VECTOR_STARTS]:
         output, gain = everywhere[place].copy(), float(start[place])
-        for _ in range(_ROUNDS):
+        for _ in range(VECTOR_ROUNDS):
             before = gain
             for coordinate, column in enumerate(columns):
                 line = np.repeat(output[np.newaxis], len(column), axis=0)
@@ -270,7 +258,7 @@ def _program(setting: Setting, events: Events, event: int, secrets: tuple[int, i
     """Return the Lipschitz bound of one event and pair of secrets."""
     atoms = events.atoms[event % len(events.atoms)] / setting.scale
     first, second = (events.laws[event][secret] for secret in secrets)
-    if np.count_nonzero(first) * np.count_nonzero(second) > _LARGEST_PROGRAM:
+    if np.count_nonzero(first) * np.count_nonzero(second) > VECTOR_PROGRAM:
         return np.inf
     costs = np.abs(atoms[secrets[0]][:, np.newaxis] - atoms[secrets[1]]).sum(axis=-1)
     # The laws and atoms themselves carry a few roundings.

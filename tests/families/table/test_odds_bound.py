@@ -76,7 +76,7 @@ def test_a_bracket_of_what_is_too_large_holds_the_exact_leakage(
             patched.setattr(search, "SET_WORK", 0)
             patched.setattr(search, "GRID_WORK", 0)
             patched.setattr(search, "LOG_WORK", 0)
-            patched.setattr(joint_outputs, "_LARGEST_WORK", 0)
+            patched.setattr(joint_outputs, "VECTOR_WORK", 0)
             found = leakage(table, pdp.Histogram(), scale=3.0)
             scale = pdp.calibrate(table, pdp.Histogram(), epsilon=1.0).scale
         assert found.lower <= exact.value * (1 + 1e-9)
