@@ -166,9 +166,9 @@ class PdpAccessor:
             return cast("Calibration", calibrate_task(job, task))
         if "model" not in options:
             raise QueryError("a query object is asked of a model: give model= too.")
-        return self._calibrated(query, **options)
+        return self._calibrate_model(query, **options)
 
-    def _calibrated(
+    def _calibrate_model(
         self, query: Query, *, model: Any, epsilon: float | None = None, **options: Any
     ) -> Calibration:
         from pdp_calibrate.calibration.calibrate import calibrate

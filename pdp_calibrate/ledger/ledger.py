@@ -554,15 +554,15 @@ class Ledger(Budget):
             step=step,
         )
         if epsilon is not None:
-            return self._released(self._counting.calibrate(ask, epsilon), data, layout, step)
+            return self._write_and_draw(self._counting.calibrate(ask, epsilon), data, layout, step)
         for _ in range(_ATTEMPTS):
             before = self._counting.total(self._pages.read(), self._draw)
             largest = self._counting.largest(before, ask)
             with contextlib.suppress(BudgetExceededError):  # others spent in between: look again
-                return self._released(largest, data, layout, step)
-        return self._released(largest, data, layout, step)
+                return self._write_and_draw(largest, data, layout, step)
+        return self._write_and_draw(largest, data, layout, step)
 
-    def _released(
+    def _write_and_draw(
         self, calibration: AnyCalibration, data: Any, layout: Layout, step: object
     ) -> AnyRelease:
         """Check the data, write the release down, and only then draw its noise."""

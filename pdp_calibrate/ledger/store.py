@@ -231,7 +231,7 @@ class Pages:
         """Open a new ledger with its first entries, where there is none."""
         with self.store.locked():
             self.store.check_new()
-            self.store.write({**heading, "draws": [_checked(draw)], "entries": entries})
+            self.store.write({**heading, "draws": [_draw_name(draw)], "entries": entries})
             self._seen = entries[:]
 
     def read(self) -> State:
@@ -290,10 +290,10 @@ class Pages:
         with self.changing() as state:
             if name in state["draws"]:
                 raise LedgerError(f"the ledger has a draw {name!r} already; its budget counts on.")
-            state["draws"].append(_checked(name))
+            state["draws"].append(_draw_name(name))
 
 
-def _checked(draw: str) -> str:
+def _draw_name(draw: str) -> str:
     if not isinstance(draw, str) or not draw:
         raise LedgerError("a draw needs a name, such as '2026-11-17'.")
     return draw
