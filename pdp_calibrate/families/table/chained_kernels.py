@@ -159,7 +159,7 @@ def judge_block(block, by_secret, by_value, about, other, result):
     """
     one = np.float32(1)
     for event in range(BLOCK):
-        # P(a | v), and P(a | v)·e^L: sums below the least one belong to events that are discarded.
+        # masses[a]: the masses of value a of the unknown tuple, with five secrets side by side.
         masses = (
             _row(block, 0, by_secret, event),
             _row(block, by_value, by_secret, event),
@@ -168,7 +168,8 @@ def judge_block(block, by_secret, by_value, about, other, result):
             _row(block, 4 * by_value, by_secret, event),
         )
         about_target, about_unknown = _row(block, about, 1, event), _row(block, other, 1, event)
-        gain = _largest(about_unknown) - one
+        gain = _largest(about_unknown) - one  # κ − 1
+        # P(a | v), and P(a | v)·e^L: sums below the least one belong to events that are discarded.
         sums = _total(masses)
         inverse = (
             one / max(sums[0], _LEAST),
@@ -191,7 +192,7 @@ def judge_block(block, by_secret, by_value, about, other, result):
             _times(shares[3], _every(about_target[3])),
             _times(shares[4], _every(about_target[4])),
         )
-        # No value raised, then every set of values raised to κ.
+        # The quotient is largest at a corner: no value raised to κ, then every set of values.
         above, below = _total(raised), _every(one)
         worst = (_largest(above), one)
         raised, shares = _each_times(raised, gain), _each_times(shares, gain)
@@ -234,8 +235,11 @@ def judge_alone(block, by_secret, by_value, gain, result):
             one / max(sums[3], _LEAST),
             one / max(sums[4], _LEAST),
         )
+        # P(a | v) of the first four values; what is left of 1 is the fifth's.
         first, second = _times(first, inverse), _times(second, inverse)
         third, fourth = _times(third, inverse), _times(fourth, inverse)
+        # All 15 sets of these four, each together with its complement: single values, then pairs
+        # and what extends them.
         worst = _compared(first, _compared(second, one, gain), gain)
         worst = _compared(third, _compared(fourth, worst, gain), gain)
         both = _plus(first, second)
