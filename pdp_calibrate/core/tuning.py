@@ -37,7 +37,8 @@ TOGETHER_NUMBERS = 2**16
 SET_DISTANCES = 2**21
 """Distances of outputs from values, in a search of a set of tables."""
 KEPT_LAWS = 2**22
-"""Probabilities of conditional laws that a set of tables keeps from one scale to the next."""
+"""Probabilities of conditional laws that a set of tables, or a group, keeps from one scale to the
+next."""
 KEPT_WINDOWS = 2**22
 """Numbers about the windows of a chain that are kept from one scale to the next."""
 TREE_ARRAYS = 2**22

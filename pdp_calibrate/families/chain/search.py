@@ -124,7 +124,7 @@ class ChainEngine(Engine):
             self._written = self.prepared.written.against(problem)
 
     def against(self, problem: Problem) -> ChainEngine:
-        """Return an engine for the same chain and answers; see `core.problem.Sharing`."""
+        """Return an engine for the same chain and answers; see `core.problem.Engine`."""
         return ChainEngine(problem, prepared=self.prepared)
 
     def _needs_table(self) -> bool:
