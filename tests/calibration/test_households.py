@@ -105,7 +105,10 @@ def test_a_model_of_the_groups_is_checked_against_their_sizes():
     blocks = pdp.Blocks(models=sizes, counts=[1, 1, 1])
     release = PEOPLE.pdp.count("ill", values={1}, groups="household", model=blocks)
     assert release.calibration.scale <= 3
-    assert PEOPLE.pdp.mean("ill", groups="household", model=blocks).value is not None
+    mean = PEOPLE.pdp.mean("ill", groups="household", model=blocks)
+    assert mean.calibration.scale == pytest.approx(
+        release.calibration.scale / len(PEOPLE), rel=1e-6
+    )
     again = pdp.Blocks(models=sizes, counts=[1, 2, 1])
     with pytest.raises(pdp.QueryError, match="calibrated over 8 values, got 6"):
         PEOPLE.pdp.mean("ill", groups="household", model=again)
