@@ -19,7 +19,7 @@ REFRESH_SECONDS = 0.2
 COMPILING_SECONDS = 4
 """What compiling a family's code takes, as announced."""
 SEARCHES_TO_HALF = 3
-"""After so many searches, of an unknown number, a bar has covered half of its way."""
+"""Searches after which a bar has covered half of its way; how many there will be nobody knows."""
 
 # Where compiled code takes over from NumPy
 
