@@ -103,7 +103,7 @@ def search_chained(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
     classes = setting.prepared.cells.latent_classes
     if classes is not None:
         learned = class_bounds(setting, classes, search.bins)
-        caps = {case: min(cap, learned[case]) for case, cap in caps.items()}
+        caps = {case: min(cap, learned.get(case, cap)) for case, cap in caps.items()}
     bound = ChainedBound(setting, clock)
     numbers = range(1, len(setting.sizes))
     # Where few may leak more than what is known to leak, the few are evaluated, and nobody else
@@ -111,7 +111,7 @@ def search_chained(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
     few = search.are_few(bound, caps)
     if not few:
         search.reserve(sum(map(bound.work, numbers)))
-    left = 0.0
+    left = max((cap for case, cap in caps.items() if not case.unknown), default=0.0)
     for number in reversed(numbers) if few else numbers:
         cases = [case for case in caps if len(case.unknown) == number]
         if few:
@@ -139,7 +139,8 @@ class _Search:
         self.leaks = 0.0  # what somebody leaks, right to single precision and rounded down
         self._worst: tuple[_Case, int] | None = None  # who
         self._left = _WORK
-        self._cells = np.ascontiguousarray(setting.probabilities).reshape(-1)
+        self._cells = np.ascontiguousarray(setting.probabilities).reshape(-1).view()
+        self._cells.setflags(write=False)  # as the counts of `CountLaws` are
         self._strides = _strides(setting.sizes, ())
         self._count_laws = CountLaws(setting.probabilities, bins, setting.coordinates)
         self._kernels = load_kernels("pdp_calibrate.families.table.chained_kernels")

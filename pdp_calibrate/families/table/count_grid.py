@@ -114,7 +114,8 @@ class CountLaws:
         self._bins = bins
         self._coordinates = coordinates
         self._all_count = all(np.all(places >= 0) for places in bins)
-        self._table = np.ascontiguousarray(probabilities).reshape(1, -1)
+        self._table = np.ascontiguousarray(probabilities).reshape(1, -1).view()
+        self._table.setflags(write=False)
         self._lock = threading.Lock()  # two threads at once would do the same twice
         self._kept: list[tuple[tuple[int, ...], FloatArray]] = []
 
@@ -159,6 +160,7 @@ class CountLaws:
         load_kernels("pdp_calibrate.families.table.chained_kernels").count_out(
             masses, (before, self._sizes[last], after), moves, found
         )
+        found.setflags(write=False)  # as the table is: kernels are compiled for one of the two
         return found
 
     def _flat(self, vectors: npt.NDArray[np.intp], levels: int) -> npt.NDArray[np.intp]:
