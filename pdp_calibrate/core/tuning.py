@@ -250,14 +250,13 @@ BATCH_SHARE = 16
 """One in this many open nodes is judged at a time."""
 BATCH_WORK = 4e8
 """Nodes × tuples³ of one batch."""
-COMPILED_CALL_WORK = 2e8
+COMPILED_CALL_WORK = 1e9
 """Nodes × tuples³ of one call of compiled code."""
-CLIMBS = 4
-"""Targets from which a local search starts."""
-NODES_BEFORE_CLIMBS = 2048
-"""Nodes judged before that in compiled code: about as long as the climbs take."""
+CLIMBS = ((768, 2), (4096, 4))
+"""After how many nodes the most promising attacks are climbed, and how many of them: by then the
+nodes took about as long as the climbs will."""
 NOISY_CLIMBS = 12
-"""The same with Gaussian noise."""
+"""Attacks that are climbed with Gaussian noise."""
 NOISY_CLIMBING_WORK = 1e9
 """Products of numbers that these climbs may cost."""
 COUNTED_MEMBERS = 200_000
