@@ -48,8 +48,6 @@ in 10^49 at most, so after fewer than 10^12 of them a quotient is right to a par
 compared with e^ε times 1 ∓ 10^-30. What concerns Gaussian values is decided in fractions, exactly.
 """
 
-# fmt: off
-
 from __future__ import annotations
 
 import json
@@ -73,13 +71,26 @@ MOST_WORK = 15 * 10**6  # steps of the innermost loops: about a minute
 MOST_GAUSSIAN = 13  # tuples of a covariance whose sets of known tuples are all checked
 FORMAT = 2  # the latest version of files that this checker knows
 VALUES = {  # which field of a model holds the values of its tuples
-    "JointTable": "domains", "MarkovTree": "domains", "Network": "domains", "MarkovChain": "states",
-    "MixingChain": "states", "CategoryGroup": "categories", "BinaryGroup": "0, 1", "Unknown":
-    "domain", "Gaussian": "bounds", "GaussianGroup": "bounds", "GaussianSeries": "bounds",
+    "JointTable": "domains",
+    "MarkovTree": "domains",
+    "Network": "domains",
+    "MarkovChain": "states",
+    "MixingChain": "states",
+    "CategoryGroup": "categories",
+    "BinaryGroup": "0, 1",
+    "Unknown": "domain",
+    "Gaussian": "bounds",
+    "GaussianGroup": "bounds",
+    "GaussianSeries": "bounds",
 }
 FIELDS = {  # what a query says; another field could change what it means
-    "Sum": "over clamp", "Mean": "over clamp", "Linear": "by clamp weights", "Count": "over values",
-    "Histogram": "over categories", "Custom": "over table", "RowQuery": "kind value bounds where by"
+    "Sum": "over clamp",
+    "Mean": "over clamp",
+    "Linear": "by clamp weights",
+    "Count": "over values",
+    "Histogram": "over categories",
+    "Custom": "over table",
+    "RowQuery": "kind value bounds where by"
     " independent missing public sizes most keep_by seed every",
 }
 
@@ -87,18 +98,23 @@ Vector = tuple[Fraction, ...]
 Factor = dict[tuple[int, ...], Fraction]
 Stored = dict[str, Any]
 
+
 class Undecided(Exception):  # noqa: N818 - an answer, not an error
     """The file cannot be decided here, and why."""
 
+
 class Broken(Exception):  # noqa: N818 - an answer, not an error
     """The promise does not hold, or what the file says does not follow, and why."""
+
 
 def need(condition: object, otherwise: str) -> None:
     """Stop the check where what it needs is not there."""
     if not condition:
         raise Undecided(otherwise)
 
+
 # --- Numbers, where what is none stops the check, and what is claimed -----------------------------
+
 
 def number(value: Any) -> Fraction:
     """Return a finite number as the exact fraction that it is."""
@@ -106,10 +122,12 @@ def number(value: Any) -> Fraction:
     need(plain and math.isfinite(value), "a finite number is needed where there is none.")
     return Fraction(value)
 
+
 def whole_number(value: Any) -> int:
     """Return a whole number of at least 0."""
     need(type(value) is int and value >= 0, "a whole number is needed where there is none.")
     return int(value)
+
 
 def numbers(values: Any, *sizes: int) -> list[Fraction]:
     """Return the numbers of nested lists, in order, if the lists have these sizes."""
@@ -118,20 +136,24 @@ def numbers(values: Any, *sizes: int) -> list[Fraction]:
     need(isinstance(values, list) and len(values) == sizes[0], "a table does not fit its tuples.")
     return [found for part in values for found in numbers(part, *sizes[1:])]
 
+
 def law(values: Sequence[Fraction]) -> list[Fraction]:
     """Return probabilities: none negative, adding up to 1 as floats do, made to do so exactly."""
     total = sum(values, Fraction(0))
     need(min(values) >= 0 and abs(total - 1) <= Fraction(1, 10**6), "probabilities add up to 1.")
     return [value / total for value in values]
 
+
 def hashable(value: Any) -> Any:
     """Return a name or a value so that it can be looked up."""
     return tuple(hashable(part) for part in value) if isinstance(value, list) else value
+
 
 def listed(values: Any) -> list[Any]:
     """Return a list of names or values so that they can be looked up."""
     need(isinstance(values, list), "a list is needed where there is none.")
     return list(hashable(values))
+
 
 def digits(precision: int) -> Context:
     """Return arithmetic of so many digits in which nothing is lost: what is too small stops it."""
@@ -139,18 +161,22 @@ def digits(precision: int) -> Context:
     context.traps[Subnormal] = True
     return context
 
+
 def decimal(value: Fraction) -> Decimal:
     """Return a fraction, rounded to the digits in use."""
     return Decimal(value.numerator) / Decimal(value.denominator)
+
 
 @lru_cache(maxsize=2**16)
 def kernel(d: Fraction) -> Decimal:
     """Return e^{-d}."""
     return (-decimal(d)).exp()
 
+
 def dot(one: Sequence[Fraction], other: Sequence[Fraction]) -> Fraction:
     """Return the sum of the products."""
     return sum(map(mul, one, other), Fraction(0))
+
 
 def normal(x: Decimal) -> Decimal:
     """Return Φ(x) = 1/2 + φ(x)(x + x³/3 + x⁵/15 + …), to an error of 10^-390 for |x| ≤ 40."""
@@ -162,6 +188,7 @@ def normal(x: Decimal) -> Decimal:
         term = term * x * x / k
         total += term
     return Decimal("0.5") + (-x * x / 2).exp() / (2 * pi).sqrt() * total
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -230,7 +257,9 @@ class Claim:
                 return normal(min(max(high, Decimal(-35)), Decimal(35))) + Decimal("1e-260")
             return (normal(high) - epsilon.exp() * normal(low)) * (1 + Decimal("1e-20"))
 
+
 # --- What is asked, and about whom ----------------------------------------------------------------
+
 
 def shape(model: Stored) -> tuple[list[Any], list[Any], list[int]]:
     """Return the names of a model, the values of each tuple, and how many copies there are."""
@@ -260,6 +289,7 @@ def shape(model: Stored) -> tuple[list[Any], list[Any], list[int]]:
     sizes = {len(domains), model.get("length", len(names)), model.get("size", len(names))}
     need(differ and sizes == {len(names)}, "each tuple needs values that differ, in its size.")
     return names, domains, [1] * len(names)
+
 
 def additions(claim: Claim, copies: dict[Any, int], domains: Sequence[Any]) -> list[list[Vector]]:
     """Return, per tuple and value, what it adds to the answers, each in units of its own noise."""
@@ -294,19 +324,23 @@ def additions(claim: Claim, copies: dict[Any, int], domains: Sequence[Any]) -> l
                 found[place][k] += in_units(own, scale, noise)
     return found
 
+
 def in_units(answer: Sequence[Fraction], scale: Fraction, noise: str) -> Vector:
     """Return answers in units of their noise; discrete noise needs whole ones."""
     need(noise != "discrete Laplace" or all(x.denominator == 1 for x in answer), "not whole.")
     return tuple(x / scale for x in answer)
 
+
 def distance(one: Vector, other: Vector) -> Fraction:
     """Return how far two answers are apart, in units of the noise."""
     return sum((abs(a - b) for a, b in zip(one, other, strict=True)), Fraction(0))
+
 
 def spread(values: Sequence[Vector]) -> Fraction:
     """Return how far two of the answers are apart at most."""
     apart = {min(values), max(values)} if len(values[0]) == 1 else set(values)
     return max(distance(a, b) for a, b in product(apart, repeat=2))
+
 
 @dataclass(frozen=True)
 class Part:
@@ -320,6 +354,7 @@ class Part:
     size: int  # how many tuples there are
     fewest: int  # how many others an adversary knows at least,
     most: int  # and at most
+
 
 def row_additions(part: Part) -> list[list[Vector]]:
     """Return how far one record can move all numbers of a question about rows together, in L1."""
@@ -347,7 +382,9 @@ def row_additions(part: Part) -> list[list[Vector]]:
         low, high = min(low, Fraction(0)), max(high, Fraction(0))
     return [[(low / scale,), (high / scale,)]] * part.size
 
+
 # --- Finite families: written out, along a chain, or by elimination ------------------------------
+
 
 def check_finite(part: Part) -> None:
     """Check who knows everyone else, then all others in the first way that decides."""
@@ -366,6 +403,7 @@ def check_finite(part: Part) -> None:
             reason = found
     raise reason
 
+
 def check_table(part: Part) -> None:
     """Check everyone who does not know everyone else, at every output."""
     # An entry stands for (which tuples are known, their values), the last place on an axis meaning
@@ -373,8 +411,12 @@ def check_table(part: Part) -> None:
     sizes, larger = list(map(len, part.domains)), [len(values) + 1 for values in part.domains]
     need(math.prod(sizes) <= MOST_CELLS and math.prod(larger) <= MOST_WORK, "it is too large.")
     factors, answers = list(factors_of(part)), answers_of(part)
-    weights = [decimal(math.prod((f[tuple(cell[p] for p in scope)] for scope, f in factors),
-                                 start=Fraction(1))) for cell in product(*map(range, sizes))]
+    weights = [
+        decimal(
+            math.prod((f[tuple(cell[p] for p in scope)] for scope, f in factors), start=Fraction(1))
+        )
+        for cell in product(*map(range, sizes))
+    ]
     there = [answer for answer, weight in zip(answers, weights, strict=True) if weight]
     masses, used = with_unknown(weights, sizes), []
     for mass, places in zip(masses, product(*map(range, larger)), strict=True):
@@ -383,8 +425,10 @@ def check_table(part: Part) -> None:
     axes = [sorted({answer[axis] for answer in there}) for axis in range(len(there[0]))]
     need(len(masses) * math.prod(map(len, axes)) <= MOST_WORK, "there are too many outputs.")
     for output in product(*axes):  # the worst one is among them (A)
-        blurred = [weight * kernel(distance(output, answer)) if weight else weight
-                   for weight, answer in zip(weights, answers, strict=True)]
+        blurred = [
+            weight * kernel(distance(output, answer)) if weight else weight
+            for weight, answer in zip(weights, answers, strict=True)
+        ]
         rows = zip(with_unknown(blurred, sizes), masses, used, strict=True)
         densities = [density / mass if use else None for density, mass, use in rows]
         for target, name in enumerate(part.names):
@@ -394,6 +438,7 @@ def check_table(part: Part) -> None:
                 if len(found) > 1 and max(found) > worst * min(found):
                     worst = max(found) / min(found)
             part.claim.judge(worst, name)
+
 
 def answers_of(part: Part) -> list[Vector]:
     """Return the answer in every cell: of additions their sum, of a function as it is stored."""
@@ -408,6 +453,7 @@ def answers_of(part: Part) -> list[Vector]:
     keys = (tuple(hashable(cell[p]) for p in places) for cell in product(*part.domains))
     return [in_units([stored[key]], scale, noise) for key in keys]
 
+
 def lines(values: Sequence[Any], sizes: Sequence[int], axis: int) -> Iterator[Sequence[Any]]:
     """Yield the entries along one axis of a table, for every place on the others."""
     inner = math.prod(sizes[axis + 1 :])
@@ -415,6 +461,7 @@ def lines(values: Sequence[Any], sizes: Sequence[int], axis: int) -> Iterator[Se
     for start in range(0, len(values), step):
         for place in range(start, start + inner):
             yield values[place : start + step : inner]
+
 
 def with_unknown(values: list[Decimal], sizes: Sequence[int]) -> list[Decimal]:
     """Add, on every axis, one more place that holds the sum over the axis."""
@@ -424,6 +471,7 @@ def with_unknown(values: list[Decimal], sizes: Sequence[int]) -> list[Decimal]:
     parts = [with_unknown(values[k : k + step], sizes[1:]) for k in range(0, len(values), step)]
     sums = [sum(column, Decimal(0)) for column in zip(*parts, strict=True)]
     return [*chain.from_iterable(parts), *sums]
+
 
 def factors_of(part: Part) -> Iterator[tuple[list[int], Factor]]:
     """Yield the tuples of every factor of a finite law, and its cells."""
@@ -459,6 +507,7 @@ def factors_of(part: Part) -> Iterator[tuple[list[int], Factor]]:
             cells = [one[count] for count in held]
         yield list(range(part.size)), dict(zip(every, cells, strict=True))
 
+
 def check_couplings(part: Part) -> None:
     """Bound what anyone learns by summing out one tuple after the other (I)."""
     claim, everyone, work = part.claim, range(part.size), 0
@@ -485,9 +534,11 @@ def check_couplings(part: Part) -> None:
                 left[k][m] = left[m][k] = left[k].get(m, ONE) * passed_on(one, other)
         claim.judge(told[target] ** 2, name, reached=False)
 
+
 def passed_on(one: Decimal, other: Decimal) -> Decimal:
     """Return e^{(a ⊗ b)/2} for e^{a/2} and e^{b/2}."""
     return min(one, other) if INFINITE in (one, other) else (1 + one * other) / (one + other)
+
 
 def cross_ratio(cells: Factor, a: int, b: int) -> Decimal:
     """Return the largest cross-ratio of a factor in its tuples a and b, a < b."""
@@ -500,6 +551,7 @@ def cross_ratio(cells: Factor, a: int, b: int) -> Decimal:
             quotients.setdefault((w, *place[:b], *place[b + 1 :]), []).append(cell / other)
     return decimal(max([Fraction(1), *(max(found) / min(found) for found in quotients.values())]))
 
+
 def farthest_first(near: Sequence[dict[int, Decimal]], target: int) -> list[int]:
     """Return all with whom a tuple is coupled, directly or not, the farthest first."""
     order, seen = [target], {target}
@@ -507,6 +559,7 @@ def farthest_first(near: Sequence[dict[int, Decimal]], target: int) -> list[int]
         order += near[place].keys() - seen
         seen |= near[place].keys()
     return order[:0:-1]
+
 
 def chain_laws(part: Part) -> tuple[list[Fraction], list[list[Fraction]]]:
     """Return the law of the first state and the transitions, the same for all steps."""
@@ -529,14 +582,17 @@ def chain_laws(part: Part) -> tuple[list[Fraction], list[list[Fraction]]]:
         found.append(dot(found, [row[n] for row in kept[:n]]))
     return [value / sum(found) for value in found], steps
 
+
 def check_chain(part: Part) -> None:
     """Check a chain whose steps favour order, or alternate (F, G)."""
     first, exact = chain_laws(part)
     states, totals = range(len(exact)), [[sum(v) for v in values] for values in part.added]
     order = sorted(states, key=lambda v: sum(values[v] for values in totals))
     pairs = list(pairwise(order))
-    minors = [exact[a][v] * exact[b][w] - exact[a][w] * exact[b][v]  # others follow from these,
-              for (a, b), (v, w) in product(pairs, repeat=2)]  # multiplied, if no entry is 0
+    minors = [
+        exact[a][v] * exact[b][w] - exact[a][w] * exact[b][v]  # others follow from these,
+        for (a, b), (v, w) in product(pairs, repeat=2)
+    ]  # multiplied, if no entry is 0
     alternate = len(states) == 2 and max(minors) <= 0 and len(set(map(tuple, part.added))) == 1
     if alternate and spread(part.added[0]) <= part.claim.epsilon:
         return
@@ -556,15 +612,24 @@ def check_chain(part: Part) -> None:
             right = side(tilts[target + 1 :], move, free, ends, known=part.most > 0)
             part.claim.judge(own * left * right, name)
 
-def side(tilts: list[list[Decimal]], move: list[list[Decimal]], last: list[Decimal],
-         ends: Sequence[int], *, known: bool) -> Decimal:
+
+def side(
+    tilts: list[list[Decimal]],
+    move: list[list[Decimal]],
+    last: list[Decimal],
+    ends: Sequence[int],
+    *,
+    known: bool,
+) -> Decimal:
     """Return the largest quotient of E[e^f | x_i] of one side, the nearest known at any place."""
     states, columns = range(len(move)), list(zip(*move, strict=True))
     plain = tilted = [[Decimal(int(u == v)) for u in states] for v in ends]
     worst = Decimal(0)
     for tilt in tilts:
-        plain, tilted = ([[sum(map(mul, row, column), Decimal(0)) for column in columns]
-                          for row in rows] for rows in (plain, tilted))
+        plain, tilted = (
+            [[sum(map(mul, row, column), Decimal(0)) for column in columns] for row in rows]
+            for rows in (plain, tilted)
+        )
         for u in states if known else ():  # known here: what it adds is the same for both
             worst = max(worst, tilted[1][u] * plain[0][u] / (tilted[0][u] * plain[1][u]))
         tilted = [list(map(mul, row, tilt)) for row in tilted]
@@ -572,7 +637,9 @@ def side(tilts: list[list[Decimal]], move: list[list[Decimal]], last: list[Decim
     c, d = (sum(map(mul, row, last), Decimal(0)) for row in plain)
     return max(worst, b * c / (a * d))
 
+
 # --- Gaussian values (C, D, H) --------------------------------------------------------------------
+
 
 @dataclass(frozen=True)
 class Known:
@@ -587,13 +654,16 @@ class Known:
         """Let one more be known."""
         pivot, column = self.rows[place][place], [row[place] for row in self.rows]
         need(pivot > 0, "the covariance must be positive definite.")
-        rows = [[(pivot * x - mine * its) // self.det for x, its in zip(row, column, strict=True)]
-                for row, mine in zip(self.rows, column, strict=True)]
+        rows = [
+            [(pivot * x - mine * its) // self.det for x, its in zip(row, column, strict=True)]
+            for row, mine in zip(self.rows, column, strict=True)
+        ]
         return Known(rows, self.unit, pivot)
 
     def value(self, one: int, other: int) -> Fraction:
         """Return one covariance."""
         return Fraction(self.rows[one][other], self.det * self.unit)
+
 
 def check_gaussian(part: Part, covariance: list[list[Fraction]]) -> None:
     """Check jointly Gaussian values, over all sets of known tuples, exactly."""
@@ -601,8 +671,9 @@ def check_gaussian(part: Part, covariance: list[list[Fraction]]) -> None:
     fits = len(covariance) == size and covariance == list(map(list, zip(*covariance, strict=True)))
     need(fits, "the covariance must be symmetric.")
     pairs = zip(part.added, part.domains, strict=True)
-    weights = [[(b - a) / (high - low) for a, b in zip(*ends, strict=True)]
-               for ends, (low, high) in pairs]
+    weights = [
+        [(b - a) / (high - low) for a, b in zip(*ends, strict=True)] for ends, (low, high) in pairs
+    ]
     answers = list(zip(*weights, strict=True))
     rows = [row + [dot(answer, row) for answer in answers] for row in covariance]
     rows += [[dot(answer, column) for column in zip(*rows, strict=True)] for answer in answers]
@@ -613,6 +684,7 @@ def check_gaussian(part: Part, covariance: list[list[Fraction]]) -> None:
     for target in range(size):
         others = [k for k in range(size) if k != target]
         branch(part, start, target, others, 0, trees.get(str(target)))
+
 
 def branch(part: Part, state: Known, target: int, open_: list[int], known: int, tree: Any) -> None:
     """Check all sets of known tuples that begin so, as the certificate's tree divides them."""
@@ -634,6 +706,7 @@ def branch(part: Part, state: Known, target: int, open_: list[int], known: int, 
         branch(part, state.given(place), target, rest, known + 1, if_known)
         branch(part, state, target, rest, known, if_not)
 
+
 def is_bounded(part: Part, state: Known, target: int, open_: list[int]) -> bool:
     """Whether nobody learns more than ε who knows this and any part of what is open (H)."""
     low, high = part.domains[target]
@@ -649,6 +722,7 @@ def is_bounded(part: Part, state: Known, target: int, open_: list[int]) -> bool:
     rest = part.claim.epsilon / (high - low) * v * v0 - abs(c * (v + d / 2) + s * v / 2)
     square = (c * d - s * v) ** 2 + max(d * q - s * s, Fraction(0)) * v * v0
     return bool(rest >= 0 and 4 * rest**2 >= square)
+
 
 def check_moves(part: Part, state: Known, target: int) -> None:
     """Compare how far the answers move, where x_i moves over its range, with the promise."""
@@ -673,11 +747,13 @@ def check_moves(part: Part, state: Known, target: int) -> None:
         gain = 1 / released.value(target, target) - 1 / state.value(target, target)
         claim.judge_mu(gain * widths[target] ** 2, name, reached=True)
 
+
 def is_clamped(claim: Claim) -> bool:
     """Whether values are clamped into their ranges: for all answers, or for none."""
     found = {query.get("clamp", query["type"] == "RowQuery") for query in claim.queries}
     need(len(found) == 1 and found <= {True, False}, "clamp all answers, or none.")
     return found == {True}
+
 
 def check_alike(part: Part) -> None:
     """Check members who are alike (groups), or steps alike (series)."""
@@ -701,7 +777,9 @@ def check_alike(part: Part) -> None:
     steps = [[abs(j - k) if series else int(j != k) for k in range(size)] for j in range(size)]
     check_gaussian(part, [[(variance or 1) * low**step for step in row] for row in steps])
 
+
 # --- From the file to its parts -------------------------------------------------------------------
+
 
 def check_part(part: Part) -> None:
     """Check a set member by member, blocks one by one, and any other model as its family says."""
@@ -731,6 +809,7 @@ def check_part(part: Part) -> None:
     else:
         check_alike(part)
 
+
 def check_blocks(part: Part) -> None:
     """Check every block alone (B)."""
     # Who may not know everything outside a block has that as further noise. Leaving it out is on
@@ -747,6 +826,7 @@ def check_blocks(part: Part) -> None:
         except Broken as found:
             need(part.most == total - 1, f"without what blurs the answer further, {found}")
             raise
+
 
 def check_calibration(stored: Stored) -> Claim:
     """Check a calibration, and return what it claims."""
@@ -765,6 +845,7 @@ def check_calibration(stored: Stored) -> Claim:
     check_part(Part(claim, model, names, domains, added, len(names), fewest, most))
     return claim
 
+
 def check(stored: Any) -> tuple[int, str]:
     """Decide about the content of a file: 0 proved, 1 broken, 2 undecided, and why."""
     try:
@@ -781,12 +862,14 @@ def check(stored: Any) -> tuple[int, str]:
     delta = f", δ = {float(claim.delta):g}" if claim.mu else ""
     return PROVED, f"Proved: nobody learns more than ε = {float(claim.epsilon):g}{delta}."
 
+
 def check_file(path: Path) -> tuple[int, str]:
     """Decide about a file."""
     try:
         return check(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, RecursionError):
         return UNDECIDED, "Cannot decide: the file cannot be read as JSON."
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Read a file, decide, say so."""
@@ -795,6 +878,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     code, answer = check_file(Path(given[0])) if len(given) == 1 else usage
     sys.stdout.write(answer + "\n")
     return code
+
 
 if __name__ == "__main__":
     sys.exit(main())
