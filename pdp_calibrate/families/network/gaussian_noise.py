@@ -24,6 +24,7 @@ from pdp_calibrate.core.couplings import joint_range, tuple_moves
 from pdp_calibrate.core.finite_noise import VectorBound
 from pdp_calibrate.core.model import SHORT_TABLE
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem, WrittenOut
+from pdp_calibrate.core.rounding import rounded_up
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.core.tuning import MEMBER_TUPLES
 from pdp_calibrate.families.network.network import Network
@@ -158,7 +159,7 @@ def _law_of(network: Network, few: Sequence[int], known: Mapping[int, int]) -> J
 
 
 def _bound_of(problem: Problem, network: Network) -> VectorBound:
-    """Bound everyone who attacks a large network by couplings."""
+    """Bound everyone who attacks a large network by couplings, and by who is known at least."""
     contributions, knowledge = problem.contributions, problem.knowledge
     couplings = network.couplings.without(knowledge.known or frozenset())
     attacked = set(knowledge.targets)
@@ -167,8 +168,10 @@ def _bound_of(problem: Problem, network: Network) -> VectorBound:
         for together in couplings.components
         if attacked & set(together)
     )
+    ranges, _ = tuple_moves(contributions)
+    moving = np.sort(ranges)[::-1][: knowledge.total - knowledge.fewest]
+    longest = min(longest, rounded_up(math.fsum(moving), contributions.coordinates + 8))
     if problem.measure.unit != "epsilon" or not problem.measure.data_counts:
         return VectorBound(problem, longest)
-    ranges, _ = tuple_moves(contributions)
     moved = random_move(couplings, ranges, knowledge.targets, longest)
     return VectorBound(problem, longest, random=moved)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
+from pdp_calibrate.core.query import lower
 from tests.oracles import brute_force as oracle
 
 
@@ -158,3 +159,19 @@ def test_the_persistence_of_a_chain_forgets_no_faster(diameter):
         again = pdp.MixingChain.diameter_of_staying(found, states)
         assert diameter <= again
         assert again <= diameter * (1 + 1e-11) + 4 * 2.0**-53 / (1 - found)
+
+
+@pytest.mark.parametrize("fewest", [0, 20, 37, 39])
+def test_with_gaussian_noise_only_what_is_not_known_moves(fewest):
+    chains = pdp.MixingChain(length=40, states=[0, 1], diameter=2.5)
+    someone = pdp.Adversaries.knowing(at_least=fewest)
+    noise = {"scale": 2.0, "noise": "gaussian", "delta": 1e-6}
+    found = pdp.leakage(chains, pdp.Sum(), adversaries=someone, **noise)
+    together = pdp.Unknown(size=40 - fewest, domain=[0, 1])
+    assert found.value <= pdp.leakage(together, pdp.Sum(), **noise).value * (1 + 1e-9)
+    if fewest == 39:
+        assert found.lower == pytest.approx(found.value)
+    else:  # a chain of the set, of which the others are known
+        few = pdp.MixingChain(length=3, states=[0, 1], diameter=2.5)
+        member = few.member(lower(pdp.Sum(), few)).to_table()
+        assert pdp.leakage(member, pdp.Sum(), **noise).lower <= found.value
