@@ -1,104 +1,98 @@
-"""Decide whether the noise of a calibration keeps its promise, without the library that made it.
+"""Decide whether noise keeps its promise, without the library that calibrated it.
 
     python check.py release.json        (or: pdp-calibrate check release.json)
 
-One file, the standard library only, no line shared with the engines. It answers 0: proved; 1: not
-so, an adversary breaks it, or what the file says of itself does not follow; 2: cannot decide, for
-numbers are withheld, our bound is not small enough, the model is too large or of another kind. It
-decides about exact answers and noise; what floating point adds is charged by the library. A
-certificate says where to look, never what to believe: only the theorems below prove anything.
+It answers 0: proved; 1: not so, an adversary breaks it, or what the file says of itself does not
+follow; 2: cannot decide. It shares no line with the engines. A certificate says where to look,
+never what to believe: only the theorems below prove anything.
 
 The promise. A database is one draw x of correlated tuples from a law θ. For every tuple i, every
 set K of others that an adversary may know, every x_K of positive probability, every two values
 v, v' of x_i that are possible then, and every output r, p(r | x_i = v, x_K) ≤ e^ε p(r | x_i = v',
 x_K). With Gaussian noise the densities are no easier to tell apart than N(0,1) and N(μ,1), which is
 δ = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ). Who knows everyone else learns what changing x_i alone does to
-the answer, whatever θ says, over all values of the domains.
+the answer, whatever θ says. Answers and noise are exact; rounding is charged by the library.
 
-The theorems it uses; the documentation has all proofs.
-
-A  (outputs). With Laplace noise the density given (v, x_K) is a mixture of e^{-|r-s|/λ} over the
-   answers s. Between neighbouring s two such mixtures have a monotone quotient, outside a constant
-   one: the largest is at one of the s; of several coordinates, at a point of the grid of theirs.
-B  (blocks). Independent blocks, answers that add up: an average over what says nothing about x_i
-   has no larger quotient than the worst single case. So every block may be checked alone.
+The theorems; the documentation has the proofs.
+A  (outputs). With Laplace noise densities are mixtures of e^{-|r-s|/λ} over the answers s, and the
+   largest quotient of two is at one of the s; of several answers, at a point of their grid.
+B  (blocks). An average over what says nothing about x_i has no larger quotient than the worst
+   single case: independent blocks whose answers add up may be checked one by one.
 C  (Gaussian values). Laplace noise: moving x_i by M costs M·|β|/λ, β = Cov(f, x_i | x_K) over
    Var(x_i | x_K). Gaussian noise: μ² = M²·(1/Var(x_i | x_K, r) - 1/Var(x_i | x_K)). Values clamped
    into their ranges: x_u moves by at most min(M_u, M·|β_u|), β_u its own coefficient on x_i.
-D  (members alike). Equal weights a, everyone admitted. With a common correlation ρ the answer moves
-   by at most a·M·(1 + (m-1)·max(ρ, 0)), in a series with φ ≥ 0 by a·M·Σ_t φ^{|t-i|}, for knowing
-   more makes no coefficient grow; reached with a variance tending to 0, or if nothing is clamped.
+D  (members alike). Equal weights a, everyone admitted: with a common correlation ρ the answer moves
+   by at most a·M·(1 + (m-1)·max(ρ, 0)), in a series with φ ≥ 0 by a·M·Σ_t φ^{|t-i|}.
 E  (any dependence). Nothing is assumed: all tuples of the block may move at once.
 F  (order). If the steps of a chain favour order (entries > 0, all 2×2 minors ≥ 0) and no answer
-   falls in any state, the largest quotient is in the limit r → ±∞: one of E[e^{±Σf/λ} | …], by the
-   inequality of Fortuin, Kasteleyn and Ginibre. Only the nearest known on either side matter.
-G  (alternation). Two states, all minors ≤ 0, equal weights: two chains that agree once they meet
-   differ by turns in both directions until then, so no answer moves further than by x_i alone.
+   falls in any state, the largest quotient is at r → ±∞: one of E[e^{±Σf/λ} | …].
+G  (alternation). Two states, all minors ≤ 0, equal weights: no answer moves further than by x_i.
 H  (sphere). One answer, Laplace noise, K known and R undecided: the residual of x_i given K and a
    part of R lies on a sphere whose diameter is the projection of x_i on R, which bounds |β|.
 I  (elimination). D_kl is the largest log cross-ratio of θ in (x_k, x_l), infinite if a factor has a
-   zero; e_j is how far x_j alone moves the log-likelihood of all outputs. Summing out x_j leaves at
-   most D_kl + D_jk ⊗ D_jl and e_k + D_jk ⊗ e_j, with a ⊗ b = 2 log (1+AB)/(A+B), A = e^{a/2}, B =
-   e^{b/2}: a quotient of laws of log-range a and a function of log-range b are worst if both take
-   two values, on one event. In any order, the last e_i bounds what anybody learns about x_i.
+   zero; e_j how far x_j alone moves the log-likelihood. Summing out x_j leaves at most D_kl + D_jk
+   ⊗ D_jl and e_k + D_jk ⊗ e_j, a ⊗ b = 2 log (1+AB)/(A+B), A = e^{a/2}, B = e^{b/2}; in any order.
+J  (counts). In a group, given x_i and how many known members hold each value, a count of the
+   unknown has the mass of one such arrangement times the number of them.
+K  (windows). In a chain only the nearest known on either side matter. To count x_{i±a} as known, if
+   it is not, changes no quotient by more than the largest cross-ratio of a steps.
 
-Numbers. Scales, weights and values are the exact fractions that their floats are. Densities are
-sums, products and quotients of positive decimals of 50 digits; each operation changes one by a part
-in 10^49 at most, so after fewer than 10^12 of them a quotient is right to a part in 10^36. It is
-compared with e^ε times 1 ∓ 10^-30. What concerns Gaussian values is decided in fractions, exactly.
+Numbers are the exact fractions that their floats are. Densities are sums, products and quotients of
+positive decimals of 50 digits: after fewer than 10^12 operations right to a part in 10^36.
 """
-
-# fmt: off
 
 from __future__ import annotations
 
 import json
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Subnormal, localcontext
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, combinations, pairwise, product
-from operator import mul
+from operator import add, le, mul
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 PROVED, BROKEN, UNDECIDED = 0, 1, 2
 DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 SLACK, ONE, INFINITE = Decimal("1e-30"), Decimal(1), Decimal("Infinity")
+NEGLIGIBLE = Decimal("1e-13")  # of ε: calibrated noise leaves more than that
 MOST_CELLS = 2**12  # of a table that is checked in full
-MOST_WORK = 15 * 10**6  # steps of the innermost loops: about a minute
+MOST_WORK = 6 * 10**7  # steps of the innermost loops: about a minute
 MOST_GAUSSIAN = 13  # tuples of a covariance whose sets of known tuples are all checked
 FORMAT = 2  # the latest version of files that this checker knows
-VALUES = {  # which field of a model holds the values of its tuples
-    "JointTable": "domains", "MarkovTree": "domains", "Network": "domains", "MarkovChain": "states",
-    "MixingChain": "states", "CategoryGroup": "categories", "BinaryGroup": "0, 1", "Unknown":
-    "domain", "Gaussian": "bounds", "GaussianGroup": "bounds", "GaussianSeries": "bounds",
-}
-FIELDS = {  # what a query says; another field could change what it means
-    "Sum": "over clamp", "Mean": "over clamp", "Linear": "by clamp weights", "Count": "over values",
-    "Histogram": "over categories", "Custom": "over table", "RowQuery": "kind value bounds where by"
-    " independent missing public sizes most keep_by seed every",
-}
+KINDS = {"Gaussian", "GaussianGroup", "GaussianSeries", "Unknown", "BinaryGroup", "CategoryGroup"}
+KINDS |= {"JointTable", "MarkovChain", "MixingChain", "MarkovTree", "Network"}
+ROWS = "kind value bounds where by independent missing public sizes most keep_by seed every"
+FIELDS = {"Sum": "over clamp", "Mean": "over clamp", "Linear": "by clamp weights"}  # of queries
+FIELDS |= {"Count": "over values", "Histogram": "over categories", "Custom": "over table"}
+FIELDS |= {"RowQuery": ROWS}  # another field could change what is asked
 
 Vector = tuple[Fraction, ...]
 Factor = dict[tuple[int, ...], Fraction]
+Mixture = dict[int, Decimal]  # masses at whole multiples of a unit
 Stored = dict[str, Any]
+
 
 class Undecided(Exception):  # noqa: N818 - an answer, not an error
     """The file cannot be decided here, and why."""
 
+
 class Broken(Exception):  # noqa: N818 - an answer, not an error
     """The promise does not hold, or what the file says does not follow, and why."""
+
 
 def need(condition: object, otherwise: str) -> None:
     """Stop the check where what it needs is not there."""
     if not condition:
         raise Undecided(otherwise)
 
+
 # --- Numbers, where what is none stops the check, and what is claimed -----------------------------
+
 
 def number(value: Any) -> Fraction:
     """Return a finite number as the exact fraction that it is."""
@@ -106,10 +100,12 @@ def number(value: Any) -> Fraction:
     need(plain and math.isfinite(value), "a finite number is needed where there is none.")
     return Fraction(value)
 
+
 def whole_number(value: Any) -> int:
     """Return a whole number of at least 0."""
     need(type(value) is int and value >= 0, "a whole number is needed where there is none.")
     return int(value)
+
 
 def numbers(values: Any, *sizes: int) -> list[Fraction]:
     """Return the numbers of nested lists, in order, if the lists have these sizes."""
@@ -118,20 +114,24 @@ def numbers(values: Any, *sizes: int) -> list[Fraction]:
     need(isinstance(values, list) and len(values) == sizes[0], "a table does not fit its tuples.")
     return [found for part in values for found in numbers(part, *sizes[1:])]
 
+
 def law(values: Sequence[Fraction]) -> list[Fraction]:
     """Return probabilities: none negative, adding up to 1 as floats do, made to do so exactly."""
     total = sum(values, Fraction(0))
     need(min(values) >= 0 and abs(total - 1) <= Fraction(1, 10**6), "probabilities add up to 1.")
     return [value / total for value in values]
 
+
 def hashable(value: Any) -> Any:
     """Return a name or a value so that it can be looked up."""
     return tuple(hashable(part) for part in value) if isinstance(value, list) else value
+
 
 def listed(values: Any) -> list[Any]:
     """Return a list of names or values so that they can be looked up."""
     need(isinstance(values, list), "a list is needed where there is none.")
     return list(hashable(values))
+
 
 def digits(precision: int) -> Context:
     """Return arithmetic of so many digits in which nothing is lost: what is too small stops it."""
@@ -139,18 +139,22 @@ def digits(precision: int) -> Context:
     context.traps[Subnormal] = True
     return context
 
-def decimal(value: Fraction) -> Decimal:
+
+def decimal(value: Fraction | int) -> Decimal:
     """Return a fraction, rounded to the digits in use."""
     return Decimal(value.numerator) / Decimal(value.denominator)
+
 
 @lru_cache(maxsize=2**16)
 def kernel(d: Fraction) -> Decimal:
     """Return e^{-d}."""
     return (-decimal(d)).exp()
 
-def dot(one: Sequence[Fraction], other: Sequence[Fraction]) -> Fraction:
+
+def dot(one: Sequence[Any], other: Sequence[Any]) -> Any:
     """Return the sum of the products."""
-    return sum(map(mul, one, other), Fraction(0))
+    return sum(map(mul, one, other))
+
 
 def normal(x: Decimal) -> Decimal:
     """Return Φ(x) = 1/2 + φ(x)(x + x³/3 + x⁵/15 + …), to an error of 10^-390 for |x| ≤ 40."""
@@ -162,6 +166,7 @@ def normal(x: Decimal) -> Decimal:
         term = term * x * x / k
         total += term
     return Decimal("0.5") + (-x * x / 2).exp() / (2 * pi).sqrt() * total
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -176,6 +181,7 @@ class Claim:
     rows: int
     stated: Fraction  # the leakage that the file states, at most ε
     certificate: Stored
+    blurred: bool = False  # whether more noise is left out, so that no bound is known to be reached
 
     @classmethod
     def read(cls, stored: Stored) -> Claim:
@@ -202,8 +208,7 @@ class Claim:
         """Compare a quotient of densities, right to a part in 10^36, with what is stated and ε."""
         exceeds = reached and quotient > kernel(-self.stated) * (1 + SLACK)
         if exceeds or quotient > kernel(-self.epsilon) * (1 - SLACK):
-            told = f"somebody learns {float(quotient.ln()):.9g} about {target}, or may learn it."
-            raise Broken(told) if exceeds else Undecided(told)  # a bound alone breaks nothing
+            self.refuse(f"{float(quotient.ln()):.9g}", target, reached=exceeds)
 
     def judge_moves(self, moves: Sequence[Fraction], target: Any, *, reached: bool = True) -> None:
         """Compare how far a secret moves the answers, in units of their noise, with the promise."""
@@ -211,15 +216,19 @@ class Claim:
         if self.mu is not None:
             self.judge_mu(sum((move * move for move in moves), Fraction(0)), target, reached)
         elif leakage > (self.stated if reached else self.epsilon):
-            told = f"somebody may learn {float(leakage):.9g} about {target}."
-            raise Broken(told) if reached else Undecided(told)
+            self.refuse(f"{float(leakage):.9g}", target, reached=reached)
 
     def judge_mu(self, square: Fraction, target: Any, reached: bool) -> None:  # noqa: FBT001
         """Compare μ² with the μ that is stated, and with its (ε, δ)."""
         root = decimal(square).sqrt() * (1 + SLACK)
         if square > (self.mu or 0) ** 2 or (square and self.excess(root) > self.delta):
-            told = f"somebody may learn μ = {float(root):.9g} about {target}."
-            raise Broken(told) if reached else Undecided(told)
+            self.refuse(f"μ = {float(root):.9g}", target, reached=reached)
+
+    def refuse(self, leakage: str, target: Any, *, reached: bool) -> None:
+        """Say that somebody learns too much or, where a bound alone is exceeded, that they may."""
+        if reached and not self.blurred:
+            raise Broken(f"somebody learns {leakage} about {target}.")
+        raise Undecided(f"somebody may learn {leakage} about {target}.")
 
     def excess(self, mu: Decimal) -> Decimal:
         """Return δ at the ε that is stated, a little too large, for noise that leaks μ."""
@@ -230,7 +239,9 @@ class Claim:
                 return normal(min(max(high, Decimal(-35)), Decimal(35))) + Decimal("1e-260")
             return (normal(high) - epsilon.exp() * normal(low)) * (1 + Decimal("1e-20"))
 
+
 # --- What is asked, and about whom ----------------------------------------------------------------
+
 
 def shape(model: Stored) -> tuple[list[Any], list[Any], list[int]]:
     """Return the names of a model, the values of each tuple, and how many copies there are."""
@@ -248,18 +259,21 @@ def shape(model: Stored) -> tuple[list[Any], list[Any], list[int]]:
         plain = min(counts) > 0 and all(max(own) == 1 for _, _, own in inner)
         need(plain and len(copies) == len(names), "blocks of copied blocks are not decided here.")
         return names, [values for _, found, _ in inner for values in found], copies
-    field = "bounds" if kind == "Unknown" and "domain" not in model else VALUES.get(kind, "")
-    need(field and (field != "domain" or "bounds" not in model), f"{kind} is not decided here.")
-    held = [0, 1] if field == "0, 1" else model[field]
-    several = field == "domains" or (field == "bounds" and isinstance(held[0], list))
+    values = model | {"domain": [0, 1]} if kind == "BinaryGroup" else model
+    known = ("domains", "domain", "states", "categories", "bounds")
+    fields = [field for field in known if field in values]
+    need(kind in KINDS and len(fields) == 1, f"{kind} is not decided here.")
+    held, intervals = values[fields[0]], fields == ["bounds"]
+    several = fields == ["domains"] or (intervals and isinstance(held[0], list))
     domains = list(held) if several else [held] * len(names)
-    if field == "bounds":
+    if intervals:
         domains = [tuple(numbers(ends, 2)) for ends in domains]
         need(all(low < high for low, high in domains), "a range must begin below its end.")
     differ = all(len(set(map(hashable, values))) == len(values) > 0 for values in domains)
     sizes = {len(domains), model.get("length", len(names)), model.get("size", len(names))}
     need(differ and sizes == {len(names)}, "each tuple needs values that differ, in its size.")
     return names, domains, [1] * len(names)
+
 
 def additions(claim: Claim, copies: dict[Any, int], domains: Sequence[Any]) -> list[list[Vector]]:
     """Return, per tuple and value, what it adds to the answers, each in units of its own noise."""
@@ -294,19 +308,23 @@ def additions(claim: Claim, copies: dict[Any, int], domains: Sequence[Any]) -> l
                 found[place][k] += in_units(own, scale, noise)
     return found
 
+
 def in_units(answer: Sequence[Fraction], scale: Fraction, noise: str) -> Vector:
     """Return answers in units of their noise; discrete noise needs whole ones."""
     need(noise != "discrete Laplace" or all(x.denominator == 1 for x in answer), "not whole.")
     return tuple(x / scale for x in answer)
 
+
 def distance(one: Vector, other: Vector) -> Fraction:
     """Return how far two answers are apart, in units of the noise."""
     return sum((abs(a - b) for a, b in zip(one, other, strict=True)), Fraction(0))
+
 
 def spread(values: Sequence[Vector]) -> Fraction:
     """Return how far two of the answers are apart at most."""
     apart = {min(values), max(values)} if len(values[0]) == 1 else set(values)
     return max(distance(a, b) for a, b in product(apart, repeat=2))
+
 
 @dataclass(frozen=True)
 class Part:
@@ -320,6 +338,7 @@ class Part:
     size: int  # how many tuples there are
     fewest: int  # how many others an adversary knows at least,
     most: int  # and at most
+
 
 def row_additions(part: Part) -> list[list[Vector]]:
     """Return how far one record can move all numbers of a question about rows together, in L1."""
@@ -347,44 +366,51 @@ def row_additions(part: Part) -> list[list[Vector]]:
         low, high = min(low, Fraction(0)), max(high, Fraction(0))
     return [[(low / scale,), (high / scale,)]] * part.size
 
+
 # --- Finite families: written out, along a chain, or by elimination ------------------------------
+
 
 def check_finite(part: Part) -> None:
     """Check who knows everyone else, then all others in the first way that decides."""
-    kind, claim, sizes = part.model["type"], part.claim, [len(values) for values in part.domains]
+    claim, sizes = part.claim, [len(values) for values in part.domains]
     need(claim.mu is None, "Gaussian noise on finite laws is not decided here.")
     need(part.added or math.prod(sizes) <= MOST_CELLS, "a function of so many cells is too much.")
     for target, name in enumerate(part.names if part.most == part.size - 1 else ()):
         every = [part.added[target]] if part.added else lines(answers_of(part), sizes, target)
         for line in every:  # over all cells, possible or not
             claim.judge_moves([spread(line)], name)
-    chains = {"MarkovChain": [check_table, check_chain], "MixingChain": []}
-    for way in chains.get(kind, [check_table]) + [check_couplings] * bool(part.added):
+    for way in (check_table, check_counts, check_chain, check_couplings):
         try:
             return way(part)
         except Undecided as found:
             reason = found
     raise reason
 
+
 def check_table(part: Part) -> None:
     """Check everyone who does not know everyone else, at every output."""
     # An entry stands for (which tuples are known, their values), the last place on an axis meaning
     # unknown. It counts if it is possible, and whoever knows all of it but the target is admitted.
     sizes, larger = list(map(len, part.domains)), [len(values) + 1 for values in part.domains]
-    need(math.prod(sizes) <= MOST_CELLS and math.prod(larger) <= MOST_WORK, "it is too large.")
+    fits = math.prod(sizes) <= MOST_CELLS and math.prod(larger) <= MOST_WORK
+    need(fits and part.model["type"] != "MixingChain", "it is too large.")
     factors, answers = list(factors_of(part)), answers_of(part)
-    weights = [decimal(math.prod((f[tuple(cell[p] for p in scope)] for scope, f in factors),
-                                 start=Fraction(1))) for cell in product(*map(range, sizes))]
+    weights = [
+        decimal(math.prod(f[tuple(cell[p] for p in scope)] for scope, f in factors))
+        for cell in product(*map(range, sizes))
+    ]
     there = [answer for answer, weight in zip(answers, weights, strict=True) if weight]
     masses, used = with_unknown(weights, sizes), []
     for mass, places in zip(masses, product(*map(range, larger)), strict=True):
         known = sum(map(int.__lt__, places, sizes)) - 1
         used.append(bool(mass) and part.fewest <= known <= min(part.most, part.size - 2))
     axes = [sorted({answer[axis] for answer in there}) for axis in range(len(there[0]))]
-    need(len(masses) * math.prod(map(len, axes)) <= MOST_WORK, "there are too many outputs.")
+    need(4 * len(masses) * math.prod(map(len, axes)) <= MOST_WORK, "there are too many outputs.")
     for output in product(*axes):  # the worst one is among them (A)
-        blurred = [weight * kernel(distance(output, answer)) if weight else weight
-                   for weight, answer in zip(weights, answers, strict=True)]
+        blurred = [
+            weight * kernel(distance(output, answer)) if weight else weight
+            for weight, answer in zip(weights, answers, strict=True)
+        ]
         rows = zip(with_unknown(blurred, sizes), masses, used, strict=True)
         densities = [density / mass if use else None for density, mass, use in rows]
         for target, name in enumerate(part.names):
@@ -394,6 +420,7 @@ def check_table(part: Part) -> None:
                 if len(found) > 1 and max(found) > worst * min(found):
                     worst = max(found) / min(found)
             part.claim.judge(worst, name)
+
 
 def answers_of(part: Part) -> list[Vector]:
     """Return the answer in every cell: of additions their sum, of a function as it is stored."""
@@ -408,6 +435,7 @@ def answers_of(part: Part) -> list[Vector]:
     keys = (tuple(hashable(cell[p]) for p in places) for cell in product(*part.domains))
     return [in_units([stored[key]], scale, noise) for key in keys]
 
+
 def lines(values: Sequence[Any], sizes: Sequence[int], axis: int) -> Iterator[Sequence[Any]]:
     """Yield the entries along one axis of a table, for every place on the others."""
     inner = math.prod(sizes[axis + 1 :])
@@ -415,6 +443,7 @@ def lines(values: Sequence[Any], sizes: Sequence[int], axis: int) -> Iterator[Se
     for start in range(0, len(values), step):
         for place in range(start, start + inner):
             yield values[place : start + step : inner]
+
 
 def with_unknown(values: list[Decimal], sizes: Sequence[int]) -> list[Decimal]:
     """Add, on every axis, one more place that holds the sum over the axis."""
@@ -425,14 +454,18 @@ def with_unknown(values: list[Decimal], sizes: Sequence[int]) -> list[Decimal]:
     sums = [sum(column, Decimal(0)) for column in zip(*parts, strict=True)]
     return [*chain.from_iterable(parts), *sums]
 
+
 def factors_of(part: Part) -> Iterator[tuple[list[int], Factor]]:
     """Yield the tuples of every factor of a finite law, and its cells."""
     model, sizes, kind = part.model, list(map(len, part.domains)), part.model["type"]
     if kind in ("MarkovChain", "MixingChain"):
-        first, steps = chain_laws(part)
-        yield [0], {(v,): p for v, p in enumerate(first)}
-        step: Factor = {(v, w): p for v, row in enumerate(steps) for w, p in enumerate(row)}
-        yield from (([t, t + 1], step) for t in range(part.size - 1))
+        if kind == "MixingChain":  # a step of this diameter stands for all: the table is not known
+            far, one = Fraction(kernel(-number(model["diameter"]))), Fraction(1)
+            steps = [[far, one], [one, one]]
+        else:
+            first, steps = chain_laws(part)
+            yield [0], {(v,): p for v, p in enumerate(first)}
+        yield from (([t, t + 1], as_factor(steps)) for t in range(part.size - 1))
     elif kind in ("MarkovTree", "Network"):
         above = enumerate(model["parents"] if kind == "MarkovTree" else ())
         scopes = [[j] if up is None else [up, j] for j, up in above] or model["scopes"]
@@ -451,16 +484,20 @@ def factors_of(part: Part) -> Iterator[tuple[list[int], Factor]]:
         every = list(product(*map(range, sizes)))
         if kind == "JointTable":
             cells = law(numbers(model["probabilities"], *sizes))
-        else:  # a group: by how many hold each value, a BinaryGroup by the number of ones
-            held = [tuple(map(cell.count, range(sizes[0]))) for cell in every]
-            counts = sorted(set(held), reverse=kind == "BinaryGroup")
-            stored = law(numbers(model["count_probabilities"], len(counts)))
-            one = {count: p / held.count(count) for count, p in zip(counts, stored, strict=True)}
-            cells = [one[count] for count in held]
+        else:
+            one = one_arrangement(part)
+            cells = [one[tuple(map(cell.count, range(sizes[0])))] for cell in every]
         yield list(range(part.size)), dict(zip(every, cells, strict=True))
+
+
+def as_factor(rows: Sequence[Sequence[Fraction | Decimal]]) -> Factor:
+    """Return a matrix as a factor of two tuples."""
+    return {(v, w): Fraction(p) for v, row in enumerate(rows) for w, p in enumerate(row)}
+
 
 def check_couplings(part: Part) -> None:
     """Bound what anyone learns by summing out one tuple after the other (I)."""
+    need(part.added, "a function of so many cells is too much.")
     claim, everyone, work = part.claim, range(part.size), 0
     near: list[dict[int, Decimal]] = [{} for _ in everyone]  # e^{D/2} of those coupled with each
     for scope, cells in factors_of(part):
@@ -476,7 +513,7 @@ def check_couplings(part: Part) -> None:
         left, told = [dict(row) for row in near], list(budgets)
         for j in order:
             row, left[j] = left[j], {}
-            work += 1 + len(row) ** 2
+            work += 4 + 4 * len(row) ** 2
             need(work <= MOST_WORK, "too many tuples are coupled.")
             for k, own in row.items():
                 del left[k][j]
@@ -485,9 +522,11 @@ def check_couplings(part: Part) -> None:
                 left[k][m] = left[m][k] = left[k].get(m, ONE) * passed_on(one, other)
         claim.judge(told[target] ** 2, name, reached=False)
 
+
 def passed_on(one: Decimal, other: Decimal) -> Decimal:
     """Return e^{(a ⊗ b)/2} for e^{a/2} and e^{b/2}."""
     return min(one, other) if INFINITE in (one, other) else (1 + one * other) / (one + other)
+
 
 def cross_ratio(cells: Factor, a: int, b: int) -> Decimal:
     """Return the largest cross-ratio of a factor in its tuples a and b, a < b."""
@@ -500,6 +539,7 @@ def cross_ratio(cells: Factor, a: int, b: int) -> Decimal:
             quotients.setdefault((w, *place[:b], *place[b + 1 :]), []).append(cell / other)
     return decimal(max([Fraction(1), *(max(found) / min(found) for found in quotients.values())]))
 
+
 def farthest_first(near: Sequence[dict[int, Decimal]], target: int) -> list[int]:
     """Return all with whom a tuple is coupled, directly or not, the farthest first."""
     order, seen = [target], {target}
@@ -508,11 +548,10 @@ def farthest_first(near: Sequence[dict[int, Decimal]], target: int) -> list[int]
         seen |= near[place].keys()
     return order[:0:-1]
 
+
 def chain_laws(part: Part) -> tuple[list[Fraction], list[list[Fraction]]]:
     """Return the law of the first state and the transitions, the same for all steps."""
-    if part.model["type"] == "MixingChain":  # one step of this diameter stands for all
-        far, near = Fraction(kernel(-number(part.model["diameter"]))), Fraction(1)
-        return [near], [[far, near], [near, near]]
+    need(part.model["type"] == "MarkovChain", "it is no chain.")
     states, first = range(len(part.domains[0])), part.model["initial"]
     steps = [law(numbers(row, len(states))) for row in part.model["transition"]]
     need(len(steps) == len(states), "transition must be one matrix for all steps.")
@@ -529,50 +568,208 @@ def chain_laws(part: Part) -> tuple[list[Fraction], list[list[Fraction]]]:
         found.append(dot(found, [row[n] for row in kept[:n]]))
     return [value / sum(found) for value in found], steps
 
-def check_chain(part: Part) -> None:
-    """Check a chain whose steps favour order, or alternate (F, G)."""
-    first, exact = chain_laws(part)
-    states, totals = range(len(exact)), [[sum(v) for v in values] for values in part.added]
-    order = sorted(states, key=lambda v: sum(values[v] for values in totals))
-    pairs = list(pairwise(order))
-    minors = [exact[a][v] * exact[b][w] - exact[a][w] * exact[b][v]  # others follow from these,
-              for (a, b), (v, w) in product(pairs, repeat=2)]  # multiplied, if no entry is 0
-    alternate = len(states) == 2 and max(minors) <= 0 and len(set(map(tuple, part.added))) == 1
-    if alternate and spread(part.added[0]) <= part.claim.epsilon:
-        return
-    each = (zip(values[v], values[w], strict=True) for values in part.added for v, w in pairs)
-    rising = all(low <= high for answers in each for low, high in answers)
-    need(rising and min(minors) >= 0 and min(map(min, [*exact, first])) > 0, "no order favoured.")
-    everyone = part.fewest == 0 and part.most in (0, part.size - 1)
-    need(everyone and part.size**2 * len(states) ** 2 <= MOST_WORK, "the chain is too long.")
-    begin, free = [decimal(p) for p in first], [Decimal(1) for _ in states]
-    move = [[decimal(p) for p in row] for row in exact]
-    back = [list(row) for row in zip(*move, strict=True)]
-    for sign, ends in ((1, (order[0], order[-1])), (-1, (order[-1], order[0]))):
-        tilts = [[kernel(-sign * x) for x in values] for values in totals]
-        for target, name in enumerate(part.names):
-            own = tilts[target][ends[1]] / tilts[target][ends[0]]
-            left = side(tilts[:target][::-1], back, begin, ends, known=part.most > 0)
-            right = side(tilts[target + 1 :], move, free, ends, known=part.most > 0)
-            part.claim.judge(own * left * right, name)
 
-def side(tilts: list[list[Decimal]], move: list[list[Decimal]], last: list[Decimal],
-         ends: Sequence[int], *, known: bool) -> Decimal:
-    """Return the largest quotient of E[e^f | x_i] of one side, the nearest known at any place."""
-    states, columns = range(len(move)), list(zip(*move, strict=True))
-    plain = tilted = [[Decimal(int(u == v)) for u in states] for v in ends]
-    worst = Decimal(0)
-    for tilt in tilts:
-        plain, tilted = ([[sum(map(mul, row, column), Decimal(0)) for column in columns]
-                          for row in rows] for rows in (plain, tilted))
-        for u in states if known else ():  # known here: what it adds is the same for both
-            worst = max(worst, tilted[1][u] * plain[0][u] / (tilted[0][u] * plain[1][u]))
-        tilted = [list(map(mul, row, tilt)) for row in tilted]
-    a, b = (sum(map(mul, row, last), Decimal(0)) for row in tilted)
-    c, d = (sum(map(mul, row, last), Decimal(0)) for row in plain)
-    return max(worst, b * c / (a * d))
+def check_chain(part: Part) -> None:
+    """Check a chain: of one that favours order the limits of large outputs alone (F, G)."""
+    need(part.added, "a function of so many cells is too much.")
+    (first, p), added = chain_laws(part), part.added
+    totals = [[sum(v) for v in values] for values in added]
+    order = sorted(range(len(p)), key=lambda v: sum(values[v] for values in totals))
+    pairs = list(pairwise(order))  # other minors follow from these, multiplied, if no entry is 0
+    minors = [p[a][v] * p[b][w] - p[a][w] * p[b][v] for (a, b), (v, w) in product(pairs, pairs)]
+    alternate = len(p) == 2 and max(minors) <= 0 and len(set(map(tuple, added))) == 1
+    if alternate and spread(added[0]) <= part.claim.epsilon:
+        return
+    rising = all(all(map(le, values[v], values[w])) for values in added for v, w in pairs)
+    if rising and min(minors, default=0) >= 0 and min(map(min, [*p, first])) > 0:
+        for sign in (1, -1):  # a mixture is its mass, at 0, and its E[e^{±f/λ}], at 1
+            tilts = [[kernel(-sign * x) for x in values] for values in totals]
+            Walk(part, tilts, lambda m, x: m | {1: m[1] * x}, {0: ONE, 1: ONE}, tail).check()
+        return
+    adds, unit = on_lattice(part)
+    largest = partial(largest_quotient, unit=unit)
+    Walk(part, adds, lambda m, x: {a + x: p for a, p in m.items()}, {0: ONE}, largest).check()
+
+
+class Side(NamedTuple):
+    """What lies on one side of some targets, who all see the same there."""
+
+    targets: Sequence[int]
+    unknown: int  # so many before the nearest known, or the end of the chain
+    end: str  # "known", "none", or "far" where it is cut off: known there, farther away, or none
+    given: list[Mixture]  # what the unknown add, by the value of the target
+
+
+@dataclass
+class Walk:
+    """Goes from targets along a chain, to everyone who may be the nearest known."""
+
+    part: Part
+    adds: Sequence[Sequence[Any]]  # what each value of each tuple adds to a mixture,
+    adding: Callable[[Mixture, Any], Mixture]  # how,
+    nothing: Mixture  # and to what
+    quotient: Callable[[Sequence[Mixture]], Decimal]  # the largest of mixtures, one for each value
+    work: int = 0
+
+    def __post_init__(self) -> None:
+        """Prepare the steps in both directions, the law at every place, and how far to go."""
+        first, exact = chain_laws(self.part)
+        self.forth = power = [[decimal(p) for p in row] for row in exact]
+        self.back = list(map(list, zip(*self.forth, strict=True)))
+        self.laws = [[decimal(p) for p in first]]
+        for _ in self.part.names[1:]:
+            self.laws.append([dot(self.laws[-1], into) for into in self.back])
+        wanted = self.part.claim.certificate.get("radius")  # or the first that costs nothing
+        little = NEGLIGIBLE * decimal(self.part.claim.epsilon)
+        for radius in range(1, self.part.size + 1):
+            self.radius, self.penalty = radius, cross_ratio(as_factor(power), 0, 1)
+            if radius == wanted or (not wanted and self.penalty <= 1 + little):
+                break
+            power = [[dot(row, into) for into in self.back] for row in power]
+
+    def check(self) -> None:
+        """Check everybody, whoever is the nearest known on either side (K)."""
+        part, claim = self.part, self.part.claim
+        for own in set(map(tuple, self.adds)):
+            alike = [i for i in range(part.size) if tuple(self.adds[i]) == own]
+            begin = [self.adding(self.nothing, x) for x in own]
+            for left in self.sides(alike, begin, -1):
+                if left.end == "known" and not part.most:
+                    continue
+                for right in self.sides(left.targets, left.given, 1):
+                    ends, unknown = [left.end, right.end], left.unknown + right.unknown
+                    target, known = right.targets[0], part.size - 1 - unknown  # at most
+                    name = part.names[target]
+                    if part.fewest > known or ends.count("known") > part.most:
+                        continue  # nobody is admitted
+                    if not unknown and "far" not in ends:  # x_i alone moves the answer
+                        claim.judge_moves([spread(part.added[target])], name, reached=False)
+                        continue
+                    self.work += sum(map(len, right.given))
+                    quotient = self.quotient(right.given) * self.penalty ** ends.count("far")
+                    reached = "far" not in ends and known <= part.most
+                    claim.judge(quotient, name, reached=reached)
+
+    def sides(self, who: Sequence[int], begin: list[Mixture], direction: int) -> Iterator[Side]:
+        """Yield all sides in a direction, beginning with a mixture for each value of the target."""
+        ends = (self.back, [ONE] * len(begin)), (self.forth, self.laws[0])
+        states, (into, last) = range(len(begin)), ends[direction < 0]
+        waiting = [(who, 0, [[begin[v] if u == v else {} for u in states] for v in states])]
+        while waiting:
+            who, unknown, here = waiting.pop()
+            inside = {i: i + direction * (unknown + 1) for i in who}
+            inside = {i: place for i, place in inside.items() if 0 <= place < len(self.laws)}
+            if len(inside) < len(who):
+                ended = [i for i in who if i not in inside]
+                yield Side(ended, unknown, "none", [self.mixed(last, row) for row in here])
+            far = unknown + 1 == self.radius
+            there = (
+                [[self.mixed(weights, row) for weights in into] for row in here] if inside else []
+            )
+            for w in states:
+                possible = [i for i, place in inside.items() if self.laws[place][w]]
+                if possible:
+                    yield Side(
+                        possible, unknown, "far" if far else "known", [row[w] for row in there]
+                    )
+            for adds in () if far else {tuple(self.adds[place]) for place in inside.values()}:
+                alike = [i for i, place in inside.items() if tuple(self.adds[place]) == adds]
+                added = [list(map(self.adding, row, adds)) for row in there]
+                waiting.append((alike, unknown + 1, added))
+
+    def mixed(self, weights: Sequence[Decimal], mixtures: Sequence[Mixture]) -> Mixture:
+        """Return the sum of mixtures with weights."""
+        found: Mixture = {}
+        for weight, mixture in zip(weights, mixtures, strict=True):
+            self.work += len(mixture)
+            for atom, mass in mixture.items() if weight else ():
+                found[atom] = found.get(atom, 0) + weight * mass
+        need(self.work <= MOST_WORK, "the chain is too long.")
+        return found
+
+
+# --- One answer: mixtures on a line --------------------------------------------------------------
+
+
+def on_lattice(part: Part) -> tuple[list[list[int]], Fraction]:
+    """Return what each value of each tuple adds to one answer, in whole multiples of a unit."""
+    need(part.added and len(part.added[0][0]) == 1, "several answers, or a function.")
+    values = [[x for (x,) in own] for own in part.added]
+    below = math.lcm(*(x.denominator for own in values for x in own))
+    unit = Fraction(math.gcd(*(int(x * below) for own in values for x in own)) or 1, below)
+    return [[int(x / unit) for x in own] for own in values], unit
+
+
+def tail(mixtures: Sequence[Mixture]) -> Decimal:
+    """Return the largest quotient of densities in the limit of large outputs."""
+    limits = [mixture[1] / mixture[0] for mixture in mixtures]
+    return max(limits) / min(limits)
+
+
+def largest_quotient(mixtures: Sequence[Mixture], unit: Fraction) -> Decimal:
+    """Return the largest quotient of the densities of mixtures that are possible (A)."""
+    atoms = sorted(set(chain(*mixtures)))
+    gaps = [b - a for a, b in pairwise(atoms)]
+    passed = {gap: kernel(gap * unit) for gap in set(gaps)}
+    steps, densities = [passed[gap] for gap in gaps], []
+    for mixture in mixtures:
+        total = sum(mixture.values())
+        if total:
+            masses = [mixture.get(atom, 0) / total for atom in atoms]
+            below, above = masses[:1], [Decimal(0)]  # from there or below; from above
+            for step, mass in zip(steps, masses[1:], strict=True):
+                below.append(below[-1] * step + mass)
+            for step, mass in zip(steps[::-1], masses[:0:-1], strict=True):
+                above.append((above[-1] + mass) * step)
+            densities.append(list(map(add, below, above[::-1])))
+    return max((max(found) / min(found) for found in zip(*densities, strict=True)), default=ONE)
+
+
+def check_counts(part: Part) -> None:
+    """Check one answer to which all members of a group add alike, by counts (J)."""
+    adds, unit = on_lattice(part)
+    need(part.model["type"] in ("BinaryGroup", "CategoryGroup"), "it is no group.")
+    need(len(set(map(tuple, adds))) == 1, "the members add differently.")
+    values, own, work = range(len(adds[0])), adds[0], 0
+    weights = {held: decimal(p) for held, p in one_arrangement(part).items()}
+    for known in range(part.fewest, min(part.most, part.size - 2) + 1):
+        unknown = [(n, arrangements(n), dot(n, own)) for n in counts(part.size - 1 - known, values)]
+        for told in counts(known, values):
+            work += 8 * len(unknown) * len(values)
+            need(work <= MOST_WORK, "the group is too large.")
+            given: list[Mixture] = [{} for _ in values]
+            for v, mixture in enumerate(given):
+                base = [n + (u == v) for u, n in enumerate(told)]
+                for n, ways, x in unknown:
+                    mass = ways * weights[tuple(map(add, base, n))]
+                    mixture[own[v] + x] = mixture.get(own[v] + x, 0) + mass
+            part.claim.judge(largest_quotient(given, unit), "a member")
+
+
+def one_arrangement(part: Part) -> dict[tuple[int, ...], Fraction]:
+    """Return how likely one arrangement of the members is, by how many hold each value."""
+    values, binary = range(len(part.domains[0])), part.model["type"] == "BinaryGroup"
+    need(math.comb(part.size + len(values) - 1, part.size) <= MOST_WORK, "the group is too large.")
+    held = sorted(counts(part.size, values), reverse=binary)  # there by the number of ones
+    stored = law(numbers(part.model["count_probabilities"], len(held)))
+    return {n: p / arrangements(n) for n, p in zip(held, stored, strict=True)}
+
+
+def counts(members: int, values: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Yield in all ways how many members hold each value."""
+    if len(values) == 1:
+        yield (members,)
+    for n in range(members + 1) if len(values) > 1 else ():
+        yield from ((n, *rest) for rest in counts(members - n, values[1:]))
+
+
+def arrangements(held: Sequence[int]) -> int:
+    """Return in how many ways members can hold values so often."""
+    return math.factorial(sum(held)) // math.prod(map(math.factorial, held))
+
 
 # --- Gaussian values (C, D, H) --------------------------------------------------------------------
+
 
 @dataclass(frozen=True)
 class Known:
@@ -587,22 +784,25 @@ class Known:
         """Let one more be known."""
         pivot, column = self.rows[place][place], [row[place] for row in self.rows]
         need(pivot > 0, "the covariance must be positive definite.")
-        rows = [[(pivot * x - mine * its) // self.det for x, its in zip(row, column, strict=True)]
-                for row, mine in zip(self.rows, column, strict=True)]
+        rows = [
+            [(pivot * x - mine * its) // self.det for x, its in zip(row, column, strict=True)]
+            for row, mine in zip(self.rows, column, strict=True)
+        ]
         return Known(rows, self.unit, pivot)
 
     def value(self, one: int, other: int) -> Fraction:
         """Return one covariance."""
         return Fraction(self.rows[one][other], self.det * self.unit)
 
+
 def check_gaussian(part: Part, covariance: list[list[Fraction]]) -> None:
     """Check jointly Gaussian values, over all sets of known tuples, exactly."""
     size, claim = part.size, part.claim
     fits = len(covariance) == size and covariance == list(map(list, zip(*covariance, strict=True)))
     need(fits, "the covariance must be symmetric.")
-    pairs = zip(part.added, part.domains, strict=True)
-    weights = [[(b - a) / (high - low) for a, b in zip(*ends, strict=True)]
-               for ends, (low, high) in pairs]
+    widths = [high - low for low, high in part.domains]
+    both = zip(part.added, widths, strict=True)
+    weights = [[(b - a) / width for a, b in zip(*ends, strict=True)] for ends, width in both]
     answers = list(zip(*weights, strict=True))
     rows = [row + [dot(answer, row) for answer in answers] for row in covariance]
     rows += [[dot(answer, column) for column in zip(*rows, strict=True)] for answer in answers]
@@ -613,6 +813,7 @@ def check_gaussian(part: Part, covariance: list[list[Fraction]]) -> None:
     for target in range(size):
         others = [k for k in range(size) if k != target]
         branch(part, start, target, others, 0, trees.get(str(target)))
+
 
 def branch(part: Part, state: Known, target: int, open_: list[int], known: int, tree: Any) -> None:
     """Check all sets of known tuples that begin so, as the certificate's tree divides them."""
@@ -634,6 +835,7 @@ def branch(part: Part, state: Known, target: int, open_: list[int], known: int, 
         branch(part, state.given(place), target, rest, known + 1, if_known)
         branch(part, state, target, rest, known, if_not)
 
+
 def is_bounded(part: Part, state: Known, target: int, open_: list[int]) -> bool:
     """Whether nobody learns more than ε who knows this and any part of what is open (H)."""
     low, high = part.domains[target]
@@ -649,6 +851,7 @@ def is_bounded(part: Part, state: Known, target: int, open_: list[int]) -> bool:
     rest = part.claim.epsilon / (high - low) * v * v0 - abs(c * (v + d / 2) + s * v / 2)
     square = (c * d - s * v) ** 2 + max(d * q - s * s, Fraction(0)) * v * v0
     return bool(rest >= 0 and 4 * rest**2 >= square)
+
 
 def check_moves(part: Part, state: Known, target: int) -> None:
     """Compare how far the answers move, where x_i moves over its range, with the promise."""
@@ -673,11 +876,13 @@ def check_moves(part: Part, state: Known, target: int) -> None:
         gain = 1 / released.value(target, target) - 1 / state.value(target, target)
         claim.judge_mu(gain * widths[target] ** 2, name, reached=True)
 
+
 def is_clamped(claim: Claim) -> bool:
     """Whether values are clamped into their ranges: for all answers, or for none."""
     found = {query.get("clamp", query["type"] == "RowQuery") for query in claim.queries}
     need(len(found) == 1 and found <= {True, False}, "clamp all answers, or none.")
     return found == {True}
+
 
 def check_alike(part: Part) -> None:
     """Check members who are alike (groups), or steps alike (series)."""
@@ -701,7 +906,9 @@ def check_alike(part: Part) -> None:
     steps = [[abs(j - k) if series else int(j != k) for k in range(size)] for j in range(size)]
     check_gaussian(part, [[(variance or 1) * low**step for step in row] for row in steps])
 
+
 # --- From the file to its parts -------------------------------------------------------------------
+
 
 def check_part(part: Part) -> None:
     """Check a set member by member, blocks one by one, and any other model as its family says."""
@@ -712,7 +919,7 @@ def check_part(part: Part) -> None:
     if kind == "ModelSet":
         for member in model["models"]:
             check_part(replace(part, model=member))
-    elif kind not in ("Blocks", "Unknown") and VALUES[kind] != "bounds":
+    elif kind not in ("Blocks", "Unknown") and not isinstance(part.domains[0], tuple):
         check_finite(part)
     elif not part.added:
         raise Undecided(f"a function of a {kind} is not decided here.")
@@ -731,22 +938,20 @@ def check_part(part: Part) -> None:
     else:
         check_alike(part)
 
+
 def check_blocks(part: Part) -> None:
     """Check every block alone (B)."""
     # Who may not know everything outside a block has that as further noise. Leaving it out is on
     # the safe side, so what is proved is proved; but what breaks then is not known to break.
-    total, start, claim = sum(shape(part.model)[2]), 0, part.claim
+    total, start = sum(shape(part.model)[2]), 0
+    claim = part.claim if part.most == total - 1 else replace(part.claim, blurred=True)
     for block in part.model["models"]:
         size = len(block["names"])
         own, start = slice(start, start + size), start + size
         fewest, most = max(0, part.fewest - (total - size)), min(size - 1, part.most)
         names, domains, added = part.names[own], part.domains[own], part.added[own]
-        stated = claim if part.most == total - 1 else replace(claim, stated=claim.epsilon)
-        try:
-            check_part(Part(stated, block, names, domains, added, size, fewest, most))
-        except Broken as found:
-            need(part.most == total - 1, f"without what blurs the answer further, {found}")
-            raise
+        check_part(Part(claim, block, names, domains, added, size, fewest, most))
+
 
 def check_calibration(stored: Stored) -> Claim:
     """Check a calibration, and return what it claims."""
@@ -765,6 +970,7 @@ def check_calibration(stored: Stored) -> Claim:
     check_part(Part(claim, model, names, domains, added, len(names), fewest, most))
     return claim
 
+
 def check(stored: Any) -> tuple[int, str]:
     """Decide about the content of a file: 0 proved, 1 broken, 2 undecided, and why."""
     try:
@@ -781,12 +987,14 @@ def check(stored: Any) -> tuple[int, str]:
     delta = f", δ = {float(claim.delta):g}" if claim.mu else ""
     return PROVED, f"Proved: nobody learns more than ε = {float(claim.epsilon):g}{delta}."
 
+
 def check_file(path: Path) -> tuple[int, str]:
     """Decide about a file."""
     try:
         return check(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, RecursionError):
         return UNDECIDED, "Cannot decide: the file cannot be read as JSON."
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Read a file, decide, say so."""
@@ -795,6 +1003,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     code, answer = check_file(Path(given[0])) if len(given) == 1 else usage
     sys.stdout.write(answer + "\n")
     return code
+
 
 if __name__ == "__main__":
     sys.exit(main())

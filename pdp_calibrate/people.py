@@ -20,7 +20,7 @@ from pdp_calibrate.jobs.job import File, Job, Options
 from pdp_calibrate.jobs.people import PeopleTable
 from pdp_calibrate.jobs.signature import ASKED, with_options
 from pdp_calibrate.ledger.accounts import Entry
-from pdp_calibrate.ledger.people import Charge, charge_of
+from pdp_calibrate.ledger.people import Charge
 from pdp_calibrate.show.explain import explain, table_of
 from pdp_calibrate.show.page import report
 from pdp_calibrate.show.words import asked
@@ -175,7 +175,7 @@ def price_of(table: PeopleTable, job: Job) -> Price:
     calibration, _ = table.calibrated(job)
     return Price(
         calibration=calibration,
-        charge=charge_of(calibration),
+        charge=table.ledger.charge(calibration),
         spent=table.ledger.would_spend(calibration),
         budget=table.ledger.epsilon,
     )

@@ -68,3 +68,13 @@ def test_the_limits_of_extras_are_those_of_the_markers():
 def test_the_version_stands_in_one_place():
     assert PROJECT["dynamic"] == ["version"]
     assert metadata.version("pdp-calibrate") == pdp.__version__
+
+
+def test_every_file_speaks_of_this_version():
+    """The version is set in `pdp_calibrate/__init__.py`; what is written for people follows."""
+    version = pdp.__version__
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"\n## {version}\n" in (ROOT / "CHANGELOG.md").read_text()
+    notes = ROOT / "docs" / "releases"
+    assert (notes / f"{version}.md").read_text().startswith(f"# {version}\n")
+    assert f"\n{version}\n" in (notes / "index.md").read_text()

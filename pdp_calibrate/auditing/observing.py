@@ -46,7 +46,7 @@ class Observation:
 def observed(
     mechanism: Mechanism, databases: Iterable[dict[Hashable, Any]], number: int
 ) -> list[Observation]:
-    """Run a function on each of so many databases and describe what comes back, or is raised."""
+    """Run a function on each of `number` databases, and describe what comes back or is raised."""
     seen = []
     every = max(1, number // 100)  # the bar moves by one percent at a time
     with progress("running the mechanism", total=number) as show:

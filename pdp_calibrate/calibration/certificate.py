@@ -9,6 +9,10 @@ the checker evaluates every bound anew, in exact arithmetic.
 Of a `Network` it holds, for targets about whom the order of the checker is not good enough, the
 order in which all others are summed out (Theorem 22): any order is a proof.
 
+Of a long `MarkovChain` it holds the `radius` at which the engine cut its windows off (Theorem 5).
+The checker cuts them there too, and charges for it; without one it goes on until that is as good as
+nothing, which takes longer.
+
 The bound of a tree is Theorem 9 (docs/theory): whatever part of the undecided tuples R is known
 beside K, the residual of x_i lies on a sphere whose diameter is the projection of x_i on R.
 """
@@ -24,6 +28,8 @@ import numpy.typing as npt
 
 from pdp_calibrate.core.contraction import contracted
 from pdp_calibrate.errors import CalibrationError
+from pdp_calibrate.families.chain.model import MarkovChain
+from pdp_calibrate.families.chain.windows import Setup
 from pdp_calibrate.families.gaussian.model import Gaussian
 from pdp_calibrate.families.gaussian.sphere import sphere_bound
 from pdp_calibrate.families.network.elimination import farthest_first, least_fill
@@ -62,6 +68,8 @@ def _certificate(calibration: Calibration[Any, Any]) -> dict[str, Any]:
         ranges = [part.tuple_ranges() / scale for part, scale in _parts(calibration)]
         orders = _orders(model.couplings, np.sum(ranges, axis=0), calibration.epsilon)
         return {"orders": orders} if orders else {}
+    if type(model) is MarkovChain and calibration.noise == "laplace" and len(queries) == 1:
+        return _radius(model, calibration)
     weights = calibration.contributions[0].weights
     one = calibration.noise == "laplace" and len(queries) == 1 and weights is not None
     clamped = getattr(queries[0], "clamp", True)
@@ -69,6 +77,15 @@ def _certificate(calibration: Calibration[Any, Any]) -> dict[str, Any]:
         return {}
     slopes = np.concatenate(weights or ()) / calibration.scales[0]
     return {"branches": _branches(model, slopes, calibration.epsilon)}
+
+
+def _radius(model: MarkovChain, calibration: Calibration[Any, Any]) -> dict[str, Any]:
+    """Return where windows are cut off, of a chain that is too long for whole ones."""
+    (asked,), (scale,) = calibration.contributions, calibration.scales
+    if asked.table is not None or asked.coordinates > 1:
+        return {}
+    reach = Setup(model, asked).reach(scale)
+    return {"radius": reach} if 0 < reach < model.length - 1 else {}
 
 
 def _parts(calibration: Calibration[Any, Any]) -> zip[tuple[Contributions, float]]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
 
 from pdp_calibrate.arrays import checked_epsilon, checked_share
 from pdp_calibrate.errors import PdpError
@@ -38,9 +39,10 @@ class Risk:
 
     def __str__(self) -> str:
         most, least = percent(self.posterior, up=True), percent(self.lowest, up=False)
+        factor = Context(prec=3, rounding=ROUND_CEILING).create_decimal(Decimal(self.factor))
         words = (
             f"A belief of {percent(self.prior)} becomes at most {most} and at least {least}: odds"
-            f" shift by a factor of {self.factor:.3g} at most"
+            f" shift by a factor of {float(factor):.3g} at most"
         )
         return (
             f"{words}."

@@ -31,7 +31,6 @@ from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import (
     LAPLACE,
     Bracket,
-    Climbing,
     Leakage,
     Measure,
     Problem,
@@ -52,6 +51,9 @@ _TOLERANCE = 2e-14  # of the logarithm of the scale
 
 
 _FINEST = 4 * float(np.finfo(np.float64).eps)  # what the solver takes for its relative tolerance
+
+
+_FURTHEST = 1e300  # the largest ratio of a leakage and its target that the solver sees
 
 
 _MAXIMAL_STEPS = 200
@@ -84,29 +86,30 @@ def smallest_scale(
     >>> round(smallest_scale(lambda scale: 3 / scale, 1.5, low=0.1, high=1.0), 9)
     2.0
     """
-    kept: list[float] = []  # logarithms of scales that were good enough
+    lowest, kept = math.log(low), list[float]()  # logarithms of scales that were good enough
 
     @functools.cache
     def excess(log_scale: float) -> float:
-        value = curve(math.exp(log_scale))
+        value = curve(low if log_scale == lowest else math.exp(log_scale))
         if math.isnan(value):
             raise CalibrationError("the leakage is not a number: no scale can be certified.")
         if value <= target:
             kept.append(log_scale)
-        # A curve may lie on the target for a while: no zeros, so that the solver seeks its edge.
-        return value - target if value > target else min(value - target, -1e-16 * target)
+        # Leakages fall about as 1/λ: between logarithms that is a line, which the solver follows in
+        # few steps. A curve may lie on the target for a while: no zeros, so that it seeks the edge.
+        apart = math.log(min(max(value / target, 1 / _FURTHEST), _FURTHEST))
+        return apart if value > target else min(apart, -_FINEST)
 
-    if curve(low) <= target:
+    if excess(lowest) < 0:
         return low
-    start, end = math.log(low), math.log(max(high, low))
+    start, end = lowest, math.log(max(high, low))
     for _ in range(_MAXIMAL_STEPS):
         if excess(end) < 0:
             break
         start, end = end, end + math.log(2)
     else:
         raise CalibrationError(f"the leakage stays above {target} up to scale {math.exp(end):.3g}.")
-    if excess(start) > 0:  # else the logarithm was rounded up, across the root
-        brentq(excess, start, end, xtol=_TOLERANCE, rtol=_FINEST, maxiter=_MAXIMAL_STEPS)
+    brentq(excess, start, end, xtol=_TOLERANCE, rtol=_FINEST, maxiter=_MAXIMAL_STEPS)
     return math.exp(min(kept))
 
 
@@ -190,8 +193,27 @@ class _Part:
     @property
     def climbs(self) -> bool:
         """Whether their neighbours are tried one by one."""
-        engine = self.whole.engine
-        return isinstance(engine, Climbing) and engine.climbs
+        return self.whole.engine.climbs
+
+
+class _Curve:
+    """What the adversaries of a problem leak, as a function of the scale: each is searched once."""
+
+    def __init__(self, problem: Problem, rounding: float) -> None:
+        self._problem, self._rounding = problem, rounding
+        self._found: dict[float, Bracket] = {}
+
+    def bracket(self, scale: float) -> Bracket:
+        """Return what is known at a scale, however long that takes."""
+        if scale not in self._found:
+            problems, deadline = [self._problem], math.inf
+            found, _ = worst(problems, scale, rounding=self._rounding, deadline=deadline)
+            self._found[scale] = found
+        return self._found[scale]
+
+    def __call__(self, scale: float) -> float:
+        """Return the upper end at a scale."""
+        return self.bracket(scale).upper
 
 
 class _Case(NamedTuple):
@@ -222,8 +244,8 @@ class _Ascent:
         self._epsilon, self._rounding, self._deadline = epsilon, rounding, deadline
         self._high, self._as_group = high, high * (1 + 1e-12)
         self._slack = 1e-12  # of the scale: what a bound that names no violator gets next
-        self._problems: dict[tuple[int, int, tuple[int, ...]], Problem] = {}
-        self._solved: dict[_Case, Problem] = {}
+        self._curves: dict[tuple[int, int, tuple[int, ...]], _Curve] = {}
+        self._solved: dict[_Case, _Curve] = {}
         self._named: set[_Case] = set()
 
     def settle(self, parts: Sequence[_Part]) -> Bracket:
@@ -247,8 +269,8 @@ class _Ascent:
 
         The brackets of single adversaries may be wider than what it proved of everyone.
         """
-        adversaries = (*(part.problem for part in extremes), *self._solved.values())
-        attained = [self._leakage(adversary, self.scale) for adversary in adversaries]
+        few = (_Curve(part.problem, self._rounding) for part in extremes)
+        attained = [curve.bracket(self.scale) for curve in (*few, *self._solved.values())]
         return functools.reduce(Bracket.or_worse, attained, found).at_most(self._epsilon)
 
     def _search(
@@ -291,10 +313,10 @@ class _Ascent:
             case = self._worst_neighbour(case)
         solved = None
         while case != solved:
-            violator = self._solved[case] = self._problem(case)
+            violator = self._solved[case] = self._curve(case)
             # More noise never leaks more, so whoever kept ε so far still does.
             self.scale = smallest_scale(
-                functools.partial(self._upper_end, violator),
+                violator,
                 self._epsilon * _HEADROOM,
                 low=self.scale,
                 high=max(self._high, self.scale),
@@ -307,7 +329,7 @@ class _Ascent:
             return case
         knowledge = case.part.whole.knowledge
         places = [place for place in range(knowledge.total) if place != case.target]
-        best, idle = self._upper_end(self._problem(case), self.scale), 0
+        best, idle = self._curve(case)(self.scale), 0
         for place in itertools.cycle(places):
             if idle == len(places):
                 break
@@ -315,23 +337,18 @@ class _Ascent:
             others = tuple(sorted({place} ^ set(case.unknown)))
             if knowledge.fewest <= knowledge.total - 1 - len(others) <= knowledge.most:
                 neighbour = case._replace(unknown=others)
-                found = self._upper_end(self._problem(neighbour), self.scale)
+                found = self._curve(neighbour)(self.scale)
                 if found > best:
                     case, best, idle = neighbour, found, 0
         return case
 
-    def _problem(self, case: _Case) -> Problem:
-        """Return the problem against one adversary, prepared once however often it is searched."""
+    def _curve(self, case: _Case) -> _Curve:
+        """Return the leakage of one adversary, prepared once however often it is searched."""
         adversary = case.part.place, case.target, case.unknown
-        if adversary not in self._problems:
-            self._problems[adversary] = case.part.whole.restricted(case.target, case.unknown)
-        return self._problems[adversary]
-
-    def _leakage(self, problem: Problem, scale: float) -> Bracket:
-        return worst([problem], scale, rounding=self._rounding, deadline=math.inf)[0]
-
-    def _upper_end(self, problem: Problem, scale: float) -> float:
-        return self._leakage(problem, scale).upper
+        if adversary not in self._curves:
+            only = case.part.whole.restricted(case.target, case.unknown)
+            self._curves[adversary] = _Curve(only, self._rounding)
+        return self._curves[adversary]
 
 
 def _bracket(problems: Sequence[Problem], epsilon: float) -> tuple[float, float]:

@@ -70,8 +70,11 @@ class Contributions:
         vectors: Sequence[FloatArray] = (),
     ) -> Contributions:
         """Wrap one array per tuple: one number per value, or a row of numbers."""
-        factors = None if weights is None else tuple(np.array([weight]) for weight in weights)
         # Tuples alike share one array, so that thousands of them cost little.
+        factors = None
+        if weights is not None:
+            different = {weight: np.array([weight]) for weight in set(weights)}
+            factors = tuple(different[weight] for weight in weights)
         columns = {
             key: _column(array) if array.ndim == 1 else read_only(array)
             for key, array in {id(array): array for array in values}.items()

@@ -160,10 +160,13 @@ def _optimal(
         return None
     from_row, to_column = np.nonzero(affordable)
     number, (rows, columns) = len(from_row), cost.shape
-    log_prices = cost[from_row, to_column] - level - np.log(demand[to_column])
+    relative, wanted = cost[from_row, to_column] - level, demand[to_column]
+    log_prices = relative - np.log(wanted)
     if log_prices.max() > _HIGHEST:
         return None
-    prices = np.exp(log_prices)
+    # A quotient is right to two roundings, the exponential of a logarithm only to as many as that
+    # is large; it is needed where the numerator alone would underflow.
+    prices = np.exp(relative) / wanted if relative.min() > -_HIGHEST else np.exp(log_prices)
     moves = np.arange(number)
     total = np.full(columns, number)  # the last variable: the largest price paid for any l
     limit: Any = scipy.sparse.csr_array(

@@ -426,7 +426,7 @@ def checked_names(names: Iterable[Hashable] | None, size: int) -> tuple[Hashable
     """Return the names, or the default ones; refuse duplicates and wrong lengths."""
     if names is None:
         return default_names(size)
-    found = tuple(plain(name) for name in names)
+    found = tuple(map(plain, names))
     if len(found) != size:
         raise ModelError(f"names must be one per tuple ({size}), got {len(found)}.")
     if len(set(found)) != size:
@@ -521,7 +521,8 @@ def from_json_value(value: Any) -> Hashable:
 
 def values_of(described: Mapping[str, Any], key: str) -> list[Any]:
     """Read a list of names, values or domains of a JSON object."""
-    return [from_json_value(value) for value in field_of(described, key)]
+    values = field_of(described, key)
+    return [from_json_value(value) if isinstance(value, list) else value for value in values]
 
 
 def names_of(described: Mapping[str, Any]) -> list[Hashable]:

@@ -40,7 +40,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, ClassVar, Literal, Protocol, cast, get_args, runtime_checkable
+from typing import Any, ClassVar, Literal, cast, get_args
 
 import numpy as np
 
@@ -467,8 +467,9 @@ class Problem:
         Where its engine can take over what this one's has prepared, it does.
         """
         other = dataclasses.replace(self, knowledge=knowledge)
-        if isinstance(self.engine, Sharing):
-            other.__dict__["engine"] = self.engine.against(other)  # where the property keeps it
+        engine = self.engine.against(other)
+        if engine is not None:
+            other.__dict__["engine"] = engine  # where the property keeps it
         return other
 
     def extremes(self) -> list[Problem]:
@@ -529,6 +530,12 @@ class Engine(abc.ABC):
     the exact one, and by the trade-off functions of Gaussians such distances add up. A μ that
     stands for an ε at one δ does not grow so.
     """
+    climbs: bool = False
+    """Whether searching everyone takes long, so that neighbours are worth a search each.
+
+    Calibration then seeks a worse adversary among the neighbours of the one that a search named,
+    who know one tuple more or less, before everyone is searched again.
+    """
 
     @abc.abstractmethod
     def __init__(self, problem: Problem) -> None:
@@ -550,26 +557,13 @@ class Engine(abc.ABC):
         """Find the worst adversary at one scale; see `Limits` for the rest."""
         return self.search(scale, Limits(incumbent, enough, deadline, rounding))
 
+    def against(self, problem: Problem) -> Engine | None:
+        """Return an engine for the same model and answers against the adversaries of `problem`.
 
-@runtime_checkable
-class Sharing(Protocol):
-    """An engine whose preparation serves other adversaries as well."""
-
-    def against(self, problem: Problem) -> Engine:
-        """Return an engine for the same model and answers against the adversaries of `problem`."""
-
-
-@runtime_checkable
-class Climbing(Protocol):
-    """What an engine has besides if searching everyone takes it long.
-
-    Calibration then seeks a worse adversary among the neighbours of the one that a search
-    named, who know one tuple more or less, before everyone is searched again. An engine that
-    searches everyone about as fast as one adversary leaves the attribute out.
-    """
-
-    climbs: bool
-    """Whether neighbours of its adversaries are worth a search each."""
+        It takes over what this one has prepared; None where that does not serve others.
+        """
+        del problem
+        return None
 
 
 @functools.cache

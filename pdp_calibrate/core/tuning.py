@@ -19,7 +19,7 @@ REFRESH_SECONDS = 0.2
 COMPILING_SECONDS = 4
 """What compiling a family's code takes, as announced."""
 SEARCHES_TO_HALF = 3
-"""After so many searches, of an unknown number, a bar has covered half of its way."""
+"""Searches after which a bar has covered half of its way; how many there will be nobody knows."""
 
 # Where compiled code takes over from NumPy
 
@@ -37,7 +37,8 @@ TOGETHER_NUMBERS = 2**16
 SET_DISTANCES = 2**21
 """Distances of outputs from values, in a search of a set of tables."""
 KEPT_LAWS = 2**22
-"""Probabilities of conditional laws that a set of tables keeps from one scale to the next."""
+"""Probabilities of conditional laws that a set of tables, or a group, keeps from one scale to the
+next."""
 KEPT_WINDOWS = 2**22
 """Numbers about the windows of a chain that are kept from one scale to the next."""
 TREE_ARRAYS = 2**22
@@ -249,14 +250,13 @@ BATCH_SHARE = 16
 """One in this many open nodes is judged at a time."""
 BATCH_WORK = 4e8
 """Nodes × tuples³ of one batch."""
-COMPILED_CALL_WORK = 2e8
+COMPILED_CALL_WORK = 1e9
 """Nodes × tuples³ of one call of compiled code."""
-CLIMBS = 4
-"""Targets from which a local search starts."""
-NODES_BEFORE_CLIMBS = 2048
-"""Nodes judged before that in compiled code: about as long as the climbs take."""
+CLIMBS = ((768, 2), (4096, 4))
+"""After how many nodes the most promising attacks are climbed, and how many of them: by then the
+nodes took about as long as the climbs will."""
 NOISY_CLIMBS = 12
-"""The same with Gaussian noise."""
+"""Attacks that are climbed with Gaussian noise."""
 NOISY_CLIMBING_WORK = 1e9
 """Products of numbers that these climbs may cost."""
 COUNTED_MEMBERS = 200_000

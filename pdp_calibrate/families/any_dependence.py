@@ -155,15 +155,15 @@ class AnyDependenceEngine(Engine):
             raise UnsupportedQueryError(
                 "Custom needs a JointTable; on Unknown use Sum, Mean, Count or Linear."
             )
-        ranges = contributions.tuple_ranges()
+        ranges = contributions.tuple_ranges().tolist()
         self.target, self.unknown = _least_knowing(problem, ranges)
         moving = [self.target, *self.unknown]
-        self.reach = math.fsum(ranges[moving])
+        self.reach = self.attained = math.fsum(ranges[p] for p in moving)
+        own = contributions.values[self.target]
         # Several coordinates add up only if all tuples can move the same way.
         several = contributions.coordinates > 1
-        own = contributions.values[self.target]
-        alike = all(np.array_equal(contributions.values[p], own) for p in moving)
-        self.attained = self.reach if not several or alike else max(ranges[moving])
+        if several and not all(np.array_equal(contributions.values[p], own) for p in moving):
+            self.attained = max(ranges[p] for p in moving)
         hidden = set(moving)
         known = {p: 0 for p in range(problem.knowledge.total) if p not in hidden}
         secrets = int(own[:, 0].argmax()), int(own[:, 0].argmin())
@@ -199,7 +199,7 @@ class AnyDependenceNoiseEngine(AnyDependenceEngine):
             self.attained = (together if alike else float(moves[moving].max())) * (1 - rounding)
 
 
-def _least_knowing(problem: Problem, ranges: np.ndarray) -> tuple[int, tuple[int, ...]]:
+def _least_knowing(problem: Problem, ranges: list[float]) -> tuple[int, tuple[int, ...]]:
     """Name the adversary for whom most of the answer stays open."""
     knowledge = problem.knowledge
     positions = range(knowledge.total)
@@ -207,6 +207,6 @@ def _least_knowing(problem: Problem, ranges: np.ndarray) -> tuple[int, tuple[int
         (target,) = knowledge.targets
         known = knowledge.known
         return target, tuple(p for p in positions if p != target and p not in known)
-    order = np.argsort(ranges, kind="stable")
-    target, *unknown = order[knowledge.fewest :][::-1]
-    return int(target), tuple(sorted(int(p) for p in unknown))
+    by_range = sorted(positions, key=ranges.__getitem__)
+    *unknown, target = by_range[knowledge.fewest :]
+    return target, tuple(sorted(unknown))

@@ -109,9 +109,9 @@ class Times:
         """Return the cells of a column as what sorts in order of time."""
         held = nw.col(name)
         if self.form is not None:
-            text = held.cast(nw.String)
             example = _example(self.form, self.length)  # whoever reads finds what is missing
-            text = nw.when(text.is_null()).then(nw.lit(example)).otherwise(text)
+            # Asked of the cells themselves, for pandas 2 makes the text "None" of what is missing.
+            text = nw.when(held.is_null()).then(nw.lit(example)).otherwise(held.cast(nw.String))
             return _number(text, self.form, self.length)
         if self.time_format is not None:
             return held.cast(nw.String).str.to_datetime(format=self.time_format)

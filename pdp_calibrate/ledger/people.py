@@ -17,7 +17,9 @@ releases are about them:
 So what is spent on records of c is the joint leakage of its own releases plus the household prices
 of all others, **never** their own leakage about another column, which says nothing of this one.
 A release that no model of one column covers is of the second kind to every column. All this holds
-for adaptive choices, as for every ledger.
+for adaptive choices, as for every ledger. After Gaussian noise, what is chosen from its outputs has
+no leakage under a model of finitely many states (see `composition.joint`): Laplace noise is then
+for whole households too.
 
 Adversaries know records of the column that they attack. Somebody who knows other columns as well
 may undo what a model of one column counts on: against them only releases for whole households hold.
@@ -25,6 +27,7 @@ may undo what a model of one column counts on: against them only releases for wh
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import os
@@ -262,6 +265,10 @@ class PeopleLedger(Budget):
                 " Independent data, about other people for instance, get a ledger of their own."
             )
 
+    def charge(self, calibration: AnyCalibration) -> Charge:
+        """Return what one more release would cost."""
+        return _charge_after(_charges_in(self._pages.read()), calibration)
+
     def would_spend(self, calibration: AnyCalibration) -> dict[str, float]:
         """Return what would be spent on records of each column after one more release."""
         return self._spent_in(self._after(self._pages.read(), [calibration]))
@@ -322,10 +329,7 @@ class PeopleLedger(Budget):
     def _after(self, state: State, releases: Sequence[AnyCalibration]) -> State:
         """Return the state with all releases written down, whether they fit or not."""
         entries, models = [*state["entries"]], _models_of(state)
-        charges = [
-            Charge(column=one.get("column"), price=one["price"], noise=one.get("noise", "laplace"))
-            for one in entries
-        ]
+        charges = _charges_in(state)
         drawn = [
             scale for one in entries if one.get("noise") == "gaussian" for scale in one["scales"]
         ]
@@ -335,7 +339,7 @@ class PeopleLedger(Budget):
         }
         for calibration in releases:
             self._allowance.check_takes(calibration.noise)
-            charge = charge_of(calibration)
+            charge = _charge_after(charges, calibration)
             charges.append(charge)
             drawn += calibration.scales if charge.noise == "gaussian" else ()
             if charge.column is not None:
@@ -441,6 +445,22 @@ def _models_of(state: State) -> dict[str, Model]:
             raise LedgerError(f"the ledger withholds its model of column {name}.")
         found[name] = model
     return found
+
+
+def _charges_in(state: State) -> list[Charge]:
+    return [
+        Charge(column=one.get("column"), price=one["price"], noise=one.get("noise", "laplace"))
+        for one in state["entries"]
+    ]
+
+
+def _charge_after(before: Sequence[Charge], calibration: AnyCalibration) -> Charge:
+    """Return what a release costs after others: Gaussian noise may have told what to choose."""
+    charge = charge_of(calibration)
+    is_later = charge.noise == "laplace" and any(one.noise == "gaussian" for one in before)
+    if is_later and not all(calibration.model.continuous_tuples):
+        return dataclasses.replace(charge, column=None)
+    return charge
 
 
 def _about(state: State, column: str) -> State:

@@ -121,6 +121,7 @@ class FileStore:
         self._kind = kind
         self._file = SafeFile.at(path, what="ledger")
         self._anchor = None if anchor is None else Anchor(anchor, ledger=self._file.path)
+        self._summed = b""  # the last content whose sum was found to hold
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -152,7 +153,11 @@ class FileStore:
             raise _untrustworthy(path) from error
         if not isinstance(state, dict) or state.get("schema") != SCHEMA:
             raise _untrustworthy(path)
-        if state.get("checksum") != _checksum(state) or state.get("type") not in KINDS:
+        # The same bytes have the same sum: a release reads what it, or the last one, knows already.
+        if content != self._summed and state.get("checksum") != _checksum(state):
+            raise _untrustworthy(path)
+        self._summed = content
+        if state.get("type") not in KINDS:
             raise _untrustworthy(path)
         if state["type"] != self._kind:
             raise LedgerError(f"the ledger {path} is about {KINDS[state['type']]}.")
@@ -173,6 +178,7 @@ class FileStore:
         if self._anchor is not None:
             self._anchor.announce(present=present, coming=checksum)
         self._file.write(content)
+        self._summed = content
         if self._anchor is not None:
             self._anchor.settle(checksum)
 

@@ -80,9 +80,24 @@ def at_most(value: float, *, digits: int = 3) -> str:
     >>> at_most(2.71828), at_most(1.0), at_most(148.4132)
     ('2.72', '1', '149')
     """
+    return _rounded(value, ROUND_CEILING, digits)
+
+
+def at_least(value: float, *, digits: int = 3) -> str:
+    """Write a bound from below, rounded down.
+
+    Examples
+    --------
+    >>> at_least(2.71828), at_least(1.0), at_least(148.4132)
+    ('2.71', '1', '148')
+    """
+    return _rounded(value, ROUND_FLOOR, digits)
+
+
+def _rounded(value: float, rounding: str, digits: int) -> str:
     if not 0 < value < math.inf:
         return ordinary(value)
-    found = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(value))
+    found = Context(prec=digits, rounding=rounding).create_decimal(Decimal(value))
     return ordinary(float(found), digits=digits)
 
 

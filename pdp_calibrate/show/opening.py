@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from pdp_calibrate.calibration.release import Layout
@@ -18,7 +18,7 @@ from pdp_calibrate.frames.long_answers import LongFrame
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.ledger.people import PeopleLedger
 from pdp_calibrate.show.explain import column_of, table_of
-from pdp_calibrate.show.numbers import at_most, ordinary
+from pdp_calibrate.show.numbers import at_least, at_most, ordinary
 from pdp_calibrate.show.words import (
     CLAMPED,
     anyone,
@@ -299,7 +299,8 @@ def learns_most(calibration: AnyCalibration, column: str | None) -> str:
         return f"Most could be learned by {who}, {said} by a factor of {_odds(leak.value)}."
     found = (
         f"The best attack that was found is by {who}, {said} by a factor of at least"
-        f" {_odds(leak.lower)}. Nobody's odds shift by more than a factor of {_odds(leak.value)}."
+        f" {_odds(leak.lower, at_least)}. Nobody's odds shift by more than a factor of"
+        f" {_odds(leak.value)}."
     )
     if leak.lower < leak.value / 2:
         found += " No attack was found that comes near that bound."
@@ -317,5 +318,5 @@ def keeps_promise(scale: float, own: float, leaked: float | None, epsilon: float
     return "not proved" if leaked is None else f"no: odds shift up to ×{_odds(leaked)}"
 
 
-def _odds(leakage: float) -> str:
-    return at_most(math.exp(leakage)) if leakage < 10 else f"e^{at_most(leakage)}"
+def _odds(leakage: float, rounded: Callable[[float], str] = at_most) -> str:
+    return rounded(math.exp(leakage)) if leakage < 10 else f"e^{rounded(leakage)}"

@@ -171,6 +171,10 @@ def answers(model: Any, queries: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "black box", asked(lambda: repr(pdp.black_box_leakage(model, epsilon=0.3).value))
     yield "budget", asked(lambda: repr(pdp.dp_budget(model, epsilon=1.0)))
     yield "baselines", asked(lambda: words(pdp.calibrate(model, pdp.Sum()).baselines.values()))
+    yield (
+        "calibrate sum all to 0.5",
+        asked(lambda: scales_of(pdp.calibrate(model, pdp.Sum(), epsilon=0.5))),
+    )
     yield "ledger", asked(lambda: words(spent(model)))
 
 
@@ -199,9 +203,14 @@ def scales_of(calibration: Any) -> str:
 
 
 def spent(model: Any) -> list[float]:
-    """A ledger's account after two outside mechanisms."""
+    """A ledger's account after two outside mechanisms, and what a sum would add to the first.
+
+    The noise of that sum is fixed by its width: a scale calibrated to an epsilon is the smaller
+    the finer the search, and the smaller scale spends more.
+    """
     ledger = pdp.Ledger(model, epsilon=9.0)
-    return [ledger.charge(0.2), ledger.would_spend(pdp.Sum(), epsilon=0.5), ledger.charge(0.1)]
+    fixed = pdp.calibrate_to_accuracy(model, pdp.Sum(), half_width=20.0)
+    return [ledger.charge(0.2), ledger.would_spend(fixed), ledger.charge(0.1)]
 
 
 def record(path: Path) -> None:

@@ -70,7 +70,7 @@ def in_spark(session, frame: pd.DataFrame):
     schema = {"i": "bigint", "f": "double", "b": "boolean", "M": "timestamp"}
     kinds = [schema.get(kind.kind, "string") for kind in frame.dtypes]
     columns = [
-        column.dt.to_pydatetime()
+        [time.to_pydatetime() for time in column]
         if kind == "timestamp"
         else column.astype(object).where(column.notna(), None).to_list()
         for kind, (_, column) in zip(kinds, frame.items(), strict=True)

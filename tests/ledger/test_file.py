@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.ledger import accounts
+from pdp_calibrate.ledger import accounts, store
 from pdp_calibrate.ledger.store import FileStore
 from tests.support import ledger_workers
 from tests.support.marks import slow_after
@@ -187,6 +187,27 @@ def test_a_damaged_file_is_refused(path, damage, no_noise):
     ):
         with pytest.raises(pdp.LedgerError, match="damaged"):
             use()
+
+
+def test_the_sum_of_a_file_is_taken_once_and_anew_whenever_the_file_changed(path, monkeypatch):
+    """A release sums what it writes; what it reads twice before has the sum it wrote last."""
+    summed, original = [], store._checksum
+
+    def counted(state):
+        summed.append(len(state["entries"]))
+        return original(state)
+
+    ledger = pdp.Ledger(pdp.Unknown(size=2, domain=[0, 1]), epsilon=9.0, path=path)
+    monkeypatch.setattr(store, "_checksum", counted)
+    ledger.charge(0.5)
+    ledger.charge(0.5)
+    assert summed == [1, 2]
+    pdp.Ledger.open(path).charge(0.5)
+    ledger.would_spend(dp_epsilon=0.5)
+    assert summed == [1, 2, 2, 3, 3]
+    path.write_text(path.read_text().replace("0.5", "0.4", 1))
+    with pytest.raises(pdp.LedgerError, match="changed by hand"):
+        ledger.charge(0.5)
 
 
 def test_an_old_copy_put_back_is_noticed(path):

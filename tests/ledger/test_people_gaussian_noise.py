@@ -79,3 +79,24 @@ def test_laplace_noise_has_its_part():
     pure = pdp.People(TABLE, **SAID, epsilon=1.0)
     with pytest.raises(pdp.LedgerError, match="delta="):
         pure.sum("pay", epsilon=0.5, noise="gaussian", delta=1e-6)
+
+
+def test_laplace_noise_chosen_after_gaussian_noise_is_for_whole_households():
+    """What a chain leaks holds for choices made before, not for those made from other answers."""
+    days = pd.DataFrame({"home": [1] * 6, "day": range(6), "state": ["well", "ill"] * 3})
+    table = pdp.People(
+        days, groups="home", order_by="day", domains={"state": ["well", "ill"]},
+        epsilon=6.0, delta=1e-6, pure=3.0,
+    )  # fmt: skip
+    asked = {"epsilon": 0.4, "persistence": 0.6}
+    table.count({"state": "ill"}, **asked)
+    assert table.history[-1].column == "state"
+    assert table.spent == pytest.approx(0.4)
+    table.histogram("state", epsilon=1.0, noise="gaussian")
+    before, price = table.spent, table.calibrate.count({"state": "ill"}, **asked)
+    release = table.count({"state": "ill"}, **asked)
+    household = 6 / release.calibration.scale
+    assert household > 3 * 0.4
+    assert price.charge.column is None
+    assert price.others == pytest.approx(household)
+    assert price.spent["state"] == table.spent == pytest.approx(before + household)

@@ -52,6 +52,25 @@ def long_chain(rng: Rng) -> Model:
     )
 
 
+def longer_chain(rng: Rng) -> Model:
+    """Draw a chain of three states that no table holds, in no order."""
+    steps = rng.dirichlet([2] * 3, size=3) + 0.1
+    return pdp.MarkovChain(
+        transition=steps / steps.sum(axis=1, keepdims=True),
+        length=int(rng.integers(8, 20)),
+        states=[0, 1, 2],
+    )
+
+
+def larger_group(rng: Rng) -> Model:
+    """Draw a group that no table holds."""
+    if rng.random() < 0.5:
+        size = int(rng.integers(13, 30))
+        return pdp.BinaryGroup(count_probabilities=rng.dirichlet([0.5] * (size + 1)))
+    laws = rng.dirichlet([0.5] * math.comb(10, 8))
+    return pdp.CategoryGroup(size=8, categories=[0, 1, 5], count_probabilities=laws)
+
+
 def tree(rng: Rng) -> Model:
     """Draw a tree of three tuples."""
     tables = [rng.dirichlet([1, 1]), *rng.dirichlet([1, 1], size=(2, 2))]
@@ -137,6 +156,7 @@ def question(rng: Rng) -> Any:
 
 
 FINITE = (table, chain, long_chain, tree, network, group, unknown, blocks, several)
+FINITE += (longer_chain, larger_group)
 REAL = (gaussian, household, series)
 ASKED = (question,)
 

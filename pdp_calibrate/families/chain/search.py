@@ -43,7 +43,7 @@ from pdp_calibrate.core.problem import (
     WrittenOut,
     as_one,
 )
-from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
+from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF, rounded_up
 from pdp_calibrate.core.tuning import (
     QUICK_LAWS,
     REPEAT_PASSES,
@@ -124,7 +124,7 @@ class ChainEngine(Engine):
             self._written = self.prepared.written.against(problem)
 
     def against(self, problem: Problem) -> ChainEngine:
-        """Return an engine for the same chain and answers; see `core.problem.Sharing`."""
+        """Return an engine for the same chain and answers; see `core.problem.Engine`."""
         return ChainEngine(problem, prepared=self.prepared)
 
     def _needs_table(self) -> bool:
@@ -156,15 +156,20 @@ class ChainEngine(Engine):
         )
 
     def _bound_only(self, scale: float, limits: Limits) -> Bracket:
-        """Bound answers of several numbers by Birkhoff or, where they repeat one, by windows."""
-        problem, length = self.problem, self.chain.length
-        bounds = birkhoff_bounds(
-            problem.contributions.tuple_ranges() / scale, self.prepared.one_step
-        )
-        target = max(problem.knowledge.targets, key=lambda position: bounds[position])
-        known = problem.knowledge.known or frozenset()
+        """Bound answers of several numbers by Birkhoff or, where they repeat one, by windows.
+
+        Nor do they tell more than if all that is not known moved at once.
+        """
+        problem, length, knowledge = self.problem, self.chain.length, self.problem.knowledge
+        ranges = problem.contributions.tuple_ranges()
+        bounds = birkhoff_bounds(ranges / scale, self.prepared.one_step)
+        target = max(knowledge.targets, key=lambda position: bounds[position])
+        known = knowledge.known or frozenset()
         unknown = tuple(p for p in range(length) if p != target and p not in known)
-        value = float(bounds[target])
+        moving = ranges[[target, *unknown]]  # with nobody named, the widest that are left
+        together = math.fsum(np.sort(moving)[::-1][: knowledge.total - knowledge.fewest])
+        rounded = rounded_up(together / scale, problem.contributions.coordinates + 3)
+        value = min(float(bounds[target]), rounded)
         if self.prepared.repeated is not None:
             once, setup = self.prepared.repeated
             repeated = dataclasses.replace(problem, contributions=once)

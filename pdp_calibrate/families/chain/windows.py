@@ -286,7 +286,7 @@ def mixed(rows: FloatArray, matrix: FloatArray, form: int) -> FloatArray:
 def summed_out(rows: FloatArray, form: int) -> FloatArray:
     """Sum over all states, as one that stands for all of them; logarithms stay logarithms."""
     if form != LOGS:
-        return rows.sum(axis=0, keepdims=True)
+        return np.asarray(rows.sum(axis=0, keepdims=True))
     return mixed(rows, np.zeros((1, len(rows))), form)
 
 
@@ -459,8 +459,8 @@ def run_right(
         if is_open.any():
             none_cost = left_costs[is_open] + none_costs[b - 1]
             counted = none_up[is_open] + none_cost, none_low[is_open], none_cost
-            summed = [summed_out(array, form)[:, :, is_open] for array in (here, ends)]
-            compared = evaluation.compare(*summed, form)
+            open_here, open_ends = (summed_out(a, form)[:, :, is_open] for a in (here, ends))
+            compared = evaluation.compare(open_here, open_ends, form)
             found.add(which[is_open], compared, counted, b - 1, known=False)
         found.bound[which] = np.maximum(found.bound[which], found.upper[which])
         # Whatever reaches further leaks at most the diameter more than the worst known end here
@@ -536,32 +536,32 @@ class Ends(NamedTuple):
     @property
     def known_up(self) -> FloatArray:
         """What to add to the leakage of a window that ends at a known tuple; −inf if none does."""
-        return self.counts[0]
+        return np.asarray(self.counts[0])
 
     @property
     def known_low(self) -> FloatArray:
         """NOT, TAILS or WHOLE, for the lower end."""
-        return self.counts[1]
+        return np.asarray(self.counts[1])
 
     @property
     def prune_cost(self) -> FloatArray:
         """What windows reaching further can leak beyond a known right end, at most; ∞ if none."""
-        return self.counts[2]
+        return np.asarray(self.counts[2])
 
     @property
     def none_up(self) -> FloatArray:
         """As `known_up`, for b unknown tuples up to the end of the chain."""
-        return self.counts[3]
+        return np.asarray(self.counts[3])
 
     @property
     def none_low(self) -> FloatArray:
         """As `known_low`, for windows open to the end of the chain."""
-        return self.counts[4]
+        return np.asarray(self.counts[4])
 
     @property
     def steps(self) -> int:
         """How many distances there are, from 0 on."""
-        return self.counts.shape[1]
+        return len(self.right_far)
 
     @property
     def used(self) -> bool:

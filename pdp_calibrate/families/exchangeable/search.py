@@ -44,7 +44,7 @@ from pdp_calibrate.core.problem import (
     WrittenOut,
 )
 from pdp_calibrate.core.rounding import ROUND_UP, UNIT_ROUNDOFF
-from pdp_calibrate.core.tuning import CHUNK_NUMBERS, COMPILED_MEMBERS
+from pdp_calibrate.core.tuning import CHUNK_NUMBERS, COMPILED_MEMBERS, KEPT_LAWS
 from pdp_calibrate.core.workers import (
     best_first,
     interpreted,
@@ -112,18 +112,27 @@ class GroupSearch(abc.ABC):
         return other
 
     @abc.abstractmethod
-    def evaluated(self, case: Case, scale: float, target: int, unknown: tuple[int, ...]) -> Bracket:
-        """Find the worst of a case, somebody being unknown or hidden in noise."""
+    def evaluated(
+        self, case: Case, scale: float, target: int, unknown: tuple[int, ...], attained: float
+    ) -> Bracket:
+        """Find the worst of a case, somebody being unknown or hidden in noise.
+
+        Whoever leaks less than is `attained` by others need not be named.
+        """
 
     def run(self, scale: float, incumbent: float, deadline: float) -> Bracket:
         """Go through all cases, those who see the answer move furthest first."""
-        most = float(self.added.max())
+        most, attained = float(self.added.max()), 0.0
 
         def judge(_bound: float, case: Case) -> Bracket:
+            nonlocal attained
             target, unknown = self.members(case)
             if unknown or self.problem.hidden_noise:
-                return self.evaluated(case, scale, target, unknown)
-            return self.problem.plain_dp(target, scale, dict.fromkeys(range(self.size), 0))
+                found = self.evaluated(case, scale, target, unknown, attained)
+            else:
+                found = self.problem.plain_dp(target, scale, dict.fromkeys(range(self.size), 0))
+            attained = max(attained, found.lower)
+            return found
 
         def unjudged(bound: float, case: Case) -> Bracket:
             target, unknown = self.members(case)
@@ -169,6 +178,29 @@ class GroupSearch(abc.ABC):
         return target, tuple(sorted(inside + outside))
 
 
+class _Terms(NamedTuple):
+    """Numbers up to a factor, with which the largest of them is one."""
+
+    logs: FloatArray
+    """Their logarithms."""
+    masses: FloatArray
+    """The numbers themselves, where they do not underflow."""
+    depth: float
+    """How far below the largest logarithm the smallest one is."""
+
+    @classmethod
+    def of(cls, logs: FloatArray) -> _Terms:
+        """Divide by the largest."""
+        divided = logs - logs.max()
+        return cls(divided, np.exp(divided), -float(divided[np.isfinite(divided)].min()))
+
+
+def log_choices(size: int) -> FloatArray:
+    """Return log C(size, s) for s = 0 … size."""
+    half = [math.log(math.comb(size, ones)) for ones in range(size // 2 + 1)]
+    return np.array(half + (half[(size - 1) // 2 :: -1] if size else []))
+
+
 class BinaryGroupSearch(GroupSearch):
     """The search through a yes/no group."""
 
@@ -177,46 +209,47 @@ class BinaryGroupSearch(GroupSearch):
         self.step = float(self.added[1] - self.added[0])
         with np.errstate(divide="ignore"):
             log_law = np.log(group.count_probabilities)
-        self._log_ways: dict[int, FloatArray] = {}
-        ways = self.log_ways(self.size)
+        ways = log_choices(self.size)
         self.log_weights = without_members(log_law - ways, len(self.members_out))
+        self._weights: dict[int, _Terms] = {}
+        self._ways: dict[int, _Terms] = {}
         finite = self.log_weights[np.isfinite(self.log_weights)]
         self.largest_log = float(np.abs(finite).max(initial=0.0) + ways[self.size // 2])
 
-    def log_ways(self, inside: int) -> FloatArray:
-        """Return log C(inside, s) for s = 0 … inside, worked out once."""
-        if inside not in self._log_ways:
-            half = [math.log(math.comb(inside, ones)) for ones in range(inside // 2 + 1)]
-            mirrored = half[(inside - 1) // 2 :: -1] if inside else []
-            self._log_ways[inside] = np.array(half + mirrored)
-        return self._log_ways[inside]
+    def _terms(self, case: Case) -> tuple[_Terms, _Terms]:
+        """Return weights and ways of a case; neither depends on the scale."""
+        if case.outside not in self._weights:
+            self._weights[case.outside] = _Terms.of(self.log_weights[case.outside])
+        if case.inside not in self._ways:
+            self._ways[case.inside] = _Terms.of(log_choices(case.inside))
+        return self._weights[case.outside], self._ways[case.inside]
 
-    def evaluated(self, case: Case, scale: float, target: int, unknown: tuple[int, ...]) -> Bracket:
+    def evaluated(
+        self, case: Case, scale: float, target: int, unknown: tuple[int, ...], attained: float
+    ) -> Bracket:
         """Go through all values that the known members may hold, by their number of ones."""
         step = abs(self.step) / scale
         width = (case.own + case.inside) * step
         known_number = self.size - 1 - case.inside - case.outside
-        weights, ways = self.log_weights[case.outside], self.log_ways(case.inside)
-        weights, ways = weights - weights.max(), ways - ways.max()
-        deepest = -float(weights[np.isfinite(weights)].min() + ways.min())
+        weights, ways = self._terms(case)
         # No density is smaller than e^{−width} times the largest probability, so terms that
         # underflow are lost in rounding: the larger of both exponents counts, not their sum.
-        form = LOGS if deepest > LARGEST_EXPONENT else form_of(width)
-        if form != LOGS:
-            weights, ways = np.exp(weights), np.exp(ways)
-        whole, tails = self._worst_event(weights, ways, case.own, known_number, step, form)
+        form = LOGS if weights.depth + ways.depth > LARGEST_EXPONENT else form_of(width)
+        terms = (weights.logs, ways.logs) if form == LOGS else (weights.masses, ways.masses)
+        whole, tails = self._worst_event(*terms, case.own, known_number, step, form)
         error = self._error(case, width, form)
         value = max(0.0, whole[0] + error)
         gain, ones, point, secret = tails if self.problem.hidden_noise else whole
-        found = Bracket(upper=value, lower=0.0, witness=None, target=target, unknown=unknown)
-        if gain == -math.inf:
-            return found
-        not_known = {target, *unknown}
-        known = [p for p in range(self.size) if p not in not_known]
-        values = {position: int(place < ones) for place, position in enumerate(known)}
-        moved = self._moved(target, unknown, point)
-        witness = self.problem.witness_at(target, values, (secret, 1 - secret), moved)
-        return dataclasses.replace(found, lower=max(0.0, gain - error), witness=witness)
+        lower, witness = max(0.0, gain - error), None
+        if gain == -math.inf or lower < attained:
+            lower = 0.0
+        else:
+            not_known = {target, *unknown}
+            known = [p for p in range(self.size) if p not in not_known]
+            values = {position: int(place < ones) for place, position in enumerate(known)}
+            moved = self._moved(target, unknown, point)
+            witness = self.problem.witness_at(target, values, (secret, 1 - secret), moved)
+        return Bracket(upper=value, lower=lower, witness=witness, target=target, unknown=unknown)
 
     def laws(self, case: Case) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
         """Return the laws of the number of ones among unknown members inside, and what can occur.
@@ -226,7 +259,7 @@ class BinaryGroupSearch(GroupSearch):
         known = self.size - 1 - case.inside - case.outside
         ones, secret = np.ogrid[: known + 1, :2]
         places = (ones + secret)[..., np.newaxis] + np.arange(case.inside + 1)
-        logs = self.log_weights[case.outside][places] + self.log_ways(case.inside)
+        logs = self.log_weights[case.outside][places] + log_choices(case.inside)
         peaks = logs.max(axis=2)
         possible = peaks > -np.inf
         shares = np.exp(logs - np.where(possible, peaks, 0.0)[..., np.newaxis])
@@ -347,11 +380,17 @@ class CategoryGroupSearch(GroupSearch):
             self.weights.append(self.weights[-1].without_one())
         self.largest_log = float(np.abs(logs[np.isfinite(logs)]).max()) + max(ways)
         self._unknown: dict[int, _Unknown] = {}
+        self._places: dict[Case, tuple[FloatArray, FloatArray]] = {}
+        self._laws: dict[Case, _Laws] = {}
 
-    def evaluated(self, case: Case, scale: float, target: int, unknown: tuple[int, ...]) -> Bracket:
+    def evaluated(
+        self, case: Case, scale: float, target: int, unknown: tuple[int, ...], attained: float
+    ) -> Bracket:
         """Go through all values that the known members may hold, by their counts."""
-        atoms = self.atoms(case)[np.newaxis, :, :, np.newaxis]
-        outputs = np.unique(atoms)
+        if case not in self._places:
+            atoms = self.atoms(case)
+            self._places[case] = atoms[np.newaxis, :, :, np.newaxis], np.unique(atoms)
+        atoms, outputs = self._places[case]
         found = Bracket(upper=0.0, lower=0.0, witness=None, target=target, unknown=unknown)
         for events, possible, laws, log_laws in self.laws(case, len(outputs)):
             log_density, error = log_densities(
@@ -361,7 +400,8 @@ class CategoryGroupSearch(GroupSearch):
                 additions=self.additions(case),
                 log_laws=log_laws,
             )
-            here = self._compared(found, events, possible, log_density, error, outputs)
+            least = max(attained, found.lower)
+            here = self._compared(found, events, possible, log_density, error, outputs, least)
             found = found.or_worse(here)
         return found
 
@@ -380,21 +420,34 @@ class CategoryGroupSearch(GroupSearch):
         return self._unknown[case.inside]
 
     def laws(self, case: Case, outputs: int) -> Iterator[_Laws]:
-        """Yield the laws of what unknown members add, as many as densities at outputs allow."""
+        """Yield the laws of what unknown members add, as many as densities at outputs allow.
+
+        Where those of a case come at once, they are kept for other scales.
+        """
         counts, ways, sums, of_counts = self._unknown_of(case)
-        weights = self.weights[case.outside]
+        weights, kept = self.weights[case.outside], self._laws.get(case)
+        chunk = max(1, CHUNK_NUMBERS // (self.categories * max(len(counts), len(sums) * outputs)))
+        if kept is not None and len(kept.events) <= chunk:
+            yield kept
+            return
         known_counts = np.array(
             list(compositions(weights.size - 1 - case.inside, self.categories)), dtype=np.int64
         )
         places = counts + np.eye(self.categories, dtype=np.int64)[:, np.newaxis]
-        chunk = max(1, CHUNK_NUMBERS // (self.categories * max(len(counts), len(sums) * outputs)))
         for first in range(0, len(known_counts), chunk):
             events = known_counts[first : first + chunk]
             logs = weights[places + events[:, np.newaxis, np.newaxis]] + ways
             peaks = logs.max(axis=2)
             possible = peaks > -np.inf
             logs = logs - np.where(possible, peaks, 0.0)[..., np.newaxis]
-            yield _Laws(events, possible, *_laws_of_sums(logs, of_counts, len(sums)))
+            found = _Laws(events, possible, *_laws_of_sums(logs, of_counts, len(sums)))
+            if len(events) == len(known_counts) and self._keeps(found):
+                self._laws[case] = found
+            yield found
+
+    def _keeps(self, laws: _Laws) -> bool:
+        """Whether the laws of all cases are few enough, if they are like these."""
+        return len(self.cases) * laws.laws.size <= KEPT_LAWS
 
     def _compared(
         self,
@@ -404,6 +457,7 @@ class CategoryGroupSearch(GroupSearch):
         log_density: FloatArray,
         error: float,
         outputs: FloatArray,
+        attained: float,
     ) -> Bracket:
         """Take the worst pair of secrets, over all events and outputs."""
         highest = np.where(possible[..., np.newaxis], log_density, -np.inf)
@@ -414,7 +468,8 @@ class CategoryGroupSearch(GroupSearch):
         if self.problem.hidden_noise:
             gain[:, 1:-1] = -np.inf
         event, place = np.unravel_index(int(np.argmax(gain)), gain.shape)
-        if gain[event, place] == -np.inf:
+        lower = max(0.0, float(gain[event, place]) - error)
+        if gain[event, place] == -np.inf or lower < attained:
             return dataclasses.replace(found, upper=value, lower=0.0, witness=None)
         secrets = int(highest[event, :, place].argmax()), int(lowest[event, :, place].argmin())
         held = [category for category, n in enumerate(events[event]) for _ in range(n)]
@@ -431,7 +486,6 @@ class CategoryGroupSearch(GroupSearch):
             secrets,
             start + moved,
         )
-        lower = max(0.0, float(gain[event, place]) - error)
         return dataclasses.replace(found, upper=value, lower=lower, witness=witness)
 
 
@@ -474,7 +528,7 @@ class GroupEngine(Engine):
             self._search = found
 
     def against(self, problem: Problem) -> GroupEngine:
-        """Return an engine for the same group and answers; see `core.problem.Sharing`."""
+        """Return an engine for the same group and answers; see `core.problem.Engine`."""
         return GroupEngine(problem, search=self._search)
 
     def search(self, scale: float, limits: Limits) -> Bracket:

@@ -73,10 +73,14 @@ def group_slope(
     slopes = np.where(sizes < size - 1, abs(rho) / shrunk, 0.0)
     total = float(np.abs(weights).sum())
     error = 8 * UNIT_ROUNDOFF * (size + 4) * total * float((1 + slopes / shrunk).max())
+    with_others, steepest = np.sign(rho) * weights, slopes.max()
     best: Slope | None = None
     for sign in (1.0, -1.0):
-        own, others = sign * weights, sign * np.sign(rho) * weights
-        others = np.maximum(others, 0.0) if clamped else others
+        own, others = sign * weights, sign * with_others
+        rising = np.maximum(others, 0.0)
+        if best is not None and own.max() + steepest * rising.sum() <= best.value:
+            continue  # even if everyone pulled the same way
+        others = rising if clamped else others
         value, target, unknown = _largest_in_group(own, others, slopes, knowledge)
         if best is None or value > best.value:
             best = Slope(
@@ -96,27 +100,27 @@ def _largest_in_group(
         (target,) = knowledge.targets
         unknown = tuple(p for p in range(size) if p != target and p not in knowledge.known)
         return float(own[target] + slopes[0] * others[list(unknown)].sum()), target, unknown
-    order = np.argsort(others, kind="stable")
-    place = np.empty(size, dtype=np.int64)
-    place[order] = np.arange(size)
-    sums = np.concatenate([[0.0], np.cumsum(others[order])])
-    unknown_sizes = size - 1 - np.arange(knowledge.fewest, knowledge.most + 1)
-    first = size - unknown_sizes
+    order = others.argsort(kind="stable")
+    by_size = order.tolist()
+    sums = np.append(0.0, others[order].cumsum())
+    first = np.arange(knowledge.fewest, knowledge.most + 1) + 1  # of those who are unknown
     best = -math.inf, 0, 0
     for target in _distinct(own, knowledge.targets):
-        among = place[target] >= first  # then the target is one of those added: take another
-        added = sums[-1] - sums[first - among] - np.where(among, others[target], 0)
+        # Where the target is one of those added, another is taken.
+        among = first <= by_size.index(target)
+        added = sums[-1] - sums[first - among] - among * others[target]
         values = own[target] + slopes * added
         k = int(values.argmax())
-        best = max(best, (float(values[k]), target, int(unknown_sizes[k])), key=itemgetter(0))
-    value, target, count = best
-    rest = [int(p) for p in order if p != target]
-    return value, target, tuple(sorted(rest[len(rest) - count :]))
+        best = max(best, (float(values[k]), target, k), key=itemgetter(0))
+    value, target, k = best
+    by_size.remove(target)
+    return value, target, tuple(sorted(by_size[knowledge.fewest + k :]))
 
 
 def _distinct(weights: FloatArray, targets: tuple[int, ...]) -> list[int]:
     """Members of equal weight are equally exposed: attack one of each."""
-    return list({float(weights[target]): target for target in reversed(targets)}.values())
+    numbers = weights.tolist()
+    return list({numbers[target]: target for target in reversed(targets)}.values())
 
 
 def series_slope(
@@ -269,7 +273,7 @@ class AlikeEngine(Engine):
         if not isinstance(model, GaussianGroup | GaussianSeries):
             raise TypeError(f"this engine searches Gaussian groups and series, got {model!r}.")
         low, high = model.bounds
-        answers = np.stack(contributions.weights)
+        answers = np.array(contributions.weights)
         self._units = Units.of(answers, np.array(high - low))
         clamped = contributions.clamped
         best: Bracket | None = None

@@ -16,7 +16,6 @@ from pdp_calibrate.core.tuning import (
     BATCHES,
     CLIMBS,
     COMPILED_CALL_WORK,
-    NODES_BEFORE_CLIMBS,
     OPEN_BYTES,
     VISITED_AT_MOST,
 )
@@ -73,10 +72,13 @@ def branch_and_bound(
     with interpreted(KERNELS):
         nodes = LinearNodes(instance, precision, tau=tau)
         search = _Search(nodes, instance, incumbent)
-        if nodes.compiled(0) is not None:  # most searches then end before a climb would
-            search.expand(deadline, at_most=NODES_BEFORE_CLIMBS)
-        if search.open.top > search.limit:
-            search.start_at(*_climbed(nodes, search.limit, deadline))
+        climbed = 0
+        for visited, attacks in CLIMBS:
+            if nodes.compiled(0) is not None:  # most searches then end before a climb would
+                search.expand(deadline, at_most=visited)
+            if search.open.top > search.limit:
+                search.start_at(*_climbed(nodes, climbed, attacks, search.limit, deadline))
+            climbed = attacks
         return search.finished(deadline)
 
 
@@ -119,6 +121,8 @@ class _Open:
     @property
     def top(self) -> float:
         """The largest bound, −∞ for none."""
+        if self._is_heap and self.count:
+            return float(self.keys[0])
         return float(self.keys[: self.count].max(initial=-np.inf))
 
     def reserve(self, more: int) -> None:
@@ -138,7 +142,10 @@ class _Open:
         slots = self.slots[before : self.count]
         self.keys[before : self.count] = keys
         self.owners[slots], self.states[slots] = owners, states
-        self._is_heap = False
+        # Nodes that nearly tie with the best value belong at the end: mostly nothing has to move.
+        places = np.arange(max(before, 1), self.count)
+        parents = self.keys[(places - 1) // 2]
+        self._is_heap = self._is_heap and bool(np.all(parents >= self.keys[places]))
 
     def take(self, number: int) -> tuple[FloatArray, Places, States]:
         """Remove and return the nodes with the largest bounds."""
@@ -227,7 +234,8 @@ class _Search:
 
     def _expand_compiled(self, search: CompiledSearch, at_most: int) -> None:
         """Expand nodes one by one, always the one with the largest bound."""
-        number = max(8, min(BATCHES[1], at_most, int(COMPILED_CALL_WORK / self.instance.size**3)))
+        number = max(8, min(BATCHES[1], int(COMPILED_CALL_WORK / self.instance.size**3)))
+        number = min(number, at_most - self.visited)
         self.open.make_heap()
         self.open.reserve(number + 1)
         reached, counts = np.empty(2), np.zeros(4, dtype=np.int64)
@@ -350,9 +358,14 @@ def _any_state(instance: Instance, target: int) -> States:
     return state
 
 
-def _climbed(nodes: LinearNodes, incumbent: float, deadline: float) -> tuple[float, int, States]:
-    """Climb from both ends for the most promising attacks; return value, attack and state."""
-    promising = np.flatnonzero(nodes.keys[:CLIMBS] > incumbent)
+def _climbed(
+    nodes: LinearNodes, first: int, last: int, incumbent: float, deadline: float
+) -> tuple[float, int, States]:
+    """Climb from both ends for attacks from the first to the last; return value, attack and state.
+
+    Attacks are in the order of falling bounds, so that the first are the most promising.
+    """
+    promising = first + np.flatnonzero(nodes.keys[first:last] > incumbent)
     best, owner = 0.0, 0
     best_state = _any_state(nodes.instance, int(nodes.targets[0]))
     if len(promising) and time.monotonic() <= deadline:
@@ -372,10 +385,11 @@ def _climbed(nodes: LinearNodes, incumbent: float, deadline: float) -> tuple[flo
 def climb(
     nodes: LinearNodes, attacks: Places, everyone: npt.NDArray[np.bool_]
 ) -> tuple[FloatArray, States]:
-    """Flip one known tuple at a time while the leakage grows, from nobody or everybody known.
+    """Flip known tuples while the leakage grows, from nobody or everybody known.
 
-    All climbs make their steps at the same time. Returns the value that each has reached, rounded:
-    evaluate the set anew; and the state at its best set.
+    At first all flips that gain are made together, as many as are admitted: that leaves few steps
+    to do one at a time. All climbs make their steps at the same time. Returns the value that each
+    has reached, rounded: evaluate the set anew; and the state at its last set.
     """
     instance, size = nodes.instance, nodes.instance.size
     fewest, most, multipliers = instance.fewest, instance.most, instance.multipliers
@@ -395,7 +409,7 @@ def climb(
     outside[np.arange(len(attacks)), targets] = True
     known = np.where(everyone, size - 1, 0)
     values, climbing = np.zeros(len(attacks)), np.arange(len(attacks))
-    for _ in range(8 * size + 8):
+    for step in range(8 * size + 8):
         # The climbs that still go on: moments of target and answer given whom they know.
         rows, target, number = np.arange(len(climbing)), targets[climbing], known[climbing]
         enters = outside[climbing]
@@ -420,12 +434,21 @@ def climb(
             np.where(enters, larger, smaller),
         )
         reached = np.where(allowed, reached, -1.0)
+        if step == 0:
+            admitted = np.where(everyone, number - fewest, most - number)[:, np.newaxis]
+            places = np.argsort(np.argsort(-reached, axis=1), axis=1)
+            flips = (reached > here[:, np.newaxis] * _GAIN) & (places < admitted)
+            known += np.where(everyone, -1, 1) * flips.sum(axis=1)
+            outside ^= flips
+            tableaus = swept_together(tableaus, flips)
+            continue
         moves = reached.argmax(axis=1)
         gained = reached[rows, moves]
         goes_on = (gained >= 0) & ~(inside & (gained <= here * _GAIN))
         if not goes_on.any():
             break
-        climbing, moves, tableaus = climbing[goes_on], moves[goes_on], tableaus[goes_on]
+        if not goes_on.all():
+            climbing, moves, tableaus = climbing[goes_on], moves[goes_on], tableaus[goes_on]
         known[climbing] += np.where(outside[climbing, moves], 1, -1)
         outside[climbing, moves] ^= True
         tableaus = swept(tableaus, moves)
@@ -449,6 +472,25 @@ def swept(tableaus: FloatArray, places: Places) -> FloatArray:
     found[here, :, places] = line
     found[here, places, places] = -1 / pivots
     return np.asarray(found)
+
+
+def swept_together(tableaus: FloatArray, chosen: npt.NDArray[np.bool_]) -> FloatArray:
+    """Move all chosen tuples of each tableau into the known set, or all of them out of it.
+
+    The same as one `swept` after the other, with their block in place of a pivot: definite, for
+    covariances so close to singular that it could be none in floating point are refused.
+    """
+    chosen = np.column_stack([chosen, np.zeros(len(chosen), dtype=np.bool_)])
+    rows, columns = chosen[:, :, np.newaxis], chosen[:, np.newaxis]
+    both = rows & columns
+    blocks = np.where(both, tableaus, np.eye(tableaus.shape[-1]))
+    inverses = np.where(both, np.linalg.inv(blocks), 0.0)
+    scaled = inverses @ tableaus
+    found = tableaus - tableaus @ scaled
+    enter = np.diagonal(inverses, axis1=1, axis2=2).sum(axis=1) > 0
+    lines = np.where(enter[:, np.newaxis, np.newaxis], scaled, -scaled)
+    found = np.where(rows, lines, np.where(columns, np.swapaxes(lines, 1, 2), found))
+    return np.asarray(np.where(both, -inverses, found))
 
 
 def _value_of(

@@ -88,7 +88,7 @@ class NetworkEngine(Engine):
         self._unit = Remembered(search=self._searched)
 
     def against(self, problem: Problem) -> NetworkEngine:
-        """Return an engine for the same network and answers; see `core.problem.Sharing`."""
+        """Return an engine for the same network and answers; see `core.problem.Engine`."""
         return NetworkEngine(problem, lender=self)
 
     @functools.cached_property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -120,12 +121,19 @@ def _searched(block: Block, *, cap: float, incumbent: float, deadline: float) ->
         block.instance, block.precision, tau=tau, incumbent=incumbent, deadline=deadline
     )
     evaluated = regression(block.instance, bracket.target, bracket.known, tau=tau)
-    return _Worst(
+    found = _Worst(
         upper=min(bracket.upper, cap),
         target=bracket.target,
         known=bracket.known,
         regression=evaluated,
     )
+    if block.instance.most < block.instance.size - 1:
+        return found
+    # Of those who tie, the one who knows everyone else attains it to the last digits.
+    strongest = _strongest(block)
+    if strongest.regression.lower <= evaluated.lower:
+        return found
+    return dataclasses.replace(strongest, upper=found.upper)
 
 
 def _named(block: Block, target: int, known: tuple[int, ...]) -> _Worst:

@@ -33,11 +33,12 @@ class Units:
     @classmethod
     def of(cls, weights: FloatArray, sizes: FloatArray) -> Units:
         """Choose units in which the largest weight·size is about one and no weight is lost."""
-        exponents = np.frexp(weights)[1][weights != 0]
-        if not len(exponents):
+        used = weights != 0
+        if not used.any():
             return cls(exponent=0)
-        largest = (np.frexp(weights)[1] + np.frexp(sizes)[1])[weights != 0].max()
-        return cls(exponent=int(min(largest, exponents.min() - _LEAST_EXPONENT)))
+        exponents = np.frexp(weights)[1]
+        largest = (exponents + np.frexp(sizes)[1])[used].max()
+        return cls(exponent=int(min(largest, exponents[used].min() - _LEAST_EXPONENT)))
 
     def weights(self, weights: FloatArray) -> FloatArray:
         """Return the weights in these units, no digit changed."""

@@ -96,7 +96,7 @@ class NetworkEngine(Engine):
         self._about_some: tuple[tuple[int, ...], WrittenOut] | None = None
 
     def against(self, problem: Problem) -> NetworkEngine:
-        """Return an engine for the same network and answers; see `core.problem.Sharing`."""
+        """Return an engine for the same network and answers; see `core.problem.Engine`."""
         return NetworkEngine(problem, prepared=self.prepared)
 
     @functools.cached_property

@@ -25,6 +25,7 @@ from pdp_calibrate.core.tuning import DRAWN_DATABASES, KEPT_NUMBERS, MOST_LEVELS
 
 if TYPE_CHECKING:
     from pdp_calibrate.families.table.chained_bound import Marginals
+    from pdp_calibrate.families.table.latent_classes import LatentClasses
     from pdp_calibrate.families.table.odds_bound import OddsBound
     from pdp_calibrate.families.table.setting import Events
 
@@ -318,6 +319,13 @@ class Cells:
         from pdp_calibrate.families.table.chained_bound import Marginals
 
         return Marginals(self.probabilities)
+
+    @cached_property
+    def latent_classes(self) -> LatentClasses | None:
+        """The few product laws that the table is a mixture of, if it is one."""
+        from pdp_calibrate.families.table.latent_classes import LatentClasses
+
+        return LatentClasses.of(self.probabilities)
 
     @cached_property
     def factors(self) -> Factors:

@@ -116,19 +116,33 @@ class ChainedBound:
     `prove` is called with 1, 2, … unknown tuples; what is lowered between makes the next tighter.
     """
 
-    def __init__(self, setting: Setting, marginals: Marginals, clock: Clock) -> None:
+    def __init__(self, setting: Setting, clock: Clock) -> None:
         self._setting = setting
-        self._marginals = marginals
         self._clock = clock
         self._own = setting.diameters
         self._proved: dict[tuple[int, tuple[int, ...]], Singles] = {}
-        places = range(len(setting.sizes))
-        for target in places:
-            self._proved[target, ()] = self._group(target, ())
+        for target in range(len(setting.sizes)):
+            self.assume(target, (), self._own[target])
         self._kernels = load_kernels("pdp_calibrate.families.table.chained_kernels")
+
+    def assume(self, target: int, unknown: tuple[int, ...], log_bound: float) -> None:
+        """Take over a bound for all events of a case."""
+        bound = np.float32(math.exp(log_bound) * _CHARGE)
+        self._proved[target, unknown] = np.full(self._events((target, *unknown)), bound)
+
+    def events(self, target: int, unknown: tuple[int, ...]) -> int:
+        """Count the events of a case."""
+        return self._events((target, *unknown))
+
+    def work(self, number: int) -> float:
+        """Return how many events are compared to bound all who ignore this number of tuples."""
+        places = range(len(self._setting.sizes))
+        moving = list(itertools.combinations(places, number + 1))
+        return float(sum(map(self._events, moving))) * len(list(_pairs(moving[0])))
 
     def prove(self, number: int) -> None:
         """Bound everybody who ignores this number of tuples."""
+        _ = self._setting.prepared.cells.marginals  # before the threads ask for them
         places = range(len(self._setting.sizes))
         moving = list(itertools.combinations(places, number + 1))
         few = len(moving) * self._events(moving[0]) <= _SMALL_LEVEL
@@ -168,11 +182,12 @@ class ChainedBound:
         for i, j in itertools.permutations(moving, 2):
             if (i, _without(moving, i, j)) not in self._proved:
                 return
+        marginals = self._setting.prepared.cells.marginals
         found = {target: self._group(target, _without(moving, target)) for target in moving}
         charge, least = np.float32(_CHARGE), np.float32(_LEAST_MASS)
         for i, j in _pairs(moving):
             gone = _without(moving, i, j)
-            masses, shape = self._marginals.of_two(i, j, gone)
+            masses, shape = marginals.of_two(i, j, gone)
             gains = (np.float32(0), np.float32(0))
             if not gone and max(self._own[i], self._own[j]) <= math.log(self._kernels.MOST_GAIN):
                 gains = (_gain(self._own[i]), _gain(self._own[j]))

@@ -388,6 +388,24 @@ def gather_laws(cells, bases, own, offsets, places, steps, masses_at, scaled, la
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+def count_out(masses, shape, moves, found):
+    """Count one more tuple: of size shape[1], with so many values before it and after it.
+
+    Row c of the masses belongs to one vector of counts, and goes, for value a of the tuple, to row
+    moves[a, c] of `found`.
+    """
+    before, size, after = shape
+    for c in range(masses.shape[0]):
+        for a in range(size):
+            row, to = masses[c], found[moves[a, c]]
+            for outer in range(before):
+                source = row[(outer * size + a) * after : (outer * size + a + 1) * after]
+                target = to[outer * after : (outer + 1) * after]
+                for inner in range(after):
+                    target[inner] += source[inner]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 def _blur(source, at, width, lengths, factor, work, to, levels):
     """Blur along one coordinate: from each line of masses x, Σ_n x_n·factor^|r−n| for every r.
 

@@ -1,10 +1,12 @@
 """Large tables and vectors of answers: everybody bounded by `ChainedBound`, the worst evaluated.
 
-For queries that count (histograms). The adversaries are taken by the number of tuples that they
-ignore, fewest first. `ChainedBound` bounds all of one number; whoever may leak more than what is
-known to leak is evaluated, the largest bounds first, and the values take the place of the bounds,
-so that the bounds for one more unknown tuple start from them. Upper end: the largest bound or value
-that is left. Lower end: the largest leakage evaluated.
+For queries that count (histograms). Everybody is capped first: by the group bound, and where the
+table is a mixture of few `LatentClasses`, by what these allow. If few are left above what is known
+to leak, they are evaluated, and that is all. Else the adversaries are taken by the number of tuples
+that they ignore, fewest first. `ChainedBound` bounds all of one number; whoever may leak more than
+what is known to leak is evaluated, the largest bounds first, and the values take the place of the
+bounds, so that the bounds for one more unknown tuple start from them. Upper end: the largest bound
+or value that is left. Lower end: the largest leakage evaluated.
 
 The law of the counts given what is known, blurred along each coordinate, gives the density of every
 output of the product grid. Evaluated first is a bound on a smaller grid: the target itself changes
@@ -22,7 +24,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -32,6 +33,14 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.mixtures import DENSITIES, rounding_error
 from pdp_calibrate.core.workers import Clock, load_kernels, run
 from pdp_calibrate.families.table.chained_bound import ChainedBound, is_chained
+from pdp_calibrate.families.table.count_grid import (
+    SCALED,
+    WIDEST,
+    CountGrid,
+    CountLaws,
+    steps_of,
+)
+from pdp_calibrate.families.table.latent_classes import class_bounds
 from pdp_calibrate.families.table.setting import (
     NOTHING,
     Attack,
@@ -45,20 +54,19 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 _TIGHT = 0.0095  # of the leakage found: closer bounds are not sought, if everybody is unknown
-_WORK = 1.55e9  # to evaluate adversaries, about a nanosecond each
+_WORK = 5.75e9  # to bound and to evaluate adversaries, about a nanosecond each
 _SHARE = 0.8  # of the work that is left, until the last tuple may be unknown
 _FIRST_POINTS = 1e5  # of the grids of those who are evaluated first, one for each case
 _FIRST = 16  # … and the most of them
 _HALVINGS = 2  # of the tuples, while somebody who leaks much is sought
 _ROUNDS = 3  # of changing what is known of each tuple
-_LANES, _FEWEST_LANES = 64, 16  # events evaluated together
+_LANES, _FEWEST_LANES = 64, 4  # events evaluated together
 _EACH = 3e3  # work for an event, however small
+_STEP = 80.0  # work for an event that is bounded, from one tuple
 _POINT, _CELL = 6.0, 2.5  # work for an event at a point of the grid, and for a cell of its law
+_COUNTED = 2.0  # work for a mass, where they are counted for everybody
 _KEPT = 16  # sets of unknown tuples whose places on the grid are remembered
 _MOST_POINTS = 2e6  # of a grid
-_SCALED = 2.0**60  # what a law sums to: densities then exceed e^−58, for the grids allowed
-_WIDEST = 100.0  # a grid, in scales, for that
-_SINGLE = 2.0**-24  # unit roundoff
 
 
 class _Case(NamedTuple):
@@ -74,31 +82,44 @@ def can_search(setting: Setting) -> bool:
         return False
     levels, coordinates = len(setting.sizes) + 1, setting.coordinates
     width = coordinates * levels * float(np.max(np.concatenate(setting.parts)))
-    small = float(levels) ** coordinates <= _MOST_POINTS and width <= _WIDEST
+    small = float(levels) ** coordinates <= _MOST_POINTS and width <= WIDEST
     return small and _bins(setting) is not None
 
 
 def search_chained(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
     """Return a bracket for all adversaries but those who know everyone else."""
-    groups = {
+    caps = {
         _Case(target, unknown): group_bound(setting, (target, *unknown))
         for target, unknown in setting.prepared.cases()
     }
-    if not groups:
+    if not caps:
         return NOTHING
     search = _Search(setting, incumbent, clock)
-    widest = max(groups.values())
+    widest = max(caps.values())
     if widest > incumbent:
-        search.try_corners(groups.keys())
+        search.try_corners(caps.keys())
     if widest <= incumbent or search.attained.lower > clock.enough:
         return search.attained.or_worse(Outcome(upper=widest, lower=0.0, attack=None))
-    bound = ChainedBound(setting, setting.prepared.cells.marginals, clock)
-    left = 0.0
-    for number in range(1, len(setting.sizes)):
-        bound.prove(number)
-        cases = [case for case in groups if len(case.unknown) == number]
+    classes = setting.prepared.cells.latent_classes
+    if classes is not None:
+        learned = class_bounds(setting, classes, search.bins)
+        caps = {case: min(cap, learned.get(case, cap)) for case, cap in caps.items()}
+    bound = ChainedBound(setting, clock)
+    numbers = range(1, len(setting.sizes))
+    # Where few may leak more than what is known to leak, the few are evaluated, and nobody else
+    # need be bounded: those with most unknown tuples first, for they are fewest and leak most.
+    few = search.are_few(bound, caps)
+    if not few:
+        search.reserve(sum(map(bound.work, numbers)))
+    left = max((cap for case, cap in caps.items() if not case.unknown), default=0.0)
+    for number in reversed(numbers) if few else numbers:
+        cases = [case for case in caps if len(case.unknown) == number]
+        if few:
+            search.cap_bounds(bound, {case: caps[case] for case in cases})
+        else:
+            bound.prove(number)
         search.lower_bounds(bound, cases)
-        left = max([left, *(min(groups[case], bound.largest(*case)) for case in cases)])
+        left = max([left, *(min(caps[case], bound.largest(*case)) for case in cases)])
         if search.leaks > clock.enough:
             left = widest
             break
@@ -118,12 +139,12 @@ class _Search:
         self.leaks = 0.0  # what somebody leaks, right to single precision and rounded down
         self._worst: tuple[_Case, int] | None = None  # who
         self._left = _WORK
-        self._cells = np.ascontiguousarray(setting.probabilities).reshape(-1)
-        self._strides = tuple(
-            stride // setting.probabilities.itemsize
-            for stride in np.ascontiguousarray(setting.probabilities).strides
-        )
+        self._cells = np.ascontiguousarray(setting.probabilities).reshape(-1).view()
+        self._cells.setflags(write=False)  # as the counts of `CountLaws` are
+        self._strides = _strides(setting.sizes, ())
+        self._count_laws = CountLaws(setting.probabilities, bins, setting.coordinates)
         self._kernels = load_kernels("pdp_calibrate.families.table.chained_kernels")
+        self._kept_corners: dict[tuple[int, frozenset[tuple[int, int]]], float] = {}
         self._places_of = functools.lru_cache(maxsize=_KEPT)(self._grid_places)
 
     def _cutoff(self, unknown: int) -> float:
@@ -133,6 +154,31 @@ class _Search:
         """
         tight = _TIGHT * (0.6 + 0.4 * unknown / (len(self.setting.sizes) - 1))
         return max(self.incumbent, self.leaks * (1 + tight))
+
+    def are_few(self, bound: ChainedBound, caps: dict[_Case, float]) -> bool:
+        """Return whether the work allows to evaluate everybody whose cap is not low enough."""
+        work = 0.0
+        above = [case for case, cap in caps.items() if cap > self._cutoff(len(case.unknown))]
+        for number in range(1, len(self.setting.sizes)):
+            grid = CountGrid.of(self.setting.coordinates, number)
+            some = [case for case in above if len(case.unknown) == number]
+            gathered = 0.0
+            for case in some:
+                each, cells = self._work(case, grid)
+                work += each * bound.events(*case)
+                gathered += cells * bound.events(*case)
+            work += min(gathered, self._count_work(some))
+        return work <= self._left * _SHARE
+
+    def cap_bounds(self, bound: ChainedBound, caps: dict[_Case, float]) -> None:
+        """Start from the caps that are not low enough."""
+        for case, cap in caps.items():
+            if cap > self._cutoff(len(case.unknown)):
+                bound.assume(*case, cap)
+
+    def reserve(self, steps: float) -> None:
+        """Count the work of bounding events as done: so many, each from one tuple."""
+        self._left -= _STEP * steps
 
     def lower_bounds(self, bound: ChainedBound, cases: list[_Case]) -> None:
         """Evaluate who of these cases seems worst, and lower the bounds to what they leak.
@@ -146,25 +192,27 @@ class _Search:
         if not falling:
             return
         # One of each case, so that more is known to leak.
-        grid = _Grid.of(coordinates, unknown + 1)
+        grid = CountGrid.of(coordinates, unknown + 1)
         for case in falling[: max(1, min(_FIRST, int(_FIRST_POINTS / grid.points)))]:
             if largest[case] > self._cutoff(unknown) and not self.clock.is_over:
                 event = np.array([bound.worst(*case)])
                 self._note(case, event, self._values(case, event, grid) - grid.error)
         self._climb(grid)
-        # The others counted alone, then the target too.
+        # The others counted alone, then the target too; neighbouring sets share counts.
+        falling.sort(key=lambda case: case.unknown)
         cutoff = 0.0
         for tuples in (unknown, unknown + 1):
-            grid = _Grid.of(coordinates, tuples)
-            cutoff = self._affordable(bound, falling, grid, max(cutoff, self._cutoff(unknown)))
-            judge = functools.partial(self._judge, bound, grid, cutoff)
+            grid = CountGrid.of(coordinates, tuples)
+            cutoff = max(cutoff, self._cutoff(unknown))
+            cutoff, shared = self._affordable(bound, falling, grid, cutoff)
+            judge = functools.partial(self._judge, bound, grid, cutoff, shared=shared)
             found = run(falling, judge, self.clock, what="comparing adversaries", small=False)
             if tuples > unknown:
                 for case, judged in zip(falling, found, strict=True):
                     if judged is not None:
                         self._note(case, judged[0], judged[1] - grid.error)
 
-    def _climb(self, grid: _Grid) -> None:
+    def _climb(self, grid: CountGrid) -> None:
         """While that leaks more, change what the worst of this grid knows of one tuple."""
         for _ in range(_ROUNDS):
             before = self.leaks
@@ -187,33 +235,38 @@ class _Search:
                 return
 
     def _affordable(
-        self, bound: ChainedBound, cases: list[_Case], grid: _Grid, cutoff: float
-    ) -> float:
+        self, bound: ChainedBound, cases: list[_Case], grid: CountGrid, cutoff: float
+    ) -> tuple[float, bool]:
         """Return above which bound, from the cutoff on, a share of the work serves everybody.
 
-        That work is counted as done.
+        And whether they share the counts of the unknown tuples. That work is counted as done.
         """
-        each = self._work(cases[0], grid)
-        is_last = len(cases[0].unknown) == len(self.setting.sizes) - 1
-        most = int(self._left * (1.0 if is_last else _SHARE) / each)
         above = np.concatenate([bound.above(*case, cutoff)[0] for case in cases])
-        self._left -= each * min(most, len(above))
+        each, cells = self._work(cases[0], grid)
+        whole = self._count_work(cases)
+        is_last = len(cases[0].unknown) == len(self.setting.sizes) - 1
+        left = max(0.0, self._left * (1.0 if is_last else _SHARE))
+        shared = whole < min(left, cells * len(above))
+        each, left = (each, left - whole) if shared else (each + cells, left)
+        most = int(left / each)
+        self._left -= each * min(most, len(above)) + (whole if shared else 0.0)
         if len(above) <= most:
-            return cutoff
-        return float(np.partition(above, len(above) - most - 1)[len(above) - most - 1])
+            return cutoff, shared
+        return float(np.partition(above, len(above) - most - 1)[len(above) - most - 1]), shared
 
     def _judge(
-        self, bound: ChainedBound, grid: _Grid, cutoff: float, case: _Case
+        self, bound: ChainedBound, grid: CountGrid, cutoff: float, case: _Case, *, shared: bool
     ) -> tuple[npt.NDArray[np.intp], FloatArray]:
         """Evaluate the events of a case above a cutoff, and lower their bounds."""
         _, events = bound.above(*case, cutoff)
         values = np.zeros(len(events))
+        counted = self._count_laws.of(case.unknown) if shared and len(events) else None
         own = self.setting.diameters[case.target] if grid.levels == len(case.unknown) + 1 else 0.0
         for start in range(0, len(events), _LANES):
             if self.clock.is_over:
                 return events[:start], values[:start]
             some = slice(start, start + _LANES)
-            values[some] = self._values(case, events[some], grid) + own
+            values[some] = self._values(case, events[some], grid, counted) + own
             bound.lower(*case, events[some], values[some] + grid.error)
         return events, values
 
@@ -227,54 +280,65 @@ class _Search:
         if self._worst is not None:
             self._evaluate(*self._worst)
 
-    def _work(self, case: _Case, grid: _Grid) -> float:
-        """Return what it takes to evaluate one of many events."""
+    def _work(self, case: _Case, grid: CountGrid) -> tuple[float, float]:
+        """Return what it takes to evaluate one of many events, and to gather its law."""
         sizes = self.setting.sizes
         cells = math.prod(sizes[place] for place in (case.target, *case.unknown))
-        return _EACH + _POINT * grid.points * sizes[case.target] / 5 + _CELL * cells
+        return _EACH + _POINT * grid.points * sizes[case.target] / 5, _CELL * cells
 
-    def _values(self, case: _Case, events: npt.NDArray[np.intp], grid: _Grid) -> FloatArray:
-        """Return the largest log-ratio of two secrets' densities on the grid, for each event."""
+    def _count_work(self, cases: list[_Case]) -> float:
+        """Return what it takes to count the unknown tuples of all cases."""
+        return _COUNTED * self._count_laws.work({case.unknown for case in cases})
+
+    def _values(
+        self,
+        case: _Case,
+        events: npt.NDArray[np.intp],
+        grid: CountGrid,
+        counted: tuple[npt.NDArray[np.intp], FloatArray] | None = None,
+    ) -> FloatArray:
+        """Return the largest log-ratio of two secrets' densities on the grid, for each event.
+
+        From the cells, or from the counts of the unknown tuples, as `CountLaws` gives them.
+        """
         setting, (target, unknown) = self.setting, case
         known, sizes = self._known(case), setting.sizes
+        if counted is None:
+            cells, strides, offsets = self._cells, self._strides, np.zeros(1, dtype=np.int64)
+            for place in unknown:
+                steps = strides[place] * np.arange(sizes[place])
+                offsets = np.add.outer(offsets, steps).ravel()
+            places = self._places_of(unknown, grid.levels)
+        else:
+            vectors, masses = counted
+            cells, strides = masses.reshape(-1), _strides(sizes, unknown)
+            offsets, every = (
+                masses.shape[1] * np.arange(len(vectors)),
+                np.arange(setting.coordinates),
+            )
+            places = vectors @ steps_of(every, grid.levels, setting.coordinates)
         bases = np.zeros(len(events), dtype=np.int64)
         if known:
             values = np.unravel_index(events, [sizes[place] for place in known])
             for place, value in zip(known, values, strict=True):
-                bases += value * self._strides[place]
-        offsets = np.zeros(1, dtype=np.int64)
-        for place in unknown:
-            steps = self._strides[place] * np.arange(sizes[place])
-            offsets = np.add.outer(offsets, steps).ravel()
-        places = self._places_of(unknown, grid.levels)
+                bases += value * strides[place]
         own = np.zeros(sizes[target], dtype=np.intp)
         if grid.levels > len(unknown) + 1:
-            own = _steps(self.bins[target], grid.levels, setting.coordinates)
+            own = steps_of(self.bins[target], grid.levels, setting.coordinates)
         lanes = -(-len(events) // _FEWEST_LANES) * _FEWEST_LANES
         laws = np.empty((grid.masses, sizes[target], lanes), dtype=np.float32)
         self._kernels.gather_laws(
-            self._cells,
+            cells,
             bases,
-            self._strides[target] * np.arange(sizes[target]),
+            strides[target] * np.arange(sizes[target]),
             offsets,
             places,
             own,
             grid.masses_at,
-            _SCALED,
+            SCALED,
             laws,
         )
-        width = lanes * sizes[target]
-        best = np.empty(lanes, dtype=np.float32)
-        self._kernels.worst_ratios(
-            laws,
-            np.exp(-self._unit).astype(np.float32),
-            grid.lengths,
-            grid.begins,
-            grid.starts * width,
-            np.empty(int(grid.starts[-1]) * width, dtype=np.float32),
-            best,
-        )
-        return np.log(best[: len(events)].astype(np.float64))
+        return grid.worst_log_ratios(laws, self._unit)[: len(events)]
 
     def try_corners(self, admitted: Collection[_Case]) -> None:
         """Compare adversaries at outputs beyond all counts, and evaluate the worst of them.
@@ -298,8 +362,8 @@ class _Search:
                 summed = table @ functools.reduce(_by_cell, [factors[place] for place in others])
                 starts += self._worst_corner(side, others, summed, factors, admitted)
             places = rng.permutation(places)
-        for start in starts:
-            self._evaluate(*self._climb_corners(*start, admitted))
+        for worst in {self._climb_corners(*start, admitted) for start in starts}:
+            self._evaluate(*worst)
 
     def _climb_corners(
         self, case: _Case, event: int, admitted: Collection[_Case]
@@ -332,7 +396,13 @@ class _Search:
         return case, self._event(case, given)
 
     def _at_corners(self, target: int, given: dict[int, int]) -> float:
-        """Return the largest ratio at a corner, not rounded in any way."""
+        """Return the largest ratio at a corner, not rounded in any way; kept, for climbs meet."""
+        key = target, frozenset(given.items())
+        if key not in self._kept_corners:
+            self._kept_corners[key] = self._compared_at_corners(target, given)
+        return self._kept_corners[key]
+
+    def _compared_at_corners(self, target: int, given: dict[int, int]) -> float:
         sizes = self.setting.sizes
         index = tuple(given.get(place, slice(None)) for place in range(len(sizes)))
         left = [place for place in range(len(sizes)) if place not in given]
@@ -419,7 +489,7 @@ class _Search:
         if len(possible) < 2:
             return NOTHING
         places = self._places_of(unknown, levels)
-        own = _steps(self.bins[target], levels, coordinates)
+        own = steps_of(self.bins[target], levels, coordinates)
         grids = np.stack(
             [
                 np.bincount(
@@ -479,75 +549,20 @@ class _Search:
         """Return where each cell of the unknown tuples stands on the grid of counts."""
         places = np.zeros(1, dtype=np.intp)
         for place in unknown:
-            steps = _steps(self.bins[place], levels, self.setting.coordinates)
+            steps = steps_of(self.bins[place], levels, self.setting.coordinates)
             places = np.add.outer(places, steps).ravel()
         return places
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Grid:
-    """The counts of some tuples, and the outputs that they are compared at."""
-
-    levels: int
-    """What each coordinate can be: from 0 to the number of tuples."""
-    points: float
-    """How many outputs the product grid has."""
-    masses: int
-    """How many vectors of counts there are: they sum to the number of tuples at most."""
-    masses_at: npt.NDArray[np.int32]
-    """Which of them stands at each point of the grid; −1 for none."""
-    lengths: npt.NDArray[np.int64]
-    """Masses on each line along the first coordinate, then on each along the second, …"""
-    begins: npt.NDArray[np.int64]
-    """Where the lines of each coordinate begin."""
-    starts: npt.NDArray[np.int64]
-    """Where the blurred lines of each coordinate are kept, in rows."""
-    error: float
-    """Of a log-ratio of two densities in single precision."""
-
-    @classmethod
-    @functools.cache
-    def of(cls, coordinates: int, tuples: int) -> _Grid:
-        levels = tuples + 1
-        lengths: list[int] = []
-        begins, starts = [0], [0]
-        for before in range(1, coordinates + 1):
-            lines = [levels - sum(counts) for counts in _counts(coordinates - before, tuples)]
-            lengths += lines
-            begins.append(len(lengths))
-            starts.append(starts[-1] + levels * len(lines) + 1)
-        vectors = np.array(list(_counts(coordinates, tuples)), dtype=np.intp)
-        masses_at = np.full(levels**coordinates, -1, dtype=np.int32)
-        masses_at[vectors @ levels ** np.arange(coordinates - 1, -1, -1)] = np.arange(len(vectors))
-        # A density holds at most 6 roundings for each step along each coordinate, those of the
-        # factor included; twice that for what is too small for single precision.
-        roundings = 2 * coordinates * (6 * levels + 8) + 16
-        return cls(
-            levels=levels,
-            points=float(levels) ** coordinates,
-            masses=len(vectors),
-            masses_at=masses_at,
-            lengths=np.array(lengths),
-            begins=np.array(begins),
-            starts=np.array(starts),
-            error=2 * roundings * _SINGLE,
-        )
-
-
-def _counts(coordinates: int, tuples: int) -> list[tuple[int, ...]]:
-    """Return all vectors of counts whose sum is at most a number, the first counting fastest."""
-    if coordinates == 0:
-        return [()]
-    return [
-        (count, *others)
-        for others in _counts(coordinates - 1, tuples)
-        for count in range(tuples - sum(others) + 1)
-    ]
 
 
 def _by_cell(before: FloatArray, factors: FloatArray) -> FloatArray:
     """Return the factors of cells, one tuple more; by cell and corner."""
     return (before[:, np.newaxis] * factors).reshape(-1, factors.shape[1])
+
+
+def _strides(sizes: tuple[int, ...], gone: tuple[int, ...]) -> tuple[int, ...]:
+    """Return how far apart a tuple's values stand in a table without those that are gone."""
+    left = [1 if place in gone else size for place, size in enumerate(sizes)]
+    return tuple(math.prod(left[place + 1 :]) for place in range(len(sizes)))
 
 
 def _flags(number: int) -> list[tuple[bool, ...]]:
@@ -566,9 +581,3 @@ def _bins(setting: Setting) -> tuple[npt.NDArray[np.intp], ...] | None:
     if not np.all((added == 0) | (added == unit)) or np.any((added > 0).sum(axis=1) > 1):
         return None
     return tuple(np.where(part.any(axis=1), part.argmax(axis=1), -1) for part in parts)
-
-
-def _steps(bins: npt.NDArray[np.intp], levels: int, coordinates: int) -> npt.NDArray[np.intp]:
-    """Return how far each value moves along the flat grid."""
-    strides = levels ** np.arange(coordinates - 1, -1, -1)
-    return np.asarray(np.where(bins >= 0, strides[bins], 0), dtype=np.intp)

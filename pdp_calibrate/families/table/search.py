@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
-from pdp_calibrate.core.mixtures import log_densities
+from pdp_calibrate.core.mixtures import DEFICITS, DENSITIES, log_densities, rounding_error
 from pdp_calibrate.core.model import MAXIMAL_CELLS
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
@@ -343,8 +343,25 @@ def search_events(setting: Setting, grid: Grid) -> Outcome:
         output=grid.outputs[output],
     )
     additions = sum(sizes) + len(sizes) + len(grid.kernel)
-    error = setting.rounding_error(additions) + 2 * grid.moved
+    error = _rounding_error(setting, additions) + 2 * grid.moved
     return bracket(math.log1p(best), 0.0, error, attack)
+
+
+def _rounding_error(setting: Setting, additions: int) -> float:
+    """Bound the error of a log-ratio of two densities, sums of products of laws and kernels.
+
+    As `Setting.rounding_error`, where a kernel may be reached in many steps. Here each is about the
+    distance of two stored answers, behind which there are no more roundings than these: an answer
+    adds up one part per tuple, each from zero, over the scale; then come a difference and a sum
+    over coordinates. The outputs are stored answers themselves, so that rounded answers are an
+    exact mixture, compared at all its atoms.
+    """
+    return rounding_error(
+        DEFICITS if setting.is_near_one else DENSITIES,
+        width=setting.furthest,
+        operations=2 * additions + len(setting.sizes) + setting.coordinates + 24,
+        distance_operations=len(setting.sizes) + setting.coordinates + 8,
+    )
 
 
 def _worst_of_everyone(
@@ -471,7 +488,10 @@ def _linear_pieces(
     outputs = product_grid(atoms, tails_only=setting.tails_only)
     kernel = _kernel(setting, atoms, kernels)
     secrets = events.laws.shape[1]
-    error = setting.rounding_error(events.additions + len(atoms))
+    # Half of the additions are behind a probability, half behind the mass it is divided by. Of each
+    # kernel every coordinate is an exponential and a product.
+    additions = events.additions // 2 + len(atoms) + setting.coordinates
+    error = _rounding_error(setting, additions)
     one = float(setting.is_near_one)
     width = min(len(outputs), max(1, CHUNK_NUMBERS // secrets))
     step = max(1, CHUNK_NUMBERS // (secrets * width))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,7 +87,11 @@ def _member(around: _Search, attack: Attack, unknown: tuple[int, ...]) -> JointT
     held = [attack.known[place] for place in balls.known]
     sizes = [around.setting.sizes[place] for place in balls.known]
     event = int(np.ravel_multi_index(held, sizes)) if held else 0
-    return member_with(around.center, balls, attack, event, order[0])
+    # Of the output, only the order in which values lie around it counts: most scales share it.
+    which = attack.target, unknown, event, attack.secrets, order.tobytes()
+    if which not in around.members:
+        around.members[which] = member_with(around.center, balls, attack, event, order[0])
+    return around.members[which]
 
 
 def member_with(
@@ -150,6 +154,8 @@ class _Search:
     setting: Setting
     scale: float
     clock: Clock
+    members: dict[Hashable, JointTable]
+    """The members of the set behind attacks at this and other scales."""
     tails_only: bool = False
 
     @property
@@ -311,6 +317,7 @@ class TableSetEngine(Engine):
         self._center = center_of(inner.model)
         self._prepared = PreparedTable.of(dataclasses.replace(self._problem, model=self._center))
         self._laws = ConditionalLaws(inner.model, Reachable(inner.contributions))
+        self._members: dict[Hashable, JointTable] = {}
 
     @functools.cached_property
     def _too_large(self) -> bool:
@@ -334,6 +341,7 @@ class TableSetEngine(Engine):
             setting=setting,
             scale=scale,
             clock=Clock(limits.deadline),
+            members=self._members,
         )
         outcome = NOTHING
         if setting.knowledge.admits_strongest and not self._problem.hidden_noise:

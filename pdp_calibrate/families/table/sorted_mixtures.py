@@ -45,8 +45,8 @@ class _Compared:
 
     def or_worse(self, other: _Compared) -> _Compared:
         """Return the larger ratio together with the larger bound."""
-        one = other if other.lower > self.lower else self
-        return dataclasses.replace(one, bound=max(self.bound, other.bound))
+        one, two = (other, self) if other.lower > self.lower else (self, other)
+        return one if one.bound >= two.bound else dataclasses.replace(one, bound=two.bound)
 
 
 def search_lines(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
@@ -187,7 +187,8 @@ def _merged(sums: FloatArray, same: float) -> tuple[_Indices, FloatArray]:
     """Return which value each sum is, and the values, ascending; close sums are one value."""
     order = np.argsort(sums)
     ascending = sums[order]
-    begins = np.diff(ascending, prepend=-np.inf) > same
+    begins = np.ones(len(sums), dtype=np.bool_)
+    np.greater(ascending[1:] - ascending[:-1], same, out=begins[1:])
     number, values = np.cumsum(begins) - 1, ascending[begins]
     if np.any(ascending - values[number] > same):  # a long row of close ones: cut it where needed
         kept: list[float] = []
@@ -206,9 +207,9 @@ def _compared(
 ) -> _Compared:
     """Compare the mixtures of one target and one set of unknown tuples."""
     atoms = _Atoms.of(kept, target, unknown)
-    order = np.argsort(atoms.places, axis=1)
-    gaps = np.diff(np.take_along_axis(atoms.places, order, axis=1), axis=1, prepend=0.0)
-    gaps[:, 0] = 0.0
+    order, ascending = np.argsort(atoms.places, axis=1), np.sort(atoms.places, axis=1)
+    gaps = np.zeros(order.shape)
+    np.subtract(ascending[:, 1:], ascending[:, :-1], out=gaps[:, 1:])
     secrets, rows = setting.sizes[target], len(order)
     ratio, cell, first, second, step = compare_mixtures(
         setting.probabilities.ravel(),
@@ -218,7 +219,7 @@ def _compared(
         atoms.group,
         order,
         np.exp(-gaps),
-        -np.expm1(-gaps) if setting.is_near_one else np.zeros_like(gaps),
+        -np.expm1(-gaps) if setting.is_near_one else np.zeros(gaps.shape),
         float(setting.is_near_one),
         setting.tails_only,
         shared,

@@ -450,3 +450,20 @@ def test_short_windows_beside_long_ones_do_not_underflow(monkeypatch):
         leak = pdp.leakage(chain, pdp.Count(values={0}), scale=scale)
         assert leak.value == pytest.approx(1 / scale, rel=1e-9)
         assert leak.exact
+
+
+@pytest.mark.parametrize("fewest", range(5))
+def test_several_numbers_about_a_long_chain_count_what_is_known(fewest, monkeypatch):
+    """Whoever knows all others learns what plain DP says; those who know some, no more than that
+    all the others moved: beside the joint table of a chain that is taken for a long one."""
+    chain = pdp.MarkovChain(transition=[[0.9, 0.1], [0.2, 0.8]], length=5)
+    someone = pdp.Adversaries.knowing(at_least=fewest)
+    exact = pdp.leakage(chain.to_table(), pdp.Histogram(), scale=2.0, adversaries=someone)
+    monkeypatch.setattr(search, "fits_a_table", lambda *_, **__: False)
+    bound = pdp.leakage(chain, pdp.Histogram(), scale=2.0, adversaries=someone)
+    assert exact.lower <= bound.value <= (5 - fewest) * (1 + 1e-12)
+    known = [name for name in chain.names if name > fewest]
+    one = pdp.Adversaries.exactly(0, known=known)
+    bound = pdp.leakage(chain, pdp.Histogram(), scale=2.0, adversaries=one)
+    exact = pdp.leakage(chain.to_table(), pdp.Histogram(), scale=2.0, adversaries=one)
+    assert exact.lower <= bound.value <= (fewest + 1) * (1 + 1e-12)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from pdp_calibrate.families.gaussian import branch_and_bound as branching, nodes as judging
-from pdp_calibrate.families.gaussian.branch_and_bound import _Open, climb, swept
+from pdp_calibrate.families.gaussian.branch_and_bound import _Open, climb, swept, swept_together
 from pdp_calibrate.families.gaussian.instance import Instance, precision_of, search_tau
 from pdp_calibrate.families.gaussian.nodes import Batch, LinearNodes
 from pdp_calibrate.families.gaussian.sphere import KNOWN, OPEN, UNKNOWN, sphere_bound
@@ -163,6 +163,34 @@ def test_sweeps_undo_each_other():
         np.testing.assert_allclose(tableau, covariance, atol=1e-12)
 
 
+def test_tuples_swept_together_are_swept_one_after_the_other():
+    covariance = draw(3, smallest=5, exponents=0).model.covariance
+    size = len(covariance)
+    chosen = np.zeros((3, size - 1), dtype=np.bool_)  # the last entry is the answer's, never swept
+    chosen[0, [0, 3]] = chosen[1, 1] = True  # and nobody in the third
+    expected = np.array([covariance] * 3)
+    for tableau, places in enumerate([[0, 3], [1], []]):
+        for place in places:
+            expected[tableau] = swept(expected[tableau][np.newaxis], np.array([place]))[0]
+    inside = swept_together(np.array([covariance] * 3), chosen)
+    np.testing.assert_allclose(inside, expected, atol=1e-12)
+    np.testing.assert_allclose(swept_together(inside, chosen), [covariance] * 3, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("most", [1, 2, None])
+def test_climbs_end_at_admitted_sets(seed, most):
+    covariance, weights, _, _, _, _ = node(seed)
+    nodes = linear_nodes(covariance, weights[np.newaxis])
+    most = len(weights) - 1 if most is None else most
+    nodes.instance = dataclasses.replace(nodes.instance, fewest=1, most=most)
+    attacks = np.arange(len(weights)).repeat(2)
+    _, states = climb(nodes, attacks, np.arange(len(attacks)) % 2 == 1)
+    for attack, state in zip(attacks, states, strict=True):
+        others = [k for k in range(len(weights)) if k != nodes.targets[attack]]
+        assert 1 <= np.sum(state[others] == KNOWN) <= most
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_climbs_report_the_value_of_the_set_they_end_at(seed):
     covariance, weights, _, _, _, _ = node(seed)
@@ -176,6 +204,21 @@ def test_climbs_report_the_value_of_the_set_they_end_at(seed):
         assert len(known) >= 1
         slope, _ = oracle.coefficient(covariance, weights, target, known)
         assert value == pytest.approx(abs(slope), rel=1e-9, abs=1e-12)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.lists(st.floats(0, 1), max_size=20))
+def test_nodes_pushed_onto_a_heap_are_in_a_heap(values, more):
+    waiting = _Open(np.array(values), np.arange(len(values)), np.zeros((len(values), 1), np.uint8))
+    waiting.make_heap()
+    numbers = np.arange(len(values), len(values) + len(more))
+    waiting.push(np.array(more), numbers, np.zeros((len(more), 1), np.uint8))
+    assert waiting.top == max(values + more)
+    waiting.make_heap()
+    keys = waiting.keys[: waiting.count]
+    assert all(keys[(place - 1) // 2] >= keys[place] for place in range(1, len(keys)))
+    assert [(values + more)[owner] for owner in waiting.owners[waiting.slots[: len(keys)]]] == list(
+        keys
+    )
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=60), st.integers(1, 9))

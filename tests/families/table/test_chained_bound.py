@@ -13,6 +13,7 @@ from pdp_calibrate.core.leakage import leakage
 from pdp_calibrate.core.workers import Clock
 from pdp_calibrate.families.table import chained_kernels, chained_search, search
 from pdp_calibrate.families.table.chained_bound import ChainedBound, is_chained
+from pdp_calibrate.families.table.count_grid import CountGrid
 from pdp_calibrate.families.table.setting import Setting
 from tests.support.marks import bounds_checked
 from tests.support.random_tables import additive_problem
@@ -79,7 +80,7 @@ def worst_by_hand(
 
 
 def bound_of(setting: Setting) -> ChainedBound:
-    bound = ChainedBound(setting, setting.prepared.cells.marginals, Clock(math.inf))
+    bound = ChainedBound(setting, Clock(math.inf))
     for number in range(1, len(setting.sizes)):
         bound.prove(number)
     return bound
@@ -134,7 +135,7 @@ def test_two_tuples_with_one_unknown_are_bounded_exactly_where_counts_agree() ->
 def test_who_is_not_reached_in_time_has_no_bound() -> None:
     cells = np.random.default_rng(0).dirichlet(np.ones(27)).reshape(3, 3, 3)
     setting = setting_at(additive_problem(cells, [np.eye(3)] * 3), 2.0)
-    bound = ChainedBound(setting, setting.prepared.cells.marginals, Clock(-math.inf))
+    bound = ChainedBound(setting, Clock(-math.inf))
     assert bound.largest(0, (1, 2)) == math.inf
     found = chained_search.search_chained(setting, 0.0, Clock(-math.inf))
     assert found.upper == pytest.approx(3.0)
@@ -146,9 +147,11 @@ def only_chained(patched: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("work", [1.5e9, 0.0])
-def test_the_bracket_holds_the_exact_leakage(monkeypatch: pytest.MonkeyPatch, work: float) -> None:
-    """Enough work settles everybody to the tolerance; none leaves bounds."""
+@pytest.mark.parametrize(("work", "few"), [(1.5e9, True), (1.5e9, False), (0.0, False)])
+def test_the_bracket_holds_the_exact_leakage(
+    monkeypatch: pytest.MonkeyPatch, work: float, few: bool
+) -> None:
+    """Enough work settles everybody to the tolerance, bounded before or not; none leaves bounds."""
     for seed in range(12):
         rng = np.random.default_rng(seed)
         sizes = tuple(int(size) for size in rng.integers(2, 4, size=4))
@@ -163,6 +166,7 @@ def test_the_bracket_holds_the_exact_leakage(monkeypatch: pytest.MonkeyPatch, wo
         with monkeypatch.context() as patched:
             only_chained(patched)
             patched.setattr(chained_search, "_WORK", work)
+            patched.setattr(chained_search._Search, "are_few", lambda *_, few=few: few)
             found = leakage(table, pdp.Histogram(), scale=3.0)
         assert found.lower <= exact.value * (1 + 1e-9)
         assert found.value >= exact.lower * (1 - 1e-9)
@@ -241,9 +245,11 @@ def test_events_evaluated_together_leak_what_they_leak_by_hand(seed: int) -> Non
             case = chained_search._Case(target, unknown)
             known = [sizes[place] for place in others if place not in unknown]
             events = np.arange(math.prod(known))
-            whole = chained_search._Grid.of(coordinates, len(unknown) + 1)
-            alone = chained_search._Grid.of(coordinates, len(unknown))
+            whole = CountGrid.of(coordinates, len(unknown) + 1)
+            alone = CountGrid.of(coordinates, len(unknown))
             values = found._values(case, events, whole)
+            shared = found._values(case, events, whole, found._count_laws.of(unknown))
+            np.testing.assert_allclose(shared, values, atol=whole.error)
             exact = worst_by_hand(cells, parts, scale, target, unknown)
             assert values.max() == pytest.approx(exact, abs=whole.error)
             above = found._values(case, events, alone) + setting.diameters[target]

@@ -1,0 +1,195 @@
+"""The counts of some tuples in a few bins, and all outputs at which their laws are compared.
+
+A law of the counts, blurred along each coordinate, gives the density of every output of the product
+grid; between these outputs no quotient of two densities is larger (Theorem 1, docs/theory).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import threading
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.workers import load_kernels
+
+Singles = npt.NDArray[np.float32]
+Bins = tuple[npt.NDArray[np.intp], ...]
+"""The coordinate that each value of each tuple counts in, −1 for none."""
+
+SCALED = 2.0**60
+"""What a law sums to: densities then exceed e^−58, for grids up to `WIDEST`."""
+
+WIDEST = 100.0
+"""A grid, in scales, for that."""
+
+_SINGLE = 2.0**-24  # unit roundoff
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CountGrid:
+    """The counts of some tuples, and the outputs that they are compared at."""
+
+    levels: int
+    """What each coordinate can be: from 0 to the number of tuples."""
+    points: float
+    """How many outputs the product grid has."""
+    masses: int
+    """How many vectors of counts there are: they sum to the number of tuples at most."""
+    masses_at: npt.NDArray[np.int32]
+    """Which of them stands at each point of the grid; −1 for none."""
+    lengths: npt.NDArray[np.int64]
+    """Masses on each line along the first coordinate, then on each along the second, …"""
+    begins: npt.NDArray[np.int64]
+    """Where the lines of each coordinate begin."""
+    starts: npt.NDArray[np.int64]
+    """Where the blurred lines of each coordinate are kept, in rows."""
+    error: float
+    """Of a log-ratio of two densities in single precision."""
+
+    @classmethod
+    @functools.cache
+    def of(cls, coordinates: int, tuples: int) -> CountGrid:
+        """Lay out the grid of so many tuples."""
+        levels = tuples + 1
+        lengths: list[int] = []
+        begins, starts = [0], [0]
+        for before in range(1, coordinates + 1):
+            lines = [levels - sum(counts) for counts in count_vectors(coordinates - before, tuples)]
+            lengths += lines
+            begins.append(len(lengths))
+            starts.append(starts[-1] + levels * len(lines) + 1)
+        vectors = np.array(list(count_vectors(coordinates, tuples)), dtype=np.intp)
+        masses_at = np.full(levels**coordinates, -1, dtype=np.int32)
+        masses_at[vectors @ levels ** np.arange(coordinates - 1, -1, -1)] = np.arange(len(vectors))
+        # A density holds at most 6 roundings for each step along each coordinate, those of the
+        # factor included; twice that for what is too small for single precision.
+        roundings = 2 * coordinates * (6 * levels + 8) + 16
+        return cls(
+            levels=levels,
+            points=float(levels) ** coordinates,
+            masses=len(vectors),
+            masses_at=masses_at,
+            lengths=np.array(lengths),
+            begins=np.array(begins),
+            starts=np.array(starts),
+            error=2 * roundings * _SINGLE,
+        )
+
+    def worst_log_ratios(self, laws: Singles, unit: FloatArray) -> FloatArray:
+        """Return the largest log-ratio of two secrets' densities at any output, for each event.
+
+        laws[place, v, e]: the law of the counts given secret v of event e, summing to `SCALED`.
+        The unit: what one more in a bin adds to each coordinate, in scales.
+        """
+        _, secrets, lanes = laws.shape
+        width = secrets * lanes
+        best = np.empty(lanes, dtype=np.float32)
+        load_kernels("pdp_calibrate.families.table.chained_kernels").worst_ratios(
+            laws,
+            np.exp(-unit).astype(np.float32),
+            self.lengths,
+            self.begins,
+            self.starts * width,
+            np.empty(int(self.starts[-1]) * width, dtype=np.float32),
+            best,
+        )
+        return np.log(best.astype(np.float64))
+
+
+class CountLaws:
+    """The table with tuples replaced by their counts, from one set of tuples to the next.
+
+    A set's masses come from those of the set without its last tuple: sets that are asked for in
+    order share what they begin with.
+    """
+
+    def __init__(self, probabilities: FloatArray, bins: Bins, coordinates: int) -> None:
+        self._sizes = probabilities.shape
+        self._bins = bins
+        self._coordinates = coordinates
+        self._all_count = all(np.all(places >= 0) for places in bins)
+        self._table = np.ascontiguousarray(probabilities).reshape(1, -1).view()
+        self._table.setflags(write=False)
+        self._lock = threading.Lock()  # two threads at once would do the same twice
+        self._kept: list[tuple[tuple[int, ...], FloatArray]] = []
+
+    def of(self, unknown: tuple[int, ...]) -> tuple[npt.NDArray[np.intp], FloatArray]:
+        """Return the vectors of counts, and for each the masses, the others' values in a row."""
+        with self._lock:
+            while self._kept and self._kept[-1][0] != unknown[: len(self._kept)]:
+                self._kept.pop()
+            masses = self._kept[-1][1] if self._kept else self._table
+            for number in range(len(self._kept), len(unknown)):
+                masses = self._counted(masses, unknown[: number + 1])
+                self._kept.append((unknown[: number + 1], masses))
+        return self._vectors(len(unknown)), masses
+
+    def work(self, sets: Collection[tuple[int, ...]]) -> float:
+        """Return how many masses are added for all of some sets."""
+        begun = {unknown[:number] for unknown in sets for number in range(1, len(unknown) + 1)}
+        return sum(self._size(unknown[:-1]) for unknown in begun)
+
+    def _size(self, unknown: tuple[int, ...]) -> float:
+        left = math.prod(n for place, n in enumerate(self._sizes) if place not in unknown)
+        return float(left * len(self._vectors(len(unknown))))
+
+    def _counted(self, masses: FloatArray, unknown: tuple[int, ...]) -> FloatArray:
+        """Count the last of some tuples, the others being counted already."""
+        *gone, last = unknown
+        left = [place for place in range(len(self._sizes)) if place not in gone]
+        at = left.index(last)
+        before = math.prod(self._sizes[place] for place in left[:at])
+        after = math.prod(self._sizes[place] for place in left[at + 1 :])
+        vectors, joined = self._vectors(len(gone)), self._vectors(len(unknown))
+        levels = len(unknown) + 1
+        places = np.full(levels**self._coordinates, -1)
+        places[self._flat(joined, levels)] = np.arange(len(joined))
+        moves = np.stack(
+            [
+                places[self._flat(vectors, levels) + step]
+                for step in steps_of(self._bins[last], levels, self._coordinates)
+            ]
+        )
+        found = np.zeros((len(joined), before * after))
+        load_kernels("pdp_calibrate.families.table.chained_kernels").count_out(
+            masses, (before, self._sizes[last], after), moves, found
+        )
+        found.setflags(write=False)  # as the table is: kernels are compiled for one of the two
+        return found
+
+    def _flat(self, vectors: npt.NDArray[np.intp], levels: int) -> npt.NDArray[np.intp]:
+        return vectors @ steps_of(np.arange(self._coordinates), levels, self._coordinates)
+
+    def _vectors(self, tuples: int) -> npt.NDArray[np.intp]:
+        return _reached(self._coordinates, tuples, exactly=self._all_count)
+
+
+@functools.cache
+def _reached(coordinates: int, tuples: int, *, exactly: bool) -> npt.NDArray[np.intp]:
+    """Return what a number of tuples can count to; exactly: every one of them counts somewhere."""
+    vectors = count_vectors(coordinates, tuples)
+    found = np.array(vectors, dtype=np.intp).reshape(len(vectors), coordinates)
+    return found[found.sum(axis=1) == tuples] if exactly else found
+
+
+def count_vectors(coordinates: int, tuples: int) -> list[tuple[int, ...]]:
+    """Return all vectors of counts whose sum is at most a number, the first counting fastest."""
+    if coordinates == 0:
+        return [()]
+    return [
+        (count, *others)
+        for others in count_vectors(coordinates - 1, tuples)
+        for count in range(tuples - sum(others) + 1)
+    ]
+
+
+def steps_of(bins: npt.NDArray[np.intp], levels: int, coordinates: int) -> npt.NDArray[np.intp]:
+    """Return how far each value moves along the flat grid."""
+    strides = levels ** np.arange(coordinates - 1, -1, -1)
+    return np.asarray(np.where(bins >= 0, strides[bins], 0), dtype=np.intp)
