@@ -1,4 +1,8 @@
-"""The exact engine for joint tables: every target, every known set, every value, every atom."""
+"""The first, slow engine for joint tables: every target, known set, value and atom, in log space.
+
+Of the library it uses the types of a problem and of what a search returns, and nothing that
+computes.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +12,34 @@ from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import logsumexp
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Witness
-from pdp_calibrate.core.mixtures import log_densities
 from pdp_calibrate.core.problem import Bracket, Problem
-from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.table import JointTable
-from pdp_calibrate.families.table.setting import Events
 
 _Secrets = tuple[int, int]
+UNIT_ROUNDOFF = 2.0**-53
 _CHUNK = 2**20  # numbers held at once while densities are evaluated
 _ROUND_UP = 1 + 8 * UNIT_ROUNDOFF  # covers a difference and a quotient of floats
 _ROUND_DOWN = 1 - 8 * UNIT_ROUNDOFF
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Events:
+    """All that adversaries with one target and one unknown set can know."""
+
+    known: tuple[int, ...]
+    """Positions of the known tuples."""
+    laws: FloatArray
+    """P(atom | x_K, x_i), shape (values of x_K, values of x_i, atoms); rows sum to 1."""
+    possible: npt.NDArray[np.bool_]
+    """Whether x_i occurs together with x_K; where it does not, the law means nothing."""
+    atoms: FloatArray
+    """What target and unknown tuples add, shape (values of x_K or 1, values of x_i, atoms, d)."""
+    additions: int
+    """Bound on the rounded operations behind each law and atom."""
 
 
 def search(
@@ -100,9 +119,7 @@ def _mixtures(problem: Problem, target: int, unknown: tuple[int, ...], scale: fl
     best = Bracket(upper=0.0, lower=0.0, witness=None, target=target, unknown=unknown)
     events = conditional_laws(problem, target, unknown)
     for first, piece, outputs, is_tail in _pieces(events, scale):
-        log_density, error = log_densities(
-            piece.laws, piece.atoms / scale, outputs, additions=events.additions
-        )
+        log_density, error = _log_densities(piece, outputs, scale)
         possible = piece.possible[:, :, np.newaxis]
         highest = np.where(possible, log_density, -np.inf)
         lowest = np.where(possible, log_density, np.inf)
@@ -126,6 +143,21 @@ def _mixtures(problem: Problem, target: int, unknown: tuple[int, ...], scale: fl
         here = dataclasses.replace(best, upper=value, lower=lower, witness=witness)
         best = best.or_worse(here)
     return best
+
+
+def _log_densities(events: Events, outputs: FloatArray, scale: float) -> tuple[FloatArray, float]:
+    """Return log Σ law·e^{−distance} at every output, and how far two of them may be off."""
+    atoms = events.atoms[:, :, np.newaxis] / scale
+    distances = np.abs(outputs[:, np.newaxis, :, np.newaxis] - atoms).sum(axis=-1)
+    widest, laws = float(distances.max()), events.laws[:, :, np.newaxis]
+    unit = (events.additions + events.laws.shape[-1] + 12) * UNIT_ROUNDOFF
+    if widest <= 1:  # what a density lacks to 1 keeps the digits of tiny leakages
+        return np.log1p((laws * np.expm1(-distances)).sum(axis=-1)), 10 * unit * widest
+    with np.errstate(divide="ignore"):
+        logs = np.log(laws) - distances
+    rarest = -float(np.log(laws[laws > 0].min()))
+    error = 4 * unit * (1 + widest) + 16 * UNIT_ROUNDOFF * (1 + widest + rarest)
+    return np.asarray(logsumexp(logs, axis=-1)), error
 
 
 def conditional_laws(problem: Problem, target: int, unknown: tuple[int, ...]) -> Events:
