@@ -113,7 +113,7 @@ def test_a_public_column_with_gaps_needs_no_domain_where_it_is_said_what_they_me
 
 
 def test_a_public_column_without_any_entry_needs_a_domain():
-    frame = PEOPLE[["household", "sick"]].assign(empty=pd.array([None] * len(PEOPLE), "str"))
+    frame = PEOPLE[["household", "sick"]].assign(empty=pd.array([None] * len(PEOPLE), "string"))
     with pytest.raises(pdp.QueryError, match="every entry of column empty is missing"):
         frame.pdp.histogram("empty", by="sick", public=["empty"], missing="category", **HOME)
 
