@@ -4,8 +4,8 @@
     OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.both_versions EARLIER [script …]
 
 Two processes, one per version, run the same case in turn, each from its own folder and with the
-scripts that stand there: what both have is compared. CPU time of all threads, the best of up to
-five runs, compilation warm; cases that take more than `LONG` seconds run once. What a script only
+scripts that stand there: what both have is compared. CPU time of all threads, the best of three
+runs after one that compiles; cases that take more than `LONG` seconds run once. What a script only
 writes down (coverage, prices, pictures) is left out. Every line goes to standard output.
 """
 
@@ -23,7 +23,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, cast
 
-ROUNDS, LONG = 5, 5.0
+ROUNDS, LONG = 3, 5.0
 ENTRIES = 200  # releases in the ledger: a thousand take minutes to write
 LARGE_ROWS = (100_000, 1_000_000)  # twenty million need 1.5 GB of files
 
