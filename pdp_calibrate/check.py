@@ -59,7 +59,7 @@ from typing import Any, NamedTuple
 PROVED, BROKEN, UNDECIDED = 0, 1, 2
 DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 SLACK, ONE, INFINITE = Decimal("1e-30"), Decimal(1), Decimal("Infinity")
-NEGLIGIBLE = Decimal("1e-13")  # of ε: calibrated noise leaves more than that
+NEGLIGIBLE = Decimal("1e-17")  # of ε: calibrated noise leaves more than that
 MOST_CELLS = 2**12  # of a table that is checked in full
 MOST_WORK = 6 * 10**7  # steps of the innermost loops: about a minute
 MOST_GAUSSIAN = 13  # tuples of a covariance whose sets of known tuples are all checked
@@ -460,8 +460,8 @@ def factors_of(part: Part) -> Iterator[tuple[list[int], Factor]]:
     model, sizes, kind = part.model, list(map(len, part.domains)), part.model["type"]
     if kind in ("MarkovChain", "MixingChain"):
         if kind == "MixingChain":  # a step of this diameter stands for all: the table is not known
-            far, one = Fraction(kernel(-number(model["diameter"]))), Fraction(1)
-            steps = [[far, one], [one, one]]
+            far, near = Fraction(kernel(-number(model["diameter"]))), Fraction(1)
+            steps = [[far, near], [near, near]]
         else:
             first, steps = chain_laws(part)
             yield [0], {(v,): p for v, p in enumerate(first)}
