@@ -19,7 +19,7 @@ from pdp_calibrate.ledger.accounts import Entry
 from pdp_calibrate.ledger.ledger import Ledger
 from pdp_calibrate.ledger.people import PeopleLedger, stated
 from pdp_calibrate.show import words as costs
-from pdp_calibrate.show.numbers import beside_noise, width
+from pdp_calibrate.show.numbers import at_most, beside_noise, width
 from pdp_calibrate.show.words import (
     anyone,
     asked,
@@ -278,7 +278,7 @@ def _of_refresh(found: Refresh) -> dict[str, str]:
     every = period_words(found.every)
     period = every if every.isalpha() else f"period of {every}"
     verdict = (
-        f"ε = {found.epsilon:.4g} every {every} is ε ≤ {rounded_up_to(found.told, 3)} about the"
+        f"ε = {found.epsilon:.4g} every {every} is ε ≤ {at_most(found.told)} about the"
         f" record of any one {period}, for ever: {learns(found.told)}."
     )
     why = (
@@ -301,19 +301,6 @@ def _of_refresh(found: Refresh) -> dict[str, str]:
         f" {every}."
     )
     return {"verdict": verdict, "why": why, "beside": beside, "keep": keep}
-
-
-def rounded_up_to(value: float, digits: int) -> str:
-    """Write an upper bound with a few digits, never below it.
-
-    Examples
-    --------
-    >>> rounded_up_to(4.8561, 3), rounded_up_to(2.0, 3)
-    ('4.86', '2')
-    """
-    step = 10.0 ** (math.floor(math.log10(value)) - digits + 1) if value > 0 else 1.0
-    shown = float(f"{value:.{digits}g}")
-    return f"{shown if shown >= value else shown + step:.{digits}g}"
 
 
 def _divided(ledger: Ledger) -> str:

@@ -86,8 +86,6 @@ def at_most(value: float, *, digits: int = 3) -> str:
 def at_least(value: float, *, digits: int = 3) -> str:
     """Write a bound from below, rounded down.
 
-    Examples
-    --------
     >>> at_least(2.71828), at_least(1.0), at_least(148.4132)
     ('2.71', '1', '148')
     """

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,20 +27,18 @@ _ROUND_UP = 1 + 8 * UNIT_ROUNDOFF  # covers a difference and a quotient of float
 _ROUND_DOWN = 1 - 8 * UNIT_ROUNDOFF
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Events:
-    """All that adversaries with one target and one unknown set can know."""
+class Events(NamedTuple):
+    """What one target and one unknown set leave to be known: the laws of the sum, by (x_K, x_i).
+
+    `laws` and `possible` are indexed by x_K and x_i, `atoms` too unless all x_K share them;
+    `additions` bounds the rounded operations behind each number.
+    """
 
     known: tuple[int, ...]
-    """Positions of the known tuples."""
     laws: FloatArray
-    """P(atom | x_K, x_i), shape (values of x_K, values of x_i, atoms); rows sum to 1."""
     possible: npt.NDArray[np.bool_]
-    """Whether x_i occurs together with x_K; where it does not, the law means nothing."""
     atoms: FloatArray
-    """What target and unknown tuples add, shape (values of x_K or 1, values of x_i, atoms, d)."""
     additions: int
-    """Bound on the rounded operations behind each law and atom."""
 
 
 def search(
@@ -213,8 +212,7 @@ def _pieces(
     step = max(1, _CHUNK // (events.laws[0].size * width))
     for first in range(0, len(events.laws), step):
         rows = slice(first, first + step)
-        piece = dataclasses.replace(
-            events,
+        piece = events._replace(
             laws=events.laws[rows],
             possible=events.possible[rows],
             atoms=events.atoms if shared else events.atoms[rows],
