@@ -62,6 +62,7 @@ SLACK, ONE, INFINITE = Decimal("1e-30"), Decimal(1), Decimal("Infinity")
 NEGLIGIBLE = Decimal("1e-17")  # of ε: calibrated noise leaves more than that
 MOST_CELLS = 2**12  # of a table that is checked in full
 MOST_WORK = 6 * 10**7  # steps of the innermost loops: about a minute
+MOST_ATOMS = 2**11  # of what the tuples between two known ones add together
 MOST_GAUSSIAN = 13  # tuples of a covariance whose sets of known tuples are all checked
 FORMAT = 2  # the latest version of files that this checker knows
 KINDS = {"Gaussian", "GaussianGroup", "GaussianSeries", "Unknown", "BinaryGroup", "CategoryGroup"}
@@ -684,7 +685,7 @@ class Walk:
             self.work += len(mixture)
             for atom, mass in mixture.items() if weight else ():
                 found[atom] = found.get(atom, 0) + weight * mass
-        need(self.work <= MOST_WORK, "the chain is too long.")
+        need(self.work <= MOST_WORK and len(found) <= MOST_ATOMS, "the chain is too long.")
         return found
 
 
