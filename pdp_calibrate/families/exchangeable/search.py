@@ -80,7 +80,7 @@ def equal_values(problem: Problem) -> FloatArray | None:
         return None
     first = contributions.values[0]
     if all(array is first for array in contributions.values):
-        added = first[:, 0] - first[:, 0].min()
+        added: FloatArray = first[:, 0] - first[:, 0].min()
         return added[np.newaxis].repeat(len(contributions.values), axis=0)
     values = np.array(contributions.values)[:, :, 0]
     added = values - values.min(axis=1, keepdims=True)
