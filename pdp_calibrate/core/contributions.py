@@ -251,7 +251,7 @@ class Contributions:
 
 
 def _column(array: FloatArray) -> FloatArray:
-    return read_only(np.array(array, dtype=np.float64)[..., np.newaxis] + 0.0)  # no negative zeros
+    return read_only(np.add(array, 0.0, dtype=np.float64)[..., np.newaxis])  # no negative zeros
 
 
 def _stacked(columns: Sequence[FloatArray], units: Sequence[float]) -> FloatArray:

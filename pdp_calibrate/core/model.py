@@ -689,9 +689,9 @@ def checked_bounds(bounds: Bounds, size: int) -> tuple[tuple[float, float], ...]
         )
     with np.errstate(over="ignore", invalid="ignore"):
         widths = array[:, 1] - array[:, 0]
-    if not np.all(np.isfinite(array)) or not np.all(np.isfinite(widths)):
+    if not np.isfinite(widths).all():  # nor are they where an end is not
         raise ModelError("bounds must be finite; a secret without a range cannot be protected.")
-    if np.any(widths <= 0):
+    if (widths <= 0).any():
         lo, hi = array[int(np.argmin(widths))]
         raise ModelError(f"bounds must have lo < hi, got ({lo}, {hi}).")
     ranges = tuple((lo, hi) for lo, hi in array.tolist())

@@ -20,7 +20,7 @@ import copy
 import dataclasses
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -56,6 +56,7 @@ from pdp_calibrate.families.exchangeable.events import Worst, without_members, w
 from pdp_calibrate.families.exchangeable.model import (
     BinaryGroup,
     CategoryGroup,
+    Counts,
     compositions,
     log_ways,
 )
@@ -79,8 +80,8 @@ def equal_values(problem: Problem) -> FloatArray | None:
         return None
     first = contributions.values[0]
     if all(array is first for array in contributions.values):
-        added = first[:, 0] - first[:, 0].min()
-        return np.broadcast_to(added, (len(contributions.values), len(added)))
+        added: FloatArray = first[:, 0] - first[:, 0].min()
+        return added[np.newaxis].repeat(len(contributions.values), axis=0)
     values = np.array(contributions.values)[:, :, 0]
     added = values - values.min(axis=1, keepdims=True)
     inside = added[np.any(added > 0, axis=1)]
@@ -102,6 +103,7 @@ class GroupSearch(abc.ABC):
         self.members_in = [place for place, furthest in enumerate(reach) if furthest]
         self.members_out = [place for place, furthest in enumerate(reach) if not furthest]
         self.added: FloatArray = added[self.members_in[0] if self.members_in else 0]
+        self.most = max(reach)
         self.cases = list(self._cases())
 
     def against(self, problem: Problem) -> Self:
@@ -122,7 +124,7 @@ class GroupSearch(abc.ABC):
 
     def run(self, scale: float, incumbent: float, deadline: float) -> Bracket:
         """Go through all cases, those who see the answer move furthest first."""
-        most, attained = float(self.added.max()), 0.0
+        attained = 0.0
 
         def judge(_bound: float, case: Case) -> Bracket:
             nonlocal attained
@@ -139,7 +141,10 @@ class GroupSearch(abc.ABC):
             return Bracket(upper=bound, lower=0.0, witness=None, target=target, unknown=unknown)
 
         return best_first(
-            (((case.own + case.inside) * most / scale * ROUND_UP, case) for case in self.cases),
+            (
+                ((case.own + case.inside) * self.most / scale * ROUND_UP, case)
+                for case in self.cases
+            ),
             judge,
             start=self.problem.nobody(),
             unjudged=unjudged,
@@ -313,22 +318,21 @@ _DEEPEST = -600.0  # logarithms from here on are far from underflow
 class _Weights:
     """log w of a group of some size, looked up by counts."""
 
-    def __init__(self, size: int, categories: int, logs: FloatArray) -> None:
-        self.size = size
-        self.counts = np.array(list(compositions(size, categories)), dtype=np.int64)
-        self._radix = (size + 1) ** np.arange(categories - 1, -1, -1, dtype=np.int64)
-        self._codes = self.counts @ self._radix
-        self.logs = logs
+    def __init__(self, size: int, listed: Sequence[Counts], logs: FloatArray) -> None:
+        """Take one logarithm for each of the counts listed, in the order of `compositions`."""
+        self.size, self.categories, self.logs = size, len(listed[0]), logs
+        self._radix = (size + 1) ** np.arange(self.categories - 1, -1, -1, dtype=np.int64)
+        self._codes = np.array(listed, dtype=np.int64) @ self._radix
 
     def __getitem__(self, counts: np.ndarray) -> FloatArray:
         return np.asarray(self.logs[np.searchsorted(self._codes, counts @ self._radix)])
 
     def without_one(self) -> _Weights:
         """Sum one member out: add up the ways to fill it."""
-        categories = self.counts.shape[1]
-        smaller = np.array(list(compositions(self.size - 1, categories)), dtype=np.int64)
-        filled = smaller[:, np.newaxis] + np.eye(categories, dtype=np.int64)
-        return _Weights(self.size - 1, categories, np.logaddexp.reduce(self[filled], axis=1))
+        smaller = list(compositions(self.size - 1, self.categories))
+        counts = np.array(smaller, dtype=np.int64)
+        filled = counts[:, np.newaxis] + np.eye(self.categories, dtype=np.int64)
+        return _Weights(self.size - 1, smaller, np.logaddexp.reduce(self[filled], axis=1))
 
 
 class _Unknown(NamedTuple):
@@ -340,7 +344,7 @@ class _Unknown(NamedTuple):
     """The logarithm of the number of assignments with these counts."""
     sums: FloatArray
     """The different sums of what they add."""
-    of_counts: npt.NDArray[np.intp]
+    of_counts: list[int]
     """Which of the sums belongs to which counts."""
 
     @classmethod
@@ -348,9 +352,11 @@ class _Unknown(NamedTuple):
         """List what a number of members may hold, `added` being what each category adds."""
         listed = list(compositions(number, len(added)))
         counts = np.array(listed, dtype=np.int64)
-        sums, of_counts = np.unique(counts @ added, return_inverse=True)
+        totals = (counts @ added).tolist()
+        sums = sorted(set(totals))
+        places = {total: place for place, total in enumerate(sums)}
         ways = np.array([log_ways(counts) for counts in listed])
-        return cls(counts, ways, sums, of_counts.ravel())
+        return cls(counts, ways, np.array(sums), [places[total] for total in totals])
 
 
 class _Laws(NamedTuple):
@@ -372,10 +378,11 @@ class CategoryGroupSearch(GroupSearch):
     def __init__(self, problem: Problem, group: CategoryGroup, added: FloatArray) -> None:
         super().__init__(problem, added)
         self.categories = len(group.categories)
-        ways = [log_ways(counts) for counts in compositions(group.size, self.categories)]
+        listed = list(compositions(group.size, self.categories))
+        ways = [log_ways(counts) for counts in listed]
         with np.errstate(divide="ignore"):
             logs = np.log(group.count_probabilities) - np.array(ways)
-        self.weights = [_Weights(group.size, self.categories, logs)]
+        self.weights = [_Weights(group.size, listed, logs)]
         for _ in range(min(len(self.members_out), group.size - 1)):
             self.weights.append(self.weights[-1].without_one())
         self.largest_log = float(np.abs(logs[np.isfinite(logs)]).max()) + max(ways)
@@ -389,7 +396,8 @@ class CategoryGroupSearch(GroupSearch):
         """Go through all values that the known members may hold, by their counts."""
         if case not in self._places:
             atoms = self.atoms(case)
-            self._places[case] = atoms[np.newaxis, :, :, np.newaxis], np.unique(atoms)
+            outputs = np.array(sorted(set(atoms.ravel().tolist())))
+            self._places[case] = atoms[np.newaxis, :, :, np.newaxis], outputs
         atoms, outputs = self._places[case]
         found = Bracket(upper=0.0, lower=0.0, witness=None, target=target, unknown=unknown)
         for events, possible, laws, log_laws in self.laws(case, len(outputs)):
@@ -490,7 +498,7 @@ class CategoryGroupSearch(GroupSearch):
 
 
 def _laws_of_sums(
-    logs: FloatArray, of_counts: np.ndarray, number: int
+    logs: FloatArray, of_counts: list[int], number: int
 ) -> tuple[FloatArray, FloatArray | None]:
     """Add up the shares of counts with the same sum, and divide by their total.
 

@@ -59,18 +59,26 @@ class Slope:
 
 
 def group_slope(
-    weights: FloatArray, rho: float, knowledge: Knowledge, *, clamped: bool = False
-) -> Slope:
+    weights: FloatArray,
+    rho: float,
+    knowledge: Knowledge,
+    *,
+    clamped: bool = False,
+    attained: float = -math.inf,
+) -> Slope | None:
     """Find the largest |a_i + ρ/(1+kρ)·Σ_{u unknown} a_u| over targets i and known sets of size k.
 
     Given k, the target and a sign, the sum over the unknown is largest when the k that add least
-    are known. Clamped, what would lower it adds nothing instead.
+    are known. Clamped, what would lower it adds nothing instead. None if surely nobody's exceeds
+    what is `attained` elsewhere.
     """
     size = len(weights)
-    sizes = np.arange(knowledge.fewest, knowledge.most + 1)
+    sizes = np.arange(knowledge.fewest, knowledge.most + 1, dtype=np.float64)
     shrunk = 1 + sizes * rho
     # Nobody unknown, nothing to add. As 1+kρ > 0, all coefficients have the sign of ρ.
-    slopes = np.where(sizes < size - 1, abs(rho) / shrunk, 0.0)
+    slopes = abs(rho) / shrunk
+    if knowledge.most == size - 1:
+        slopes[-1] = 0.0
     total = float(np.abs(weights).sum())
     error = 8 * UNIT_ROUNDOFF * (size + 4) * total * float((1 + slopes / shrunk).max())
     with_others, steepest = np.sign(rho) * weights, slopes.max()
@@ -78,16 +86,15 @@ def group_slope(
     for sign in (1.0, -1.0):
         own, others = sign * weights, sign * with_others
         rising = np.maximum(others, 0.0)
-        if best is not None and own.max() + steepest * rising.sum() <= best.value:
-            continue  # even if everyone pulled the same way
+        together = own.max() + steepest * rising.sum()  # if everyone pulled the same way
+        if together + error <= attained or (best is not None and together <= best.value):
+            continue
         others = rising if clamped else others
         value, target, unknown = _largest_in_group(own, others, slopes, knowledge)
         if best is None or value > best.value:
             best = Slope(
                 value=value, error=error, target=target, unknown=unknown, sign=sign, correlation=rho
             )
-    if best is None:
-        raise ValueError("knowledge names no target.")
     return best
 
 
@@ -102,7 +109,8 @@ def _largest_in_group(
         return float(own[target] + slopes[0] * others[list(unknown)].sum()), target, unknown
     order = others.argsort(kind="stable")
     by_size = order.tolist()
-    sums = np.append(0.0, others[order].cumsum())
+    sums = np.zeros(size + 1)
+    others[order].cumsum(out=sums[1:])
     first = np.arange(knowledge.fewest, knowledge.most + 1) + 1  # of those who are unknown
     best = -math.inf, 0, 0
     for target in _distinct(own, knowledge.targets):
@@ -335,10 +343,14 @@ def _slopes(
     if isinstance(model, GaussianSeries):
         return [series_slope(weights, model.correlation, knowledge, clamped=clamped)]
     # A coefficient ρ/(1+kρ) grows with ρ, so every movement is largest at an end of the range.
-    return [
-        group_slope(weights, rho, knowledge, clamped=clamped)
-        for rho in dict.fromkeys(model.correlation)
-    ]
+    low, high = model.correlation
+    at_high = group_slope(weights, high, knowledge, clamped=clamped)
+    at_low = None
+    if low < high:
+        # Clamped, it may be the smaller movement of which somebody is known to learn all.
+        attained = -math.inf if clamped or at_high is None else at_high.value - at_high.error
+        at_low = group_slope(weights, low, knowledge, clamped=clamped, attained=attained)
+    return [slope for slope in (at_low, at_high) if slope is not None]
 
 
 def _found(

@@ -48,13 +48,14 @@ class Units:
         """Return a leakage at this scale in these units, rounded down."""
         if not math.isfinite(leak):
             return leak
-        return _rounded(leak, Fraction(scale) / self._one, -math.inf)
+        above, below = self._one_at(scale)
+        return _rounded(leak, (below, above), -math.inf)
 
     def at(self, scale: float, found: Bracket) -> Bracket:
         """Return what was found in these units at a scale: the upper end up, the lower one down."""
         if not math.isfinite(found.upper):  # nothing could be said
             return found
-        one = self._one / Fraction(scale)
+        one = self._one_at(scale)
         upper = _rounded(found.upper, one, math.inf)
         if math.isinf(upper):
             raise PdpError(
@@ -66,17 +67,18 @@ class Units:
 
     def weight(self, width: float, scale: float) -> float:
         """Return what a weight of one, in these units, adds at a scale when its value moves so."""
-        return float(Fraction(width) * self._one / Fraction(scale))
+        return float(Fraction(width) * Fraction(*self._one_at(scale)))
 
-    @property
-    def _one(self) -> Fraction:
-        return Fraction(2) ** self.exponent
+    def _one_at(self, scale: float) -> tuple[int, int]:
+        """Return 2^exponent over the scale as a quotient, no digit lost."""
+        above, below = scale.as_integer_ratio()
+        return below << max(self.exponent, 0), above << max(-self.exponent, 0)
 
 
-def _rounded(leak: float, unit: Fraction, towards: float) -> float:
+def _rounded(leak: float, unit: tuple[int, int], towards: float) -> float:
     """Return leak·unit where it is a float, else the next float in this direction."""
     above, below = leak.as_integer_ratio()
-    above, below = above * unit.numerator, below * unit.denominator
+    above, below = above * unit[0], below * unit[1]
     try:
         nearest = above / below
     except OverflowError:

@@ -163,11 +163,9 @@ class PreparedTable:
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """Return, per tuple, whether it may be known, and whether it may be unknown."""
         named = self.knowledge.known
-        may_know = np.array([named is None or place in named for place in places], dtype=np.bool_)
-        may_hide = np.array(
-            [named is None or place not in named for place in places], dtype=np.bool_
-        )
-        return may_know, may_hide
+        may_know = [named is None or place in named for place in places]
+        may_hide = [named is None or place not in named for place in places]
+        return np.array(may_know, dtype=np.bool_), np.array(may_hide, dtype=np.bool_)
 
     def unknown_sets(self, target: int) -> Iterator[tuple[int, ...]]:
         """Yield the admitted sets of unknown tuples, without the empty one unless θ counts for it.
@@ -244,9 +242,11 @@ class AdmittedEvents:
             places.append(starts[several])
         every, laws = np.concatenate(rows), prepared.cells.event_laws.laws
         if 2 * every.size < len(laws):  # few adversaries: only their laws are kept
-            used = np.zeros(len(possible), dtype=np.bool_)
-            used[every] = True
-            every, laws = (np.cumsum(used) - 1)[every], laws[used]
+            is_used = np.zeros(len(possible), dtype=np.bool_)
+            is_used[every] = True
+            used, row = np.flatnonzero(is_used), np.empty(len(possible), dtype=np.intp)
+            row[used] = np.arange(len(used))
+            every, laws = row[every], laws[used]
         return cls(
             laws=laws,
             rows=every,

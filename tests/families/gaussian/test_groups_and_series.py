@@ -259,6 +259,16 @@ def test_a_range_of_correlations_takes_its_worst_end():
     assert pdp.leakage(model, query).value == pytest.approx(both, rel=1e-12)
 
 
+@pytest.mark.parametrize("weights", [[1, -1], [1, -1, 0.5], [1, 1, 1, 1], [2, -1, -1, -1]])
+@pytest.mark.parametrize("ends", [(-0.3, 0.05), (-0.3, 0.3), (-0.05, 0.3)])
+def test_either_end_of_a_range_may_be_the_worst(weights, ends):
+    size, query = len(weights), pdp.Linear(weights=weights)
+    model = pdp.GaussianGroup(size=size, correlation=ends, bounds=(0, 10))
+    written_out = [dense(model, group_covariance(size, rho)) for rho in ends]
+    worst = max(pdp.leakage(end, query).value for end in written_out)
+    assert pdp.leakage(model, query).value == pytest.approx(worst, rel=1e-9)
+
+
 def test_large_groups_and_long_series_are_quick_and_right():
     group = pdp.GaussianGroup(size=3000, correlation=0.02, bounds=(0, 1))
     assert pdp.calibrate(group, pdp.Sum()).scale == pytest.approx(1 + 2999 * 0.02, rel=1e-6)
