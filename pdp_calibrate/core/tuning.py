@@ -18,6 +18,8 @@ REFRESH_SECONDS = 0.2
 """Between checks of the clock while threads work."""
 COMPILING_SECONDS = 4
 """What compiling a family's code takes, as announced."""
+LOADING_SECONDS = 0.5
+"""What loading a family's code takes where it was compiled before, numba included."""
 SEARCHES_TO_HALF = 3
 """Searches after which a bar has covered half of its way; how many there will be nobody knows."""
 
@@ -191,8 +193,10 @@ TREE_HUGE_WORK = 3e10
 """The same from which coarse passes come first, where there is a deadline."""
 COARSE_GAPS = (0.0526, 0.0)
 """What these passes may leave open, relative to the value: five per cent, then nothing."""
-HIDDEN_SET_TUPLES = 13
-"""Tuples below which the tree is as fast as comparing hidden sets."""
+HIDDEN_SET_TUPLES = 9
+"""Tuples from which comparing hidden sets is faster than the tree, and than NumPy."""
+WHOLE_HIDDEN_TUPLES = 13
+"""Tuples up to which a search through hidden sets is one part, in one thread."""
 COMPARED_SET_TUPLES = 16
 """Tuples up to which all sets are compared sooner than bounding is compiled."""
 HIDDEN_SET_PARTS = 6

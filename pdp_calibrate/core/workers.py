@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple, Protocol, Self, TypeVar
 
@@ -31,6 +32,7 @@ import numpy.typing as npt
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.tuning import (
     COMPILING_SECONDS,
+    LOADING_SECONDS,
     REFRESH_SECONDS,
     SEARCHES_TO_HALF,
     SILENT_SECONDS,
@@ -252,14 +254,26 @@ def interpreted(module: str) -> Iterator[None]:
 
 
 def is_worth_loading(module: str) -> bool:
-    """Whether compiled functions are loaded, or NumPy took by now as long as compiling them.
+    """Whether compiled functions are loaded, or NumPy took by now as long as that takes.
 
     One small search is done before compiled code is loaded; a process that makes thousands of them
     gets it. Both say the same but for rounding, which both charge.
     """
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
         return False  # nothing is compiled then, and the same code in Python is far slower
-    return module in sys.modules or _interpreted.get(module, 0.0) > COMPILING_SECONDS
+    return module in sys.modules or _interpreted.get(module, 0.0) > _seconds_to_load(module)
+
+
+@functools.cache
+def _seconds_to_load(module: str) -> float:
+    """Return what loading compiled functions takes: little if numba kept them beside their source.
+
+    They may be kept elsewhere too, or be out of date; then NumPy is used too long, or not enough.
+    """
+    package, _, name = module.rpartition(".")
+    source = getattr(sys.modules.get(package), "__file__", None)
+    kept = source and any(Path(source).parent.glob(f"__pycache__/{name}.*.nbi"))
+    return LOADING_SECONDS if kept else COMPILING_SECONDS
 
 
 @functools.cache

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pexpect
@@ -118,3 +119,15 @@ def test_compiled_code_is_loaded_once_numpy_took_as_long_as_compiling_it(monkeyp
     assert workers.is_worth_loading(workers.__name__)  # whatever is loaded is used
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     assert not workers.is_worth_loading(name)
+
+
+def test_what_was_compiled_before_is_loaded_sooner(monkeypatch, tmp_path):
+    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
+    package = types.ModuleType("family")
+    package.__file__ = str(tmp_path / "__init__.py")
+    monkeypatch.setitem(sys.modules, "family", package)
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__" / "kernels.worst-20.py311.nbi").write_text("")
+    monkeypatch.setattr(workers, "_interpreted", {"family.kernels": 1.0, "family.others": 1.0})
+    assert workers.is_worth_loading("family.kernels")
+    assert not workers.is_worth_loading("family.others")  # nothing of it was compiled

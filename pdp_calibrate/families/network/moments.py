@@ -22,7 +22,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Knowledge
@@ -73,24 +72,29 @@ class Sums:
         self.target = target
         rank = {place: number for number, place in enumerate(self.order)}
         self._later = filled([{rank[k] for k in graph.neighbours[place]} for place in self.order])
+        self._members = [(number, *later.tolist()) for number, later in enumerate(self._later)]
         self._children: list[list[int]] = [[] for _ in self.order]
-        self._own: list[list[tuple[tuple[int, ...], FloatArray]]] = [[] for _ in self.order]
         for number, later in enumerate(self._later):
             if len(later):
                 self._children[int(later[0])].append(number)
+        # As an array over its parent's front, what a child says has this shape; -1: by tilt.
+        self._said_shapes = [
+            [-1, *self._shape(later, self._members[later[0]])] if later else []
+            for _, *later in self._members
+        ]
+        self._own: list[list[FloatArray]] = [[] for _ in self.order]
         for scope, logs in self._parts:
             ranks = tuple(rank[place] for place in scope)
             axes = sorted(range(len(ranks)), key=ranks.__getitem__)
-            self._own[min(ranks)].append((tuple(sorted(ranks)), logs.transpose(axes)))
-
-    def _members(self, number: int) -> tuple[int, ...]:
-        return (number, *self._later[number].tolist())
+            front = min(ranks)
+            shape = self._shape(ranks, self._members[front])
+            self._own[front].append(logs.transpose(axes).reshape(shape))
 
     @functools.cached_property
     def _cells(self) -> list[int]:
         """How many numbers the array of each front holds."""
         return [
-            math.prod(self.sizes[self.order[member]] for member in self._members(number))
+            math.prod(self.sizes[self.order[member]] for member in self._members[number])
             for number in range(len(self.order))
         ]
 
@@ -99,32 +103,47 @@ class Sums:
         """Whether the arrays of all fronts are small enough."""
         return max(self._cells, default=0) <= MOMENT_CELLS and sum(self._cells) <= MOMENT_NUMBERS
 
-    def log_marginals(self, tilts: Sequence[FloatArray]) -> tuple[dict[int, FloatArray], float]:
+    @functools.cached_property
+    def plain_marginals(self) -> tuple[dict[int, FloatArray], float]:
+        """The logarithms of the law itself: `log_marginals` without tilts."""
+        found, (error,) = self.log_marginals([np.zeros((1, size)) for size in self.sizes])
+        return {place: logs[0] for place, logs in found.items()}, float(error)
+
+    def log_marginals(
+        self, tilts: Sequence[FloatArray]
+    ) -> tuple[dict[int, FloatArray], FloatArray]:
         """Return log Σ of the law times e^{Σ tilts}, for each value of the tuples asked about.
 
         Each tuple's logarithms are up to a constant of its own.
 
+        Parameters
+        ----------
+        tilts
+            For each tuple, a row of its values for every tilt of the law: all are worked out
+            together.
+
         Returns
         -------
         tuple
-            The logarithms by tuple, and how far the difference of two of them may be off.
+            The logarithms by tuple, a row for every tilt, and how far the difference of two of a
+            row may be off.
         """
-        largest, said = 0.0, dict[int, FloatArray]()
+        largest, said = np.zeros(len(tilts[0])), dict[int, FloatArray]()
         for number, children in enumerate(self._children):
             table = self._table(number, tilts, [(child, said[child]) for child in children])
-            largest = max(largest, _magnitude(table))
+            largest = np.maximum(largest, _magnitudes(table))
             if self.order[number] == self.target:
                 return {self.target: table}, self._error(largest)
-            said[number] = _log_sum(table, (0,))
+            said[number] = _log_sum(table, (1,))
         heard: dict[int, FloatArray] = {}
         found: dict[int, FloatArray] = {}
         for number in reversed(range(len(self.order))):
-            members = self._members(number)
+            members = self._members[number]
             table = self._table(number, tilts, [])
             if number in heard:
-                table = table + heard.pop(number)[np.newaxis]
+                table = table + heard.pop(number)[:, np.newaxis]
             below = [
-                (child, self._spread(said[child], self._later[child], members))
+                (child, said[child].reshape(self._said_shapes[child]))
                 for child in self._children[number]
             ]
             # What all children but one say is a sum of those before it and those after it.
@@ -133,34 +152,35 @@ class Sums:
                 behind.append(behind[-1] + logs)
             for child, logs in below:
                 behind.pop()
-                shared = set(self._later[child].tolist())
-                away = tuple(axis for axis, member in enumerate(members) if member not in shared)
+                _, *shared = self._members[child]
+                away = tuple(axis for axis, member in enumerate(members, 1) if member not in shared)
                 heard[child] = _log_sum(table + behind[-1], away)
                 table = table + logs
-            largest = max(largest, _magnitude(table))
-            found[self.order[number]] = _log_sum(table, tuple(range(1, table.ndim)))
+            largest = np.maximum(largest, _magnitudes(table))
+            found[self.order[number]] = _log_sum(table, tuple(range(2, table.ndim)))
         return found, self._error(largest)
 
-    def _error(self, largest: float) -> float:
+    def _error(self, largest: FloatArray) -> FloatArray:
         """Bound what rounding does to the difference of two logarithms of one tuple."""
         states = max((self.sizes[place] for place in self.order), default=1)
         widest = 1 + max(map(len, self._later), default=0)
         per_front = states * widest + 24 + 6 * largest
         adding = 4 * largest * len(self._parts)
-        return 8 * UNIT_ROUNDOFF * (len(self.order) * per_front + adding)
+        return np.asarray(8 * UNIT_ROUNDOFF * (len(self.order) * per_front + adding))
 
     def draws(self, number: int, rng: np.random.Generator) -> FloatArray:
         """Draw databases, a row each, of positions in the domains."""
         drawn = np.empty((number, len(self.sizes)))
         for place, value in self.fixed.items():
             drawn[:, place] = value
-        none = [np.zeros(size) for size in self.sizes]
+        none = [np.zeros((1, size)) for size in self.sizes]
         tables: list[FloatArray] = []
         said: dict[int, FloatArray] = {}
         for front in range(len(self.order)):
             below = [(child, said[child]) for child in self._children[front]]
-            tables.append(self._table(front, none, below))
-            said[front] = _log_sum(tables[-1], (0,))
+            table = self._table(front, none, below)
+            tables.append(table[0])
+            said[front] = _log_sum(table, (1,))
         for front in reversed(range(len(self.order))):
             later = [drawn[:, self.order[member]].astype(np.intp) for member in self._later[front]]
             index: tuple[Any, ...] = (slice(None), *later)
@@ -175,20 +195,19 @@ class Sums:
         self, number: int, tilts: Sequence[FloatArray], below: Sequence[tuple[int, FloatArray]]
     ) -> FloatArray:
         """Add up all that a front has to say: its own factors, and what those below it say."""
-        members = self._members(number)
+        members = self._members[number]
         table = np.zeros([self.sizes[self.order[member]] for member in members])
-        for ranks, logs in self._own[number]:
-            table = table + self._spread(logs, ranks, members)
+        for logs in self._own[number]:
+            table = table + logs
         for child, logs in below:
-            table = table + self._spread(logs, self._later[child], members)
-        return table + tilts[self.order[number]].reshape(-1, *[1] * (len(members) - 1))
+            table = table + logs.reshape(self._said_shapes[child])
+        own = tilts[self.order[number]]
+        return table + own.reshape(*own.shape, *[1] * (len(members) - 1))
 
-    def _spread(
-        self, logs: FloatArray, ranks: Sequence[int] | npt.NDArray[np.int64], members: Sequence[int]
-    ) -> FloatArray:
-        there = {int(rank) for rank in ranks}
-        shape = [self.sizes[self.order[member]] if member in there else 1 for member in members]
-        return logs.reshape(shape)
+    def _shape(self, ranks: Sequence[int], members: Sequence[int]) -> list[int]:
+        """Return the shape of an array about some members of a front, over all of them."""
+        there = set(ranks)
+        return [self.sizes[self.order[member]] if member in there else 1 for member in members]
 
 
 def _sliced(
@@ -203,12 +222,14 @@ def _sliced(
         return free, np.log(cells) - math.log(factor.max())
 
 
-def _magnitude(table: FloatArray) -> float:
-    return float(np.abs(table[np.isfinite(table)]).max(initial=0.0))
+def _magnitudes(table: FloatArray) -> FloatArray:
+    """Return the largest finite magnitude for every tilt."""
+    sizes = np.abs(np.where(np.isfinite(table), table, 0.0))
+    return np.asarray(sizes.reshape(len(table), -1).max(axis=1))
 
 
 def _log_sum(logs: FloatArray, axes: tuple[int, ...]) -> FloatArray:
-    """Return log Σ e^{logs} along axes, less its largest entry."""
+    """Return log Σ e^{logs} along axes, for every tilt less its largest entry."""
     peak = logs.max(axis=axes, keepdims=True)
     safe = np.where(np.isfinite(peak), peak, 0.0)
     sums = np.exp(logs - safe)
@@ -216,8 +237,8 @@ def _log_sum(logs: FloatArray, axes: tuple[int, ...]) -> FloatArray:
         sums = sums.sum(axis=axis, keepdims=True)
     with np.errstate(divide="ignore"):
         found = np.squeeze(np.log(sums) + safe, axis=axes)
-    top = found.max(initial=-np.inf)
-    return np.asarray(found - top if np.isfinite(top) else found)
+    top = found.max(axis=tuple(range(1, found.ndim)), keepdims=True)
+    return np.asarray(found - np.where(np.isfinite(top), top, 0.0))
 
 
 class Limit(NamedTuple):
@@ -239,19 +260,19 @@ def best_limit(
     sums: Sums, contributions: Contributions, scale: float, targets: Sequence[int]
 ) -> Limit | None:
     """Return the limit in which most is learned about one of the targets."""
-    none = [np.zeros(size) for size in sums.sizes]
-    before, error = sums.log_marginals(none)
+    before, error = sums.plain_marginals
     best: Limit | None = None
-    for sign in (1, -1):
-        tilts = [sign * (array[:, 0] - array[:, 0].min()) / scale for array in contributions.values]
-        after, tilted_error = sums.log_marginals(tilts)
-        off = 2 * (error + tilted_error)
+    signs = 1, -1
+    added = [array[:, 0] - array[:, 0].min() for array in contributions.values]
+    after, errors = sums.log_marginals([np.outer(signs, array) / scale for array in added])
+    for row, sign in enumerate(signs):
+        off = 2 * (error + float(errors[row]))
         for target in targets:
             possible = np.isfinite(before[target])
             if possible.sum() < 2:
                 continue
             with np.errstate(invalid="ignore"):
-                told = after[target] - before[target]
+                told = after[target][row] - before[target]
             one = int(np.where(possible, told, -np.inf).argmax())
             other = int(np.where(possible, told, np.inf).argmin())
             if one == other:

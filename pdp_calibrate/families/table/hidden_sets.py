@@ -11,7 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
-from pdp_calibrate.core.tuning import COMPARED_SET_TUPLES, HIDDEN_SET_PARTS, HIDDEN_SET_TUPLES
+from pdp_calibrate.core.tuning import (
+    COMPARED_SET_TUPLES,
+    HIDDEN_SET_PARTS,
+    HIDDEN_SET_TUPLES,
+    WHOLE_HIDDEN_TUPLES,
+)
 from pdp_calibrate.core.workers import run
 from pdp_calibrate.families.table.hidden_set_kernels import (
     explore_hidden,
@@ -154,8 +159,8 @@ def _run(search: BranchSearch, steps: Steps, shared: FloatArray) -> list[_Part |
         )
         return _Part(ratio, found, complete)
 
-    small = number <= HIDDEN_SET_TUPLES
-    prefix = 0 if small else min(HIDDEN_SET_PARTS, number - HIDDEN_SET_TUPLES + 1)
+    small = number <= WHOLE_HIDDEN_TUPLES
+    prefix = 0 if small else min(HIDDEN_SET_PARTS, number - WHOLE_HIDDEN_TUPLES + 1)
     # The largest parts, those that hide least, come first.
     parts = sorted(range(1 << prefix), key=lambda chosen: chosen.bit_count())
     return run(parts, visit, search.clock, what="comparing adversaries", small=small)

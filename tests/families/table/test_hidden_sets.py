@@ -12,7 +12,7 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.adversary import Adversaries
 from pdp_calibrate.core.problem import Problem, split
 from pdp_calibrate.core.query import lower
-from pdp_calibrate.families.table import hidden_sets as hiding
+from pdp_calibrate.families.table import hidden_sets as hiding, search as choosing
 from pdp_calibrate.families.table.hidden_set_kernels import first_intervals, hide_in_intervals
 from pdp_calibrate.families.table.setting import PreparedTable
 from tests.oracles import brute_force as oracle, plain_engine
@@ -54,6 +54,7 @@ def random_problem(seed: int) -> tuple[Problem, pdp.JointTable, pdp.Linear, floa
 def always_hidden(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Search small tables by hidden sets too; the list returned grows with every such search."""
     monkeypatch.setattr(hiding, "HIDDEN_SET_TUPLES", 2)
+    monkeypatch.setattr(hiding, "WHOLE_HIDDEN_TUPLES", 2)
     monkeypatch.setattr(PreparedTable, "line_work", math.inf)
     only_compiled(monkeypatch)
     used: list[int] = []
@@ -98,6 +99,7 @@ def test_equals_the_tree_where_bounds_spare_comparisons(
     monkeypatch.setattr(hiding, "HIDDEN_SET_TUPLES", FAR)
     tree = search(problem, scale)
     monkeypatch.setattr(hiding, "HIDDEN_SET_TUPLES", 9)
+    monkeypatch.setattr(hiding, "WHOLE_HIDDEN_TUPLES", 9)
     hidden = search(problem, scale)
     assert hidden.upper == pytest.approx(tree.upper, rel=1e-10)
     assert hidden.upper - hidden.lower <= 1e-10 * hidden.upper
@@ -105,6 +107,26 @@ def test_equals_the_tree_where_bounds_spare_comparisons(
     assert above.upper <= tree.upper * 1.01
     cut = search(problem, scale, incumbent=tree.upper * 0.99)
     assert cut.upper == pytest.approx(tree.upper, rel=1e-10)
+
+
+@pytest.mark.compiled
+def test_what_numpy_searched_is_searched_by_hidden_sets_once_these_are_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = coupled(9, 0.3, seed=5)
+    (problem,) = split(table, lower(pdp.Sum(), table), Adversaries.all())
+    ways: list[str] = []
+    for module, way in ((hiding, "search_hidden"), (choosing, "search_events")):
+        plain = getattr(module, way)
+        counted = lambda *given, plain=plain, way=way: ways.append(way) or plain(*given)  # noqa: E731
+        monkeypatch.setattr(module, way, counted)
+    monkeypatch.setattr(choosing, "is_worth_loading", lambda _: False)
+    before = search(problem, 2.0)
+    monkeypatch.setattr(choosing, "is_worth_loading", lambda _: True)
+    after = search(problem, 2.0)
+    assert ways == ["search_events", "search_hidden"]
+    assert after.lower <= before.upper <= after.upper * (1 + 1e-11)
+    assert before.lower <= after.upper <= before.upper * (1 + 1e-11)
 
 
 @pytest.mark.parametrize(
