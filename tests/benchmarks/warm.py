@@ -30,7 +30,7 @@ import pdp_calibrate as pdp
 
 LEAST = 0.04
 ROUNDS = 4
-WARMING = 10.0  # CPU seconds; a family loads compiled code when NumPy took four of them
+WARMING = 10.0  # CPU seconds; a family loads compiled code when NumPy took up to four of them
 SYMMETRIC = [[0.9, 0.1], [0.2, 0.8]]
 
 Maker = Callable[[], Any]
