@@ -21,6 +21,7 @@ import numpy as np
 
 import pdp_calibrate as pdp
 from tests.benchmarks.heading import heading, keep
+from tests.benchmarks.histograms import TEN
 from tests.support.networks import grid_edges, grid_precision, ising_factors, regular_tree
 
 MOST = 4.0  # CPU seconds
@@ -81,6 +82,15 @@ def calibrated(model: Callable[[], object], query: object | None = None, **optio
     return lambda: pdp.calibrate(model(), asked, **options)
 
 
+def ten_items(kind: str) -> Work:
+    """Return what bounds the leakage of a histogram of ten items of five values."""
+    return lambda: pdp.leakage(
+        pdp.JointTable(probabilities=TEN[kind](), domains=[list(range(5))] * 10),
+        pdp.Histogram(),
+        scale=4.0,
+    )
+
+
 def released(model: Callable[[], pdp.Model], **options: object) -> Work:
     """Return what releases two sums about a new model through one ledger."""
 
@@ -101,6 +111,8 @@ CASES: dict[str, Work] = {
     "12 binary columns, histogram": calibrated(lambda: table(12), pdp.Histogram()),
     "8 columns of 3, histogram": calibrated(lambda: table(8, 3), pdp.Histogram()),
     "8 columns of 3": calibrated(lambda: table(8, 3)),
+    "10 columns of 5, histogram": ten_items("ordered, correlation 0.1"),
+    "10 columns of 5 in classes, histogram": ten_items("classes"),
     "6 binary columns, Gaussian noise": calibrated(lambda: table(6), **NOISE),
     "10 binary columns, Gaussian noise": calibrated(lambda: table(10), **NOISE),
     "Gaussian of 30": calibrated(lambda: gaussian(30)),

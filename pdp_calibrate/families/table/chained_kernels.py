@@ -282,7 +282,8 @@ def _filled(block, secrets, by_secret, values, by_value):
                 block[row : row + BLOCK] = 0.0
             elif v >= secrets:
                 first = by_value * a * BLOCK
-                block[row : row + BLOCK] = block[first : first + BLOCK]
+                for lane in range(BLOCK):  # assigning one slice to another compiles for seconds
+                    block[row + lane] = block[first + lane]
 
 
 @_inside
@@ -379,12 +380,18 @@ def gather_laws(cells, bases, own, offsets, places, steps, masses_at, scaled, la
                 mass = sums[place, event] / total * scaled if total > 0 else scaled
                 laws[place, v, event] = mass
     for event in range(events):
-        possible = totals[:, event].argmax()
+        possible = 0
+        for v in range(1, secrets):
+            if totals[v, event] > totals[possible, event]:
+                possible = v
         for v in range(secrets):
             if totals[v, event] == 0:
-                laws[:, v, event] = laws[:, possible, event]
-    for event in range(events, lanes):
-        laws[:, :, event] = laws[:, :, 0]
+                for place in range(size):
+                    laws[place, v, event] = laws[place, possible, event]
+    for place in range(size):
+        for v in range(secrets):
+            for event in range(events, lanes):
+                laws[place, v, event] = laws[place, v, 0]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
@@ -420,7 +427,8 @@ def _blur(source, at, width, lengths, factor, work, to, levels):
     for line in range(lines):
         number, here = lengths[line], to + line * width
         # What lies at r or before it, from the left …
-        work[here : here + width] = source[at : at + width]
+        for w in range(width):
+            work[here + w] = source[at + w]
         for r in range(1, levels):
             row = work[here + r * step : here + r * step + width]
             before = work[here + (r - 1) * step : here + (r - 1) * step + width]
@@ -447,8 +455,8 @@ def _blur(source, at, width, lengths, factor, work, to, levels):
 def _compare(densities, most, least, best):
     """Raise best[e] to the largest quotient of two secrets' densities; a row per secret."""
     lanes = best.size
-    most[:] = densities[:lanes]
-    least[:] = densities[:lanes]
+    for e in range(lanes):
+        most[e] = least[e] = densities[e]
     for start in range(lanes, densities.size, lanes):
         row = densities[start : start + lanes]
         for e in range(lanes):
