@@ -481,7 +481,7 @@ def test_the_page_explains_every_function_of_the_file():
     defined = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)]
     answers = {"Undecided", "Broken"}
     assert [n.name for n in defined if f"`{n.name}`" not in page and n.name not in answers] == []
-    assert sum(bool(line.strip()) for line in source.splitlines()) <= 860
+    assert sum(bool(line.strip()) for line in source.splitlines()) <= 910
     assert "fmt:" not in source  # laid out by ruff, as all other files
     named = set(re.findall(r"^([A-Z])  \(", source, flags=re.MULTILINE))
     used = set(re.findall(r"[(, ]([A-Z])(?=[,)])", source[source.index("import ") :]))
