@@ -1,6 +1,6 @@
 """Decide whether noise keeps its promise, without the library that calibrated it.
 
-    python check.py release.json        (or: pdp-calibrate check release.json)
+    python check.py release.json        (or: pdp-calibrate check release.json; or a ledger's file)
 
 It answers 0: proved; 1: not so, an adversary breaks it, or what the file says of itself does not
 follow; 2: cannot decide. It shares no line with the engines. A certificate says where to look,
@@ -74,6 +74,9 @@ ROWS = "kind value bounds where by independent missing public sizes most keep_by
 FIELDS = {"Sum": "over clamp", "Mean": "over clamp", "Linear": "by clamp weights"}  # of queries
 FIELDS |= {"Count": "over values", "Histogram": "over categories", "Custom": "over table"}
 FIELDS |= {"RowQuery": ROWS}  # another field could change what is asked
+FIELDS |= {"ledger": "schema version type epsilon adversaries model draws entries checksum"}
+FIELDS |= {"release": "queries scales rows epsilon layout sizes", "charge": "dp_epsilon"}
+FIELDS |= {"estimation": "dp_epsilon", "entry": "kind note draw at spent method"}
 
 Vector = tuple[Fraction, ...]
 Factor = dict[tuple[int, ...], Fraction]
@@ -185,7 +188,8 @@ class Claim:
     rows: int
     stated: Fraction  # the leakage that the file states, at most ε
     certificate: Stored
-    blurred: bool = False  # whether more noise is left out, so that no bound is known to be reached
+    charged: Fraction  # by how much other mechanisms, unknown inside, may move any log-likelihood
+    blurred: bool  # whether more noise is left out, so that no bound is known to be reached
 
     @classmethod
     def read(cls, stored: Stored) -> Claim:
@@ -201,12 +205,14 @@ class Claim:
         delta, mu = (number(stored[field]) if gaussian else None for field in ("delta", "mu"))
         epsilon, rows = number(stored["epsilon"]), whole_number(stored["rows"])
         exact, leakage = numbers(scales, len(scales)), stored.get("leakage")
+        charged = number(stored.get("charged", 0))
         fine = 0 < epsilon < 10**4 and min(exact) > 0 < rows and not (mu and mu < 0)
-        need(fine, "epsilon, scales, μ and rows must be positive.")
+        need(fine and charged >= 0, "epsilon, scales, μ and rows must be positive.")
         said = number(leakage["value"]) if leakage and not gaussian else epsilon
         if said > epsilon:
             raise Broken(f"it does not follow: the file itself states {float(said):.9g}.")
-        return cls(epsilon, delta or Fraction(0), mu, exact, noises, queries, rows, said, hints)
+        asked = exact, noises, queries, rows
+        return cls(epsilon, delta or Fraction(0), mu, *asked, said, hints, charged, charged > 0)
 
     def judge(self, quotient: Decimal, target: Any, *, reached: bool = True) -> None:
         """Compare a quotient of densities, right to a part in 10^36, with what is stated and ε."""
@@ -382,8 +388,9 @@ def check_finite(part: Part) -> None:
     for target, name in enumerate(part.names if part.most == part.size - 1 else ()):
         every = [part.added[target]] if part.added else lines(answers_of(part), sizes, target)
         for line in every:  # over all cells, possible or not
-            claim.judge_moves([spread(line)], name)
-    for way in (check_table, check_counts, check_chain, check_plans, check_couplings):
+            claim.judge_moves([spread(line) + claim.charged], name)
+    ways = (check_table, check_counts, check_chain, check_plans, check_couplings)
+    for way in ways[-1:] if claim.charged else ways:
         try:
             return way(part)
         except Undecided as found:
@@ -568,7 +575,7 @@ def check_couplings(part: Part) -> None:
         for a, b in combinations(range(len(scope)), 2):
             j, k, ratio = scope[a], scope[b], cross_ratio(cells, a, b)
             near[j][k] = near[k][j] = near[j].get(k, ONE) * ratio.sqrt()
-    budgets = [kernel(-spread(values) / 2) for values in part.added]
+    budgets = [kernel(-(spread(values) + claim.charged) / 2) for values in part.added]
     orders = claim.certificate.get("orders", {})
     for target, name in enumerate(part.names):
         order = orders.get(str(target), farthest_first(near, target))
@@ -684,6 +691,8 @@ class Walk:
         for _ in self.part.names[1:]:
             self.laws.append([dot(self.laws[-1], into) for into in self.back])
         wanted = self.part.claim.certificate.get("radius")  # or the first that costs nothing
+        if not self.part.most and self.part.size**3 * len(exact) ** 2 <= MOST_WORK:
+            wanted = self.part.size  # who knows nobody has but one window: no need to cut it off
         little = NEGLIGIBLE * decimal(self.part.claim.epsilon)
         for radius in range(1, self.part.size + 1):
             self.radius, self.penalty = radius, cross_ratio(as_factor(power), 0, 1)
@@ -990,13 +999,15 @@ def check_part(part: Part) -> None:
     elif kind == "Blocks":
         check_blocks(part)
     elif kind == "Unknown":  # who is not known moves with the target (E)
-        reach = [spread(values) for values in part.added]
+        reach = [spread(values) + claim.charged for values in part.added]
         for target, name in enumerate(part.names):
             others = sorted(reach[:target] + reach[target + 1 :], reverse=True)
             total = sum(others[: part.size - 1 - part.fewest], reach[target])
             several = len(part.added[0][0]) > 1 and (claim.mu is not None or total > claim.epsilon)
             need(not several, "how far several answers move together is not decided here.")
             claim.judge_moves([total], name)
+    elif claim.charged:
+        raise Undecided("other mechanisms about values on an interval are not decided here.")
     elif kind == "Gaussian":
         check_gaussian(part, [numbers(row, part.size) for row in model["covariance"]])
     else:
@@ -1035,13 +1046,39 @@ def check_calibration(stored: Stored) -> Claim:
     return claim
 
 
+def check_ledger(stored: Stored) -> Claim:
+    """Check all that a ledger has released, and return what it claims."""
+    # Whatever led to a query, along one course of questions and outputs the density is that of
+    # these queries, asked at once. Nobody learns about one draw of the data from another one.
+    plain = set(stored) <= set(FIELDS["ledger"].split()) and stored["entries"]
+    need(plain, "this is no ledger with Laplace noise, or nothing was released.")
+    joint = {field: stored[field] for field in ("schema", "epsilon", "adversaries", "model")}
+    draws: dict[str, list[Stored]] = {}
+    for entry in stored["entries"]:
+        known = f"{FIELDS['entry']} {FIELDS[entry['kind']]}".split()
+        need(set(entry) <= set(known), "an entry says what is not decided here.")
+        draws.setdefault(entry["draw"], []).append(entry)
+    for entries in draws.values():
+        released = [entry for entry in entries if entry["kind"] == "release"]
+        other = [number(entry["dp_epsilon"]) for entry in entries if entry["kind"] != "release"]
+        need(released and min(other, default=0) >= 0, "only budgets are spent, or negative ones.")
+        queries = [query for entry in released for query in entry["queries"]]
+        scales = [scale for entry in released for scale in entry["scales"]]
+        rows = {entry["rows"] for entry in released}
+        need(len(rows) == 1, "answers about several numbers of rows are not decided here.")
+        asked = {"query": queries, "scale": scales, "noise": ["Laplace"] * len(queries)}
+        more = {"type": "Calibration", "rows": rows.pop(), "charged": sum(other, Fraction(0))}
+        claim = check_calibration(joint | asked | more)
+    return claim
+
+
 def check(stored: Any) -> tuple[int, str]:
     """Decide about the content of a file: 0 proved, 1 broken, 2 undecided, and why."""
     try:
         json.dumps(stored, allow_nan=False)  # no number of a file may be infinite, or none
         with localcontext(digits(50)):
-            released = stored["type"] == "Release"
-            claim = check_calibration(stored["calibration"] if released else stored)
+            held = stored["calibration"] if stored["type"] == "Release" else stored
+            claim = (check_ledger if held["type"] == "Ledger" else check_calibration)(held)
     except Broken as answer:
         return BROKEN, f"Not so: {answer}"
     except Undecided as answer:

@@ -41,6 +41,7 @@ from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.errors import CalibrationError
 from pdp_calibrate.families.chain.model import MarkovChain
 from pdp_calibrate.families.chain.windows import Setup
+from pdp_calibrate.families.exchangeable.model import BinaryGroup, CategoryGroup
 from pdp_calibrate.families.gaussian.model import Gaussian
 from pdp_calibrate.families.gaussian.sphere import sphere_bound
 from pdp_calibrate.families.network.elimination import farthest_first, least_fill
@@ -61,7 +62,7 @@ _CANDIDATES = 6  # tuples considered for the next division of a tree
 _MOST_BRANCHES = 20_000  # of a certificate: some megabytes of JSON
 _MOST_PLANS = 4_000  # of a certificate
 _ENOUGH = Decimal(1) - Decimal("1e-12")  # of e^ε, below which the nearest answer will do
-_WRITTEN_OUT = (JointTable, BinaryGroup, CategoryGroup, MarkovChain, MarkovTree, Network)
+_WRITTEN_OUT = (JointTable, BinaryGroup, CategoryGroup, MarkovChain, Network)  # if small
 _BELOW = 1 - 1e-9  # bounds this close to ε are left to exact arithmetic
 
 
@@ -153,12 +154,16 @@ def _plan(
     p: check.Mixture, q: check.Mixture, price: Callable[[int, int], Decimal], epsilon: float
 ) -> list[list[Any]] | None:
     """Return the plan that the solver proposes, as rows of [from, to, mass]."""
-    supply, demand = (np.array([float(x / sum(law.values())) for x in law.values()]) for law in (p, q))
+    supply, demand = (
+        np.array([float(x / sum(law.values())) for x in law.values()]) for law in (p, q)
+    )
     costs = np.array([[float(price(k, m).ln()) for m in q] for k in p])
     found = proposed_plan(supply, demand, costs, epsilon)
     if found is None:
         return None
-    return [[int(k), int(m), float(found[k, m])] for k, m in zip(*np.nonzero(found > 0), strict=True)]
+    return [
+        [int(k), int(m), float(found[k, m])] for k, m in zip(*np.nonzero(found > 0), strict=True)
+    ]
 
 
 def _radius(model: MarkovChain, calibration: Calibration[Any, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``pdp-calibrate check``: decide about a calibration with the stand-alone checker."""
+"""``pdp-calibrate check``: decide about a file with the stand-alone checker."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from pdp_calibrate.core.model import header
 
 @command(
     "pdp-calibrate check release.json",
+    "pdp-calibrate check budget.json                      all that a ledger has released, together",
     "python check.py release.json                         the same, with the file alone",
 )
 def check(
     *,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A calibration or release, in JSON.")
+        Path, typer.Argument(metavar="FILE", help="A calibration, a release or a ledger, in JSON.")
     ],
     json: AsJson = False,
 ) -> None:
-    """Decide whether a scale keeps its epsilon, in exact arithmetic and without the engines.
+    """Decide whether noise keeps its epsilon, in exact arithmetic and without the engines.
 
     Exit codes: 0 proved, 1 not so, 2 cannot be decided.
     """
