@@ -513,9 +513,9 @@ def as_factor(rows: Sequence[Sequence[Fraction | Decimal]]) -> Factor:
 
 def check_plans(part: Part) -> None:
     """Bound what all learn who do not know everyone else by the plans of the certificate (L)."""
-    plans, work = part.claim.certificate.get("plans"), 0
+    plans: Any = part.claim.certificate.get("plans")
     need(isinstance(plans, list), "no plans are given.")
-    price = prices_between(answers_of(part))
+    price, work = prices_between(answers_of(part)), 0
     for place, (name, p, q) in enumerate(pairs_of_laws(part)):
         work += 8 * len(p) * len(q)
         need(work <= MOST_WORK, "there are too many plans.")
@@ -551,14 +551,14 @@ def pairs_of_laws(part: Part) -> Iterator[tuple[Any, Mixture, Mixture]]:
 
 
 def most_paid(p: Mixture, q: Mixture, price: Callable[[int, int], Decimal], plan: Any) -> Decimal:
-    """Return what a plan of [from, to, mass] pays at most for a part of q."""
-    moves: list[dict[int, Decimal]] = [{} for _ in p]
+    """Return the most that a plan, a list of [from, to, mass], pays per mass of q."""
+    moves, columns = [dict[int, Decimal]() for _ in p], list(q)
     for one, other, mass in plan or ():
         if number(mass) > 0:
-            moves[whole_number(one)][list(q)[whole_number(other)]] = decimal(number(mass))
+            moves[whole_number(one)][columns[whole_number(other)]] = decimal(number(mass))
     paid = dict.fromkeys(q, Decimal(0))
     for (k, mass), row in zip(p.items(), moves, strict=True):
-        to = row or {min(q, key=partial(price, k)): ONE}  # without a plan to the nearest
+        to = row or {min(q, key=partial(price, k)): ONE}  # by default to the nearest
         share = mass / sum(to.values())  # whatever the plan says, a row adds up to its mass
         for m, moved in to.items():
             paid[m] += share * moved * price(k, m)

@@ -26,17 +26,12 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
-from collections.abc import Callable
-from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pdp_calibrate import check
 from pdp_calibrate.core.contraction import contracted
-from pdp_calibrate.core.lipschitz import proposed_plan
 from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.errors import CalibrationError
 from pdp_calibrate.families.chain.model import MarkovChain
@@ -60,8 +55,6 @@ TRIED = 13
 _LEFT_TO_TRY = 4  # undecided tuples at most, all of whose sets the checker tries
 _CANDIDATES = 6  # tuples considered for the next division of a tree
 _MOST_BRANCHES = 20_000  # of a certificate: some megabytes of JSON
-_MOST_PLANS = 4_000  # of a certificate
-_ENOUGH = Decimal(1) - Decimal("1e-12")  # of e^ε, below which the nearest answer will do
 _WRITTEN_OUT = (JointTable, BinaryGroup, CategoryGroup, MarkovChain, Network)  # if small
 _BELOW = 1 - 1e-9  # bounds this close to ε are left to exact arithmetic
 
@@ -81,7 +74,9 @@ def _certificate(calibration: Calibration[Any, Any]) -> dict[str, Any]:
     model, queries = calibration.model, calibration.queries
     coordinates = sum(part.coordinates for part in calibration.contributions)
     if isinstance(model, _WRITTEN_OUT) and calibration.noise == "laplace" and coordinates > 1:
-        plans = _plans(calibration)
+        from pdp_calibrate.calibration.transport_plans import plans_for  # loads scipy
+
+        plans = plans_for(calibration)
         if plans:
             return {"plans": plans}
     if type(model) is Network and calibration.noise == "laplace":
@@ -97,73 +92,6 @@ def _certificate(calibration: Calibration[Any, Any]) -> dict[str, Any]:
         return {}
     slopes = np.concatenate(weights or ()) / calibration.scales[0]
     return {"branches": _branches(model, slopes, calibration.epsilon)}
-
-
-def _plans(calibration: Calibration[Any, Any]) -> list[Any]:
-    """Return a plan for each question that the checker asks; none if it needs none, or more."""
-    stored = calibration.to_dict() | {"certificate": {}}
-    with localcontext(check.digits(50)):
-        try:
-            part = _part(stored)
-            if _is_checked_without(part):
-                return []
-            cases = list(itertools.islice(check.pairs_of_laws(part), _MOST_PLANS + 1))
-        except (check.Undecided, *check.DAMAGE):
-            return []  # numbers are withheld, an adversary has a name, or it is too large
-        if len(cases) > _MOST_PLANS:
-            raise CalibrationError(
-                f"no certificate of at most {_MOST_PLANS} plans is found; calibrate without"
-                " certificate=True."
-            )
-        price = check.prices_between(check.answers_of(part))
-        plans = []
-        for _, p, q in cases:
-            plan = None
-            if check.most_paid(p, q, price, plan) > check.kernel(-part.claim.epsilon) * _ENOUGH:
-                plan = _plan(p, q, price, calibration.epsilon)
-            plans.append(plan)
-        return plans
-
-
-def _part(stored: dict[str, Any]) -> check.Part:
-    """Return what is to be checked, as the checker sees it."""
-    claim, model, who = check.Claim.read(stored), stored["model"], stored["adversaries"]
-    names, domains, copies = check.shape(model)
-    added = check.additions(claim, dict(zip(names, copies, strict=True)), domains)
-    size = len(names)
-    fewest, most = (size - 1 if who[end] is None else who[end] for end in ("at_least", "at_most"))
-    return check.Part(claim, model, names, domains, added, size, fewest, most)
-
-
-def _is_checked_without(part: check.Part) -> bool:
-    """Whether the checker visits all outputs, or another way of it decides."""
-    outputs = math.prod(len(set(column)) for column in zip(*check.answers_of(part), strict=True))
-    known = math.prod(len(values) + 1 for values in part.domains)
-    if 4 * outputs * known <= check.MOST_WORK:
-        return True
-    for way in (check.check_chain, check.check_couplings):
-        try:
-            way(part)
-        except check.Undecided:
-            continue
-        return True
-    return False
-
-
-def _plan(
-    p: check.Mixture, q: check.Mixture, price: Callable[[int, int], Decimal], epsilon: float
-) -> list[list[Any]] | None:
-    """Return the plan that the solver proposes, as rows of [from, to, mass]."""
-    supply, demand = (
-        np.array([float(x / sum(law.values())) for x in law.values()]) for law in (p, q)
-    )
-    costs = np.array([[float(price(k, m).ln()) for m in q] for k in p])
-    found = proposed_plan(supply, demand, costs, epsilon)
-    if found is None:
-        return None
-    return [
-        [int(k), int(m), float(found[k, m])] for k, m in zip(*np.nonzero(found > 0), strict=True)
-    ]
 
 
 def _radius(model: MarkovChain, calibration: Calibration[Any, Any]) -> dict[str, Any]:
