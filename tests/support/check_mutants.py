@@ -136,7 +136,7 @@ def plans_proved(seed: int, cases: int) -> int:
             domains = [[0, 1], [0, 1], [0, 1, 2]]
             model = pdp.JointTable(probabilities=cells / cells.sum(), domains=domains)
             query = pdp.Linear(weights=rng.choice([-1, 1, 2], 3))
-            found = pdp.calibrate(model, query, epsilon=1.0).with_noise(1.2)
+            found = pdp.calibrate(model, query, epsilon=1.0).with_noise(1.4)
             plans = plans_for(found)
             described = json.loads(found.to_json()) | {"leakage": None}
             described = json.loads(json.dumps(described | {"certificate": {"plans": plans}}))
