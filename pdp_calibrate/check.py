@@ -36,6 +36,9 @@ J  (counts). In a group, given x_i and how many known members hold each value, a
    unknown has the mass of one such arrangement times the number of them.
 K  (windows). In a chain only the nearest known on either side matter. To count x_{i±a} as known, if
    it is not, changes no quotient by more than the largest cross-ratio of a steps.
+L  (plans). P and Q are the laws of the answers given (v, x_K) and (v', x_K), c_kl how far answers k
+   and l are apart. Every plan π ≥ 0 with row sums P proves that no quotient of their densities
+   exceeds max_l Σ_k π_kl e^{c_kl} / Q_l, for a density given k is at most e^{c_kl} times that of l.
 
 Numbers are the exact fractions that their floats are. Densities are sums, products and quotients of
 positive decimals of 50 digits: after fewer than 10^12 operations right to a part in 10^36.
@@ -51,7 +54,7 @@ from dataclasses import dataclass, replace
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Subnormal, localcontext
 from fractions import Fraction
 from functools import lru_cache, partial
-from itertools import chain, combinations, pairwise, product
+from itertools import chain, combinations, pairwise, permutations, product
 from operator import add, le, mul
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -386,8 +389,8 @@ def check_finite(part: Part) -> None:
         every = [part.added[target]] if part.added else lines(answers_of(part), sizes, target)
         for line in every:  # over all cells, possible or not
             claim.judge_moves([spread(line) + claim.charged], name)
-    ways = (check_table, check_counts, check_chain, check_couplings)
-    for way in ways[3:] if claim.charged else ways:
+    ways = (check_table, check_counts, check_chain, check_plans, check_couplings)
+    for way in ways[-1:] if claim.charged else ways:
         try:
             return way(part)
         except Undecided as found:
@@ -402,11 +405,7 @@ def check_table(part: Part) -> None:
     sizes, larger = list(map(len, part.domains)), [len(values) + 1 for values in part.domains]
     fits = math.prod(sizes) <= MOST_CELLS and math.prod(larger) <= MOST_WORK
     need(fits and part.model["type"] != "MixingChain", "it is too large.")
-    factors, answers = list(factors_of(part)), answers_of(part)
-    weights = [
-        decimal(math.prod(f[tuple(cell[p] for p in scope)] for scope, f in factors))
-        for cell in product(*map(range, sizes))
-    ]
+    weights, answers = weights_of(part), answers_of(part)
     there = [answer for answer, weight in zip(answers, weights, strict=True) if weight]
     masses, used = with_unknown(weights, sizes), []
     for mass, places in zip(masses, product(*map(range, larger)), strict=True):
@@ -428,6 +427,15 @@ def check_table(part: Part) -> None:
                 if len(found) > 1 and max(found) > worst * min(found):
                     worst = max(found) / min(found)
             part.claim.judge(worst, name)
+
+
+def weights_of(part: Part) -> list[Decimal]:
+    """Return how likely every cell is, times a constant."""
+    factors = list(factors_of(part))
+    return [
+        decimal(math.prod(f[tuple(cell[p] for p in scope)] for scope, f in factors))
+        for cell in product(*(range(len(values)) for values in part.domains))
+    ]
 
 
 def answers_of(part: Part) -> list[Vector]:
@@ -501,6 +509,61 @@ def factors_of(part: Part) -> Iterator[tuple[list[int], Factor]]:
 def as_factor(rows: Sequence[Sequence[Fraction | Decimal]]) -> Factor:
     """Return a matrix as a factor of two tuples."""
     return {(v, w): Fraction(p) for v, row in enumerate(rows) for w, p in enumerate(row)}
+
+
+def check_plans(part: Part) -> None:
+    """Bound what all learn who do not know everyone else by the plans of the certificate (L)."""
+    plans: Any = part.claim.certificate.get("plans")
+    need(isinstance(plans, list), "no plans are given.")
+    price, work = prices_between(answers_of(part)), 0
+    for place, (name, p, q) in enumerate(pairs_of_laws(part)):
+        work += 8 * len(p) * len(q)
+        need(work <= MOST_WORK, "there are too many plans.")
+        plan = plans[place] if place < len(plans) else None
+        part.claim.judge(most_paid(p, q, price, plan), name, reached=False)
+
+
+def prices_between(answers: Sequence[Vector]) -> Callable[[int, int], Decimal]:
+    """Return e^c between two answers, numbered as they first occur."""
+    different = list(dict.fromkeys(answers))
+    return lru_cache(2**20)(lambda k, m: kernel(-distance(different[k], different[m])))
+
+
+def pairs_of_laws(part: Part) -> Iterator[tuple[Any, Mixture, Mixture]]:
+    """Yield a target and the laws of the answers given two of its values, for all that is known."""
+    sizes, fewest, most = [*map(len, part.domains)], part.fewest, min(part.most, part.size - 2)
+    fits = math.prod(sizes) <= MOST_CELLS and part.model["type"] != "MixingChain"
+    need(fits and part.size * 2**part.size * math.prod(sizes) <= MOST_WORK // 8, "it is too large.")
+    places: dict[Vector, int] = {}
+    numbered = [places.setdefault(answer, len(places)) for answer in answers_of(part)]
+    cells = zip(product(*map(range, sizes)), numbered, weights_of(part), strict=True)
+    possible = [row for row in cells if row[-1]]
+    for target, name in enumerate(part.names):
+        others = [k for k in range(part.size) if k != target]
+        for known in chain(*(combinations(others, n) for n in range(fewest, most + 1))):
+            given: dict[tuple[int, ...], dict[int, Mixture]] = {}
+            for cell, answer, weight in possible:
+                laws = given.setdefault(tuple(cell[k] for k in known), {})
+                own = laws.setdefault(cell[target], {})
+                own[answer] = own.get(answer, 0) + weight
+            for laws in given.values():
+                yield from ((name, p, q) for p, q in permutations(laws.values(), 2))
+
+
+def most_paid(p: Mixture, q: Mixture, price: Callable[[int, int], Decimal], plan: Any) -> Decimal:
+    """Return the most that a plan, a list of [from, to, mass], pays per mass of q."""
+    moves, columns = [dict[int, Decimal]() for _ in p], list(q)
+    for one, other, mass in plan or ():
+        if number(mass) > 0:
+            moves[whole_number(one)][columns[whole_number(other)]] = decimal(number(mass))
+    paid = dict.fromkeys(q, Decimal(0))
+    for (k, mass), row in zip(p.items(), moves, strict=True):
+        to = row or {min(q, key=partial(price, k)): ONE}  # by default to the nearest
+        share = mass / sum(to.values())  # whatever the plan says, a row adds up to its mass
+        for m, moved in to.items():
+            paid[m] += share * moved * price(k, m)
+    most = max(paid[m] / mass for m, mass in q.items())
+    return most * sum(q.values()) / sum(p.values())
 
 
 def check_couplings(part: Part) -> None:

@@ -13,8 +13,8 @@ import pdp_calibrate as pdp
 
 PACKAGE = Path(pdp.__file__).parent
 ORDER = [
-    {"errors"}, {"arrays"}, {"core"}, {"frames"}, {"learning"}, {"families"}, {"calibration"},
-    {"composition"}, {"ledger", "auditing", "paper"}, {"jobs"}, {"check"}, {"show"},
+    {"errors"}, {"check"}, {"arrays"}, {"core"}, {"frames"}, {"learning"}, {"families"},
+    {"calibration"}, {"composition"}, {"ledger", "auditing", "paper"}, {"jobs"}, {"show"},
     {"accessor", "people"}, {"exploring"}, {"cli"},
 ]  # fmt: skip
 SOURCES = sorted(PACKAGE.rglob("*.py"))

@@ -13,6 +13,11 @@ Of a long `MarkovChain` it holds the `radius` at which the engine cut its window
 The checker cuts them there too, and charges for it; without one it goes on until that is as good as
 nothing, which takes longer.
 
+Of several answers about a finite model, whose grid of outputs is too large for the checker, `plans`
+holds a transport plan for all that is known and every two secrets, in the order in which the
+checker asks: rows of ``[from, to, mass]``, or ``null`` where moving every answer to the nearest
+will do. Any plan is a proof (Theorem 13).
+
 The bound of a tree is Theorem 9 (docs/theory): whatever part of the undecided tuples R is known
 beside K, the residual of x_i lies on a sphere whose diameter is the projection of x_i on R.
 """
@@ -27,9 +32,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.core.contraction import contracted
+from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.errors import CalibrationError
 from pdp_calibrate.families.chain.model import MarkovChain
 from pdp_calibrate.families.chain.windows import Setup
+from pdp_calibrate.families.exchangeable.model import BinaryGroup, CategoryGroup
 from pdp_calibrate.families.gaussian.model import Gaussian
 from pdp_calibrate.families.gaussian.sphere import sphere_bound
 from pdp_calibrate.families.network.elimination import farthest_first, least_fill
@@ -48,6 +55,7 @@ TRIED = 13
 _LEFT_TO_TRY = 4  # undecided tuples at most, all of whose sets the checker tries
 _CANDIDATES = 6  # tuples considered for the next division of a tree
 _MOST_BRANCHES = 20_000  # of a certificate: some megabytes of JSON
+_WRITTEN_OUT = (JointTable, BinaryGroup, CategoryGroup, MarkovChain, Network)  # if small
 _BELOW = 1 - 1e-9  # bounds this close to ε are left to exact arithmetic
 
 
@@ -64,6 +72,13 @@ def certified(calibration: Calibration[Any, Any]) -> Calibration[Any, Any]:
 
 def _certificate(calibration: Calibration[Any, Any]) -> dict[str, Any]:
     model, queries = calibration.model, calibration.queries
+    coordinates = sum(part.coordinates for part in calibration.contributions)
+    if isinstance(model, _WRITTEN_OUT) and calibration.noise == "laplace" and coordinates > 1:
+        from pdp_calibrate.calibration.transport_plans import plans_for  # loads scipy
+
+        plans = plans_for(calibration)
+        if plans:
+            return {"plans": plans}
     if type(model) is Network and calibration.noise == "laplace":
         ranges = [part.tuple_ranges() / scale for part, scale in _parts(calibration)]
         orders = _orders(model.couplings, np.sum(ranges, axis=0), calibration.epsilon)

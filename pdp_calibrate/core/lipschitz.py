@@ -89,7 +89,7 @@ def lipschitz_bound(
 
 def _solved(supply: FloatArray, demand: FloatArray, cost: FloatArray, level: float) -> float:
     """Return the certified value of the solver's proposal around this level."""
-    proposal = _optimal(supply, demand, cost, level)
+    proposal = proposed_plan(supply, demand, cost, level)
     return np.inf if proposal is None else _certified(proposal, supply, demand, cost)
 
 
@@ -151,7 +151,7 @@ def _plan_within(
     return plan
 
 
-def _optimal(
+def proposed_plan(
     supply: FloatArray, demand: FloatArray, cost: FloatArray, level: float
 ) -> FloatArray | None:
     """Ask the solver for the best π, with prices in units of e^level so that they fit in floats."""

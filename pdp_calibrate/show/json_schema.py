@@ -432,7 +432,7 @@ def json_schema() -> dict[str, Any]:
     )
     objects["Calibration"]["properties"]["certificate"] = described(
         "What the stand-alone checker needs to prove a large calibration: `branches`, a tree for"
-        " each target. Of any form, or null: it proves nothing by itself.",
+        " each target, `orders`, a `radius` or `plans`. Of any form, or null: it proves nothing by itself.",
         {},
     )
     parts = {

@@ -8,6 +8,7 @@ import random
 import numpy as np
 
 import pdp_calibrate as pdp
+from pdp_calibrate.calibration.transport_plans import plans_for
 from pdp_calibrate.check import PROVED, check
 from tests.oracles import brute_force
 from tests.oracles.adversaries import every_adversary
@@ -121,6 +122,31 @@ def radii_proved(seed: int, cases: int) -> int:
             twin = mutated(twin, chance)
         if check(twin)[0] == PROVED:
             assert truly_sound(_as_table(twin)), twin
+            proved += 1
+    return proved
+
+
+def plans_proved(seed: int, cases: int) -> int:
+    """The same for transport plans: of one answer, with noise about where plans begin to prove."""
+    rng, chance, proved = np.random.default_rng(seed), random.Random(seed), 0  # noqa: S311
+    for case in range(cases):
+        if case % 20 == 0:
+            cells = rng.gamma(0.5, size=(2, 2, 3)) * (rng.random((2, 2, 3)) > 0.2)
+            cells.flat[0] += 0.1
+            domains = [[0, 1], [0, 1], [0, 1, 2]]
+            model = pdp.JointTable(probabilities=cells / cells.sum(), domains=domains)
+            query = pdp.Linear(weights=rng.choice([-1, 1, 2], 3))
+            found = pdp.calibrate(model, query, epsilon=1.0).with_noise(1.4)
+            plans = plans_for(found)
+            described = json.loads(found.to_json()) | {"leakage": None}
+            described = json.loads(json.dumps(described | {"certificate": {"plans": plans}}))
+        twin = described if chance.random() < 0.3 else shrunk(described, chance.uniform(0.6, 1.1))
+        for _ in range(chance.randrange(1, 4)):
+            twin = mutated(twin, chance)
+        if chance.random() < 0.2 and isinstance(twin.get("certificate"), dict):
+            chance.shuffle(twin["certificate"].get("plans") or [])
+        if check(twin)[0] == PROVED:
+            assert truly_sound(twin), twin
             proved += 1
     return proved
 

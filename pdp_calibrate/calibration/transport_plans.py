@@ -1,0 +1,96 @@
+"""The plans of a certificate: for all that is known, how the law of one secret moves onto another.
+
+Theorem 13 (docs/theory): any plan is a proof. The stand-alone checker itself says which laws it
+compares and what a plan pays; here a solver proposes the plans, as floats. Nothing else of them is
+believed: each is evaluated by the checker, where they are written and again where they are read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pdp_calibrate import check
+from pdp_calibrate.core.lipschitz import proposed_plan
+
+if TYPE_CHECKING:
+    from pdp_calibrate.calibration.result import Calibration
+
+_Plan = list[tuple[int, int, float]]
+
+_MOST_PLANS = 4_000  # of a certificate: some megabytes of JSON at most
+
+
+def plans_for(calibration: Calibration[Any, Any]) -> list[_Plan | None]:
+    """Return a plan for each pair of laws that the checker compares, in its order.
+
+    There is none where moving every answer to the nearest will do, and the list is empty where the
+    checker decides without plans, or plans of a manageable number do not prove the calibration.
+    """
+    try:
+        with localcontext(check.digits(50)):
+            part = _part(calibration.to_dict())
+            return [] if _is_checked_without(part) else _plans(part)
+    except (check.Undecided, *check.DAMAGE):
+        return []  # numbers are withheld, an adversary has a name, or it is too large
+
+
+def _part(stored: dict[str, Any]) -> check.Part:
+    """Return what is to be checked, as the checker sees it."""
+    claim, model, who = check.Claim.read(stored), stored["model"], stored["adversaries"]
+    names, domains, copies = check.shape(model)
+    added = check.additions(claim, dict(zip(names, copies, strict=True)), domains)
+    size = len(names)
+    fewest, most = (size - 1 if who[end] is None else who[end] for end in ("at_least", "at_most"))
+    return check.Part(claim, model, names, domains, added, size, fewest, most)
+
+
+def _is_checked_without(part: check.Part) -> bool:
+    """Whether the checker visits all outputs, or decides in another way."""
+    outputs = math.prod(len(set(column)) for column in zip(*check.answers_of(part), strict=True))
+    known = math.prod(len(values) + 1 for values in part.domains)
+    if 4 * outputs * known <= check.MOST_WORK:
+        return True
+    for way in (check.check_chain, check.check_couplings):
+        try:
+            way(part)
+        except check.Undecided:
+            continue
+        return True
+    return False
+
+
+def _plans(part: check.Part) -> list[_Plan | None]:
+    """Return the plans that prove a calibration, if there are such and not too many."""
+    price = check.prices_between(check.answers_of(part))
+    limit = check.kernel(-part.claim.epsilon) * (1 - check.SLACK)
+    plans: list[_Plan | None] = []
+    for _, p, q in check.pairs_of_laws(part):
+        plan = None
+        if check.most_paid(p, q, price, plan) > limit:
+            plan = _proposal(p, q, price, float(part.claim.epsilon))
+            if check.most_paid(p, q, price, plan) > limit:
+                return []  # the calibration rests on more than plans
+        plans.append(plan)
+        if len(plans) > _MOST_PLANS:
+            return []
+    return plans
+
+
+def _proposal(
+    p: check.Mixture, q: check.Mixture, price: Callable[[int, int], Decimal], epsilon: float
+) -> _Plan | None:
+    """Return the plan that the solver proposes, as [from, to, mass]."""
+    supply, demand = (
+        np.array([float(mass / sum(law.values())) for mass in law.values()]) for law in (p, q)
+    )
+    costs = np.array([[float(price(k, m).ln()) for m in q] for k in p])
+    found = proposed_plan(supply, demand, costs, epsilon)
+    if found is None:
+        return None
+    places = np.argwhere(found > 0).tolist()
+    return [(k, m, float(found[k, m])) for k, m in places]
