@@ -432,7 +432,8 @@ def json_schema() -> dict[str, Any]:
     )
     objects["Calibration"]["properties"]["certificate"] = described(
         "What the stand-alone checker needs to prove a large calibration: `branches`, a tree for"
-        " each target, `orders`, a `radius` or `plans`. Of any form, or null: it proves nothing by itself.",
+        " each target, `orders`, a `radius` or `plans`. Of any form, or null: it proves nothing by"
+        " itself.",
         {},
     )
     parts = {

@@ -137,18 +137,32 @@ def plans_proved(seed: int, cases: int) -> int:
             model = pdp.JointTable(probabilities=cells / cells.sum(), domains=domains)
             query = pdp.Linear(weights=rng.choice([-1, 1, 2], 3))
             found = pdp.calibrate(model, query, epsilon=1.0).with_noise(1.4)
-            plans = plans_for(found)
+            written = plans_for(found)
             described = json.loads(found.to_json()) | {"leakage": None}
-            described = json.loads(json.dumps(described | {"certificate": {"plans": plans}}))
-        twin = described if chance.random() < 0.3 else shrunk(described, chance.uniform(0.6, 1.1))
-        for _ in range(chance.randrange(1, 4)):
+        twin = shrunk(described, chance.choice([1, chance.uniform(0.6, 1.0)]))
+        plans = written if chance.random() < 0.3 else _spoiled(written, chance)
+        twin = json.loads(json.dumps(twin | {"certificate": {"plans": plans}}))
+        for _ in range(chance.randrange(3)):
             twin = mutated(twin, chance)
-        if chance.random() < 0.2 and isinstance(twin.get("certificate"), dict):
-            chance.shuffle(twin["certificate"].get("plans") or [])
         if check(twin)[0] == PROVED:
             assert truly_sound(twin), twin
             proved += 1
     return proved
+
+
+def _spoiled(plans, chance: random.Random):
+    """Change all plans of a certificate in the same way."""
+    ways = [
+        lambda k, m, mass: [[k, m, mass * 0.5]],
+        lambda k, m, mass: [[k, m, mass], [k, 1 - min(m, 1), -mass * 0.5]],
+        lambda k, m, mass: [[m, k, mass]],
+        lambda k, m, _: [[k, m, chance.random()]],
+        lambda k, m, mass: [[k, m, mass]] * chance.randrange(2),
+        lambda k, m, mass: [[k, m, mass * (1 + chance.gauss(0, 1e-3))]],
+    ]
+    way = chance.choice(ways)
+    twins = [plan and [part for entry in plan for part in way(*entry)] for plan in plans]
+    return twins if chance.random() < 0.9 else twins[::-1]
 
 
 def _as_table(described):
