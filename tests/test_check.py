@@ -20,7 +20,13 @@ from pdp_calibrate.calibration import certificate, transport_plans
 from pdp_calibrate.check import BROKEN, PROVED, UNDECIDED, check
 from pdp_calibrate.cli.main import app
 from tests.support.check_cases import calibration, network, shrunk
-from tests.support.check_mutants import files_proved, plans_proved, radii_proved, trees_proved
+from tests.support.check_mutants import (
+    changed_files,
+    changed_plans,
+    changed_radii,
+    changed_trees,
+    confirmed,
+)
 
 PAIR = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2, names="ab")
 GAUSS = pdp.Gaussian(mean=[0, 0], covariance=[[1, 0.5], [0.5, 1]], bounds=(-2, 2))
@@ -438,17 +444,6 @@ def test_no_plan_pays_less_than_somebody_learns():
             assert float(checker.most_paid(p, q, price, plan)) >= exact * (1 - 1e-12)
 
 
-@pytest.mark.usefixtures("plans_alone")
-def test_mutated_plans_prove_nothing_unsound():
-    assert plans_proved(5, 400) > 60
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("plans_alone")
-def test_more_mutated_plans_prove_nothing_unsound():
-    assert plans_proved(6, 4000) > 600
-
-
 def test_influences_alone_prove_nothing():
     pairs = {("a", "b"): 1.0, ("b", "c"): 2.0}
     model = pdp.Network.from_influences(pairs, {name: [0, 1] for name in "abc"})
@@ -490,35 +485,31 @@ def few_tuples(monkeypatch):
     monkeypatch.setattr(certificate, "_LEFT_TO_TRY", 0)
 
 
-@pytest.mark.usefixtures("few_tuples")
-def test_a_mutated_certificate_proves_nothing_unsound():
-    assert trees_proved(7, 200) > 20
-
-
 @pytest.fixture
 def no_tables(monkeypatch):
     """Let a chain of four tuples be decided by windows."""
     monkeypatch.setattr(checker, "MOST_CELLS", 0)
 
 
-@pytest.mark.usefixtures("no_tables")
-def test_a_mutated_radius_or_chain_proves_nothing_unsound():
-    assert radii_proved(9, 300) > 60
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("few_tuples")
-def test_more_mutated_certificates_prove_nothing_unsound():
-    assert trees_proved(8, 1000) > 60
-
-
-def test_a_mutated_file_is_proved_only_if_it_is_sound():
-    assert files_proved(3, 400) > 50
-
-
-@pytest.mark.slow
-def test_more_mutated_files_are_proved_only_if_they_are_sound():
-    assert files_proved(4, 3000) > 300
+@pytest.mark.parametrize(
+    ("changed", "limits", "least"),
+    [
+        (changed_files(3, 400), (), 50),
+        (changed_trees(7, 200), ["few_tuples"], 20),
+        (changed_radii(9, 300), ["no_tables"], 60),
+        (changed_plans(5, 400), ["plans_alone"], 60),
+        pytest.param(changed_files(4, 3000), (), 300, marks=pytest.mark.slow),
+        pytest.param(changed_trees(8, 1000), ["few_tuples"], 60, marks=pytest.mark.slow),
+        pytest.param(changed_plans(6, 4000), ["plans_alone"], 600, marks=pytest.mark.slow),
+    ],
+    ids=["files", "trees", "radii", "plans", "more files", "more trees", "more plans"],
+)
+def test_a_changed_file_or_certificate_is_proved_only_if_it_is_sound(
+    request, changed, limits, least
+):
+    for fixture in limits:
+        request.getfixturevalue(fixture)
+    assert confirmed(changed) > least
 
 
 def test_the_file_alone_decides_anywhere(tmp_path):

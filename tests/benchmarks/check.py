@@ -30,7 +30,12 @@ from pdp_calibrate.check import BROKEN, PROVED, UNDECIDED, check
 from tests.benchmarks.cases import cases
 from tests.benchmarks.heading import heading, keep
 from tests.support.check_cases import calibration, shrunk
-from tests.support.check_mutants import files_proved, radii_proved, trees_proved
+from tests.support.check_mutants import (
+    changed_files,
+    changed_radii,
+    changed_trees,
+    confirmed,
+)
 
 WORDS = ("proved", "broken", "undecided")
 
@@ -88,12 +93,12 @@ def compared(found_ones: Iterator[tuple[str, Any]]) -> list[str]:
 
 def changed(wanted: int) -> list[str]:
     """Change files and certificates; what is proved and unsound raises."""
-    files = files_proved(1, wanted)
+    files = confirmed(changed_files(1, wanted))
     checker.MOST_GAUSSIAN = certificate.TRIED = 1  # so that four tuples need a certificate
     certificate._LEFT_TO_TRY = 0
-    trees = trees_proved(2, wanted)
+    trees = confirmed(changed_trees(2, wanted))
     checker.MOST_CELLS = 0  # so that four tuples of a chain need windows
-    radii = radii_proved(3, wanted)
+    radii = confirmed(changed_radii(3, wanted))
     return [
         f"{wanted} changed files: {files} proved, all of them sound",
         f"{wanted} changed certificates: {trees} proved, all of them sound",

@@ -323,10 +323,10 @@ class _Windows:
         which = np.arange(number)
         for b in range(1, int(steps.max())):
             own = [begun[place] for place in which]
-            known = [(one.ends.known_up[b], one.ends.known_low[b]) for one in own]
+            known = [(up, low) for up, low in (one.ends.counts[:2, b] for one in own)]
             sides = [one.side for one in own]
             yield from self._ending(walk, target, sides, known, here, ends, Side("known", b))
-            none = [(one.ends.none_up[b - 1], one.ends.none_low[b - 1]) for one in own]
+            none = [(up, low) for up, low in (one.ends.counts[3:, b - 1] for one in own)]
             if any(up > -np.inf or low != NOT for up, low in none):
                 summed = summed_out(here, form), summed_out(ends, form)
                 yield from self._ending(walk, target, sides, none, *summed, Side("none", b - 1))

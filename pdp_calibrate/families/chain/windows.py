@@ -525,38 +525,16 @@ class Ends(NamedTuple):
     """What the right ends of one left side count for, by their distance b from the target."""
 
     counts: FloatArray
-    """Rows that are named below, in the order of `_NOTHING`."""
+    """Five rows, as in `_NOTHING`. Of windows that end at a known tuple: what to add to their
+    leakage (−inf if there is none), NOT, TAILS or WHOLE for the lower end, and what windows
+    reaching further can leak at most (∞ if nothing is known). Of windows with b unknown tuples up
+    to the end of the chain: the first two of these."""
     left_far: npt.NDArray[np.bool_]
     """Where a known right end stands for a left side out of reach."""
     left_far_none: npt.NDArray[np.bool_]
     """The same where the right side is open."""
     right_far: npt.NDArray[np.bool_]
     """Where a known right end stands for right sides out of reach."""
-
-    @property
-    def known_up(self) -> FloatArray:
-        """What to add to the leakage of a window that ends at a known tuple; −inf if none does."""
-        return np.asarray(self.counts[0])
-
-    @property
-    def known_low(self) -> FloatArray:
-        """NOT, TAILS or WHOLE, for the lower end."""
-        return np.asarray(self.counts[1])
-
-    @property
-    def prune_cost(self) -> FloatArray:
-        """What windows reaching further can leak beyond a known right end, at most; ∞ if none."""
-        return np.asarray(self.counts[2])
-
-    @property
-    def none_up(self) -> FloatArray:
-        """As `known_up`, for b unknown tuples up to the end of the chain."""
-        return np.asarray(self.counts[3])
-
-    @property
-    def none_low(self) -> FloatArray:
-        """As `known_low`, for windows open to the end of the chain."""
-        return np.asarray(self.counts[4])
 
     @property
     def steps(self) -> int:
