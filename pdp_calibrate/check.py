@@ -514,7 +514,8 @@ def as_factor(rows: Sequence[Sequence[Fraction | Decimal]]) -> Factor:
 def check_plans(part: Part) -> None:
     """Bound what all learn who do not know everyone else by the plans of the certificate (L)."""
     plans: Any = part.claim.certificate.get("plans")
-    need(isinstance(plans, list), "no plans are given.")
+    cells = math.prod(map(len, part.domains))
+    need(isinstance(plans, list) and cells <= MOST_CELLS, "no plans are given, or too many.")
     price, work = prices_between(answers_of(part)), 0
     for place, (name, p, q) in enumerate(pairs_of_laws(part)):
         work += 8 * len(p) * len(q)
@@ -532,8 +533,8 @@ def prices_between(answers: Sequence[Vector]) -> Callable[[int, int], Decimal]:
 def pairs_of_laws(part: Part) -> Iterator[tuple[Any, Mixture, Mixture]]:
     """Yield a target and the laws of the answers given two of its values, for all that is known."""
     sizes, fewest, most = [*map(len, part.domains)], part.fewest, min(part.most, part.size - 2)
-    fits = math.prod(sizes) <= MOST_CELLS and part.model["type"] != "MixingChain"
-    need(fits and part.size * 2**part.size * math.prod(sizes) <= MOST_WORK // 8, "it is too large.")
+    fits = part.size * 2**part.size * math.prod(sizes) <= MOST_WORK // 8
+    need(fits and part.model["type"] != "MixingChain", "it is too large.")
     places: dict[Vector, int] = {}
     numbered = [places.setdefault(answer, len(places)) for answer in answers_of(part)]
     cells = zip(product(*map(range, sizes)), numbered, weights_of(part), strict=True)

@@ -403,6 +403,19 @@ def plans_alone(monkeypatch):
     monkeypatch.setattr(transport_plans, "_is_checked_without", lambda _: False)
 
 
+def test_plans_for_more_cells_than_can_be_written_out_prove_nothing(monkeypatch):
+    def written_out(_):
+        raise AssertionError("2^60 cells")
+
+    monkeypatch.setattr(checker, "answers_of", written_out)
+    chain = pdp.MarkovChain(transition=[[0.6, 0.4], [0.4, 0.6]], length=60)
+    described = stored(chain, pdp.Histogram(), certificate=True)
+    assert "plans" not in described["certificate"]
+    described["certificate"]["plans"] = []
+    assert check(described)[0] == PROVED  # by elimination
+    assert check(shrunk(described, 0.9))[0] == UNDECIDED
+
+
 @pytest.mark.usefixtures("plans_alone")
 @pytest.mark.parametrize("query", [[pdp.Sum()] * 3, pdp.Histogram()], ids=str)
 @pytest.mark.parametrize(

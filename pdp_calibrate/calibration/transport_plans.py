@@ -34,7 +34,8 @@ def plans_for(calibration: Calibration[Any, Any]) -> list[_Plan | None]:
     try:
         with localcontext(check.digits(50)):
             part = _part(calibration.to_dict())
-            return [] if _is_checked_without(part) else _plans(part)
+            small = math.prod(map(len, part.domains)) <= check.MOST_CELLS
+            return _plans(part) if small and not _is_checked_without(part) else []
     except (check.Undecided, *check.DAMAGE):
         return []  # numbers are withheld, an adversary has a name, or it is too large
 
