@@ -1053,7 +1053,8 @@ def check_ledger(stored: Stored) -> Claim:
     # these queries, asked at once. Nobody learns about one draw of the data from another one.
     plain = set(stored) <= set(FIELDS["ledger"].split()) and stored["entries"]
     need(plain, "this is no ledger with Laplace noise, or nothing was released.")
-    joint = {field: stored[field] for field in ("schema", "epsilon", "adversaries", "model")}
+    kept = ("schema", "version", "epsilon", "adversaries", "model")
+    joint = {field: stored[field] for field in kept}
     draws: dict[str, list[Stored]] = {}
     for entry in stored["entries"]:
         known = f"{FIELDS['entry']} {FIELDS[entry['kind']]}".split()

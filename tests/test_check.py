@@ -635,6 +635,7 @@ def test_what_a_ledger_released_about_other_draws_says_nothing_about_this_one(tm
     "change",
     [
         lambda state: state.update(delta=1e-6),
+        lambda state: state.update(version=99),
         lambda state: state.update(entries=[]),
         lambda state: state["entries"][0].update(noise="gaussian"),
         lambda state: state["entries"][0].update(step=1),
