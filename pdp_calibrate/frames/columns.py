@@ -15,7 +15,7 @@ import narwhals as nw
 from pdp_calibrate.arrays import plain
 from pdp_calibrate.errors import ModelError, QueryError
 from pdp_calibrate.frames.counts import contingency
-from pdp_calibrate.frames.open import asks_the_engine, chosen, kind_name
+from pdp_calibrate.frames.open import asks_the_engine, chosen, described, kind_name
 
 
 @asks_the_engine
@@ -117,7 +117,7 @@ COLUMNS = "use a table (TableEstimator), or allow any dependence (pdp.Unknown)"
 @asks_the_engine
 def kind_of(frame: Any, column: Hashable) -> nw.dtypes.DType:
     """Return the type of a column, without reading a row."""
-    _, (name,), schema = chosen(frame, [column])
+    _, (name,), schema = described(frame, [column])
     return schema[name]
 
 

@@ -8,6 +8,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import narwhals as nw
+import numpy as np
+import numpy.typing as npt
 
 from pdp_calibrate.arrays import plain
 from pdp_calibrate.errors import ModelError
@@ -16,6 +18,7 @@ from pdp_calibrate.frames.open import (
     check_complete,
     chosen,
     collected,
+    described,
     in_memory,
     is_missing,
     is_number,
@@ -26,6 +29,9 @@ from pdp_calibrate.frames.open import (
 )
 
 Key = tuple[Hashable, ...]
+
+
+_SPARSE = 4  # whole numbers that may name groups, for every row, to be counted by place
 
 
 _CELLS_AT_ONCE = 4096  # combinations of values that leave, at most, the engine for column counts
@@ -116,6 +122,13 @@ def group_sizes(frame: Any, by: Hashable | None) -> Counter[int]:
         number = rows_in(frame)
         refuse_empty(number)
         return Counter({number: 1})
+    held = in_memory(frame)
+    if held is not None:
+        _, (name,), schema = described(frame, [by])
+        near = _near_numbers(held[name], schema[name])
+        if near is not None:
+            groups = np.bincount(np.bincount(near)).tolist()
+            return Counter({size: number for size, number in enumerate(groups) if size and number})
     table, (name,), schema = chosen(frame, [by])
     sizes = table.group_by(name).agg(nw.len().alias("__size__"))
     counted = (
@@ -127,6 +140,21 @@ def group_sizes(frame: Any, by: Hashable | None) -> Counter[int]:
     refuse_empty(len(rows))
     refuse_missing(name, sum(size * count for size, gap, count in rows if gap))
     return Counter({int(size): int(count) for size, _, count in rows})
+
+
+def _near_numbers(column: nw.Series[Any], kind: nw.dtypes.DType) -> npt.NDArray[np.int64] | None:
+    """Return keys as whole numbers from zero on, few of which are nobody's; None if many are."""
+    if not kind.is_integer() or not len(column) or column.null_count():
+        return None
+    keys = column.to_numpy()
+    least, most = int(keys.min()), int(keys.max())
+    if most - least > _SPARSE * len(keys):
+        return None
+    if not 0 <= least <= most <= _SPARSE * len(keys):
+        # Unsigned ones may not fit before, and narrow signed ones overflow: so in this order.
+        wide = keys if keys.dtype == np.uint64 else keys.astype(np.int64)
+        keys = wide - wide.dtype.type(least)
+    return keys.astype(np.int64, copy=False)
 
 
 @asks_the_engine

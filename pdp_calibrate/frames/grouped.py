@@ -14,18 +14,27 @@ from typing import Any
 import narwhals as nw
 
 from pdp_calibrate.arrays import plain
-from pdp_calibrate.frames.counts import counts_in, refuse_lists
+from pdp_calibrate.frames.counts import contingency, counts_in, group_sizes, refuse_lists
 from pdp_calibrate.frames.open import (
     asks_the_engine,
     chosen,
     collected,
+    described,
+    in_memory,
     is_missing,
     refuse_changed,
     refuse_empty,
     refuse_missing,
     rows_in,
 )
-from pdp_calibrate.frames.sums import CELLS, ClampedSum, Range, checked_sum, grid_cells
+from pdp_calibrate.frames.sums import (
+    CELLS,
+    ClampedSum,
+    Range,
+    checked_sum,
+    clamped_sums,
+    grid_cells,
+)
 
 _EVERYONE, _ROWS, _GAP, _SIZE = "__everyone__", "__count__", "__gap__", "__size__"
 
@@ -68,6 +77,8 @@ def read_groups(
     clamp
         Whether to move values outside to the nearest end, or to refuse them.
     """
+    if in_memory(frame) is not None:
+        return _read_in_memory(frame, value, by=by, bounds=bounds, clamp=clamp)
     named = [column for column in (value, by) if column is not None]
     table, names, schema = chosen(frame, named)
     column, group = names[0], _EVERYONE if by is None else names[1]
@@ -95,6 +106,26 @@ def read_groups(
     total = checked_sum(sums, value, bounds, rows=rows, place=0, clamp=clamp)
     refuse_changed(rows, sum(held[_ROWS]))
     return Grouped(column=value, sizes=sizes, sum=total)
+
+
+def _read_in_memory(
+    frame: Any, value: Hashable, *, by: Hashable | None, bounds: Range | None, clamp: bool
+) -> Grouped:
+    """Read one column after the other: nobody else writes to a frame that lies in memory."""
+    described(frame, [value])  # refuses one that is not there before any is read
+    sizes = group_sizes(frame, by)
+    if bounds is None:
+        counts = Counter({one: n for (one,), n in contingency(frame, [value]).items()})
+        refuse_changed(_rows(sizes), counts.total())
+        return Grouped(column=value, sizes=sizes, counts=counts)
+    sums, rows = clamped_sums(frame, {value: bounds}, clamp=clamp)
+    refuse_changed(_rows(sizes), rows)
+    return Grouped(column=value, sizes=sizes, sum=sums[value])
+
+
+def _rows(sizes: Counter[int]) -> int:
+    """Return how many rows groups of these sizes have together."""
+    return sum(size * number for size, number in sizes.items())
 
 
 def _collected(

@@ -147,10 +147,10 @@ def rows_in(frame: Any) -> int:
     return int(one_row(opened(frame).select(nw.len().alias("rows")))["rows"])
 
 
-def chosen(
+def described(
     frame: Any, columns: Sequence[Hashable]
 ) -> tuple[nw.LazyFrame[Any], list[str], Mapping[str, nw.dtypes.DType]]:
-    """Select the columns; return them with their names and types.
+    """Return the frame with the names and types of the columns; no row is read or copied.
 
     Absent ones are refused, and those that are named as columns which readings add on their way.
     """
@@ -166,6 +166,14 @@ def chosen(
             f"names between two underscores are the library's own, got column {', '.join(own)}:"
             " rename it."
         )
+    return table, names, schema
+
+
+def chosen(
+    frame: Any, columns: Sequence[Hashable]
+) -> tuple[nw.LazyFrame[Any], list[str], Mapping[str, nw.dtypes.DType]]:
+    """Select the columns; return them with their names and types, as `described` checks them."""
+    table, names, schema = described(frame, columns)
     return table.select(*dict.fromkeys(names)), names, schema
 
 

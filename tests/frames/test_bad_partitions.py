@@ -163,12 +163,13 @@ def test_a_dropped_connection_releases_and_charges_nothing(tmp_path):
     assert not ledger.history
 
 
+@engines
 @pytest.mark.usefixtures("nothing_is_drawn")
-def test_a_frame_that_changes_while_it_is_read_is_refused(monkeypatch):
+def test_a_frame_that_changes_while_it_is_read_is_refused(make, monkeypatch):
     model = pdp.Gaussian(covariance=[[1]], bounds=(0, 9), names=["x"])
     cal = pdp.calibrate(model, pdp.Sum(clamp=True), epsilon=0.5)
     from pdp_calibrate.frames import sums as exact_sums
 
     monkeypatch.setattr(exact_sums, "rows_in", lambda _: 5)
     with pytest.raises(pdp.FrameError, match="changed while it was read"):
-        cal.release(HOMES)
+        cal.release(make(HOMES))
