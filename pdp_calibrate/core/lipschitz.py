@@ -25,12 +25,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
-from scipy.special import logsumexp
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.core.tuning import TRANSPORT_DUST, TRANSPORT_REACH, TRANSPORT_SIGHT
 
+_NEARLY_DEAREST = 1e-6  # relative difference in price that may be a solver's tolerance
+_RIDGE = 1e-12  # against systems of lines that depend on each other
+_REFINEMENTS = 3
+_BALANCED = 300  # rows and columns together: beyond, balancing would take longer than solving
 _HIGHEST = 690.0  # logarithms of prices that are far from overflow
 
 
@@ -84,13 +87,57 @@ def lipschitz_bound(
         found = _solved(supply, demand, cost, level)
         best = min(best, found)
         low, high = (low, min(level, best)) if found <= level + 1 else (level, min(high, best))
-    return min(best, _solved(supply, demand, cost, high))
+    plan = proposed_plan(supply, demand, cost, high)
+    if plan is None:
+        return best
+    best = min(best, _certified(plan, supply, demand, cost))
+    if sum(cost.shape) > _BALANCED:
+        return best
+    return min(best, _certified(_balanced(plan, supply, demand, cost), supply, demand, cost))
 
 
 def _solved(supply: FloatArray, demand: FloatArray, cost: FloatArray, level: float) -> float:
     """Return the certified value of the solver's proposal around this level."""
     proposal = proposed_plan(supply, demand, cost, level)
     return np.inf if proposal is None else _certified(proposal, supply, demand, cost)
+
+
+def _balanced(
+    plan: FloatArray, supply: FloatArray, demand: FloatArray, cost: FloatArray
+) -> FloatArray:
+    """Return nearly the same plan, with what is paid for all dearest l equal to the last digits.
+
+    A solver stops where they agree to some 1e-12, and the dearest of them is what counts. Moves
+    that are made are scaled, by the least relative changes that keep rows whole.
+    """
+    moved = plan.sum(axis=1, keepdims=True)
+    if not moved.min() > 0:  # the solver lost a row
+        return plan
+    shares = plan / moved
+    log_prices = np.log(supply)[:, np.newaxis] + cost - np.log(demand)
+    rows, columns = np.nonzero(shares > TRANSPORT_DUST)
+    share, log_price = shares[rows, columns], log_prices[rows, columns]
+    paid = share * np.exp(log_price - log_price.max())
+    for_each = np.bincount(columns, weights=paid, minlength=len(demand))
+    paid /= for_each.max()
+    dearest = np.flatnonzero(for_each > (1 - _NEARLY_DEAREST) * for_each.max())
+    place = np.full(len(demand), len(dearest))
+    place[dearest] = np.arange(len(dearest))
+    moves, lines = np.arange(len(rows)), len(supply) + len(dearest)
+    system = np.zeros((lines + 1, len(rows) + 1))  # the last line, of all other l, is left out
+    system[rows, moves] = share
+    system[len(supply) + place[columns], moves] = paid
+    system = system[:-1]
+    system[len(supply) :, -1] = -1.0  # the price that they have in common
+    wanted = np.concatenate([np.ones(len(supply)), np.zeros(len(dearest))])
+    factors = np.ones(len(rows) + 1)
+    # The ridge keeps plans solvable that could be balanced in several ways.
+    inverse = np.linalg.inv(system @ system.T + _RIDGE * np.eye(lines))
+    for _ in range(_REFINEMENTS):
+        factors += system.T @ (inverse @ (wanted - system @ factors))
+    balanced = np.zeros(plan.shape)
+    balanced[rows, columns] = share * np.maximum(factors[:-1], 0.0)
+    return balanced
 
 
 def _certified(
@@ -104,7 +151,9 @@ def _certified(
     coupling /= coupling.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore"):
         log_terms = np.log(coupling) + np.log(supply)[:, np.newaxis] + cost
-    log_ratios = logsumexp(log_terms, axis=0) - np.log(demand)
+        peaks = log_terms.max(axis=0)
+        peaks[np.isneginf(peaks)] = 0.0  # nothing is moved there
+        log_ratios = peaks + np.log(np.exp(log_terms - peaks).sum(axis=0)) - np.log(demand)
     largest = float(np.max(log_ratios))
     # Each logarithm and exponent is right to a few roundings of its own size, each sum to one per
     # term; nothing cancels but the final difference.

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -9,9 +10,15 @@ import pytest
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.line_program import line_bounds
 from pdp_calibrate.core.line_program_kernels import widest
-from pdp_calibrate.core.lipschitz import _bottleneck, lipschitz_bound
+from pdp_calibrate.core.lipschitz import (
+    _balanced,
+    _bottleneck,
+    lipschitz_bound,
+    proposed_plan,
+)
 from pdp_calibrate.core.mixtures import log_densities
 from tests.oracles import brute_force as oracle
+from tests.oracles.transport import told_apart
 from tests.support.marks import bounds_checked
 
 
@@ -106,3 +113,49 @@ def test_both_evaluations_of_the_line_program_agree(seed):
         both = max(bound, listed[pairs.index(pair[::-1])])
         alone = widest(two, two.sum(axis=1), atoms, step, 1e-15, 1e-300, 0.0)
         assert alone == pytest.approx(both, rel=1e-11, abs=1e-12)
+
+
+def _laws_and_distances(seed: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Laws of three bits, or on a line, and distances in units of a noise."""
+    rng = np.random.default_rng(seed)
+    bits = np.array(list(itertools.product((0, 1), repeat=3)))
+    places = bits if seed % 2 else rng.normal(size=(7, 1))
+    laws = rng.dirichlet(np.full(len(places), rng.uniform(0.3, 2)), size=2)
+    apart = np.abs(places[:, None] - places[None]).sum(axis=-1)
+    return laws[0], laws[1], rng.uniform(0.05, 1.5) * apart
+
+
+@pytest.mark.parametrize("chunk", range(4))
+def test_the_bound_is_the_optimum_to_the_last_digits(chunk: int) -> None:
+    """Above it, by what is charged for rounding alone: plans of the solver are 1e-12 off."""
+    for seed in range(12 * chunk, 12 * chunk + 12):
+        first, second, costs = _laws_and_distances(seed)
+        truth = told_apart(first, second, costs)
+        rarest = min(first.min(), second.min())
+        charged = (len(first) + 4) * 2.0**-49 * (1 + costs.max() - 2 * math.log(rarest))
+        above = Decimal(lipschitz_bound(first, second, costs)) - truth
+        assert 0 <= above <= Decimal(1.1 * charged)
+
+
+def test_a_plan_that_is_nearly_balanced_is_balanced() -> None:
+    """What is paid for the dearest agrees to 1e-10 before, to 1e-14 after."""
+    first, second, costs = _laws_and_distances(5)
+    plan = proposed_plan(first, second, costs, 0.0)
+    assert plan is not None
+    shaken = plan * (1 + 1e-10 * np.random.default_rng(0).normal(size=plan.shape))
+
+    def spread(moves: FloatArray) -> float:
+        shares = moves / moves.sum(axis=1, keepdims=True)
+        paid = (shares * first[:, None] * np.exp(costs)).sum(axis=0) / second
+        dearest = paid[paid > paid.max() * (1 - 1e-7)]
+        assert len(dearest) > 1
+        return float(dearest.max() / dearest.min() - 1)
+
+    assert spread(shaken) > 1e-11
+    assert spread(_balanced(shaken, first, second, costs)) < 1e-14
+
+
+def test_a_row_that_the_solver_lost_is_no_reason_to_fail() -> None:
+    plan = np.array([[0.3, 0.2], [0.0, 0.0]])
+    half = np.array([0.5, 0.5])
+    np.testing.assert_array_equal(_balanced(plan, half, half, 1 - np.eye(2)), plan)
