@@ -426,7 +426,9 @@ def checked_names(names: Iterable[Hashable] | None, size: int) -> tuple[Hashable
     """Return the names, or the default ones; refuse duplicates and wrong lengths."""
     if names is None:
         return default_names(size)
-    found = tuple(map(plain, names))
+    found = tuple(names)
+    if any(issubclass(kind, np.generic) for kind in set(map(type, found))):
+        found = tuple(map(plain, found))
     if len(found) != size:
         raise ModelError(f"names must be one per tuple ({size}), got {len(found)}.")
     if len(set(found)) != size:
@@ -522,6 +524,8 @@ def from_json_value(value: Any) -> Hashable:
 def values_of(described: Mapping[str, Any], key: str) -> list[Any]:
     """Read a list of names, values or domains of a JSON object."""
     values = field_of(described, key)
+    if list not in set(map(type, values)):
+        return [*values]
     return [from_json_value(value) if isinstance(value, list) else value for value in values]
 
 

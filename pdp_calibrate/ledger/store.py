@@ -66,6 +66,9 @@ class Store(Protocol):
     def write(self, state: Mapping[str, Any]) -> None:
         """Replace the state, or raise; returns when it is durable."""
 
+    def holds(self, state: Mapping[str, Any]) -> bool:
+        """Whether the state is certain to be one that was read, and is still there, unchanged."""
+
     def check_new(self) -> None:
         """Refuse to begin a ledger where there is one."""
 
@@ -96,6 +99,10 @@ class MemoryStore:
         self._refuse_copies()
         self._text = json.dumps(state)
 
+    def holds(self, state: Mapping[str, Any]) -> bool:
+        """Whether the state is the one in memory."""
+        return self.read() == state
+
     def check_new(self) -> None:
         """Allow a beginning: memory holds nothing yet."""
 
@@ -121,7 +128,7 @@ class FileStore:
         self._kind = kind
         self._file = SafeFile.at(path, what="ledger")
         self._anchor = None if anchor is None else Anchor(anchor, ledger=self._file.path)
-        self._summed = b""  # the last content whose sum was found to hold
+        self._summed = b"", ""  # the last content whose sum was found to hold, and that sum
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -154,9 +161,9 @@ class FileStore:
         if not isinstance(state, dict) or state.get("schema") != SCHEMA:
             raise _untrustworthy(path)
         # The same bytes have the same sum: a release reads what it, or the last one, knows already.
-        if content != self._summed and state.get("checksum") != _checksum(state):
+        if content != self._summed[0] and state.get("checksum") != _checksum(state):
             raise _untrustworthy(path)
-        self._summed = content
+        self._summed = content, state["checksum"]
         if state.get("type") not in KINDS:
             raise _untrustworthy(path)
         if state["type"] != self._kind:
@@ -165,6 +172,17 @@ class FileStore:
             raise LedgerError(f"the ledger {path} {LATER}")
         self._check_anchor(state)
         return state
+
+    def holds(self, state: Mapping[str, Any]) -> bool:
+        """Whether the file has the bytes that a state was read from, and the anchor agrees.
+
+        Bytes and sum are of one reading: another thread may have read other bytes since.
+        """
+        content, checksum = self._summed
+        if state.get("checksum") != checksum or self._file.read() != content:
+            return False
+        self._check_anchor(state)
+        return True
 
     def write(self, state: Mapping[str, Any]) -> None:
         """Replace the file: the anchor first learns what is to come, and last that it came."""
@@ -178,7 +196,7 @@ class FileStore:
         if self._anchor is not None:
             self._anchor.announce(present=present, coming=checksum)
         self._file.write(content)
-        self._summed = content
+        self._summed = content, checksum
         if self._anchor is not None:
             self._anchor.settle(checksum)
 
@@ -258,12 +276,9 @@ class Pages:
         entries = state.get("entries")
         if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
             raise LedgerError("the entries of the ledger are not what they should be.")
-        if entries[: len(seen)] != seen:
-            raise LedgerError(
-                "the ledger on disk has lost entries since it was last read: an old copy was put"
-                " in its place. Restore the latest one."
-            )
-        if len(entries) > len(self._seen):
+        _refuse_lost(entries, seen)
+        # Nothing that was seen is forgotten: these go on from it, or are more than others saw.
+        if self._seen is seen or len(entries) > len(self._seen):
             self._seen = entries[:]
         return state
 
@@ -285,8 +300,10 @@ class Pages:
         Returns whether it was written; then it is durable.
         """
         with self.store.locked():
-            if self._read() != before:
+            # The same bytes as before need not be read again, unless more was seen meanwhile.
+            if not self.store.holds(before) and self._read() != before:
                 return False
+            _refuse_lost(before["entries"], self._seen)
             self.store.write(after)
             self._seen = after["entries"][:]
         return True
@@ -297,6 +314,15 @@ class Pages:
             if name in state["draws"]:
                 raise LedgerError(f"the ledger has a draw {name!r} already; its budget counts on.")
             state["draws"].append(_draw_name(name))
+
+
+def _refuse_lost(entries: list[State], seen: list[State]) -> None:
+    """Raise unless everything that was seen stands where it stood."""
+    if entries[: len(seen)] != seen:
+        raise LedgerError(
+            "the ledger on disk has lost entries since it was last read: an old copy was put"
+            " in its place. Restore the latest one."
+        )
 
 
 def _draw_name(draw: str) -> str:

@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 import pdp_calibrate as pdp
-from pdp_calibrate.ledger.store import FileStore
+from pdp_calibrate.ledger.store import FileStore, Pages
 from tests.support import ledger_workers
 from tests.support.cli_runs import fine, refused, run
 from tests.support.plans import plan_text
@@ -74,6 +74,18 @@ def test_the_entry_of_learning_cannot_be_rolled_back_unnoticed(path):
     FileStore(path).write(state | {"entries": []})
     with pytest.raises(pdp.LedgerError, match="lost entries"):
         ledger.charge(0.1)
+
+
+def test_an_anchor_that_others_moved_on_before_the_writing_is_noticed(path, anchor):
+    """The ledger has the bytes that were read: an old copy, of which the anchor knows better."""
+    pdp.Ledger(COUPLE, epsilon=2.0, path=path, anchor=anchor)
+    pages = Pages(FileStore(path, anchor=anchor))
+    before, copy = pages.read(), path.read_bytes()
+    pdp.Ledger.open(path, anchor=anchor).charge(0.5)
+    path.write_bytes(copy)
+    with pytest.raises(pdp.LedgerError, match="not in the state"):
+        pages.replace(before, before | {"entries": [{"kind": "charge"}]})
+    assert path.read_bytes() == copy
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -224,6 +224,60 @@ def test_an_old_copy_put_back_is_noticed(path):
         ledger.release(pdp.Sum(), HERE, epsilon=0.1)
 
 
+@pytest.fixture
+def began(path):
+    """Pages of a ledger, a state that was read there, and one that goes on from it."""
+    pdp.Ledger(COUPLE, epsilon=2.0, path=path).charge(0.5)
+    pages = store.Pages(store.FileStore(path))
+    before = pages.read()
+    return pages, before, before | {"entries": [*before["entries"], {"kind": "charge"}]}
+
+
+def test_what_was_read_is_not_read_again_before_it_is_replaced(began, monkeypatch):
+    pages, before, after = began
+    monkeypatch.setattr(store.json, "loads", lambda _: pytest.fail("it was read again"))
+    assert pages.replace(before, after)
+    monkeypatch.undo()
+    assert pages.read()["entries"] == after["entries"]
+    assert not pages.replace(before, after)
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_what_others_wrote_is_not_replaced(began, path, seen):
+    pages, before, after = began
+    pdp.Ledger.open(path).charge(0.25)
+    if seen:
+        pages.read()
+    content = path.read_bytes()
+    assert not pages.replace(before, after)
+    assert path.read_bytes() == content
+
+
+def test_a_file_that_says_the_same_in_other_bytes_is_the_same(began, path):
+    pages, before, after = began
+    path.write_text(json.dumps(before, indent=4))
+    assert pages.replace(before, after)
+    path.write_text(path.read_text().replace("0.5", "0.4", 1))  # as long as it was
+    with pytest.raises(pdp.LedgerError, match="changed by hand"):
+        pages.replace(after, before)
+
+
+@pytest.mark.parametrize("looked", [True, False])
+def test_an_old_copy_put_back_before_the_writing_is_noticed(began, path, looked):
+    """By the thread that was at work meanwhile, whether or not another one noticed it first."""
+    pages, before, after = began
+    copy = path.read_bytes()
+    with pages.changing() as state:  # another thread
+        state["entries"].append({"kind": "charge"})
+    path.write_bytes(copy)
+    if looked:
+        with pytest.raises(pdp.LedgerError, match="lost entries"):
+            pages.read()
+    with pytest.raises(pdp.LedgerError, match="lost entries"):
+        pages.replace(before, after)
+    assert path.read_bytes() == copy
+
+
 @pytest.mark.parametrize("call", ["fsync", "replace", "write"])
 def test_a_full_disk_releases_nothing(path, call, no_noise, monkeypatch):
     ledger = pdp.Ledger(COUPLE, epsilon=2.0, path=path)
