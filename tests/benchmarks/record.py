@@ -5,8 +5,9 @@
     python -m tests.benchmarks.record before.txt after.txt
 
 The first two write every answer with all its digits; the third lists the lines that differ by more
-than 1e-13 and says which way each number went. Only public names are used, so an earlier version of
-the library can run it too, from its own folder:
+than 1e-13 and says which way each number went. Of the others it says how many moved towards the
+truth, or not at all, and how far the rest moved away from it: by rounding. Only public names are
+used, so an earlier version of the library can run it too, from its own folder:
 
     cd EARLIER
     PYTHONPATH=$PWD:$PWD/integrations python -P .../tests/benchmarks/record.py before.txt
@@ -236,6 +237,8 @@ def record(path: Path) -> None:
 # spent, above a lower end and the budget that a black box may have.
 _TRUTH_LIES = {"leakage": (-1, 1), "budget": (1,)}
 _TOLERANCE = 1e-13
+_NEARER, _ROUNDED = "within 1e-13, nearer", "within 1e-13, some number rounded further"
+_NUMBERS = {"leakage": ("upper ends", "lower ends"), "calibrate": ("scales",) * 2}
 
 
 def judged(what: str, old: str, new: str) -> tuple[str, str]:
@@ -252,19 +255,24 @@ def judged(what: str, old: str, new: str) -> tuple[str, str]:
     if old == new:
         return "equal", ""
     moves = [moved(*pair) for pair in zip(before, after, strict=True)]
+    better = towards_the_truth(what, moves)
     if all(abs(move) <= _TOLERANCE for move in moves):
-        return "within 1e-13", ""
+        return (_NEARER if min(better) >= 0 else _ROUNDED), signed(moves)
     if what.startswith("leakage") and (
         after[0] < before[1] * (1 - _TOLERANCE) or before[0] < after[1] * (1 - _TOLERANCE)
     ):
         return "contradiction", signed(moves)
     if what == "baselines":
         return "other answer", signed(moves)
-    wanted = _TRUTH_LIES.get(what.split()[0], (-1,) * len(moves))
-    better = [move * way for move, way in zip(moves, wanted, strict=True)]
     if min(better) >= -_TOLERANCE:
         return "closer", signed(moves)
     return ("further" if max(better) <= _TOLERANCE else "mixed"), signed(moves)
+
+
+def towards_the_truth(what: str, moves: list[float]) -> list[float]:
+    """Return the changes of an answer, positive where a number came closer."""
+    wanted = _TRUTH_LIES.get(what.split()[0], (-1,) * len(moves))
+    return [move * way for move, way in zip(moves, wanted, strict=True)]
 
 
 def moved(before: float, after: float) -> float:
@@ -289,20 +297,31 @@ def compare(before: Path, after: Path) -> None:
     )
     found: Counter[str] = Counter()
     largest: dict[str, float] = {}
+    rounded: dict[str, list[float]] = {}
     for key in old | new:
+        what = key.rsplit(" | ", 1)[1]
         if key not in old or key not in new:
             verdict, moves = "only before" if key in old else "only after", ""
         else:
-            verdict, moves = judged(key.rsplit(" | ", 1)[1], old[key], new[key])
+            verdict, moves = judged(what, old[key], new[key])
+        if verdict == _ROUNDED:
+            changes = towards_the_truth(what, [float(move) for move in moves.split()])
+            kind = what.split()[0]
+            for place, change in enumerate(changes):
+                if change < 0:
+                    number = _NUMBERS.get(kind, (kind,) * len(changes))[place]
+                    rounded.setdefault(number, []).append(-change)
         found[verdict] += 1
         furthest = max((abs(float(move)) for move in moves.split()), default=0.0)
         largest[verdict] = max(largest.get(verdict, 0.0), furthest)
-        if verdict not in {"equal", "within 1e-13"}:
+        if verdict not in {"equal", _NEARER, _ROUNDED}:
             print(f"{verdict} | {key} | {old.get(key)} | {new.get(key)} | {moves}")
     print(f"{len(old)} lines before, {len(new)} after")
     for verdict, number in found.most_common():
         change = f", at most by {largest[verdict]:.1e}" if largest[verdict] else ""
         print(f"{number:6d} {verdict}{change}")
+    for what, changes in rounded.items():
+        print(f"       of these {len(changes)} {what}, at most by {max(changes):.1e}")
 
 
 if __name__ == "__main__":
