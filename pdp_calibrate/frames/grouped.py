@@ -28,7 +28,6 @@ from pdp_calibrate.frames.open import (
     rows_in,
 )
 from pdp_calibrate.frames.sums import (
-    CELLS,
     ClampedSum,
     Range,
     checked_sum,
@@ -37,6 +36,12 @@ from pdp_calibrate.frames.sums import (
 )
 
 _EVERYONE, _ROWS, _GAP, _SIZE = "__everyone__", "__count__", "__gap__", "__size__"
+
+
+# What may be wrong with a value, in one number: the largest one says what `checked_sum` tells.
+_WRONG = "__wrong__"
+_FLAGS = {"outside0": 1, "infinite0": 2, "missing0": 4}
+_TOTALS = {"units0": nw.col("units0").sum(), _WRONG: nw.col(_WRONG).max()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,13 +91,13 @@ def read_groups(
         table = table.with_columns(nw.lit(0).alias(_EVERYONE))
     if bounds is None:
         refuse_lists(frame, column, schema[column])
-        small = _collected(table, schema, group=group, values=[column], added=[])
+        small = _collected(table, schema, group=group, values=[column], totals={})
     else:
         rows = rows_in(frame)
         refuse_empty(rows)
         cells = grid_cells(column, schema[column], bounds, rows=rows, place=0)
-        added = [f"{what}0" for what in CELLS]
-        small = _collected(table.select(group, *cells), schema, group=group, values=[], added=added)
+        packed = table.select(group, *cells).select(group, "units0", _wrong())
+        small = _collected(packed, schema, group=group, values=[], totals=_TOTALS)
     held: dict[str, list[Any]] = {one: small[one].to_list() for one in small.columns}
     refuse_missing(by, sum(n for n, gap in zip(held[_ROWS], held[_GAP], strict=True) if gap))
     counts_in(small, {column: schema[column]} if bounds is None else {_SIZE: nw.Int64()})  # no gaps
@@ -102,10 +107,17 @@ def read_groups(
         for held_value, number in zip(held[column], held[_ROWS], strict=True):
             counts[plain(held_value)] += int(number)
         return Grouped(column=value, sizes=sizes, counts=counts)
-    sums = {one: sum(map(int, held[one])) for one in added}
-    total = checked_sum(sums, value, bounds, rows=rows, place=0, clamp=clamp)
+    worst = max(map(int, held[_WRONG]))
+    found: dict[str, Any] = {flag: worst >= place for flag, place in _FLAGS.items()}
+    found["units0"] = sum(map(int, held["units0"]))
+    total = checked_sum(found, value, bounds, rows=rows, place=0, clamp=clamp)
     refuse_changed(rows, sum(held[_ROWS]))
     return Grouped(column=value, sizes=sizes, sum=total)
+
+
+def _wrong() -> nw.Expr:
+    """Say of each row what is wrong with its value; flags of missing ones may be missing too."""
+    return nw.sum_horizontal(*(nw.col(one) * place for one, place in _FLAGS.items())).alias(_WRONG)
 
 
 def _read_in_memory(
@@ -134,23 +146,23 @@ def _collected(
     *,
     group: str,
     values: list[str],
-    added: list[str],
+    totals: Mapping[str, nw.Expr],
 ) -> nw.DataFrame[Any]:
-    """Count rows, and add columns up, by value and size of the group.
+    """Count rows, and put totals of columns together, by value and size of the group.
 
     Groups come first, and their sizes are sums over what was counted: one query, one reading.
     """
     found = table.group_by(*dict.fromkeys([group, *values])).agg(
-        nw.len().alias(_ROWS), *(nw.col(one).sum() for one in added)
+        nw.len().alias(_ROWS), *totals.values()
     )
     gap = is_missing(group, schema[group]) if group in schema else nw.lit(value=False)
-    found = found.with_columns(nw.col(one).cast(nw.Int64) for one in (_ROWS, *added))
+    found = found.with_columns(nw.col(one).cast(nw.Int64) for one in (_ROWS, *totals))
     # A window is needed only where a group is in several rows here.
     size = nw.col(_ROWS).sum().over(group) if {*values} - {group} else nw.col(_ROWS)
     found = found.with_columns(size.alias(_SIZE), gap.cast(nw.Int64).alias(_GAP))
-    found = found.group_by(_SIZE, _GAP, *values).agg(nw.col(one).sum() for one in (_ROWS, *added))
+    found = found.group_by(_SIZE, _GAP, *values).agg(nw.col(_ROWS).sum(), *totals.values())
     # Engines may widen sums, and hand wider numbers over as floats.
-    numbers = (_SIZE, _GAP, _ROWS, *added)
+    numbers = (_SIZE, _GAP, _ROWS, *totals)
     return collected(found.select(*values, *(nw.col(one).cast(nw.Int64) for one in numbers)))
 
 
