@@ -7,9 +7,9 @@ query sees say nothing about the rows that the next one adds up. So both come ou
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import narwhals as nw
 
@@ -41,6 +41,7 @@ _EVERYONE, _ROWS, _GAP, _SIZE = "__everyone__", "__count__", "__gap__", "__size_
 # What may be wrong with a value, in one number: the largest one says what `checked_sum` tells.
 _WRONG = "__wrong__"
 _FLAGS = {"outside0": 1, "infinite0": 2, "missing0": 4}
+_FEW = 8  # values that get a column each
 _TOTALS = {"units0": nw.col("units0").sum(), _WRONG: nw.col(_WRONG).max()}
 
 
@@ -66,6 +67,7 @@ def read_groups(
     by: Hashable | None,
     bounds: Range | None = None,
     clamp: bool = False,
+    domain: Sequence[Hashable] = (),
 ) -> Grouped:
     """Count the values of groups, or add them up, and count the rows of groups: in one query.
 
@@ -81,6 +83,8 @@ def read_groups(
         Add the values up inside these bounds; count them if None.
     clamp
         Whether to move values outside to the nearest end, or to refuse them.
+    domain
+        The values that may occur. Where they are counted one by one, all others count as None.
     """
     if in_memory(frame) is not None:
         return _read_in_memory(frame, value, by=by, bounds=bounds, clamp=clamp)
@@ -89,6 +93,8 @@ def read_groups(
     column, group = names[0], _EVERYONE if by is None else names[1]
     if by is None:
         table = table.with_columns(nw.lit(0).alias(_EVERYONE))
+    if bounds is None and _is_short(domain, schema[column]):
+        return _read_short(table, schema, value, by=by, names=(column, group), domain=domain)
     if bounds is None:
         refuse_lists(frame, column, schema[column])
         small = _collected(table, schema, group=group, values=[column], totals={})
@@ -118,6 +124,53 @@ def read_groups(
 def _wrong() -> nw.Expr:
     """Say of each row what is wrong with its value; flags of missing ones may be missing too."""
     return nw.sum_horizontal(*(nw.col(one) * place for one, place in _FLAGS.items())).alias(_WRONG)
+
+
+def _is_short(domain: Sequence[Hashable], kind: nw.dtypes.DType) -> bool:
+    """Whether a column holds whole numbers, and which few of them may occur is known.
+
+    Engines compare others in ways of their own: floats of several widths, text of categories.
+    """
+    return (
+        0 < len(domain) <= _FEW
+        and kind in (nw.Boolean, nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16)
+        and all(isinstance(one, int) and abs(one) < 2**31 for one in domain)
+    )
+
+
+def _read_short(
+    table: nw.LazyFrame[Any],
+    schema: Mapping[str, nw.dtypes.DType],
+    value: Hashable,
+    *,
+    by: Hashable | None,
+    names: tuple[str, str],
+    domain: Sequence[Hashable],
+) -> Grouped:
+    """Count a few values by one column each: pairs of a group and a value would be many more."""
+    column, group = names
+    held_names = [f"__held{place}__" for place in range(len(domain))]
+    number = nw.col(column)
+    if schema[column] == nw.Boolean:  # others as they are: text in some part equals no number
+        number = number.cast(nw.Int64)
+    cells = [
+        (number == nw.lit(int(cast("int", one)))).fill_null(value=False).cast(nw.Int64).alias(name)
+        for one, name in zip(domain, held_names, strict=True)
+    ]
+    gap = is_missing(column, schema[column]).cast(nw.Int64).alias(_WRONG)
+    totals = {name: nw.col(name).sum() for name in held_names} | {_WRONG: nw.col(_WRONG).max()}
+    small = _collected(
+        table.select(group, *cells, gap), schema, group=group, values=[], totals=totals
+    )
+    held: dict[str, list[Any]] = {one: small[one].to_list() for one in small.columns}
+    refuse_empty(len(held[_ROWS]))
+    refuse_missing(by, sum(n for n, gap in zip(held[_ROWS], held[_GAP], strict=True) if gap))
+    refuse_missing(value, any(held[_WRONG]))
+    counts: Counter[Hashable] = Counter(
+        {one: sum(map(int, held[name])) for one, name in zip(domain, held_names, strict=True)}
+    )
+    counts[None] = sum(map(int, held[_ROWS])) - counts.total()
+    return Grouped(column=value, sizes=_groups(held), counts=+counts)
 
 
 def _read_in_memory(

@@ -135,7 +135,9 @@ def _alike(
     """Add up all rows, which count alike; sizes and values come from one query."""
     domain, own = _shared_domain(model), contributions.values[0]
     bounds = bounds_of(domain) if model.continuous_tuples[0] else None
-    read = read_groups(frame, value, by=by, bounds=bounds, clamp=contributions.clamped)
+    read = read_groups(
+        frame, value, by=by, bounds=bounds, clamp=contributions.clamped, domain=domain
+    )
     check_sizes(read.sizes, model)
     if read.sum is not None:
         grid = len(model.names) * grid_of(read.sum, 0, contributions)
