@@ -103,6 +103,19 @@ def test_groups_named_by_whole_numbers_are_counted(data, kind):
     assert group_sizes(frame, "home") == Counter(Counter(named).values())
 
 
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "int64", "uint64"])
+def test_groups_named_by_numbers_at_both_ends_of_a_type_are_counted(kind):
+    """All numbers of a narrow type have names in 300 rows; those of a wide one lie far apart."""
+    least, most = int(np.iinfo(kind).min), int(np.iinfo(kind).max)
+    step = max(1, (most - least) // 255)
+    for named in ([least, 0, 5, 5], [most, 0, 0], [least, most, most], [most - 1, most, most]):
+        frame = pd.DataFrame({"home": np.array(named, dtype=kind)})
+        assert group_sizes(frame, "home") == Counter(Counter(named).values())
+    named = [least + step * place for place in range(256)] + [most] * 44
+    frame = pd.DataFrame({"home": np.array(named, dtype=kind)})
+    assert group_sizes(frame, "home") == Counter(Counter(named).values())
+
+
 @kinds
 def test_groups_without_a_name_are_refused(make):
     with pytest.raises(pdp.ModelError, match="column home has missing"):
