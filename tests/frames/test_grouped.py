@@ -108,3 +108,29 @@ def test_other_values_are_counted_as_they_are(make, column, domain):
     found = read_groups(make(frame), "x", by="home", domain=domain)
     assert found.counts == Counter(list(column))
     assert found.sizes == Counter({2: 2})
+
+
+@engines
+@pytest.mark.parametrize(
+    ("wrong", "clamp", "message"),
+    [
+        ([float("nan"), float("inf"), 9.0], True, "column x has missing"),
+        ([float("-inf"), 9.0, 1.0], True, "not a finite number"),
+        ([-1.0, 1.0, 1.0], False, "outside the bounds"),
+        ([1.0, 9.0, 1.0], False, "outside the bounds"),
+    ],
+)
+def test_values_that_cannot_be_added_up_are_refused(make, wrong, clamp, message):
+    """What is missing is told before what is infinite, and that before what is outside."""
+    frame = pd.DataFrame({"home": [1, 2, 3, 3, 3], "x": [0.0, 2.0, *wrong]})
+    with pytest.raises(pdp.ModelError, match=message):
+        read_groups(make(frame), "x", by="home", bounds=(0.0, 2.0), clamp=clamp)
+
+
+@engines
+def test_values_outside_are_moved_to_the_nearest_bound(make):
+    frame = pd.DataFrame({"home": [1, 2, 2], "x": [-3.0, 0.5, 9.0]})
+    found = read_groups(make(frame), "x", by="home", bounds=(-1.0, 2.0), clamp=True)
+    assert found.sum is not None
+    assert found.sum.total == -1 + 0.5 + 2
+    assert found.sizes == Counter({1: 1, 2: 1})
