@@ -6,8 +6,9 @@
 
 The first two write every answer with all its digits; the third lists the lines that differ by more
 than 1e-13 and says which way each number went. Of the others it says how many moved towards the
-truth, or not at all, and how far the rest moved away from it: by rounding. Only public names are
-used, so an earlier version of the library can run it too, from its own folder:
+truth, or not at all, and how far the rest moved away from it: by rounding. Sums about tables it
+compares with the truth itself, by brute force in 60 digits. Only public names are used, so an
+earlier version of the library can run it too, from its own folder:
 
     cd EARLIER
     PYTHONPATH=$PWD:$PWD/integrations python -P .../tests/benchmarks/record.py before.txt
@@ -289,6 +290,44 @@ def signed(moves: list[float]) -> str:
     return " ".join(f"{move:+.1e}" for move in moves)
 
 
+ADMITS = {
+    "all": lambda _target, _known: True,
+    "weakest": lambda _target, known: not known,
+    "strongest": lambda _target, known: len(known) == 4,
+    "knowing": lambda _target, known: len(known) <= 1,
+    "exactly": lambda target, known: (target, known) == (0, {1}),
+}
+
+
+def truths() -> Iterator[tuple[str, Any]]:
+    """What sums about a table of five binary tuples leak, by brute force in 60 digits."""
+    from tests.oracles.brute_force import worst_leakage_mpmath
+
+    for seed in SEEDS:
+        table = dict(discrete(np.random.default_rng(seed)))["binary table"]
+        for who, admits in ADMITS.items():
+            for scale in SCALES if who == "all" else (1.0,):
+                cells = table.probabilities, table.domains
+                truth, _ = worst_leakage_mpmath(*cells, sum, scale, admits)
+                yield f"{seed} binary table | leakage sum {who} {scale}", truth
+
+
+def judge_by_truth(answered: dict[str, dict[str, str]]) -> None:
+    """Say how far from the truth ends are, and whether any is on the wrong side of it."""
+    found: dict[str, list[tuple[float, float]]] = {when: [] for when in answered}
+    for key, truth in truths():
+        for when, answers in answered.items():
+            upper, lower = map(float, answers[key].split())
+            found[when].append((float(upper - truth), float(truth - lower)))
+    for when, gaps in found.items():
+        wrong = sum(min(gap) < 0 for gap in gaps)
+        above, below = (max(side) for side in zip(*gaps, strict=True))
+        print(
+            f"{len(gaps)} leakages of sums {when}, beside 60 digits: {wrong} on the wrong side,"
+            f" upper ends at most {above:.1e} above, lower ends at most {below:.1e} below"
+        )
+
+
 def compare(before: Path, after: Path) -> None:
     """List what differs, by how much and which way."""
     old, new = (
@@ -322,6 +361,7 @@ def compare(before: Path, after: Path) -> None:
         print(f"{number:6d} {verdict}{change}")
     for what, changes in rounded.items():
         print(f"       of these {len(changes)} {what}, at most by {max(changes):.1e}")
+    judge_by_truth({"before": old, "after": new})
 
 
 if __name__ == "__main__":
