@@ -73,10 +73,10 @@ class StreamAccounts:
         budget = allowance.epsilon
         self._model, self._allowance, self._time_limit = model, allowance, time_limit
         self._start = self._begun()
-        told = self._start.told()
-        if not told <= budget:
+        leak = self._start.leakage()
+        if not leak <= budget:
             raise BudgetExceededError(
-                f"a promise of {self.promise:.6g} at every step tells {told:.6g} about each, above"
+                f"a promise of {self.promise:.6g} at every step leaks {leak:.6g} about each, above"
                 f" the budget {budget:.6g}; {self._largest_promise(budget)}"
             )
 
@@ -190,7 +190,7 @@ class StreamAccounts:
     def bound(self, course: Course, *, threshold: float | None = None) -> Bound:
         """Return the largest leakage about any step, past or to come."""
         del threshold
-        value = course.told()
+        value = course.leakage()
         if math.isnan(value):
             raise PdpError("the leakage is not a number: nothing can be certified.")
         only_learned = not course.amounts and course.folded is None and not course.promise

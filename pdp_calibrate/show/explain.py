@@ -278,8 +278,8 @@ def _of_refresh(found: Refresh) -> dict[str, str]:
     every = period_words(found.every)
     period = every if every.isalpha() else f"period of {every}"
     verdict = (
-        f"ε = {found.epsilon:.4g} every {every} is ε ≤ {at_most(found.told)} about the"
-        f" record of any one {period}, for ever: {learns(found.told)}."
+        f"ε = {found.epsilon:.4g} every {every} is ε ≤ {at_most(found.leakage)} about the"
+        f" record of any one {period}, for ever: {learns(found.leakage)}."
     )
     why = (
         f"A record stays as it was from one {period} to the next with probability"

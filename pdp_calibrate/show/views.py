@@ -486,7 +486,7 @@ class RefreshCurve:
 
     persistence: tuple[float, ...]
     """The probabilities of staying, from pure chance upwards."""
-    told: tuple[float, ...]
+    leakage: tuple[float, ...]
     """The certified bound, for ever."""
     temporal: tuple[float, ...]
     """Temporal privacy leakage: somebody without hints."""
@@ -501,7 +501,7 @@ def refresh_curve(chosen: Refresh) -> RefreshCurve:
     cases = [dataclasses.replace(chosen, persistence=float(value)) for value in np.unique(grid)]
     return RefreshCurve(
         persistence=tuple(case.persistence for case in cases),
-        told=tuple(case.told for case in cases),
+        leakage=tuple(case.leakage for case in cases),
         temporal=tuple(case.temporal for case in cases),
         chosen=chosen,
     )
