@@ -37,6 +37,7 @@ from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.couplings import tuple_moves
 from pdp_calibrate.core.problem import LAPLACE, Bracket, Engine, Limits, Problem, engine_of
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
+from pdp_calibrate.core.tuning import NOISY_STARTS
 from pdp_calibrate.errors import PdpError, UnsupportedQueryError
 from pdp_calibrate.families.gaussian.blocks import components
 from pdp_calibrate.families.gaussian.gaussian_noise_search import (
@@ -52,9 +53,6 @@ from pdp_calibrate.families.gaussian.sets import LoewnerBall, SampledGaussian
 from pdp_calibrate.families.gaussian.units import Units
 
 _SMALLEST_RATIO, _LARGEST_RATIO = 1e-140, 1e140  # of the scale to the weights: squares stay finite
-
-
-_REMEMBERED = 8  # how many adversaries that were worst at other scales are kept
 
 
 class GaussianNoiseEngine(Engine):
@@ -113,7 +111,7 @@ class GaussianNoiseEngine(Engine):
 
     def _remember(self, place: int, target: int, known: tuple[int, ...]) -> None:
         who = place, target, known
-        self._seen = [*(other for other in self._seen if other != who), who][-_REMEMBERED:]
+        self._seen = [*(other for other in self._seen if other != who), who][-NOISY_STARTS:]
 
     def _found(
         self, part: Part, target: int, known: tuple[int, ...], noise: float, upper: float

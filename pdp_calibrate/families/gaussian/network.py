@@ -19,6 +19,7 @@ from pdp_calibrate.core.model import (
     json_value,
 )
 from pdp_calibrate.core.schema_parts import RANGE, VECTOR, described, items
+from pdp_calibrate.core.tuning import WRITTEN_NETWORK
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.gaussian.model import Gaussian, GaussianTuples
 from pdp_calibrate.families.gaussian.sparse_inverse import Scaled
@@ -179,9 +180,9 @@ class GaussianNetwork(GaussianTuples):
         >>> network.to_gaussian().covariance.round(3).tolist()
         [[0.667, 0.333], [0.333, 0.667]]
         """
-        if len(self.names) > _WRITTEN:
+        if len(self.names) > WRITTEN_NETWORK:
             raise ModelError(
-                f"a covariance is written out for up to {_WRITTEN:,} tuples; this network has"
+                f"a covariance is written out for up to {WRITTEN_NETWORK:,} tuples, got"
                 f" {len(self.names):,}."
             )
         inverse = np.linalg.inv(self.precision.toarray())
@@ -248,9 +249,6 @@ class GaussianNetwork(GaussianTuples):
             f"GaussianNetwork({len(self.names)} tuples, {self.couplings} couplings,"
             f" {self.provenance})"
         )
-
-
-_WRITTEN = 2000  # tuples whose covariance is written out
 
 
 def _checked_precision(precision: Any) -> csc_array:

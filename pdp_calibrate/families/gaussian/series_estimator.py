@@ -45,7 +45,7 @@ class GaussianSeriesEstimator(SeriesEstimator):
         The column of values: numbers, jointly Gaussian. Booleans and text are refused, and a
         warning says when rows are plainly not Gaussian (with `epsilon` rows are not tested).
     groups
-        The column that tells series apart; None if there is one.
+        The column that names the series; None if there is one.
     order_by
         The column of times: no two equal in a series and, if numbers or dates, without gaps.
         None takes the rows as they come, which needs a frame in memory.
