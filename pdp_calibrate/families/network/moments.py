@@ -242,12 +242,12 @@ def _log_sum(logs: FloatArray, axes: tuple[int, ...]) -> FloatArray:
 
 
 class Limit(NamedTuple):
-    """What somebody learns in a limit r → ±∞."""
+    """What an adversary learns in a limit r → ±∞."""
 
     target: int
     """The tuple attacked."""
     secrets: tuple[int, int]
-    """The values told apart, by position: the one that the output speaks for first."""
+    """The values compared, by position; the one that the output favours comes first."""
     sign: int
     """Whether the output is +∞ or −∞."""
     gain: float
@@ -259,7 +259,7 @@ class Limit(NamedTuple):
 def best_limit(
     sums: Sums, contributions: Contributions, scale: float, targets: Sequence[int]
 ) -> Limit | None:
-    """Return the limit in which most is learned about one of the targets."""
+    """Return the limit with the largest leakage about one of the targets."""
     before, error = sums.plain_marginals
     best: Limit | None = None
     signs = 1, -1

@@ -253,7 +253,7 @@ _Ends = tuple[int, int]  # (outer tuple, its neighbour on the way to a target)
 
 
 class _Surroundings(NamedTuple):
-    """What a target sees; targets that see the same leak the same."""
+    """The surroundings of a target; targets with equal surroundings leak the same."""
 
     points: bytes
     possible: bytes

@@ -1,4 +1,4 @@
-"""How much anybody can learn who ignores a set of binary tuples, from pairs of tuples alone.
+"""How much an adversary who ignores a set of binary tuples can learn, from pairs of tuples alone.
 
 For a hidden set V let, over all values x of the other tuples,
 
@@ -63,7 +63,7 @@ def first_intervals(
     pairs: FloatArray,
     ratios: FloatArray,
 ) -> bool:
-    """Fill level 0, nothing hidden; say whether the bound is worth using for this table.
+    """Fill level 0, nothing hidden; return whether the bound is worth using for this table.
 
     odds[level, end, a], pairs[level, end, a, b] and ratios[level, end, a, p] hold the lower (end 0)
     and upper (end 1) ends. Tuple j is bit j of the index of a cell. Done once: not compiled.
@@ -266,7 +266,7 @@ def explore_hidden(
         More space, made by `space_to_explore`: allocating it here would take a second to compile.
     found
         Receives (hidden set as bits, target, x as bits of the tuples not hidden, position, whether
-        the output speaks for the value that adds more).
+        the output favours the value that adds more).
 
     Returns
     -------

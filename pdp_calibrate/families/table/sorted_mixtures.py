@@ -50,7 +50,7 @@ class _Compared:
 
 
 def search_lines(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
-    """Return the worst of all adversaries but those who know everyone else."""
+    """Return the worst of all adversaries except those who know everyone else."""
     ranges = [float(part[:, 0].max()) for part in setting.parts]
     spare = 1 + 4 * (len(setting.sizes) + 4) * UNIT_ROUNDOFF
 

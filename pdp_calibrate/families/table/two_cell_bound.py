@@ -76,7 +76,7 @@ def branch_bound(data, start, bucket_of, secrets, width, begin, end, one, limit,
     """Write to result[r] an upper bound on ratio − 1 over all soft knowledge of the open tuples.
 
     Only for outputs from `begin` to `end`. bucket_of[c] is the bucket of cell c. Pairs of buckets
-    that cannot exceed `limit` at any output are not told apart.
+    that cannot exceed `limit` at any output are not resolved.
     """
     space, rows, span, turn = work
     outputs = end - begin
