@@ -97,7 +97,7 @@ _BRACKET = described(
         "lower": NUMBER,
         "witness": nullable(ref("Witness")),
         "unit": described("What both ends are: Gaussian noise.", one_of("epsilon", "mu", "rho")),
-        "delta": described("The δ beside epsilon, for Gaussian noise.", POSITIVE),
+        "delta": described("The δ that goes with epsilon, for Gaussian noise.", POSITIVE),
         "mu": described("For Gaussian noise, the μ that nobody exceeds.", NUMBER),
     }},
 )  # fmt: skip
@@ -116,8 +116,8 @@ _CALIBRATED: dict[str, Schema] = {
 
 
 _GAUSSIAN_CLAIMS: dict[str, Schema] = {
-    "delta": described("For Gaussian noise, the δ beside epsilon.", POSITIVE),
-    "total_delta": described("The δ beside total_epsilon.", POSITIVE),
+    "delta": described("For Gaussian noise, the δ that goes with epsilon.", POSITIVE),
+    "total_delta": described("The δ that goes with total_epsilon.", POSITIVE),
     "mu": described("For Gaussian noise, the μ that nobody exceeds.", POSITIVE),
     "rho": described("The same as the ρ of zCDP.", POSITIVE),
 }
@@ -185,17 +185,15 @@ _STEP = described(
 _NOISY = {
     "step": _STEP,
     "noise": described("What was drawn, if it is not Laplace noise.", one_of("gaussian")),
-    "delta": described("The δ beside ε, of Gaussian noise.", NUMBER),
+    "delta": described("The δ that goes with ε, for Gaussian noise.", NUMBER),
     "mu": described("The μ that it keeps alone, of Gaussian noise.", NUMBER),
     "joint_mu": described("How much of the filter for Gaussian noise was used then.", NUMBER),
 }
 
 
 _DIVIDED = {
-    "delta": described("The δ beside ε, where Gaussian noise is drawn.", POSITIVE),
-    "default_noise": described(
-        "What releases draw where they do not say.", one_of("laplace", "gaussian")
-    ),
+    "delta": described("The δ that goes with ε, where Gaussian noise is drawn.", POSITIVE),
+    "default_noise": described("The default noise of releases.", one_of("laplace", "gaussian")),
     "pure": described("The part of ε for Laplace noise and other mechanisms.", NUMBER),
     "repeats": described("The share of δ for repeats of one query, counted exactly.", NUMBER),
     "mu": described("The μ that was asked for in place of ε.", POSITIVE),
@@ -281,7 +279,7 @@ def json_schema() -> dict[str, Any]:
                         "anchor": described("A second file that must agree with it.", TEXT),
                         "stream": described(
                             "About a model without an end: how long a step is, and what is"
-                            " promised to steps to come.",
+                            " promised to future steps.",
                             record(every=nullable(TEXT), promise=NUMBER),
                         ),
                         "course": described(

@@ -80,7 +80,7 @@ class ScaleCurve:
     noise: Noise = "laplace"
     """What is drawn."""
     delta: float = 0.0
-    """The δ beside ε, for Gaussian noise."""
+    """The δ that goes with ε, for Gaussian noise."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -190,7 +190,7 @@ def test_members_of_unnamed_groups_are_told_by_the_size_of_their_group():
     release = long.pdp.sum("income", bounds=(0, 100), groups="home", correlation=(0, 0.4))
     words = pdp.explain(release)
     assert "attacks the 1st member of a group of 3 and knows nobody's entry" in words
-    assert "speaks for their entry = 0, and against 100" in words
+    assert "favours their entry = 0 over 100" in words
     assert "block 0" not in words
     crew = pdp.BinaryGroup(count_probabilities=[0.3, 0.2, 0.2, 0.3])
     chain = pdp.MarkovChain(transition=[[0.6, 0.4], [0.4, 0.6]], length=12)
