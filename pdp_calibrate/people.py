@@ -97,9 +97,9 @@ class Price:
     calibration: Calibration
     """The noise, and what is proved about it."""
     charge: Charge
-    """The column whose model it was calibrated for, and what it costs records of the others."""
+    """The column whose model it was calibrated for, and what it costs the others."""
     spent: Mapping[str, float]
-    """What would be spent on records of each column then."""
+    """What would be spent on each column then."""
     budget: float
     """What may be spent on each."""
 
@@ -110,12 +110,12 @@ class Price:
 
     @property
     def own(self) -> float:
-        """What it leaks by itself about records of its own column, or of all columns alike."""
+        """What it leaks by itself about its own column, or about all columns alike."""
         return self.calibration.leakage.value
 
     @property
     def others(self) -> float:
-        """What it costs records of all other columns: its household price."""
+        """What it costs all other columns: its household price."""
         return self.charge.price
 
     @property
@@ -199,11 +199,10 @@ class People(Verbs[Release]):
     and then needs less noise. Any other (several secret columns, a count, missing values) is
     calibrated for whole households, under any dependence between all columns.
 
-    The budget is that of **each column**; a record of a column is one person's value in it. A
-    release for the model of a column costs its records what it leaks, and records of all other
-    columns its household price: the largest change of the answer by a whole household, over the
-    scale. A release for whole households costs every column the same. `calibrate` returns the price
-    before anything is spent.
+    The budget is that of **each column**. A release for the model of a column costs this column
+    what it leaks, and all other columns its household price: the largest change of the answer by a
+    whole household, over the scale. A release for whole households costs every column the same.
+    `calibrate` returns the price before anything is spent.
 
     Parameters
     ----------
@@ -225,7 +224,7 @@ class People(Verbs[Release]):
     max_group_size
         How many rows a group has at most.
     epsilon
-        The budget of each column: nobody's log-odds about any record move by more.
+        The budget of each column: nobody's log-odds about any entry move by more.
     delta
         The δ that goes with it, for Gaussian noise.
     noise
@@ -238,7 +237,7 @@ class People(Verbs[Release]):
     protect
         ``"household"`` makes every release one for whole households, and refuses correlations.
         Only such releases cover adversaries who also know *other columns* of the people: a model of
-        one column covers those who know other records of that column.
+        one column covers those who know other entries of that column.
     independent
         Instead of groups: every row is a person independent of the others.
     time_format, every
@@ -341,12 +340,12 @@ class People(Verbs[Release]):
 
     @property
     def spent(self) -> float:
-        """The bound on what anybody learns about any record: the most that is spent on a column."""
+        """The bound on what anybody learns about any entry: the most that is spent on a column."""
         return self._table.ledger.spent
 
     @property
     def spent_by_column(self) -> dict[str, float]:
-        """What is spent on records of each secret column of the table, asked about or not."""
+        """What is spent on each secret column of the table, asked about or not."""
         return self._table.ledger.spent_by_column
 
     @property

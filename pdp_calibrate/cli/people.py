@@ -77,7 +77,7 @@ def create(
 ) -> None:
     """Start a budget for all columns of a table, and declare what is public about it.
 
-    It holds for the records of every column that is not public. With --protect household only
+    It holds for every column that is not public. With --protect household only
     releases for whole households are allowed, which cover adversaries who know other columns too.
     """
     if ledger.exists():
@@ -178,7 +178,7 @@ def release(
 @people_app.command()
 @command("pdp-calibrate people show budget.json")
 def show(*, ledger: Book, anchor: AnchorFile = None, json: AsJson = False) -> None:
-    """Show what is spent on records of each column, and what is left."""
+    """Show what is spent on each column, and what is left."""
     _print_status(_opened(ledger, anchor), json=json)
 
 

@@ -632,9 +632,9 @@ class Entry:
     """In a ledger about people, the column whose model the release was calibrated for; None for
     whole households, of any dependence between all columns."""
     price: float | None = None
-    """In a ledger about people, what it costs records of all other columns."""
+    """In a ledger about people, what it costs all other columns."""
     spent_by_column: Mapping[str, float] | None = None
-    """In a ledger about people, what is spent on records of each column."""
+    """In a ledger about people, what is spent on each column."""
 
     def __post_init__(self) -> None:
         by_column = (self.spent_by_column or {}).values()

@@ -2,26 +2,26 @@
 
 Theorem 24 (docs/theory).
 
-Here a *record of column c* is one person's value in c. Records of column c are the targets, and
-other records of c are what an adversary may know. Two kinds of releases are about them:
+An *entry* of column c is one person's value in it. Entries of column c are the targets, and other
+entries of c are what an adversary may know. Two kinds of releases are about them:
 
 - Those of column c alone, calibrated for a stated model of c. They leak what they leak together
   under that model; see `composition.joint`.
 - All others. Let Δ be the largest change of such an answer (in L1, over all its parts) when all
-  records of a household change, and λ its scale. For every database its likelihood lies between m
-  and e^(Δ/λ)·m, m its smallest value over all records of one household, all other households fixed.
+  entries of a household change, and λ its scale. For every database its likelihood lies between m
+  and e^(Δ/λ)·m, m its smallest value over all entries of one household, all other households fixed.
   So it multiplies the ratio of likelihoods under two secrets by at most e^(Δ/λ), however the
   columns depend on each other. The rest, m, depends on other households alone, and those can be
   known in the bound of the first kind. Δ/λ is the household price.
 
-So what is spent on records of c is the joint leakage of its own releases plus the household prices
+So what is spent on column c is the joint leakage of its own releases plus the household prices
 of all others, **never** their own leakage about another column, which says nothing about this one.
 A release that no model of one column covers is of the second kind for every column. All this holds
 for adaptive choices, as for every ledger. After Gaussian noise, releases chosen from its outputs
 have no bound under a model of finitely many states (see `composition.joint`): Laplace noise is then
 for whole households too.
 
-Adversaries know records of the column that they attack. For somebody who knows other columns as
+Adversaries know entries of the column that they attack. For somebody who knows other columns as
 well, the model of one column need not hold: against them only releases for whole households hold.
 """
 
@@ -70,7 +70,7 @@ class Charge:
     column: str | None
     """The column whose model it was calibrated for; None for whole households."""
     price: float
-    """The household price: what it costs records of every other column; a μ for Gaussian noise."""
+    """The household price: what it costs every other column; a μ for Gaussian noise."""
     noise: Noise = "laplace"
     """What is drawn."""
 
@@ -101,7 +101,7 @@ def charge_of(calibration: AnyCalibration) -> Charge:
 
 
 class PeopleLedger(Budget):
-    """A budget ε for the records of every column of a table, for all releases together.
+    """A budget ε for every column of a table, for all releases together.
 
     Parameters
     ----------
@@ -193,12 +193,12 @@ class PeopleLedger(Budget):
 
     @property
     def spent_by_column(self) -> dict[str, float]:
-        """The most that everything released leaks about records of each column."""
+        """The most that everything released leaks about each column."""
         return self._spent_in(self._pages.read())
 
     @property
     def spent(self) -> float:
-        """The largest of these: a bound on what anybody learns about any record."""
+        """The largest of these: a bound on what anybody learns about any entry."""
         return max(self.spent_by_column.values())
 
     @property
@@ -270,7 +270,7 @@ class PeopleLedger(Budget):
         return _charge_after(_charges_in(self._pages.read()), calibration)
 
     def would_spend(self, calibration: AnyCalibration) -> dict[str, float]:
-        """Return what would be spent on records of each column after one more release."""
+        """Return what would be spent on each column after one more release."""
         return self._spent_in(self._after(self._pages.read(), [calibration]))
 
     def largest(self, alone: AnyCalibration, *, time_limit: float | None) -> AnyCalibration:
@@ -301,7 +301,7 @@ class PeopleLedger(Budget):
         Raises
         ------
         BudgetExceededError
-            If more than the budget would be spent on records of any column. Nothing was written.
+            If more than the budget would be spent on any column. Nothing was written.
         """
         for _, sizes in releases:
             self._check_sizes(sizes)
@@ -320,7 +320,7 @@ class PeopleLedger(Budget):
                 " without a correlation it costs every column its epsilon."
             )  # fmt: skip
             raise BudgetExceededError(
-                f"{what} would bring what is spent on records of column {column} to"
+                f"{what} would bring what is spent on column {column} to"
                 f" {after[column]:.6g}, above the budget {self._epsilon:.6g}; {before[column]:.6g}"
                 f" is spent. Nothing was released.{costs}"
             )
@@ -404,7 +404,7 @@ class PeopleLedger(Budget):
         total: Spending | None,
         charges: Sequence[Charge],
     ) -> float:
-        """Return the joint μ on records of a column: its own, and household prices, in squares."""
+        """Return the joint μ of a column: its own, and household prices, in squares."""
         own = 0.0
         if model is not None and total is not None:
             own = self._account(column, model).joint_mu(total) or 0.0

@@ -331,7 +331,7 @@ def _of_people(ledger: PeopleLedger) -> dict[str, str]:
         f"Of the budget ε = {ledger.epsilon:.4g} of each column, {ledger.spent:.4g} is spent and"
         f" {ledger.remaining:.4g} is left, by {len(ledger.history)} releases about"
         f" {table_of(ledger)}. By column: {columns}. That is what everything released together"
-        " leaks to anyone about a record of it, whichever other records of that column they know."
+        " leaks to anyone about an entry of it, whichever other entries of that column they know."
     )
     if ledger.delta:
         spent += (
@@ -365,7 +365,7 @@ def people_assumptions(ledger: PeopleLedger) -> list[str]:
     ]
     others = (
         f"Releases for the model of a column ({', '.join(models)}) do not cover adversaries who"
-        " know records of other columns as well; all other releases do."
+        " know entries of other columns as well; all other releases do."
         if models
         else "All releases are for whole households: it does not matter what anyone knows about"
         " other columns or members."

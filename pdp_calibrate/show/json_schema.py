@@ -161,7 +161,7 @@ _BUDGET = {
 
 
 _BY_COLUMN = described(
-    "What is spent on records of each secret column.",
+    "What is spent on each secret column.",
     {"type": "object", "additionalProperties": NUMBER},
 )
 
@@ -171,7 +171,7 @@ _OF_PEOPLE = {
         "Of a ledger about people: the column whose model it is for, or null for whole households.",
         nullable(TEXT),
     ),
-    "price": described("What it costs records of all other columns.", NUMBER),
+    "price": described("What it costs all other columns.", NUMBER),
     "spent_by_column": _BY_COLUMN,
 }
 
@@ -301,7 +301,7 @@ def json_schema() -> dict[str, Any]:
         },
         "PeopleLedger": _object(
             "PeopleLedger",
-            "A budget for the records of every column of the same people.",
+            "A budget for every column of the same people.",
             epsilon=described("What may be spent on each column.", POSITIVE),
             declared=described(
                 "What was said about the table: names, ranges and values, nothing read from it.",

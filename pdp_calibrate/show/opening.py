@@ -91,7 +91,7 @@ def ledger_opening(ledger: Ledger | PeopleLedger, *, data: str | None) -> list[s
         )
         return [
             released,
-            promised(ledger.spent, Adversaries.all(), what="record"),
+            promised(ledger.spent, Adversaries.all(), what="entry"),
         ]
     own = [one for one in ledger.history if one.draw == ledger.draw]
     released = (
