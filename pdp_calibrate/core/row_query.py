@@ -270,7 +270,7 @@ class RowQuery(Query):
     def reason(self) -> str:
         """Why no model of one column applies to the answer, in words."""
         if self.kind == "count":
-            return "a correlation says nothing about counts"
+            return "a correlation does not cover counts"
         if len(self.secret) > 1:
             return (
                 f"the answer depends on more than one secret column ({', '.join(self.secret)}), and"

@@ -122,7 +122,10 @@ def paragraphs(subject: Explainable, *, plain: Leakage | None = None) -> dict[st
         return _of_audit(subject)
     if isinstance(subject, Refresh):
         return _of_refresh(subject)
-    raise PdpError(f"nothing to explain about a {type(subject).__name__}: give a calibration.")
+    raise PdpError(
+        "explain takes a calibration, a release, a ledger, a leakage, an audit or a refresh, got"
+        f" {type(subject).__name__}."
+    )
 
 
 def column_of(layout: Layout | None) -> str | None:
