@@ -695,7 +695,7 @@ def checked_bounds(bounds: Bounds, size: int) -> tuple[tuple[float, float], ...]
         lo, hi = array[int(np.argmin(widths))]
         raise ModelError(f"bounds must have lo < hi, got ({lo}, {hi}).")
     ranges = tuple((lo, hi) for lo, hi in array.tolist())
-    return ranges * size if shared else ranges  # one object: what it adds is worked out once
+    return ranges * size if shared else ranges  # one object: what it adds is computed once
 
 
 def numeric_domain(domain: Domain, name: Hashable) -> FloatArray:

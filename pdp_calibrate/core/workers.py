@@ -214,7 +214,7 @@ def _progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
 
         def move(share: float) -> None:
             searched = begun + share
-            # Whoever still waits is not shown 100 %.
+            # While work goes on, never show 100 %.
             bar.show(share if is_alone else min(0.99, searched / (searched + SEARCHES_TO_HALF)))
 
         def show(done: int) -> None:

@@ -109,7 +109,7 @@ class Times:
         """Return the cells of a column as what sorts in order of time."""
         held = nw.col(name)
         if self.form is not None:
-            example = _example(self.form, self.length)  # whoever reads finds what is missing
+            example = _example(self.form, self.length)  # missing cells are found when rows are read
             # Asked of the cells themselves, for pandas 2 makes the text "None" of what is missing.
             text = nw.when(held.is_null()).then(nw.lit(example)).otherwise(held.cast(nw.String))
             return _number(text, self.form, self.length)
@@ -190,7 +190,7 @@ def _times_in(
 def times_of(frame: Any, order_by: Hashable, *, time_format: str | None = None) -> Times:
     """Return how the column that orders rows is read; only values of a text column are checked."""
     table, (name,), schema = chosen(frame, [order_by])
-    gaps = table.filter(~is_missing(name, schema[name]))  # these are found by whoever reads
+    gaps = table.filter(~is_missing(name, schema[name]))  # these are found when rows are read
     return _times_in(gaps, name, schema[name], called=order_by, time_format=time_format)
 
 
@@ -592,7 +592,7 @@ def _step(every: str | float, order_by: Hashable, *, timed: bool) -> float:
 def _as_number(time: nw.Expr, kind: nw.dtypes.DType) -> nw.Expr:
     """Return times as numbers; engines agree on calendar fields, on little else.
 
-    Missing dates and times are some number: whoever reads finds them.
+    Missing dates and times become some number; they are found when rows are read.
     """
 
     def whole(part: nw.Expr) -> nw.Expr:

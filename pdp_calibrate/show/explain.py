@@ -32,7 +32,7 @@ from pdp_calibrate.show.words import (
 )
 
 _METHODS = {
-    "exact": "worked out exactly",
+    "exact": "computed exactly",
     "windows": "window by window around each tuple",
     "dual": "by a certified linear program",
     "birkhoff": "by contraction: what passes from entry to entry shrinks",

@@ -130,7 +130,7 @@ def promised(epsilon: float, adversaries: Adversaries, *, what: str, delta: floa
 
 
 def table_words(calibration: AnyCalibration, layout: Layout | None, sizes: Sizes | None) -> str:
-    """Say how many entries and groups an answer is about, and what tells groups apart."""
+    """Say how many entries and groups an answer is about, and which column names the group."""
     model, column = calibration.model, column_of(layout)
     if model.is_endless:
         return f"{column or 'a series'} without an end, one entry for each step"

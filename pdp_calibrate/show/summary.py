@@ -403,7 +403,7 @@ def _source(subject: AnyCalibration | AnyRelease | Ledger) -> dict[str, Any]:
 def views_of(calibration: AnyCalibration, plain: Leakage | None) -> dict[str, Any]:
     """Return the numbers behind every picture there is; none of a private model.
 
-    `plain` is what the scale of plain DP leaks, where it has been worked out.
+    `plain` is what the scale of plain DP leaks, if it has been computed.
     """
     if calibration.model.provenance == "private":
         return {}

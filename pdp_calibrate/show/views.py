@@ -1,4 +1,4 @@
-"""The numbers behind the pictures: worked out here, only drawn elsewhere."""
+"""The numbers behind the pictures: computed here, only drawn elsewhere."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def leakage_by_scale(
     calibration
         Whose query and adversaries.
     plain
-        What the scale of plain DP leaks, where it has been worked out already.
+        What the scale of plain DP leaks, if it has been computed already.
     points
         How many scales, beside the chosen one and that of plain DP.
     """

@@ -19,7 +19,7 @@ joint law of the sum and the state, for releases repeated any number of times.
 
 `advance` and `compare` are NumPy; `kernels` has the same two compiled, for chains that are large.
 
-`Setup` is what a search along a chain needs to know, worked out once per chain and query: an
+`Setup` is what a search along a chain needs, computed once per chain and query: an
 engine makes it, and lends it to the engines of other adversaries of the same problem.
 """
 

@@ -100,6 +100,7 @@ def _next(keys, slots, counts, limit):
 def _take(stored, target, most, state):
     """Copy the decisions of a node; return the numbers of known and of open tuples."""
     known = opened = 0
+    # The target's own place is no decision: it counts as unknown.
     for k in range(len(state)):
         state[k] = UNKNOWN if k == target else stored[k]
         known += state[k] == KNOWN
@@ -144,9 +145,11 @@ def _judged(
             reached[BEST], counts[OWNER] = value, owner
             for k in range(len(state)):
                 best_state[k] = decision if state[k] == OPEN else state[k]
+    # A leaf holds one admitted set, the largest: its own upper bound closes it.
     if opened == 0 or later == fewest:
         _close(reached, _smaller(key, ends[1]))
         return -1.0
+    # Otherwise a node whose bound is within the limit is closed, and the bound kept.
     bound = _smaller(key, ends[3])
     if bound <= _limit(reached, incumbent, tolerance):
         _close(reached, bound)
@@ -222,6 +225,7 @@ def cholesky_row(matrix, work, step, place):
     Returns the factor that the row must be multiplied by: one over the root of its pivot.
     """
     size = len(matrix)
+    # Outer products of the rows before: the rounding is that of a nearby matrix, which τ covers.
     for k in range(size):
         work[step, k] = matrix[place, k]
     for earlier in range(step):

@@ -308,7 +308,7 @@ def filled(later: list[set[int]]) -> list[IntArray]:
         near = {other for other in near if other > number}
         found.append(np.array(sorted(near), dtype=np.int64))
         if near:
-            # Whoever comes next among them is coupled with all others of them from now on.
+            # The next one among them is coupled with all the others from now on.
             later[min(near)] |= near
     return found
 
@@ -478,7 +478,7 @@ class Elimination:
         return around, fronts.last()
 
     def _neighbourhood(self, center: int, order: Sequence[int]) -> _Neighbourhood | None:
-        """Sum out whoever is farther from the center than this many others."""
+        """Sum out all tuples except this many nearest to the center."""
         distances = self.couplings.distances(center)
         last = sorted(distances.values())[NEIGHBOURHOOD - 1]
         fronts = _Fronts(self.couplings, order)

@@ -94,7 +94,7 @@ def _messages(layers: Layers, tilts: FloatArray) -> _Messages:
         whole[layer] += downwards[layer]
         largest = max(largest, size)
     most = 1 + int(np.bincount(parents[parents >= 0], minlength=1).max())
-    # What one branch says is also worked out from what all branches say, in as many roundings.
+    # A branch's message is also computed from those of all branches, in as many roundings.
     return _Messages(upwards, downwards, tilts.shape[1] + 12 + (4 + most) * largest)
 
 

@@ -129,7 +129,7 @@ class NetworkEngine(Engine):
         bounds = budget_bounds(self.prepared, self.problem, budgets, enough=limits.incumbent)
         if best is not None and best.upper >= bounds[list(knowledge.targets)].max():
             return best
-        # Whoever cannot leak more than this need not be distinguished.
+        # Adversaries who cannot learn more than this need not be distinguished.
         if best is not None:
             limits = limits.above(best.upper)
         associated = None if self._in_table else self._associated(scale)
@@ -306,7 +306,7 @@ def budget_bounds(
     elimination = prepared.elimination(knowledge.known or frozenset())
     bounds = elimination.bounds(budgets, knowledge.targets, enough=enough)
     if knowledge.known is None and knowledge.fewest > 0:
-        # Whoever is known does not move.
+        # Known tuples do not move.
         moving = math.fsum(np.sort(budgets)[::-1][: knowledge.total - 1 - knowledge.fewest])
         bounds = np.minimum(bounds, (budgets + moving) * ROUND_UP)
     return bounds

@@ -104,7 +104,7 @@ def search_hidden(search: BranchSearch, steps: Steps, incumbent: float, error: f
     setting = search.setting
     error += 2 * steps.moved
     outcome = NOTHING
-    # Whoever is cut at the bar must stay below the incumbent, rounding included; nobody leaks more
+    # Adversaries cut at the bar must stay below the incumbent, rounding included; nobody leaks more
     # than the furthest distance, however much others leak.
     least = min(incumbent, setting.furthest) - 2 * error
     bar = max(least, math.log(_LEAST_RATIO))

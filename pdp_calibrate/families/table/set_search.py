@@ -1,6 +1,6 @@
 """The engine for sets of tables: one target and one set of unknown tuples after the other.
 
-Whoever attains the bound is named together with a table in which the two worst laws hold.
+The witness of the bound comes with a table in which the two worst laws hold.
 """
 
 from __future__ import annotations
@@ -301,7 +301,7 @@ class TableSetEngine(Engine):
     """Searches the adversaries of one set of tables, at many scales.
 
     Prepared once: tuples of one value are left out, and the centre, what can be reached and whether
-    the set is too large to search are worked out. No event is impossible in all members, so whoever
+    the set is too large to search are computed. No event is impossible in all members, so who
     knows all others here learns what plain differential privacy says, tuples left out or not.
     """
 

@@ -1,7 +1,7 @@
 """A table, a query and adversaries: before a scale is chosen, at a scale, and what a search finds.
 
 `PreparedTable` adds the adversaries to the `Cells` of a table, `Setting` the scale: what does not
-depend on the scale is worked out once. Every search over tables works on a `Setting` and returns an
+depend on the scale is computed once. Every search over tables works on a `Setting` and returns an
 `Outcome`, which gets names and the user's units later.
 
 **Before all that** a problem is made smaller (`Varying`, `Group`).

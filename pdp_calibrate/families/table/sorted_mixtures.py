@@ -147,7 +147,7 @@ class _Atoms:
 
 
 class _Kept:
-    """What sets of tuples have at one scale, whoever the target is: kept while there is memory."""
+    """What sets of tuples have at one scale, for any target; kept while there is memory."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
