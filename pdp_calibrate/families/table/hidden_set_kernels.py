@@ -147,8 +147,8 @@ def _hide_in_odds(old, new, a, low, high, low_t, high_t):
 
     Both the odds given 0 and those given 1 lie in the old interval, and the new ones between them.
     """
-    # Factors from the ends of the old interval to those of the new one. Each is monotone in t and in
-    # the odds ratio, so its extreme lies at their ends; both ends are widened by the rounding.
+    # Factors from the ends of the old interval to those of the new one. Each is monotone in t and
+    # in the odds ratio, so its extreme lies at their ends; both are widened by the rounding.
     less, more = 1.0, 1.0
     if low > 1.0:
         less = (1.0 / low + high_t) / (1.0 + high_t)
