@@ -15,7 +15,7 @@ import pdp_calibrate as pdp
 
 weekly = 0.4
 verdict = pdp.refresh(epsilon=weekly, every="w", persistence=0.7)
-print(f"refreshed: {weekly} a week is up to {verdict.told:.3f} about any one week")
+print(f"refreshed: {weekly} a week is up to {verdict.leakage:.3f} about any one week")
 print(
     f"(without hints {verdict.temporal:.3f}; counted for a year {verdict.counted_for_a_year:.1f})"
 )

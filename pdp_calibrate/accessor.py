@@ -29,8 +29,8 @@ _OWN = {
     "columns": "Of a wide frame, the columns that enter, by default all of the model. Of a long"
     " frame, the column of values.",
     "weights": "The weight of each column that enters.",
-    "query": "What is asked, as text, or a query about a model.",
-    "values": "The values that count.",
+    "query": "The query, as text, or a query object about a model.",
+    "values": "The values to count.",
     "categories": "The values that are counted, each by itself; by default every possible one.",
 }
 
@@ -44,7 +44,7 @@ _of_columns = with_options(
         "calibration": "What is released, and the proved scale.",
         "value": "In a table with a row per value, the column of values.",
         "by": "Another name for groups.",
-        "ledger": "Where to write the release down before noise is drawn.",
+        "ledger": "Where to record the release before noise is drawn.",
     },
     ("groups", "order_by", "time_format"),
 )

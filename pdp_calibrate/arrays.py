@@ -1,4 +1,4 @@
-"""What is given: what arrays, numbers and descriptions must satisfy, read-only copies, digests."""
+"""Checks of given arrays, numbers and descriptions; read-only copies, digests."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def deadline_after(time_limit: float | None) -> float:
 
 
 def named_groups(groups: _T | None, by: _T | None) -> _T | None:
-    """Return the column that tells groups apart: `groups`, or `by`, its other name."""
+    """Return the column that names the group: `groups`, or `by`, its other name."""
     if groups is not None and by is not None:
         raise PdpError("groups= and by= name the same column: give one of them.")
     return by if groups is None else groups

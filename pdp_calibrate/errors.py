@@ -19,11 +19,11 @@ class PdpError(ValueError):
 
 
 class ModelError(PdpError):
-    """A model (θ or Θ) is not what it must be, or data do not fit it."""
+    """A model (θ or Θ) is not valid, or data do not fit it."""
 
 
 class FrameError(PdpError):
-    """The engine that holds a frame cannot compute what is needed of it; nothing was released."""
+    """The frame engine cannot compute what is needed; nothing was released."""
 
 
 class QueryError(PdpError):
@@ -51,7 +51,7 @@ class SourceError(PdpError):
 
 
 class PlanError(PdpError):
-    """A plan file is not what it must be."""
+    """A plan file is not valid."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -102,11 +102,11 @@ def _install_command(extra: str) -> str:
 
 
 class PrivacyLeakWarning(UserWarning):
-    """Something the user is about to do leaks outside the stated guarantee."""
+    """Something the user is about to do leaks beyond the stated guarantee."""
 
 
 class SecondReleaseWarning(PrivacyLeakWarning):
-    """A calibration releases once more, and no ledger counts both releases together."""
+    """A calibration makes a second release, and no ledger counts both together."""
 
 
 class ModelFitWarning(UserWarning):

@@ -92,14 +92,14 @@ class Verbs(ABC, Generic[Answer]):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Price:
-    """What an answer would cost, and how exact it would be; nothing was spent."""
+    """What an answer would cost, and how accurate it would be; nothing was spent."""
 
     calibration: Calibration
-    """The noise, and what is proved of it."""
+    """The noise, and what is proved about it."""
     charge: Charge
-    """The column whose model it was calibrated for, and what it costs records of the others."""
+    """The column whose model it was calibrated for, and what it costs the others."""
     spent: Mapping[str, float]
-    """What would be spent on records of each column then."""
+    """What would be spent on each column then."""
     budget: float
     """What may be spent on each."""
 
@@ -110,12 +110,12 @@ class Price:
 
     @property
     def own(self) -> float:
-        """What it leaks by itself about records of its own column, or of all columns alike."""
+        """What it leaks by itself about its own column, or about all columns alike."""
         return self.calibration.leakage.value
 
     @property
     def others(self) -> float:
-        """What it costs records of all other columns: its household price."""
+        """What it costs all other columns: its household price."""
         return self.charge.price
 
     @property
@@ -124,7 +124,7 @@ class Price:
         return max(self.spent.values()) <= self.budget
 
     def accuracy(self, *, alpha: float = 0.05) -> float:
-        """Return how far the noise may be, but for a share alpha of releases."""
+        """Return how far the noise may reach, except in a share alpha of releases."""
         return self.calibration.accuracy(alpha=alpha)
 
     def to_dict(self) -> dict[str, Any]:
@@ -149,7 +149,7 @@ class Price:
         return card("Price", self.facts())
 
     def facts(self) -> list[tuple[str, str]]:
-        """Say in words what it asks, how exact it is, and what it costs whom."""
+        """Describe what it asks, how accurate it is, and what each column pays."""
         symbol = "μ = " if self.calibration.mu is not None else ""
         column, query = self.charge.column, cast("RowQuery", self.calibration.query)
         if column is None:
@@ -182,7 +182,7 @@ def price_of(table: PeopleTable, job: Job) -> Price:
 
 
 class Pricing(Verbs[Price]):
-    """The same questions, of which only the price is given."""
+    """The same questions, answered with the price only."""
 
     def __init__(self, table: PeopleTable) -> None:
         self._table = table
@@ -194,22 +194,22 @@ class Pricing(Verbs[Price]):
 class People(Verbs[Release]):
     """A table of people, and one budget for everything that is released about them.
 
-    Every row is a person (or a reading), every group a household (or whoever is protected as one).
+    Every row is a person (or a reading), every group a household (or another unit of people).
     A question about one secret column may state how its values are correlated inside a household,
-    and needs less noise then. Any other (several secret columns, a count, missing values) is
-    calibrated for whole households, of any dependence between all columns.
+    and then needs less noise. Any other (several secret columns, a count, missing values) is
+    calibrated for whole households, under any dependence between all columns.
 
-    The budget is that of **each column**. A release for the model of a column costs its records
-    what it leaks, and records of all other columns its household price: the largest change of the
-    answer by a whole household, over the scale. One for whole households costs every column the
-    same. `calibrate` tells the price before anything is spent.
+    The budget is that of **each column**. A release for the model of a column costs this column
+    what it leaks, and all other columns its household price: the largest change of the answer by a
+    whole household, over the scale. A release for whole households costs every column the same.
+    `calibrate` returns the price before anything is spent.
 
     Parameters
     ----------
     frame
         One row per person, in any frame library: pandas, polars, DuckDB, Spark, Dask.
     groups
-        The column that tells households apart; they are independent of each other. Who is in which
+        The column that names the household; households are independent. Who is in which
         of them, and how many there are, is public.
     order_by
         The public column that orders the rows of a group: then values along it are a series, and a
@@ -220,15 +220,15 @@ class People(Verbs[Release]):
         The possible values of columns that break answers down, by column; ``"dtype"`` takes them
         from a type that lists them.
     public
-        Columns that are no secret, beside those of groups and order.
+        Columns that are not secret, besides those of groups and order.
     max_group_size
         How many rows a group has at most.
     epsilon
-        The budget of each column: nobody's log-odds about any record move by more.
+        The budget of each column: nobody's log-odds about any entry move by more.
     delta
-        The δ beside it, for Gaussian noise.
+        The δ that goes with it, for Gaussian noise.
     noise
-        What answers draw where they do not say: ``"laplace"`` or ``"gaussian"``.
+        The default noise of answers: ``"laplace"`` or ``"gaussian"``.
     pure
         With a δ, the part of ε for Laplace noise, fixed beforehand; 0 by default.
     ledger
@@ -239,7 +239,7 @@ class People(Verbs[Release]):
         Only such releases cover adversaries who also know *other columns* of the people: a model of
         one column covers those who know other entries of that column.
     independent
-        Instead of groups: every row is a person who says nothing about the others.
+        Instead of groups: every row is a person independent of the others.
     time_format, every
         How the column of `order_by` is written where it is text, and how long a step is where there
         are gaps.
@@ -303,7 +303,7 @@ class People(Verbs[Release]):
 
     @classmethod
     def open(cls, frame: Any, ledger: File, *, anchor: File | None = None) -> People:
-        """Go on with a budget on disk, with what was said when it was begun.
+        """Continue with a budget on disk, with what was declared when it was started.
 
         Parameters
         ----------
@@ -312,7 +312,7 @@ class People(Verbs[Release]):
         ledger
             The file of the budget.
         anchor
-            The second file that must agree with it, if it was begun with one.
+            The second file that must agree with it, if it was started with one.
         """
         people = cls.__new__(cls)
         cls._settle(people, PeopleTable.open(frame, ledger, anchor=anchor))
@@ -327,7 +327,7 @@ class People(Verbs[Release]):
 
     @property
     def calibrate(self) -> Pricing:
-        """The same questions, of which the noise, the accuracy and the price are told.
+        """The same questions, answered with the noise, the accuracy and the price.
 
         Nothing is released or spent: ``people.calibrate.mean("income", epsilon=0.5)``.
         """
@@ -340,12 +340,12 @@ class People(Verbs[Release]):
 
     @property
     def spent(self) -> float:
-        """What nobody learns more than about any record: the most that is spent on a column."""
+        """The bound on what anybody learns about any entry: the most that is spent on a column."""
         return self._table.ledger.spent
 
     @property
     def spent_by_column(self) -> dict[str, float]:
-        """What is spent on records of each secret column of the table, asked about or not."""
+        """What is spent on each secret column of the table, asked about or not."""
         return self._table.ledger.spent_by_column
 
     @property

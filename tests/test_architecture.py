@@ -1,6 +1,7 @@
 """The shape of the project: imports flow one way, and load only what is used."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -45,6 +46,16 @@ def imports(path: Path) -> list[list[str]]:
 def inside(path: Path) -> list[list[str]]:
     """What a file imports of the package: the parts of the names below it."""
     return [part[1:] for part in imports(path) if part[0] == "pdp_calibrate" and len(part) > 1]
+
+
+def test_contributing_draws_the_same_house():
+    text = (PACKAGE.parent / "CONTRIBUTING.md").read_text()
+    drawn = text.split("## The house\n\n```\n")[1].split("```")[0]
+    assert [
+        set(part.replace(" ", "").split(",")) for part in " ".join(drawn.split()).split("<")
+    ] == (ORDER)
+    named = set(re.findall(r"`(\w+)(?:/|\.py)`", text.split("| place |")[1].split("\n\n")[0]))
+    assert set().union(*ORDER) - {"errors", "arrays"} <= named
 
 
 @pytest.mark.parametrize("path", [p for p in SOURCES if room(p) != "__init__"], ids=str)

@@ -556,7 +556,7 @@ def test_independent_people_are_households_of_one():
         (lambda to: to.count({"sick": True}, epsilon=1.6), "to 2.1, above the budget 2"),
         (lambda to: to.sum("pay", epsilon=1.1, correlation=0.5), "costs other columns 1.65"),
         (lambda to: to.sum("pay", epsilon=0.1, correlation=0.4), "first assumption"),
-        (lambda to: to.count({"sick": True}, correlation=0.5), "says nothing about counts"),
+        (lambda to: to.count({"sick": True}, correlation=0.5), "does not cover counts"),
         (lambda to: to.sum("pay", where={"sick": True}, correlation=0.5), "more than one secret"),
         (lambda to: to.histogram("sick", epsilon=0.1, adversaries=None), "no argument"),
         (lambda to: to.sum("salary", epsilon=0.1), "bounds"),

@@ -57,7 +57,7 @@ def laplace(
     accountant
         A `BudgetAccountant`, to which the plain-DP cost of the release is fed first.
     ledger
-        Where the release is written down first; it refuses what does not fit.
+        Where the release is recorded first; it refuses what does not fit.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def gaussian(calibration: Calibration, *, ledger: Ledger | None = None) -> Any:
         `randomise` once. The proof is about normal noise; diffprivlib's is normal in floating
         point (a sum of two draws, arXiv 2107.10138), which is close to it and not the same.
     ledger
-        Where the release is written down first; it refuses what does not fit.
+        Where the release is recorded first; it refuses what does not fit.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def with_budget(
     model
         How the tuples are correlated. Each is one entry of the array of a tool, one row of `X`.
     epsilon
-        What nobody may learn more than, from one call or one fit.
+        The most that anyone may learn from one call or one fit.
     ledger
         Charged before each call of a tool, and each time a model is built.
 

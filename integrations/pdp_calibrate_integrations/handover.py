@@ -1,4 +1,4 @@
-"""What is handed to other libraries: a scale, or a plain-DP budget, always on the safe side.
+"""What is passed to other libraries: a scale, or a plain-DP budget, always on the safe side.
 
 A scale is rounded up at the float boundary. A library that rounds the answer *before* it adds
 noise gets a little more of it: such rounding is not post-processing, so it needs slack below ε.
@@ -95,7 +95,7 @@ def gaussian_scale(
     slack
         How far the library's rounding may shift the answer, in units of σ; that adds to μ.
     ledger
-        Where the release is written down before anything is handed over.
+        Where the release is recorded before anything is handed over.
     """
     refuse_endless([calibration.model], "the library")
     one = with_gaussian_noise(calibration, "the library")
@@ -183,7 +183,7 @@ def check_clamped(calibration: Calibration) -> None:
 
 
 def summing_slack(calibration: Calibration) -> float:
-    """Bound what it costs that a library adds real numbers one by one, each time rounding."""
+    """Bound the cost of a library's rounding when it adds real numbers one by one."""
     if calibration.is_integer:
         return 0.0
     lower, upper = contribution_range(calibration)
@@ -198,7 +198,7 @@ def sum_parameters(
     """Return least and largest value, and the ε, with which Google's bounded sum has the scale.
 
     It takes the larger of abs(lower) and abs(upper) for the sensitivity, adds up with rounding, and
-    rounds the sum to its grid. The release is written down in the ledger first.
+    rounds the sum to its grid. The release is recorded in the ledger first.
     """
     lower, upper = contribution_range(calibration)
     handed = laplace_parameters(

@@ -4,7 +4,7 @@ Measurements that add Laplace noise at a calibrated scale to an answer that Open
 transformations computed. Their map is the PDP leakage:
 
 - `make_pdp_laplace` under ``user_divergence("PDP")``: OpenDP can call and map it, but refuses to
-  compose it, which is right, for leakages of correlated data do not add up.
+  compose it, which is right, because leakages of correlated data do not add up.
 - `make_pdp_and_dp_laplace` under ``max_divergence()``, for the Context API: the map is the larger
   of leakage and plain DP, both true of this release. OpenDP composes such measurements by adding,
   and the sum then bounds plain DP only: **PDP composes through a `Ledger`**.
@@ -16,7 +16,7 @@ takes how far the *answer* moves; more than the calibrated query can move is ref
 the answer is another one, or its size is not public.
 
 Measurements defined in Python need ``dp.enable_features("contrib", "honest-but-curious")``: it says
-that you answer for them, so it is yours to enable.
+that you take responsibility for them, so you must enable it yourself.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def make_pdp_laplace(
         Of the query that the answer is about; OpenDP cannot check that it is. Its sums clamp, so
         calibrate Gaussian models with ``clamp=True``.
     ledger
-        Where each call is written down first; it refuses what does not fit.
+        Where each call is recorded first; it refuses what does not fit.
 
     Returns
     -------
@@ -324,8 +324,8 @@ def _check_features(*features: str) -> None:
         called = ", ".join(f'"{feature}"' for feature in missing)
         raise PdpError(
             f"OpenDP's features {called} are not enabled. Calling"
-            f" dp.enable_features({called}) says that you answer for measurements that OpenDP"
-            " itself has not proved, so it is yours to call."
+            f" dp.enable_features({called}) says that you vouch for measurements that OpenDP"
+            " itself has not proved, so you must call it yourself."
         )
 
 

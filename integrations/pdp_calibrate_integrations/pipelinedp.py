@@ -66,7 +66,7 @@ def gaussian(calibration: Calibration, *, ledger: Ledger | None = None) -> Any:
         `add_noise` once. The proof is about normal noise; Google's sampler draws a binomial law on
         a grid that is close to it, and rounds the answer to that grid, which is charged.
     ledger
-        Where the release is written down first; it refuses what does not fit.
+        Where the release is recorded first; it refuses what does not fit.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def budget_accountant(model: Model, *, epsilon: float, ledger: Ledger | None = N
     model
         How the tuples are correlated; each is one privacy unit.
     epsilon
-        What nobody may learn more than, from everything that the accountant pays for.
+        The most that anyone may learn from everything that the accountant pays for.
     ledger
         Where the whole budget is charged first; it refuses what does not fit.
 

@@ -33,7 +33,7 @@ def laplace(calibration: Calibration, *, ledger: Ledger | None = None) -> Any:
     calibration
         What will be released. Every number of its answer gets `add_noise` once.
     ledger
-        Where the release is written down first; it refuses what does not fit.
+        Where the release is recorded first; it refuses what does not fit.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def bounded_sum(calibration: Calibration, *, ledger: Ledger | None = None) -> An
         are added up with rounding: that of 10,000 values is covered, or of as many as ``rows=``
         of the calibration says.
     ledger
-        Where the release is written down first; it refuses what does not fit.
+        Where the release is recorded first; it refuses what does not fit.
 
     Returns
     -------

@@ -4,7 +4,7 @@ Nothing needs to be installed. The function is a black box; what is known of it 
 an argument ε₀ it is ε₀-DP (pure: δ = 0) for neighbouring databases. `wrap` finds the largest ε₀ at
 which no adversary of the model learns more than ε from *any* such function, and calls it with that.
 
-What counts as neighbours is the library's to say. Where it replaces one record
+What counts as neighbours depends on the library. Where it replaces one record
 (``substitution``), ε₀ goes in as it is; where it adds or removes a record (``add-remove``, such as
 SmartNoise SQL and Tumult Analytics by default), a substitution takes two steps and half goes in;
 where you do not know, ``unknown`` takes the safe half too. A function that is only (ε, δ)-DP, or
@@ -54,7 +54,7 @@ class Wrapped(Generic[Result]):
         functools.update_wrapper(self, function, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Result:
-        """Write the call down in the ledger, then make it.
+        """Record the call in the ledger, then make it.
 
         Raises
         ------
@@ -64,7 +64,7 @@ class Wrapped(Generic[Result]):
         if self._argument in kwargs:
             raise PdpError(f"{self._argument} is set by the wrapper, so it cannot be passed.")
         self._refuse_seeds(args, kwargs)
-        if self._ledger is not None:  # first: a call that fails may still have told something
+        if self._ledger is not None:  # first: a call that fails may still have leaked something
             name = getattr(self._function, "__name__", type(self._function).__name__)
             self._ledger.charge(self.dp_epsilon, neighbours=self._neighbours, note=name)
         return self._function(*args, **kwargs, **{self._argument: self.dp_epsilon})
@@ -78,7 +78,7 @@ class Wrapped(Generic[Result]):
         for name in _SEEDS:
             if given.get(name) is not None:
                 raise PdpError(
-                    f"{name} makes the noise known to whoever knows it, so no budget covers it:"
+                    f"{name} makes the noise known to anyone who knows it, so no budget covers it:"
                     " leave it out."
                 )
 
@@ -126,7 +126,7 @@ def wrap(
     model
         How the tuples are correlated.
     epsilon
-        What nobody may learn more than, from one call.
+        The most that anyone may learn from one call.
     epsilon_argument
         The name of the function's ε; it is passed by keyword.
     neighbours

@@ -1,1 +1,1 @@
-"""Attacks on releases that really run."""
+"""Attacks on real releases."""

@@ -1,13 +1,13 @@
-"""Attack a release that really runs, and say what can be proved of its leakage.
+"""Attack a release by running it, and prove a lower bound on its leakage.
 
 The adversary is the witness of the leakage: target, known values, two secrets. Databases are drawn
-from θ under either secret, and each goes through the mechanism. If some event E of the output has
-probabilities p and q under the two, the mechanism leaks at least log p/q, or log (p − δ)/q beside a
-δ; Clopper–Pearson intervals turn counts into a bound that holds with the wanted confidence. The
-event is chosen on other draws, as a threshold on the adversary's log-likelihood ratio (by Neyman
-and Pearson none is better) or on a single output; or as a kind of output: NaN, another number of
-numbers, a text, an exception. What neither distinguishes, such as the last bits of a number, is
-missed.
+from θ under each secret, and each is passed to the mechanism. If some event E of the output has
+probabilities p and q under the two, the mechanism leaks at least log p/q, or log (p − δ)/q for a
+claim with a δ; Clopper–Pearson intervals turn counts into a bound that holds with the stated
+confidence. The event is chosen on separate draws, as a threshold on the adversary's log-likelihood
+ratio (by Neyman and Pearson none is better) or on a single output; or as a kind of output: NaN, a
+different number of numbers, a text, an exception. What none of these distinguishes, such as the
+last bits of a number, is missed.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Audit:
     lower_bound: float
     """The mechanism leaks at least this, with the confidence."""
     epsilon: float | None
-    """What it was claimed to leak at most."""
+    """The most that it was claimed to leak."""
     delta: float = 0.0
-    """Beside which δ; 0 for a pure ε."""
+    """The δ of the claim; 0 for a pure ε."""
     confidence: float
     """Probability that the lower bound holds."""
     event: Event
@@ -55,13 +55,13 @@ class Audit:
     adversary: Adversaries = field(repr=False)
     """Who attacked."""
     secrets: tuple[Hashable, Hashable]
-    """The value that the event speaks for, and the one it speaks against."""
+    """The value that the event favours, and the one it speaks against."""
     hits: tuple[int, int]
-    """How often the event happened under either."""
+    """How often the event happened under each."""
     tested: tuple[int, int]
     """Out of how many draws."""
     visible: float | None
-    """About how much any event of probability at least 1 % could show at δ = 0; None if unknown.
+    """Roughly the most that an event of probability at least 1 % could show at δ = 0, if known.
 
     The supremum may lie further out: for Gaussian data it always does.
     """
@@ -96,14 +96,14 @@ def audit(
     delta: float | None = None,
     seed: int | None = None,
 ) -> Audit:
-    """Attack a calibrated release, or any mechanism, with the worst adversary known.
+    """Attack a calibrated release, or any mechanism, with the worst known adversary.
 
     Parameters
     ----------
     release
         A calibration, whose real noise is drawn; or any function that takes one database
-        ``{name: value}`` and returns a number or several. Whatever else it does is seen too: NaN,
-        lists of another length, complex numbers, texts, exceptions.
+        ``{name: value}`` and returns a number or several. Anything else it does is observed too:
+        NaN, lists of a different length, complex numbers, texts, exceptions.
     draws
         How often it is run, half of them under each secret.
     confidence
@@ -117,15 +117,15 @@ def audit(
     epsilon
         What is claimed; the calibration's ε by default.
     delta
-        Beside which δ; the calibration's by default, and 0 for a function.
+        The δ of the claim; the calibration's by default, and 0 for a function.
     seed
-        Of the databases; the noise of a calibrated release has none.
+        Seed of the databases; the noise of a calibrated release has none.
 
     Returns
     -------
     Audit
-        `lower_bound` above the claim proves the mechanism wrong; below, it proves nothing, but
-        `visible` says how much could have been seen at all.
+        A `lower_bound` above the claim proves the mechanism wrong; one below proves nothing, but
+        `visible` says how much could have been detected at all.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def audit(
 
 
 Chosen = tuple[Event, bool]
-"""An event, and whether it speaks for the second of the two secrets."""
+"""An event, and whether it favours the second of the two secrets."""
 
 
 def _attack_release(
@@ -198,8 +198,8 @@ def _attack_function(
 ) -> tuple[Chosen, list[FloatArray], float | None]:
     """Return an event chosen on some real outputs, others to test it, and `visible`.
 
-    Where it is said what the function releases, simulated outputs choose a threshold, and the real
-    ones only whether something that should not be there, such as NaN, tells more.
+    Where it is stated what the function releases, simulated outputs choose a threshold, and the
+    real ones only decide whether something unexpected, such as NaN, reveals more.
     """
     secrets = attacked.witness.secrets
     seen = [attacked.observations(mechanism, secret, number, rng) for secret in secrets]
@@ -225,7 +225,7 @@ def _attack_function(
 
 
 def _most_telling(candidates: Sequence[Subject], rng: np.random.Generator) -> Subject:
-    """Return the adversary to whom simulated outputs tell most."""
+    """Return the adversary who learns most from simulated outputs."""
     if len(candidates) == 1:
         return candidates[0]
     seen = []
@@ -239,7 +239,7 @@ def _most_telling(candidates: Sequence[Subject], rng: np.random.Generator) -> Su
 def _expected(
     attacked: Subject, failure: float, rng: np.random.Generator, *, draws: int, delta: float
 ) -> tuple[Chosen, float]:
-    """Choose an event by how outputs should be distributed; and what any event could show."""
+    """Choose an event from the expected law of outputs; return it and what any event could show."""
     scores = attacked.scores(rng)
     simulated = [attacked.simulated(one, _SIMULATED, rng) for one in attacked.witness.secrets]
     visible = most_visible(*(scores[0][1](one) for one in simulated), delta=delta)

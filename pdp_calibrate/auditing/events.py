@@ -47,8 +47,8 @@ def _column(outputs: FloatArray, *, place: int) -> FloatArray:
 class Event:
     """A set of outputs: those whose score lies on one side of a threshold.
 
-    Outputs without that score, NaN or of another length, belong to no such set; being so is an
-    event of its own.
+    Outputs without that score (NaN, or of another length) belong to no such set; that itself is
+    another event.
     """
 
     words: str
@@ -61,7 +61,7 @@ class Event:
     """A number for each row of outputs."""
 
     def contains(self, outputs: FloatArray) -> npt.NDArray[np.bool_]:
-        """Tell for each row of outputs whether it belongs to the event."""
+        """Return for each row of outputs whether it belongs to the event."""
         scores = self.score(outputs)
         return np.asarray(scores >= self.threshold if self.above else scores <= self.threshold)
 
@@ -81,8 +81,8 @@ def best_event(
 ) -> tuple[Event, bool]:
     """Choose the event that should prove most in these draws; and whether secrets are swapped.
 
-    Of hundreds of rare events one looks good by luck and disappoints. So no event is credited with
-    more draws than a sixth of the outputs on which it was chosen.
+    Among hundreds of rare events one looks good by chance and then disappoints. So no event is
+    credited with more draws than a sixth of the outputs on which it was chosen.
     """
     number = min(draws, *(len(some) // 6 for some in outputs))
     best: tuple[float, Event, bool] | None = None

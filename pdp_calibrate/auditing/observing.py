@@ -1,4 +1,4 @@
-"""What a function returned, as numbers and as a kind: whatever an attacker can see is an event."""
+"""What a function returned, as numbers and as a kind: anything an attacker can see is an event."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _observed(mechanism: Mechanism, database: dict[Hashable, Any]) -> Observatio
 
 @dataclass(frozen=True, kw_only=True)
 class Encoding:
-    """How observations become rows of numbers: settled on some of them, used on others."""
+    """How observations become rows of numbers: fixed on some of them, used on others."""
 
     width: int
     """Most numbers in one observation."""
@@ -97,7 +97,7 @@ class Encoding:
 
     @classmethod
     def of(cls, seen: Sequence[Observation]) -> Encoding:
-        """Settle it on these observations."""
+        """Fix the encoding on these observations."""
         if all(one.failed for one in seen):
             raise PdpError(
                 f"the function raised on every database: {seen[0].text}. There is nothing to audit."

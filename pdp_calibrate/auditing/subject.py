@@ -1,4 +1,4 @@
-"""What is attacked: a mechanism that runs, the adversary, and what is believed of the answers."""
+"""What is attacked: a mechanism, the adversary, and the expected law of the answers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _VISIBLE = 0.01  # events rarer than this are not searched
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A mechanism, the adversary, and what is believed about the answers."""
+    """A mechanism, the adversary, and the expected law of the answers."""
 
     witness: Witness
     model: Model
@@ -50,10 +50,10 @@ class Subject:
 
     @classmethod
     def candidates(cls, release: AnyCalibration, witness: Witness | None) -> list[Subject]:
-        """Attack a calibrated release as its own witness would, and whoever may come closer.
+        """Attack a calibrated release as its own witness, and as others who may learn more.
 
         Where clamped values are bounded by a coupling, the witness may be somebody who knows
-        everyone else; one who knows nobody often learns more, if less is proved of it.
+        everyone else; one who knows nobody often learns more, although less is proved about it.
         """
         parts = _attacked(release.queries, release.contributions, release.model)
         scales = release.scales
@@ -145,13 +145,13 @@ class Subject:
         return observed(mechanism, as_mappings(databases, self.model), number)
 
     def check_shape(self, seen: Sequence[Observation]) -> None:
-        """Refuse a function that mostly returns another number of numbers than it is said to."""
+        """Refuse a function that mostly returns a different number of numbers than stated."""
         lengths = Counter(len(one.numbers) for one in seen if one.numbers)
         usual = lengths.most_common(1)[0][0] if lengths else 0
         if usual != self.width:
             raise PdpError(
-                f"query= and scale= speak of {self.width} numbers, and the function returns"
-                f" {usual}: leave them out, or say what it releases."
+                f"query= and scale= describe {self.width} numbers, and the function returns"
+                f" {usual}: leave them out, or describe what it releases."
             )
 
     @property
@@ -160,14 +160,14 @@ class Subject:
         return sum(part.coordinates for part in self.parts)
 
     def scores(self, rng: np.random.Generator) -> list[tuple[str, Score]]:
-        """Return numbers of an output that may tell the secrets apart."""
+        """Return scores of an output that may distinguish the secrets."""
         return [
             ("the log-likelihood ratio", self._log_ratio(rng)),
             *((f"output {place + 1}", column(place)) for place in range(self.width)),
         ]
 
     def simulated(self, secret: Hashable, number: int, rng: np.random.Generator) -> FloatArray:
-        """Return outputs as the adversary expects them, with noise of numpy's."""
+        """Return outputs as the adversary expects them, with noise from numpy."""
         databases = self._databases(secret, number, rng)
         columns = []
         for part, scale in zip(self.parts, self.scales, strict=True):
@@ -222,9 +222,9 @@ def _attacked(
 ) -> tuple[Contributions, ...]:
     """Return the noisy numbers that are really released.
 
-    Of rows of any dependence the contributions say how far a record moves all numbers together. The
-    attack is on two records that move them as far, which several answers must allow at once. Of
-    rows that hold states it is on what every state adds.
+    For rows of any dependence the contributions say how far a record moves all numbers together.
+    The attack uses two records that move them that far, which several answers must allow at once.
+    For rows that hold states it uses what every state adds.
     """
     if model.covers_any_answer:
         return tuple(
@@ -304,7 +304,7 @@ def _noisy_law(answers: FloatArray) -> Score:
 
 
 def _atom_law(answers: FloatArray, costs: Callable[[FloatArray], FloatArray]) -> Score:
-    """Return the log-density of atoms that stand for the answers drawn, with noise of this cost."""
+    """Return the log-density of atoms that represent the drawn answers, with noise of this cost."""
     atoms, counts = np.unique(answers, axis=0, return_counts=True)
     if len(atoms) > _MOST_ATOMS:
         if answers.shape[1] == 1:

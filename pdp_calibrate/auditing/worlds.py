@@ -1,4 +1,4 @@
-"""Databases that the adversary takes for possible: θ given x_K and one of the two secrets.
+"""Databases that the adversary considers possible: θ given x_K and one of the two secrets.
 
 Databases are arrays with a row per draw and a column per tuple: positions in the domain for
 discrete tuples, the values themselves for continuous ones.
@@ -27,7 +27,7 @@ def drawn_databases(
     number: int,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Draw databases that the adversary takes for possible, from θ given x_K and one secret."""
+    """Draw databases that the adversary considers possible, from θ given x_K and one secret."""
     if number * len(names) > _LARGEST_DRAW:
         raise UnsupportedQueryError(
             "the model is too long to be audited with this number of draws."

@@ -51,8 +51,8 @@ def scales(problems: Sequence[Problem], epsilon: float) -> dict[str, float | Non
 
     ``dp`` protects against changes of one tuple (GS/ε), ``group`` against changes of all
     correlated tuples together, ``wasserstein`` (Song, Wang and Chaudhuri 2017) against moving the
-    law of the answer from one secret to another, for the adversaries of the problems. Without an
-    end, no noise protects all steps together.
+    law of the answer from one secret to another, for the adversaries of the problems. For a model
+    without an end, no noise protects all steps together.
     """
     plain = max(float(problem.contributions.tuple_ranges().max()) for problem in problems)
     endless = any(problem.model.is_endless for problem in problems)
@@ -70,8 +70,8 @@ def scales(problems: Sequence[Problem], epsilon: float) -> dict[str, float | Non
 def gaussian_scales(problems: Sequence[Problem], mu: float) -> dict[str, float | None]:
     """Return the standard deviation of Gaussian noise that each method needs for the same μ.
 
-    What counts is how far the answers move in L2, when one tuple changes or all of them together,
-    or as far as a coupling of their laws must move them (``wasserstein``, which a search says).
+    What matters is how far the answers move in L2 when one tuple changes (``dp``) or all of them
+    together (``group``), or how far a coupling of their laws must move them (``wasserstein``).
     """
     plain = max(float(tuple_moves(problem.contributions)[0].max()) for problem in problems)
     group = max(joint_range(problem.contributions) for problem in problems)
@@ -79,7 +79,7 @@ def gaussian_scales(problems: Sequence[Problem], mu: float) -> dict[str, float |
 
 
 def _wasserstein(problem: Problem) -> float | None:
-    """Largest W∞ between the laws of the answer under two secrets; the strongest adds LS_i.
+    """Return the largest W∞ between the laws of the answer under two secrets; LS_i if all is known.
 
     Quantiles give it for one number only: None for a histogram or several answers.
     """
@@ -118,8 +118,8 @@ def quantile_distance(
     """Return W∞ of two laws on the line: their largest difference of quantiles.
 
     W∞ jumps where two levels of the distribution functions meet, so levels closer than the
-    rounding of their sums count as one. They are summed from either end, where they may be as small
-    as any float; between, whatever one law holds must move as far as the other's nearest atom.
+    rounding of their sums count as one. They are summed from both ends, where they may be as small
+    as any float; in between, the mass of one law must move at least to the other's nearest atom.
     """
     one, other = atoms[law > 0], other_atoms[other_law > 0]
     apart = np.abs(one[:, np.newaxis] - other)

@@ -1,4 +1,4 @@
-"""From ε, or from a wanted accuracy, to proved scales; and how they depend on what is assumed."""
+"""From ε, or from a wanted accuracy, to proved scales; and how they depend on the assumptions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _DEFAULT_EPSILON = float("1")  # an object of its own: mu= beside epsilon=1.0 is
 
 
 class CalibrationOptions(TypedDict, total=False):
-    """What `calibrate` takes beside the model, one query or several, and their shares."""
+    """The options of `calibrate` besides the model, the queries and their shares."""
 
     epsilon: float
     adversaries: Adversaries | None
@@ -115,13 +115,13 @@ def calibrate(
     noise
         ``"laplace"``, or ``"gaussian"`` for models of Gaussian values.
     delta
-        For Gaussian noise: (ε, δ) is kept. It never gives δ = 0, so δ has no default.
+        For Gaussian noise: the δ of (ε, δ). It is never 0, so it has no default.
     mu, rho
         For Gaussian noise, in place of ε: the μ of Gaussian differential privacy, or the ρ of zCDP.
-        The calibration then says which ε holds at `delta`, 1e-6 by default.
+        The calibration then reports the ε that holds at `delta`, 1e-6 by default.
     certificate
-        Whether to write down what the stand-alone checker (``pdp-calibrate check``) needs to prove
-        it: empty for most models, trees of bounds for a `Gaussian` of more than 13 tuples.
+        Whether to store what the stand-alone checker (``pdp-calibrate check``) needs to prove it:
+        empty for most models, trees of bounds for a `Gaussian` of more than 13 tuples.
 
     Returns
     -------
@@ -132,7 +132,7 @@ def calibrate(
     Raises
     ------
     CalibrationError
-        If no scale can be certified, or any scale at all would do.
+        If no scale can be certified, or if any scale would be enough.
 
     Examples
     --------
@@ -190,7 +190,7 @@ class _Target:
     epsilon: float
     """The ε that nobody may exceed."""
     level: float
-    """What searches are held against: ε, or for Gaussian noise the μ that stands for it."""
+    """The level that searches compare with: ε, or for Gaussian noise the μ that represents it."""
     mu: float | None = None
     """The μ that nobody may exceed at any δ, where that was asked for."""
 
@@ -227,8 +227,8 @@ class _Target:
         if mu is None and rho is None:
             if delta is None:
                 raise PdpError(
-                    "Gaussian noise never keeps epsilon with certainty: give delta= as well, well"
-                    " below one over the number of people; or mu= or rho= in place of epsilon."
+                    "Gaussian noise never keeps epsilon with certainty: give delta= too, far below"
+                    " one over the number of people; or mu= or rho= in place of epsilon."
                 )
             measure = Measure.of(noise, delta=delta)
             wanted = checked_epsilon(epsilon)
@@ -324,7 +324,7 @@ def calibrate_to_accuracy(
     noise: Noise = "laplace",
     delta: float | None = None,
 ) -> Calibration:
-    """Take the scale from a wanted accuracy, and say what ε it costs.
+    """Choose the scale for a wanted accuracy, and return the ε that it costs.
 
     Parameters
     ----------
@@ -416,7 +416,7 @@ def _checked_single(query: object) -> Query:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SensitivityCurve:
-    """The scale that each assumption asks for, and what one scale leaks under each."""
+    """The scale that each assumption needs, and what one fixed scale leaks under each."""
 
     parameter: str
     """What is varied."""
@@ -475,10 +475,10 @@ def sensitivity_curve(
     epsilon, adversaries, rows
         As in `calibrate`.
     parameter
-        What to call the thing varied.
+        The name of what is varied.
     reference_scale
         The scale whose leakage is shown under every assumption. By default the smallest of the
-        calibrated ones: what leaks if noise is set for the mildest assumption and another holds.
+        calibrated ones: what leaks if noise is set for the mildest assumption but another holds.
     time_limit
         Seconds for each calibration.
 

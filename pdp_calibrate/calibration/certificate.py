@@ -1,25 +1,25 @@
-"""Certificates: what the stand-alone checker needs beside a calibration to prove a large one.
+"""Certificates: what the stand-alone checker needs, with a calibration, to prove a large one.
 
-Most calibrations need none. Of jointly Gaussian values the checker tries all sets of known tuples,
+Most calibrations need none. For jointly Gaussian values the checker tries all sets of known tuples,
 which are too many from 14 tuples on. A certificate divides them for each target: a tree is ``[k,
 tree if k is known, tree if not]``, ``0`` where one bound covers all that is still undecided, or
-``null`` where the checker is to try all of it. It says where to look, and proves nothing itself:
-the checker evaluates every bound anew, in exact arithmetic.
+``null`` where the checker should try all of it. It says where to look, and proves nothing itself:
+the checker evaluates every bound again, in exact arithmetic.
 
-Of a `Network` it holds, for targets about whom the order of the checker is not good enough, the
-order in which all others are summed out (Theorem 22): any order is a proof.
+For a `Network` it holds the order in which all other tuples are summed out (Theorem 22), for the
+targets where the checker's own order is not good enough: any order is a proof.
 
-Of a long `MarkovChain` it holds the `radius` at which the engine cut its windows off (Theorem 5).
-The checker cuts them there too, and charges for it; without one it goes on until that is as good as
-nothing, which takes longer.
+For a long `MarkovChain` it holds the `radius` at which the engine cut its windows off (Theorem 5).
+The checker cuts them there too, and charges for it; without a radius it goes on until the charge is
+negligible, which takes longer.
 
-Of several answers about a finite model, whose grid of outputs is too large for the checker, `plans`
-holds a transport plan for all that is known and every two secrets, in the order in which the
-checker asks: rows of ``[from, to, mass]``, or ``null`` where moving every answer to the nearest
-will do. Any plan is a proof (Theorem 13).
+For several answers about a finite model, whose grid of outputs is too large for the checker,
+`plans` holds a transport plan for every value of the known tuples and every two secrets, in the
+order in which the checker asks: rows of ``[from, to, mass]``, or ``null`` where moving every answer
+to the nearest one suffices. Any plan is a proof (Theorem 13).
 
 The bound of a tree is Theorem 9 (docs/theory): whatever part of the undecided tuples R is known
-beside K, the residual of x_i lies on a sphere whose diameter is the projection of x_i on R.
+in addition to K, the residual of x_i lies on a sphere whose diameter is the projection of x_i on R.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _certificate(calibration: Calibration[Any, Any]) -> dict[str, Any]:
 
 
 def _radius(model: MarkovChain, calibration: Calibration[Any, Any]) -> dict[str, Any]:
-    """Return where windows are cut off, of a chain that is too long for whole ones."""
+    """Return where windows are cut off, for a chain too long for whole windows."""
     (asked,), (scale,) = calibration.contributions, calibration.scales
     if asked.table is not None or asked.coordinates > 1:
         return {}
@@ -104,12 +104,12 @@ def _radius(model: MarkovChain, calibration: Calibration[Any, Any]) -> dict[str,
 
 
 def _parts(calibration: Calibration[Any, Any]) -> zip[tuple[Contributions, float]]:
-    """Return what each query adds, and the scale of its noise."""
+    """Return the contributions of each query, and the scale of its noise."""
     return zip(calibration.contributions, calibration.scales, strict=True)
 
 
 def _orders(couplings: Couplings, budgets: FloatArray, epsilon: float) -> dict[str, list[int]]:
-    """Return the best order found about each target for whom the farthest first is too much."""
+    """Return the best order found for each target where farthest-first leaks too much."""
     orders, everyone = {}, range(couplings.size)
     fills = least_fill(couplings, everyone)
     for target in everyone:
@@ -138,7 +138,7 @@ def _left(couplings: Couplings, budgets: FloatArray, order: list[int]) -> list[f
 
 
 def _branches(model: Gaussian, weights: FloatArray, epsilon: float) -> dict[str, Any]:
-    """Return a tree for every target, by its place."""
+    """Return a tree for every target, by its position."""
     joint = np.vstack([model.covariance, weights @ model.covariance])
     joint = np.column_stack([joint, np.append(joint[:-1] @ weights, joint[-1] @ weights)])
     search = _Search()
@@ -189,9 +189,9 @@ def _divided(
 
 
 def _bound(given: FloatArray, target: int, undecided: IntArray) -> tuple[float, IntArray]:
-    """Bound |β| over all parts of the undecided that may be known, and say whom to decide about.
+    """Bound |β| over all known subsets of the undecided, and propose what to decide next.
 
-    Those are the places of whoever is most strongly coupled with the target given all others.
+    Proposed are the tuples most strongly coupled with the target given all others.
     """
     pair = np.array([target, len(given) - 1])
     inner = given[np.ix_(undecided, undecided)]

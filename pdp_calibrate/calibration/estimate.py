@@ -1,4 +1,4 @@
-"""From noisy answers about the steps of one stream to better ones."""
+"""From noisy answers about the steps of a stream to better estimates."""
 
 from __future__ import annotations
 

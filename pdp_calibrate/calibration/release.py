@@ -1,4 +1,4 @@
-"""From data to noisy numbers: exact answers, checks, noise, and harmless cleaning."""
+"""From data to noisy numbers: exact answers, checks, noise, and post-processing."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ from pdp_calibrate.frames.rows import read_rows
 from pdp_calibrate.learning.private_sums import nearest_with_sum
 
 EVERY_COLUMN: Hashable = ()
-"""Stands for the column of values where a release is about whole records, of any dependence."""
+"""In place of a column of values, where a release is about whole records, of any dependence."""
 
 
 Layout = LongFrame | Literal["wide"]
-"""Which values of a frame are the tuples: those of one column of a long frame, or of the columns
-of a wide one that are named like the tuples."""
+"""Which values of a frame are the tuples: those of one column of a long frame, or the columns of a
+wide frame that have the tuples' names."""
 
 
 _COLUMNS = {"value": "value", "by": "groups", "order_by": "order_by"}
@@ -72,7 +72,7 @@ def stored_layout(layout: Layout) -> Any:
 
 
 def layout_from(described: Any, *, error: type[PdpError] = LedgerError) -> Layout | None:
-    """Undo `stored_layout`; None where nothing was written, by an earlier version for instance."""
+    """Undo `stored_layout`; None where nothing was stored, for example by an earlier version."""
     if described is None or described == "wide":
         return described  # type: ignore[no-any-return]  # one of the two
     if not isinstance(described, Mapping):
@@ -82,7 +82,7 @@ def layout_from(described: Any, *, error: type[PdpError] = LedgerError) -> Layou
 
 
 def sizes_from(described: Any, *, error: type[PdpError] = LedgerError) -> Sizes | None:
-    """Read sizes from JSON; None where nothing was written, by an earlier version for instance."""
+    """Read sizes from JSON; None where nothing was stored, for example by an earlier version."""
     if described is None:
         return None
     with damage_refused("the size of a frame", kind=error):
@@ -93,7 +93,7 @@ def sizes_from(described: Any, *, error: type[PdpError] = LedgerError) -> Sizes 
 
 
 class Account(Protocol):
-    """Where releases are written down before they are made: a ledger."""
+    """Where releases are recorded before they are made: a ledger."""
 
     def spend(
         self, calibration: Any, *, layout: Layout | None = None, sizes: Sizes | None = None
@@ -135,8 +135,8 @@ def moment_in(ledger: object, model: Model, step: object) -> Moment | None:
     """Return the step of a release, or raise where there should be one, or none."""
     if model.is_endless and (not isinstance(ledger, StreamAccount) or step is None):
         raise QueryError(
-            "a model without an end is about the record of a step, and all releases about all steps"
-            " count: release with ledger= and step=."
+            "a model without an end is about the record of a step, and releases about all steps add"
+            " up: release with ledger= and step=."
         )
     if not model.is_endless and step is not None:
         raise QueryError("step= is for a model without an end: length=None.")
@@ -171,7 +171,7 @@ def exact_answer(
     layout: Layout,
     adversaries: Adversaries | None = None,
 ) -> FrameAnswer:
-    """Return the exact answer, having checked that the scale was proved for data like these."""
+    """Return the exact answer, after checking that the scale was proved for such data."""
     if model.is_endless and isinstance(layout, LongFrame):
         if layout.groups is not None or layout.order_by is not None:
             raise QueryError(
@@ -206,11 +206,11 @@ def _answer_about_rows(
     layout: Layout,
     adversaries: Adversaries | None,
 ) -> FrameAnswer:
-    """Answer a question about rows, if no group has more that count than the proof is about.
+    """Answer a question about rows, if no group has more counted rows than the proof allows.
 
-    Fewer rows that count move the answer less, and members that do not count are covered by those
-    that do: the largest group is all that matters. Where values move against each other, and their
-    parts do not cancel, it matters how large groups are, whoever counts.
+    Fewer counted rows move the answer less, and members that do not count are covered by those that
+    do: only the largest group matters. Where values move against each other, and their parts do not
+    cancel, the size of groups matters, whichever of their rows count.
     """
     if not isinstance(layout, LongFrame):
         raise QueryError("a question about rows is asked of a long frame: give value= and groups=.")
@@ -308,16 +308,16 @@ def _check_rounding(found: FrameAnswer, contributions: Contributions, *, covered
 
 
 _made: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
-"""Calibrations that released something, by identity: copies and equal ones are others."""
+"""Calibrations that have made a release, by identity: copies and equal ones do not count."""
 
 
 def note_release(calibration: Any, *, counted: bool) -> None:
-    """Warn, before noise is drawn, of a release that nothing counts together with earlier ones."""
+    """Warn, before noise is drawn, if no ledger counts a release together with earlier ones."""
     if not counted and id(calibration) in _made:
         warnings.warn(
-            "this calibration has made a release before, and no ledger counts both: about the same"
-            " data two releases leak more than one, and not simply the sum. Pass ledger= to each"
-            " of them. If the data are independent of those before, ignore this"
+            "this calibration has made a release before, and no ledger counts both: two releases"
+            " about the same data leak more than one, and not simply the sum. Pass ledger= to each"
+            " of them. If these data are independent of the earlier ones, ignore this"
             " SecondReleaseWarning.",
             SecondReleaseWarning,
             stacklevel=3,

@@ -94,9 +94,9 @@ class Calibration(Generic[Asked, Number]):
 
     A second release about the same people leaks more, and not simply the sum: do not add up the
     ε of correlated releases. A second one from the same calibration warns, unless a ledger counts
-    it. For a list of queries, released together, `query` and `scale` are tuples, and so is whatever
-    there is one of per answer; the leakage is that of all answers seen together, which is neither
-    the sum of the single ones nor bounded by it.
+    it. For a list of queries, released together, `query` and `scale` are tuples, and so is anything
+    else that each answer has one of; the leakage is that of all answers seen together, which is
+    neither the sum of the single ones nor bounded by it.
     """
 
     model: Model = field(repr=False)
@@ -106,7 +106,7 @@ class Calibration(Generic[Asked, Number]):
     adversaries: Adversaries
     """Against whom."""
     epsilon: float
-    """The leakage that nobody exceeds; beside `delta` for Gaussian noise."""
+    """The leakage that nobody exceeds; together with `delta` for Gaussian noise."""
     scale: Number
     """The Laplace scale λ, or σ of Gaussian noise; for a list, a tuple with that of each query."""
     leakage: Leakage = field(repr=False)
@@ -114,7 +114,7 @@ class Calibration(Generic[Asked, Number]):
     noise: Noise = "laplace"
     """What is added: ``laplace`` or ``gaussian``."""
     delta: float = 0.0
-    """The δ beside ε; 0 for Laplace noise."""
+    """The δ that goes with ε; 0 for Laplace noise."""
     mu: float | None = None
     """For Gaussian noise, a μ of Gaussian differential privacy that nobody exceeds; for tables,
     groups, chains and networks an upper bound from a coupling."""
@@ -123,11 +123,11 @@ class Calibration(Generic[Asked, Number]):
     contributions: tuple[Contributions, ...] = field(default=(), repr=False, compare=False)
     """The lowered queries: what was proved, and what is released. If not given, lowered here."""
     certificate: Any = field(default=None, repr=False, compare=False)
-    """What the stand-alone checker needs beside the calibration; kept, and never read here."""
+    """What the stand-alone checker needs besides the calibration; stored, and never read here."""
     estimation_epsilon: float | None = field(init=False, default=None)
-    """What learning the model under differential privacy leaks; None if it was not so learned.
+    """What learning the model under differential privacy leaks; None if it was not learned so.
 
-    It comes on top: from the model and a release about the very data it was learned from, nobody
+    It is added on top: from the model and a release about the data it was learned from, nobody
     learns more than `total_epsilon`.
     """
 
@@ -149,28 +149,28 @@ class Calibration(Generic[Asked, Number]):
 
     @property
     def queries(self) -> tuple[Query, ...]:
-        """What is released, in order; a single query too is a tuple."""
+        """What is released, in order; always a tuple."""
         return _as_tuple(self.query)
 
     @property
     def scales(self) -> tuple[float, ...]:
-        """The scale of each answer; a single one too is a tuple."""
+        """The scale of each answer; always a tuple."""
         return _as_tuple(self.scale)
 
     def _shaped(self, numbers: Sequence[float]) -> Number:
-        """Return what there is one of per answer as `scale` is: a single value, or a tuple."""
+        """Return one number per answer in the shape of `scale`: a single value, or a tuple."""
         return cast("Number", _as_asked(numbers, self.query))
 
     def with_noise(self, factor: float) -> Calibration[Asked, Number]:
-        """Return the same with all scales times a factor, which nothing proves yet."""
+        """Return the same with all scales multiplied by a factor, which is not proved yet."""
         scale = self._shaped([factor * one for one in self.scales])
         return dataclasses.replace(self, scale=scale, certificate=None)
 
     @property
     def total_epsilon(self) -> float:
-        """What nobody learns more than, learning of the model included: ε + estimation ε.
+        """The bound on what anybody learns, including from learning the model: ε + estimation ε.
 
-        It holds for an answer about the very data that the model was learned from; about other,
+        It holds for an answer about the data that the model was learned from; about other,
         independent data nobody learns more than `epsilon`.
         """
         learning = self.estimation_epsilon
@@ -178,10 +178,10 @@ class Calibration(Generic[Asked, Number]):
 
     @property
     def total_delta(self) -> float:
-        """The δ beside `total_epsilon`: δ, times e^(estimation ε) where the model was learned.
+        """The δ that goes with `total_epsilon`: δ, times e^(estimation ε) if the model was learned.
 
-        Whatever was learned, its probability given any two whole draws differs by at most that
-        factor, and so does how often the δ is met.
+        The probability of what was learned differs by at most that factor between any two whole
+        draws, and so does the probability of the outputs that δ allows for.
         """
         learning = self.estimation_epsilon
         if learning is None or self.delta == 0:
@@ -207,7 +207,7 @@ class Calibration(Generic[Asked, Number]):
     def baselines(self) -> dict[str, Number | None]:
         """Scales that plain DP, group DP and the Wasserstein mechanism need for the same ε.
 
-        For a list of queries they stand in the same proportion to each other as `scale`.
+        For a list of queries they have the same proportions as `scale`.
         """
         if isinstance(self.query, Query):
             joined, units = self.contributions[0], [1.0]
@@ -247,7 +247,7 @@ class Calibration(Generic[Asked, Number]):
         return self._shaped([_sensitivity(part) for part in self.contributions])
 
     def risk(self, *, prior: float) -> Risk:
-        """Return how far a belief about one entry can move, learning of the model included.
+        """Return how far a belief about one entry can move, including learning of the model.
 
         Parameters
         ----------
@@ -266,15 +266,15 @@ class Calibration(Generic[Asked, Number]):
         return risk_of(self.total_epsilon, prior=prior, delta=self.total_delta)
 
     def accuracy(self, *, alpha: float = 0.05) -> Number:
-        """Return the half-width h that the noise passes with probability at most alpha, as drawn.
+        """Return the half-width h that the noise, as drawn, exceeds with probability at most alpha.
 
-        Of a mean over rows whose number is secret, it is that of the noisy sum: how far the mean
-        may be off depends on the noisy count, and `Release.interval` says it.
+        For a mean over a secret number of rows, it is that of the noisy sum: how far the mean may
+        be off depends on the noisy count; see `Release.interval`.
         """
         return self._shaped(self.half_widths(alpha=alpha))
 
     def half_widths(self, *, alpha: float = 0.05) -> tuple[float, ...]:
-        """Return for each answer what `accuracy` says of it, that of a single one in a tuple."""
+        """Return `accuracy` for each answer; always a tuple."""
         checked_share(alpha, "alpha", error=PdpError)
         widths = [
             noise.half_width(scale, alpha, integer=part.is_integer, noise=self.noise)
@@ -304,7 +304,7 @@ class Calibration(Generic[Asked, Number]):
         value
             For a long frame, the column of values.
         groups
-            For a long frame, the column that tells groups apart; all rows are one group without.
+            For a long frame, the column that names the group; without it all rows are one group.
         order_by
             For a long frame, the column that orders a group, where the query needs it. It is
             public, so not that of the values. For a model of series or chains its times are
@@ -315,12 +315,12 @@ class Calibration(Generic[Asked, Number]):
         by
             Another name for `groups`.
         ledger
-            Where to write the release down before noise is drawn; it refuses what would pass
-            its budget together with everything released before. Without one, a second release
-            from this calibration gives a `SecondReleaseWarning`.
+            Where to record the release before noise is drawn; it refuses a release that would
+            exceed its budget together with everything released before. Without one, a second
+            release from this calibration gives a `SecondReleaseWarning`.
         step
-            About a model without an end, which step the data are of, as in `Ledger.release`. Such
-            a release needs a ledger.
+            For a model without an end, the step that the data belong to, as in `Ledger.release`.
+            Such a release needs a ledger.
 
         Returns
         -------
@@ -331,8 +331,8 @@ class Calibration(Generic[Asked, Number]):
         ------
         ModelError
             If a value lies outside the model's domain, or a column of times has gaps, equal times
-            or text in another form. The message names the column, so the error itself tells
-            something about the data: keep it from the public.
+            or text in another form. The message names the column, so the error itself reveals
+            something about the data: do not publish it.
         """
         layout = checked_layout(**columns)
         moment = moment_in(ledger, self.model, step)
@@ -346,10 +346,10 @@ class Calibration(Generic[Asked, Number]):
     def answered(
         self, data: Any, layout: Layout, *, moment: Moment | None = None
     ) -> tuple[Callable[[], Release[Asked, Number]], Sizes | None]:
-        """Do all that can fail: check the data, and return what draws the noise, and their size.
+        """Do everything that can fail: check the data, and return a function that draws the noise.
 
-        The exact answers wait inside and are forgotten with what is returned; whoever calls that
-        makes a release, and accounts for it first.
+        The exact answers exist only inside that function; calling it makes a release, which must be
+        accounted for first. The second result is the size of the data.
         """
         found = exact_answers(
             data,
@@ -431,7 +431,7 @@ class Calibration(Generic[Asked, Number]):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the calibration for JSON; nothing of a private model but its names."""
+        """Describe the calibration for JSON; of a private model, only its names."""
         laws = [law_of(self.noise, part) for part in self.contributions]
         private = self.model.provenance == "private"
         leakage = self.leakage.to_dict()
@@ -470,18 +470,18 @@ class Calibration(Generic[Asked, Number]):
         """Read a calibration, and prove it again before returning it.
 
         `text` is what `to_json` returned; `model` is needed where the JSON withholds it (private,
-        or over 10⁴ cells). A claim that is not proved again after `time_limit` seconds is refused;
-        None waits for it.
+        or over 10⁴ cells). A claim that is not proved again within `time_limit` seconds is refused;
+        None sets no limit.
         """
         return _proved_calibration(parsed(text, "Calibration"), model, time_limit)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Release(Generic[Asked, Number]):
-    """A noisy answer and the calibration behind it. The true answer is nowhere in it.
+    """A noisy answer and the calibration behind it. It does not contain the true answer.
 
-    For this one release nobody learns more than ``calibration.epsilon``, and with what learning
-    the model leaked, nobody more than ``calibration.total_epsilon``.
+    From this one release nobody learns more than ``calibration.epsilon``; together with what
+    learning the model leaked, nobody learns more than ``calibration.total_epsilon``.
     """
 
     value: Any
@@ -499,11 +499,11 @@ class Release(Generic[Asked, Number]):
     layout: Layout | None = field(default=None, repr=False, compare=False)
     """Which columns of the table it is about; None in files of earlier versions."""
     sizes: Sizes | None = field(default=None, repr=False, compare=False)
-    """How many rows, or groups of each size, the table has; None of one instance by itself."""
+    """How many rows, or groups of each size, the table has; None for a single instance."""
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """The noisy answer to each query; that to a single one is a tuple too."""
+        """The noisy answer to each query; always a tuple."""
         return _as_tuple(self.value)
 
     def interval(self, *, alpha: float = 0.05) -> tuple[Any, ...]:
@@ -515,7 +515,7 @@ class Release(Generic[Asked, Number]):
         return found
 
     def intervals(self, *, alpha: float = 0.05) -> tuple[tuple[Any, Any], ...]:
-        """Return for each answer what `interval` says of it, that of a single one in a tuple."""
+        """Return the interval of each answer; always a tuple."""
         cal = self.calibration
         found = []
         for place, (value, width, part) in enumerate(
@@ -533,10 +533,10 @@ class Release(Generic[Asked, Number]):
         return tuple(found)
 
     def half_widths(self, *, alpha: float = 0.05) -> tuple[float, ...]:
-        """Return for each answer how far its interval reaches from it: of several numbers, most.
+        """Return for each answer how far its interval reaches; the furthest of several numbers.
 
-        That is what the calibration said, but for a mean of rows whose number is secret: how far it
-        may be off depends on the noisy count.
+        That is the half-width of the calibration, except for a mean over a secret number of rows:
+        how far it may be off depends on the noisy count.
         """
         stated = self.calibration.half_widths(alpha=alpha)
         return tuple(
@@ -576,8 +576,8 @@ class Release(Generic[Asked, Number]):
         """Return counts that could be true: whole, not negative, and summing to a public total.
 
         Uses only the noisy answer, so it costs no privacy: the nearest counts (least squares)
-        with these properties, whole numbers by largest remainder. Of a list of queries every
-        histogram is cleaned, with the same total, and other answers stay as they are.
+        with these properties, rounded to whole numbers by largest remainder. For a list of queries
+        every histogram is cleaned, with the same total, and other answers stay as they are.
         """
         parts = self.calibration.contributions
         counts = [
@@ -681,7 +681,7 @@ SeveralNumbers: TypeAlias = tuple[float, ...]
 
 
 def single(calibration: AnyCalibration, what: str) -> Calibration:
-    """Return a calibration of one query; refuse that of a list for what takes one only."""
+    """Return a calibration of one query; refuse that of a list where only one is allowed."""
     if isinstance(calibration.query, Query):
         return calibration
     raise UnsupportedQueryError(
@@ -691,7 +691,7 @@ def single(calibration: AnyCalibration, what: str) -> Calibration:
 
 
 def gaussian_claims(calibration: AnyCalibration) -> dict[str, float | None]:
-    """Return what a calibration of Gaussian noise claims beside ε; nothing for Laplace noise."""
+    """Return what a calibration of Gaussian noise claims besides ε; empty for Laplace noise."""
     claims = ("delta", "total_delta", "mu", "rho") if calibration.mu is not None else ()
     return {name: getattr(calibration, name) for name in claims}
 
@@ -704,7 +704,7 @@ def law_of(noise: Noise, part: Contributions) -> str:
 
 
 def with_laplace_noise(calibration: AnyCalibration, what: str) -> None:
-    """Refuse a calibration of Gaussian noise for what is proved for Laplace noise only."""
+    """Refuse a calibration of Gaussian noise where only Laplace noise is proved."""
     if calibration.noise != "laplace":
         raise UnsupportedQueryError(
             f"{what} takes Laplace noise, and this calibration is of Gaussian noise: calibrate"
@@ -721,7 +721,7 @@ def _is_mean_of_rows(query: Query) -> bool:
 
 
 def _as_asked(values: Sequence[Any], asked: object, *, many: type = tuple) -> Any:
-    """Return what there is one of per answer: the single one, or all of them for a list."""
+    """Return one value per answer: the single one, or all of them for a list."""
     return values[0] if isinstance(asked, Query) else many(values)
 
 
@@ -730,7 +730,7 @@ def _sensitivity(part: Contributions) -> float:
 
 
 def _stated_law(model: Model) -> dict[str, str]:
-    """Describe for JSON which law of the values the numbers assume; {} where the model says all."""
+    """Describe for JSON which law of the values is assumed; {} where the model is the law."""
     return {} if model.assuming is None else {"assuming": model.assuming}
 
 
@@ -761,8 +761,8 @@ def _proved_calibration(
     )
     if found.lower <= epsilon and not keeps(found, epsilon, mu) and time.monotonic() > deadline:
         raise CalibrationError(
-            f"epsilon = {epsilon} could not be proved again within {time_limit} seconds. Nothing"
-            " speaks against it: allow a larger time_limit, or None for as long as it takes."
+            f"epsilon = {epsilon} could not be proved again within {time_limit} seconds, and is not"
+            " refuted either: allow a larger time_limit, or None for no limit."
         )
     return Calibration(
         model=used,

@@ -4,9 +4,9 @@ If every likelihood ratio is at most e^ε, the odds of any statement about one e
 by at most e^ε and at least e^−ε, whatever comes out: p(r | S) and p(r | not S) are averages of
 likelihoods of which no two differ by more.
 
-With a δ beside ε (Gaussian noise) no single factor holds for every output. Where the odds of the
-truth grow by more than 2e^ε, p > 2e^ε·q, so p − e^ε·q is more than half of p; its sum there is at
-most δ, so such outputs have probability at most 2δ.
+With (ε, δ) (Gaussian noise) no single factor holds for every output. Where the odds of the truth
+grow by more than 2e^ε, p > 2e^ε·q, so p − e^ε·q is more than half of p; its sum there is at most δ,
+so such outputs have probability at most 2δ.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Risk:
     lowest: float
     """The least that it can become."""
     factor: float
-    """What the odds are multiplied by, or divided by, at most."""
+    """The most by which the odds are multiplied or divided."""
     failure: float = 0.0
-    """The probability of outputs after which it may move further; 0 but for Gaussian noise."""
+    """The probability of outputs after which it may move further; 0 except for Gaussian noise."""
 
     def __str__(self) -> str:
         most, least = percent(self.posterior, up=True), percent(self.lowest, up=False)
@@ -47,7 +47,7 @@ class Risk:
         return (
             f"{words}."
             if not self.failure
-            else f"{words}, but with probability {self.failure:.2g}."
+            else f"{words}, except with probability {self.failure:.2g}."
         )
 
 
@@ -55,7 +55,7 @@ def epsilon_for(*, prior: float, posterior: float) -> float:
     """Return the largest ε at which a belief of `prior` can become at most `posterior`.
 
     Both are probabilities of one statement about one entry, such as "Ann's income is above 50,000".
-    A `posterior` below `prior` asks that the belief falls no lower.
+    A `posterior` below `prior` requires that the belief falls no lower.
 
     Parameters
     ----------
@@ -76,14 +76,14 @@ def epsilon_for(*, prior: float, posterior: float) -> float:
     slack = _ROUNDING * (1 + abs(_log_odds(after)) + abs(_log_odds(before)))
     if not odds > slack:
         raise PdpError(
-            f"posterior must differ from prior, got {posterior} for both: a release that moves no"
-            " belief says nothing."
+            f"posterior must differ from prior, got {posterior} for both: a release that changes no"
+            " belief has no use."
         )
     return odds - slack
 
 
 def risk_of(epsilon: float, *, prior: float, delta: float = 0.0) -> Risk:
-    """Return how far a belief can move under ε, beside δ for Gaussian noise."""
+    """Return how far a belief can move under ε, or under (ε, δ) for Gaussian noise."""
     before = checked_share(prior, "prior", error=PdpError)
     shift = checked_epsilon(epsilon) + (math.log(2) if delta else 0.0)
     odds = _log_odds(before)

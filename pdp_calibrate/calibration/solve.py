@@ -2,11 +2,11 @@
 
 Theorem 2 (docs/theory).
 
-A search at some scale, cut at ε, either proves it or names a violator. The scale is then raised
-until this adversary keeps ε, or a neighbour who leaks more: where a search of everyone is slow,
-neighbours are tried one by one. It ends because every search that names somebody raises the scale.
-Those who know nothing and those who know everyone else are settled first, for one of them is often
-the worst and they are few; a search over everyone stops at whoever leaks far more than ε.
+A search at some scale, cut off at ε, either proves it or finds a violator. The scale is then raised
+until this adversary, or a neighbour who learns more, keeps ε: where a full search is slow,
+neighbours are tried one by one. It ends because every search that finds a violator raises the
+scale. Those who know nothing and those who know everyone else are settled first, because one of
+them is often the worst and they are few; a full search stops at anyone who learns far more than ε.
 """
 
 from __future__ import annotations
@@ -71,15 +71,15 @@ def smallest_scale(
     target
         What it must not exceed.
     low
-        A scale below which there is no need to look; returned if it is already good enough.
+        A scale below which no search is needed; returned if it is already large enough.
     high
-        A scale believed to be good enough; doubled until it is.
+        A scale believed to be large enough; doubled until it is.
 
     Returns
     -------
     float
-        Evaluated at exactly this scale, the curve was at or below the target. A solver ends with
-        two scales that it has evaluated, one on either side of the root: the good one is returned.
+        Evaluated at exactly this scale, the curve was at or below the target. The solver ends with
+        two evaluated scales, one on each side of the root: the larger one is returned.
 
     Examples
     --------
@@ -95,8 +95,8 @@ def smallest_scale(
             raise CalibrationError("the leakage is not a number: no scale can be certified.")
         if value <= target:
             kept.append(log_scale)
-        # Leakages fall about as 1/λ: between logarithms that is a line, which the solver follows in
-        # few steps. A curve may lie on the target for a while: no zeros, so that it seeks the edge.
+        # Leakages fall roughly as 1/λ, a line between logarithms: the solver needs few steps. A
+        # curve may be flat at the target: zeros are avoided, so that the solver finds the edge.
         apart = math.log(min(max(value / target, 1 / _FURTHEST), _FURTHEST))
         return apart if value > target else min(apart, -_FINEST)
 
@@ -128,7 +128,7 @@ _LARGEST_SCALE = 1e300  # searches double it, and noise of it is added to answer
 def certified_scale(
     problems: Sequence[Problem], epsilon: float, *, rounding: float, deadline: float
 ) -> tuple[float, Bracket]:
-    """Return the scale, and what the last search proved of it.
+    """Return the scale, and what the last search proved about it.
 
     Parameters
     ----------
@@ -151,9 +151,9 @@ def certified_scale(
     if low <= high * _NEGLIGIBLE and worst(problems, low, deadline=deadline)[0].upper <= epsilon:
         if problems[0].measure.noise == "gaussian":
             raise CalibrationError(
-                "against these adversaries no noise is needed: what they do not know hides everyone"
-                f" well enough for mu = {epsilon:.6g}. A scale of 0 is never returned: admit"
-                " adversaries who know more, such as Adversaries.all()."
+                "against these adversaries no noise is needed: what they do not know already hides"
+                f" everyone well enough for mu = {epsilon:.6g}. A scale of 0 is never returned:"
+                " admit adversaries who know more, such as Adversaries.all()."
             )
         raise CalibrationError(
             f"against these adversaries the leakage stays at or below {epsilon} however small the"
@@ -197,7 +197,7 @@ class _Part:
 
 
 class _Curve:
-    """What the adversaries of a problem leak, as a function of the scale: each is searched once."""
+    """What the adversaries of a problem learn, as a function of the scale, each searched once."""
 
     def __init__(self, problem: Problem, rounding: float) -> None:
         self._problem, self._rounding = problem, rounding
@@ -257,7 +257,7 @@ class _Ascent:
                 return self._tightened(parts, found, too_small)
             case = _Case(part, found.target, found.unknown)
             if case in self._solved or time.monotonic() > self._deadline:
-                # What stands against this scale is a bound, not an adversary.
+                # This scale is refused by a bound, not by an adversary.
                 too_small = self.scale
                 self._give_slack()
             else:
@@ -265,9 +265,9 @@ class _Ascent:
         raise CalibrationError(f"no scale could be certified for epsilon = {self._epsilon}.")
 
     def closest(self, found: Bracket, extremes: Sequence[_Part]) -> Bracket:
-        """Say who comes closest to ε; the last search cut off all that stays below.
+        """Return who comes closest to ε; the last search cut off everyone below it.
 
-        The brackets of single adversaries may be wider than what it proved of everyone.
+        The brackets of single adversaries may be wider than what it proved about everyone.
         """
         few = (_Curve(part.problem, self._rounding) for part in extremes)
         attained = [curve.bracket(self.scale) for curve in (*few, *self._solved.values())]
@@ -276,7 +276,7 @@ class _Ascent:
     def _search(
         self, parts: Sequence[_Part], scale: float, *, enough: float = math.inf
     ) -> tuple[Bracket, _Part]:
-        """Search everyone who may leak more than ε, and say in which part the worst is."""
+        """Search everyone who may learn more than ε, and return the part with the worst one."""
         found, problem = worst(
             [part.problem for part in parts],
             scale,
@@ -288,7 +288,7 @@ class _Ascent:
         return found, next(part for part in parts if part.problem is problem)
 
     def _give_slack(self) -> None:
-        """Raise the scale a little more each time, past that of group privacy only from there."""
+        """Raise the scale by a growing amount, stopping once at that of group privacy."""
         if time.monotonic() > self._deadline:
             self._slack = max(self._slack, HASTY_SLACK)
         further = self.scale * (1 + self._slack)
@@ -296,7 +296,7 @@ class _Ascent:
         self._slack = min(2 * self._slack, 1.0)
 
     def _tightened(self, parts: Sequence[_Part], found: Bracket, too_small: float) -> Bracket:
-        """Take back what a bound did not need of its slack."""
+        """Take back the part of the slack that a bound did not need."""
         while self.scale > too_small * (1 + COARSEST_SLACK) and time.monotonic() < self._deadline:
             between = math.sqrt(too_small * self.scale)
             tried, _ = self._search(parts, between)
@@ -314,7 +314,7 @@ class _Ascent:
         solved = None
         while case != solved:
             violator = self._solved[case] = self._curve(case)
-            # More noise never leaks more, so whoever kept ε so far still does.
+            # More noise never leaks more, so everyone who kept ε so far still does.
             self.scale = smallest_scale(
                 violator,
                 self._epsilon * _HEADROOM,
@@ -324,7 +324,7 @@ class _Ascent:
             solved, case = case, self._worst_neighbour(case)
 
     def _worst_neighbour(self, case: _Case) -> _Case:
-        """Let somebody know one tuple more or less while that leaks more: often the worst one."""
+        """Add or remove one known tuple while the leakage grows: that often finds the worst one."""
         if not case.part.climbs:
             return case
         knowledge = case.part.whole.knowledge
@@ -352,7 +352,7 @@ class _Ascent:
 
 
 def _bracket(problems: Sequence[Problem], epsilon: float) -> tuple[float, float]:
-    """Return a scale that cannot be undercut, and one that group privacy would use."""
+    """Return a lower bound on the scale, and the scale that group privacy would use."""
     group = max(problem.contributions.total_range() for problem in problems)
     if group / epsilon > _LARGEST_SCALE:
         raise CalibrationError(
@@ -372,9 +372,9 @@ def _bracket(problems: Sequence[Problem], epsilon: float) -> tuple[float, float]
 
 
 def _own_range(problem: Problem) -> float:
-    """Return by how much a target alone can move the answer, at least.
+    """Return a lower bound on how far a target alone can move the answer.
 
-    Several answers with Gaussian noise count in L2, where the one that moves most is a lower bound.
+    Several answers with Gaussian noise are measured in L2; the one that moves most bounds it below.
     """
     contributions, targets = problem.contributions, list(problem.knowledge.targets)
     if problem.measure.noise == "laplace" or contributions.coordinates == 1:

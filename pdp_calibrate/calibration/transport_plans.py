@@ -1,8 +1,8 @@
-"""The plans of a certificate: for all that is known, how the law of one secret moves onto another.
+"""The plans of a certificate: how the law of one secret moves onto another, for all that is known.
 
-Theorem 13 (docs/theory): any plan is a proof. The stand-alone checker itself says which laws it
-compares and what a plan pays; here a solver proposes the plans, as floats. Nothing else of them is
-believed: each is evaluated by the checker, where they are written and again where they are read.
+Theorem 13 (docs/theory): any plan is a proof. The stand-alone checker itself determines which laws
+it compares and what a plan costs; here a solver proposes the plans, as floats. Nothing in them is
+trusted: the checker evaluates each one, both when it is written and again when it is read.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _MOST_PLANS = 4_000  # of a certificate: some megabytes of JSON at most
 def plans_for(calibration: Calibration[Any, Any]) -> list[_Plan | None]:
     """Return a plan for each pair of laws that the checker compares, in its order.
 
-    There is none where moving every answer to the nearest will do, and the list is empty where the
-    checker decides without plans, or plans of a manageable number do not prove the calibration.
+    A plan is None where moving every answer to the nearest one suffices; the list is empty where
+    the checker decides without plans, or where a manageable number of plans proves nothing.
     """
     try:
         with localcontext(check.digits(50)):

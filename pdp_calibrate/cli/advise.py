@@ -39,7 +39,7 @@ def advise(
     ] = None,
     learn: Annotated[
         str | None,
-        typer.Option(help="How alike they are is learned: from 'public' rows, or under 'dp'."),
+        typer.Option(help="Learn how alike they are: from 'public' rows, or under 'dp'."),
     ] = None,
     json: AsJson = False,
 ) -> None:

@@ -21,9 +21,9 @@ BAD_INPUT, BUDGET_EXCEEDED = 2, 3
 def command(*examples: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a command of a function; its help ends with the lines of examples.
 
-    A parameter that stands for options of a job becomes one option for each of them. Errors of this
+    A parameter that represents options of a job becomes one option for each of them. Errors of this
     library end the command with one line on stderr and exit code 2, or 3 where a budget would be
-    passed; its warnings are one line on stderr each.
+    exceeded; its warnings are one line on stderr each.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:

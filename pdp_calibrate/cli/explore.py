@@ -1,4 +1,4 @@
-"""``pdp-calibrate explore``: a local page on which leakage can be seen to move."""
+"""``pdp-calibrate explore``: a local page on which one can watch leakage change."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def explore(
     ] = True,
     port: Annotated[int, typer.Option(help="The port on 127.0.0.1; 0 for any that is free.")] = 0,
 ) -> None:
-    """Open a page on this computer: move what you assume, and see the noise that it takes.
+    """Open a page on this computer: change what you assume, and see the noise that it takes.
 
     Without a file, the columns of the table are typed on the page.
 
-    It answers to nobody without the token in its address, loads nothing from elsewhere, and reads
+    It answers only requests with the token in its address, loads nothing from elsewhere, and reads
     no secret value before you release an answer, into a ledger.
     """
     from pdp_calibrate.exploring.server import framework, serve

@@ -17,10 +17,10 @@ from pdp_calibrate.cli.options import (
 from pdp_calibrate.cli.output import check_outputs, law_of, show_result
 
 _HOW_TO_WRITE = (
-    "a model learned from private rows is itself secret, so it is not written to a file. Say"
+    "a model learned from private rows is itself secret, so it is not written to a file. Use"
     " --public if the rows are public, --epsilon to learn under differential privacy, or"
     " --correlation to assume instead of learning; `calibrate` and `release` learn with --kind and"
-    " keep the model to themselves."
+    " do not write the model."
 )
 
 

@@ -72,7 +72,7 @@ def create(
         float | None, typer.Option(help="Instead of --epsilon: the μ of Gaussian DP.")
     ] = None,
     rho: Annotated[float | None, typer.Option(help="Instead of --epsilon: the ρ of zCDP.")] = None,
-    draw: Annotated[str, typer.Option(help="What to call this draw of the data.")] = "first",
+    draw: Annotated[str, typer.Option(help="The name of this draw of the data.")] = "first",
     learned_elsewhere: Annotated[
         bool,
         typer.Option(
@@ -83,23 +83,23 @@ def create(
     every: Annotated[
         str | None,
         typer.Option(
-            help="For a model without an end: how long a step is (D, W, M, 30D); steps are then"
+            help="For a model without an end: the length of a step (D, W, M, 30D); steps are then"
             " dates."
         ),
     ] = None,
     promise: Annotated[
         float | None,
-        typer.Option(help="For a model without an end: what every step to come may still spend."),
+        typer.Option(help="For a model without an end: what every future step may still spend."),
     ] = None,
     anchor: AnchorFile = None,
     json: AsJson = False,
 ) -> None:
-    """Begin a ledger.
+    """Start a ledger.
 
     A model learned under differential privacy spends its ε first. One ledger is about one table of
-    people and, with a row per value, one column of it. With --anchor a second file, on another disk
-    for instance, must agree with it from then on: an old copy of the ledger, or one begun anew, is
-    refused. Without it neither can be noticed.
+    people and, with a row per value, one column of it. With --anchor a second file, for example on
+    another disk, must agree with it from then on: an old copy of the ledger, or one started over,
+    is refused. Without it neither can be detected.
     """
     from pdp_calibrate.jobs.model import read_model
 
@@ -131,7 +131,7 @@ def create(
     "pdp-calibrate ledger show budget.json",
 )
 def show(*, ledger: Book, anchor: AnchorFile = None, json: AsJson = False) -> None:
-    """Say what is spent and what is left."""
+    """Show what is spent and what is left."""
     _print_status(pdp.Ledger.open(ledger, anchor=anchor), json=json)
 
 
@@ -176,7 +176,7 @@ def charge(
     rho: Annotated[
         float | None, typer.Option(help="Instead of ε: the ρ of zCDP that it keeps.")
     ] = None,
-    note: Annotated[str, typer.Option(help="What to write beside it.")] = "",
+    note: Annotated[str, typer.Option(help="A note to store with it.")] = "",
     neighbours: Annotated[
         str, typer.Option(help="What its budget counts: substitution, or add-remove.")
     ] = "substitution",
@@ -202,14 +202,14 @@ def draw(
     anchor: AnchorFile = None,
     json: AsJson = False,
 ) -> None:
-    """Turn to a new, independent draw of the data, with a budget of its own."""
+    """Switch to a new, independent draw of the data, with its own budget."""
     book = pdp.Ledger.open(ledger, anchor=anchor)
     book.new_draw(name)
     _print_status(book, json=json)
 
 
 def _alone(entry: pdp.Entry) -> str:
-    """Say what one entry is counted with by itself."""
+    """Return what one entry costs by itself."""
     if entry.rho is not None:
         return f"ρ = {entry.rho:.4g}"
     if entry.epsilon is None and entry.mu is not None:

@@ -46,11 +46,11 @@ AnchorFile = Annotated[
     typer.Option("--anchor", help="The second file, elsewhere, that must agree with the ledger."),
 ]
 BudgetDelta = Annotated[
-    float | None, typer.Option("--delta", help="The δ beside it, for Gaussian noise.")
+    float | None, typer.Option("--delta", help="The δ that goes with it, for Gaussian noise.")
 ]
 BudgetNoise = Annotated[
     str,
-    typer.Option("--noise", help="What releases draw where they do not say: laplace or gaussian."),
+    typer.Option("--noise", help="The default noise of releases: laplace or gaussian."),
 ]
 Rows = Annotated[
     int | None,
@@ -66,7 +66,7 @@ Queries = Annotated[
     ),
 ]
 Said = Mapping[str, Any]
-"""What was said in a group of options, as Python says it."""
+"""The values of a group of options, as Python objects."""
 TableOptions = Annotated[Said, Table, (ROWS,)]
 ModelOptions = Annotated[Said, Options, (ROWS, MODEL)]
 SearchOptions = Annotated[Said, Options, (ROWS, MODEL, SEARCH)]
@@ -94,9 +94,9 @@ def parameters_of(what: type, chosen: Sequence[Group | str]) -> list[inspect.Par
 
 
 def _called(name: str, option: Option) -> str:
-    """Return what an option is called on the command line, as Python writes it.
+    """Return the name of an option on the command line, as Python writes it.
 
-    There, what is said about a model stands beside what is said about rows.
+    There, options about a model and about rows share one namespace.
     """
     return option.flags[0].strip("-").replace("-", "_") if option.flags else name
 
@@ -119,7 +119,7 @@ def _annotation(name: str, option: Option) -> Any:
 
 
 def said(what: type, given: Said) -> dict[str, Any]:
-    """Return what was said on the command line, as Python says it; the rest is absent."""
+    """Return the options given on the command line as Python objects; others are absent."""
     found: dict[str, Any] = {}
     names = {
         _called(name, option): name
@@ -136,7 +136,7 @@ def said(what: type, given: Said) -> dict[str, Any]:
 
 
 def _by_name(called: str, pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-    """Return what was said by column; the second of two would take the place of the first."""
+    """Return what was given by column; refuse a column that is given twice."""
     found: dict[Any, Any] = {}
     for name, value in pairs:
         if name in found:

@@ -33,7 +33,7 @@ def check_outputs(
     """Refuse files that could not be written, before anything is spent on what goes into them.
 
     `kept` are files that the command reads, and `ledgers` those that it writes by itself, with a
-    lock beside each: no output takes their place, whatever is forced.
+    lock beside each: no output replaces them, even with --force.
     """
     pages = [path for path in reports if path is not None]
     written = [*(one for one in paths if one is not None), *pages]
@@ -78,7 +78,7 @@ def show_result(
     json: bool,
     note: str = "",
 ) -> None:
-    """Write what was found to the file asked for, and print it: as JSON, or in facts and a note."""
+    """Write the result to the file asked for, and print it: as JSON, or as facts and a note."""
     if output is not None:
         write_json(output, found.to_dict(), force=force)
     if json:
@@ -109,7 +109,7 @@ def write_report(
 
 
 def say(words: str, *, quiet: bool = False) -> None:
-    """Print for people, whatever characters there are in names and values."""
+    """Print for people; unprintable characters in names and values are escaped."""
     if not quiet:
         typer.echo(printable(words, lines=True))
 
@@ -143,7 +143,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def print_status(status: Mapping[str, Any]) -> None:
-    """Print how a budget stands."""
+    """Print what is spent and left of a budget."""
     print_facts(
         (name, f"{value:.6g}" if isinstance(value, float) else str(value))
         for name, value in status.items()
@@ -151,7 +151,7 @@ def print_status(status: Mapping[str, Any]) -> None:
 
 
 def described_leakage(leakage: pdp.Leakage, model: Model) -> dict[str, Any]:
-    """Describe a bracket for JSON; of a private model nothing but the upper end."""
+    """Describe a bracket for JSON; for a private model only the upper end."""
     found = leakage.to_dict()
     return {"value": found["value"]} if model.provenance == "private" else found
 
@@ -173,7 +173,7 @@ def in_words(leakage: pdp.Leakage, model: Model) -> str:
 
 
 def total_in_words(found: AnyCalibration) -> str:
-    """Say what nobody learns more than, and what it is made of."""
+    """Describe the bound on what anybody learns, and its parts."""
     from pdp_calibrate.show.words import parts_of_total
 
     return f"{found.total_epsilon:.4g}{parts_of_total(found)}"

@@ -75,9 +75,9 @@ def create(
     anchor: AnchorFile = None,
     json: AsJson = False,
 ) -> None:
-    """Begin a budget for all columns of a table, and say what is public about it.
+    """Start a budget for all columns of a table, and declare what is public about it.
 
-    It holds for the records of every column that is not public. With --protect household only
+    It holds for every column that is not public. With --protect household only
     releases for whole households are allowed, which cover adversaries who know other columns too.
     """
     if ledger.exists():
@@ -109,7 +109,7 @@ def price(
     anchor: AnchorFile = None,
     json: AsJson = False,
 ) -> None:
-    """Say how exact answers would be, and what they cost whom; nothing is released or spent."""
+    """Show how accurate answers would be, and what each column pays; nothing is released."""
     from pdp_calibrate.people import price_of
 
     people = _opened_with(table, ledger, anchor)
@@ -147,7 +147,7 @@ def release(
     """Release answers about the table of a budget, each with --epsilon: all of them, or none.
 
     A stated correlation is for sums and means of one secret column. Everything else is for whole
-    households, whatever depends on what. What would pass the budget is refused (exit code 3).
+    households, under any dependence. What would exceed the budget is refused (exit code 3).
     """
     options = with_rest(options, query) if rest else options
     check_outputs(
@@ -178,7 +178,7 @@ def release(
 @people_app.command()
 @command("pdp-calibrate people show budget.json")
 def show(*, ledger: Book, anchor: AnchorFile = None, json: AsJson = False) -> None:
-    """Say what is spent on records of each column, and what is left."""
+    """Show what is spent on each column, and what is left."""
     _print_status(_opened(ledger, anchor), json=json)
 
 

@@ -69,9 +69,9 @@ def plan(
     """Run a plan: data, model, queries and budget in one file, without questions.
 
     All queries fit the budget together, or nothing is released (exit code 3). Files that the plan
-    names are read from its folder; it writes into its own folder only, but for the anchor that it
-    may name, and over no file that is there. A check learns nothing from the rows: where the model
-    has to be learned from them, the scale is known when the plan is run.
+    names are read from its folder; it writes only into its own folder, except for an anchor that it
+    names, and never overwrites a file. A check learns nothing from the rows: where the model has to
+    be learned from them, the scale is known only when the plan is run.
     """
     from pdp_calibrate.jobs.plan import read_plan
     from pdp_calibrate.jobs.run import check_plan, run_plan
@@ -122,7 +122,7 @@ def plan(
         if not outcome.remembered:
             say(
                 "Nothing remembers this run: the plan names no ledger in [budget], so the next run"
-                " has the whole budget again, and what both release leaks more together."
+                " has the whole budget again, although both runs together leak more than one."
             )
     if releases is not None:
         say(f"Written to {releases}.", quiet=json)

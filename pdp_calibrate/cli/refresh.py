@@ -1,4 +1,4 @@
-"""``pdp-calibrate refresh``: what a budget that begins anew every period really promises."""
+"""``pdp-calibrate refresh``: what a budget that is refreshed every period really promises."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def refresh(
         typer.Option(help="How likely a record stays as it was from one period to the next."),
     ],
     every: Annotated[
-        str, typer.Option(help="How long a period is: 30d, w, m; of h, d, w, m, q, y.")
+        str,
+        typer.Option(help="The length of a period, such as 30d, w or m; units h, d, w, m, q, y."),
     ] = "30d",
     states: Annotated[int, typer.Option(help="How many values a record can have.")] = 2,
     plot: Annotated[
@@ -36,11 +37,11 @@ def refresh(
     force: Force = False,
     json: AsJson = False,
 ) -> None:
-    """Say what a refreshed budget promises about the record of any one period, for ever.
+    """Compute what a refreshed budget really promises about the record of any one period.
 
-    People stay as they were from one period to the next, so the answers of all periods leak about
-    any one of them. Beside the verdict stand temporal privacy leakage (Cao et al.) and counting
-    every period.
+    People tend to stay as they were from one period to the next, so the answers of all periods leak
+    about any one of them. For comparison it shows temporal privacy leakage (Cao et al.) and the sum
+    over all periods.
     """
     check_outputs(plot, force=force)
     found = pdp.refresh(epsilon=epsilon, every=every, persistence=persistence, states=states)

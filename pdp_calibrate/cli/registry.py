@@ -37,7 +37,8 @@ def registry(
     ] = None,
     sources: Annotated[str | None, typer.Option(help="Where more can be read.")] = None,
     justification: Annotated[
-        str | None, typer.Option(help="Why these choices were made: makes the entry one of tier 3.")
+        str | None,
+        typer.Option(help="Why these choices were made; this makes it an entry of tier 3."),
     ] = None,
     ledger: Annotated[
         Path | None, typer.Option(help="The ledger that counts all releases about these people.")
@@ -53,7 +54,7 @@ def registry(
     """Write the entry of the public registry of differential-privacy deployments.
 
     Unit, variant, parameters, what is not protected, composition and mechanism come from the file;
-    the rest you say. The entry is checked against the fields of the registry's schema.
+    you give the rest. The entry is checked against the fields of the registry's schema.
     """
     from pdp_calibrate.jobs.load import explainable
     from pdp_calibrate.show.registry import as_yaml, registry_entry

@@ -73,7 +73,7 @@ def release(
     """Calibrate and release: print a noisy answer about the rows.
 
     A second release about the same people leaks more, and not simply the sum: with --ledger one
-    budget holds for all of them, and what would pass it is refused (exit code 3). A ledger is
+    budget holds for all of them, and what would exceed it is refused (exit code 3). A ledger is
     about one column of a table with a row per value; `people` keeps one budget for all of them.
     """
     from pdp_calibrate.jobs.run import ledger_of, run

@@ -36,7 +36,7 @@ def report(
     purpose: Annotated[str | None, typer.Option(help="What the answer is published for.")] = None,
     author: Annotated[str | None, typer.Option(help="Who wrote the report.")] = None,
     date: Annotated[str | None, typer.Option(help="Its date; by default today.")] = None,
-    sign: Annotated[bool, typer.Option("--sign", help="End with a place to sign.")] = False,
+    sign: Annotated[bool, typer.Option("--sign", help="End with a signature line.")] = False,
     time_limit: TimeLimit = 60.0,
     force: Force = False,
     json: AsJson = False,

@@ -1,10 +1,11 @@
-"""Mechanisms of which only a plain-DP budget is known, such as another library's.
+"""Mechanisms of which only a plain-DP budget is known, such as those of another library.
 
-A mechanism that is ε₀-DP for substituting one tuple may tell more about a tuple that others depend
+A mechanism that is ε₀-DP for substituting one tuple may leak more about a tuple that others depend
 on. How much more depends on the model alone: the worst ε₀-DP mechanism is a likelihood
 that changes by at most e^{ε₀} with each tuple, and the largest ratio of two averages of such
-likelihoods is a linear program. The answer is exact on tables as far as the programs reach, exact
-for exchangeable yes/no groups, Birkhoff's contraction on chains, and the group bound elsewhere.
+likelihoods is a linear program. The bound is exact on tables that are small enough for the
+programs, exact for exchangeable yes/no groups, Birkhoff's contraction on chains, and the group
+bound elsewhere.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def black_box_leakage(
         is refreshed is; the bound is then about the record of any one step.
     neighbours
         What the budget is about: ``substitution`` of one tuple's value, or adding and removing a
-        tuple (``add-remove``), of which a substitution takes two.
+        tuple (``add-remove``), two of which make a substitution.
     adversaries
         Who may attack; everyone by default.
     time_limit
@@ -141,7 +142,7 @@ def dp_budget(
         spending = Spending(dp_epsilon=dp_epsilon)
         return spent(model, spending, everyone, deadline=deadline).value
 
-    # Whoever attacks x_i learns ε₀ from randomised response about x_i, so more than ε is too much.
+    # Randomised response about x_i leaks ε₀ to anyone who attacks x_i, so more than ε is too much.
     high = float(epsilon) / (1 if neighbours == "substitution" else 2)
     return _largest(leaks, float(epsilon), high)
 
@@ -159,8 +160,8 @@ def substitution_budget(epsilon: float, neighbours: str) -> float:
 def _largest(leaks: Callable[[float], float], epsilon: float, high: float) -> float:
     """Return a budget with leaks(budget) ≤ ε, within a millionth of the largest one.
 
-    The curve starts at 0 and is close to a line, so its chord is cut with ε. Whatever shape it
-    has, the budget returned was evaluated and found good.
+    The curve starts at 0 and is close to a line, so its chord is intersected with ε. Whatever its
+    shape, the budget returned was evaluated and keeps ε.
     """
     above = leaks(high)
     if above <= epsilon:

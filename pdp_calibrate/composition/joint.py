@@ -1,36 +1,36 @@
-"""What several releases leak together: the smallest of all bounds that are sound.
+"""What several releases leak together: the smallest of all sound bounds.
 
 Theorem 12 (docs/theory).
 
-Leakages of correlated data do not add up, so every release so far counts at once. Sound are
+Leakages of correlated data do not add up, so all releases so far are bounded together. Sound are
 
 - the exact search of the joint answer, for tables whose grid of outputs is not too large, and for
   Gaussian tuples always (there the leakages of one adversary do add up);
 - the dual program, on tables: costs |f − f'|/λ of all answers and ε₀ of all other mechanisms;
-- windows, on Markov chains and trees whose releases all are of one query (or multiples of it);
+- windows, on Markov chains and trees whose releases are all of one query (or multiples of it);
 - Birkhoff's contraction, on Markov chains and trees: plain-DP budgets per tuple, added up;
 - the group bound: all tuples that depend on each other move at once.
 
-**Learning the model.** A mechanism that is ε-DP for substituting the whole draw adds just ε: its
+**Learning the model.** A mechanism that is ε-DP for substituting the whole draw adds only ε: its
 output θ̂ has a likelihood p(θ̂|x) between m and e^ε·m for every draw x, m the smallest. So, however
 the tuples of the draw are correlated, Σ_u P(u|x_i,x_K)·p(θ̂|x)·p(r|x) lies between m and e^ε·m times
-what it is without p(θ̂|x), for either secret; and so it does draw by draw where the output depends
+what it is without p(θ̂|x), for either secret; the same holds draw by draw where the output depends
 on other, independent draws as well.
 
-**Beside Gaussian noise.** Let L be all that has a pure ε and was released before there was
-any, E its joint ε, and N everything later. Given the output of L, whatever it makes
-likely of the unknown tuples, N compares two databases among those possible: mixtures over them of
-pairs, each of which N keeps μ-GDP apart, and its own pure part E', if both are taken as far as the
-answers move *at all*. So δ(ε) ≤ δ_μ(ε − E − E') with the range of the answers in μ, and the group
-bound in E'. A coupling of what was likely before L does not do (each half of a one-time pad tells
-nothing): nor does a joint ε of what was chosen after seeing Gaussian outputs. Gaussian tuples move
-by a fixed shift, the same for all answers: there nothing needs to be kept apart.
+**Mixed with Gaussian noise.** Let L be everything with a pure ε that was released before any
+Gaussian noise, E its joint ε, and N everything later. Given the output of L, whatever it implies
+about the unknown tuples, N compares two databases among those possible: mixtures over them of
+pairs, which N distinguishes by at most μ-GDP and its own pure part E', if both are computed from
+the *whole range* of the answers. So δ(ε) ≤ δ_μ(ε − E − E') with the range of the answers in μ, and
+the group bound in E'. A coupling of the law before L is not enough (each half of a one-time pad
+reveals nothing), nor is a joint ε of what was chosen after seeing Gaussian outputs. Gaussian tuples
+move by a fixed shift, the same for all answers: there no such distinction is needed.
 
-**Adaptive releases.** Let queries and scales be chosen from what came out before. On each course r
-of outputs the choices are fixed, so the density of r is the product of the Laplace densities of the
-queries and scales *on that course*, and its ratio under two secrets is at most the joint leakage of
-exactly those. So if no course is continued past the budget, whatever the course, nobody learns more
-than the budget. It must not be continued for other reasons that depend on the data.
+**Adaptive releases.** Let queries and scales be chosen from earlier outputs. On each sequence r of
+outputs the choices are fixed, so the density of r is the product of the Laplace densities of the
+queries and scales *on that sequence*, and its ratio under two secrets is at most the joint leakage
+of exactly those. So if no sequence is continued past the budget, nobody learns more than the
+budget. It must not be continued, or stopped, for other reasons that depend on the data.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def spent(
     adversaries
         Against whom.
     threshold
-        If given, only whether the bound exceeds this matters, which is found out sooner.
+        If given, only whether the bound exceeds this matters, which takes less time.
     deadline
         Value of `time.monotonic()` after which searches stop with what they have.
 
@@ -158,7 +158,7 @@ def _with_later(
 
 
 def _endless(model: Model, spending: Spending) -> Bound:
-    """Bound what one plain-DP budget, spent anew at every step, tells about any step."""
+    """Bound what a plain-DP budget, spent again at every step, leaks about any step."""
     if spending.parts or spending.only_budgets or not spending.noisy.is_empty:
         raise UnsupportedQueryError("releases about a model without an end are added up by step.")
     value = composer_of(model).for_ever(model, spending.dp_epsilon)
@@ -175,8 +175,8 @@ def joint_mu(
 ) -> float:
     """Return a μ that nobody exceeds by all answers with Gaussian noise together.
 
-    Never the root of the sum of their own μ²: one answer may tell what blurs another. Engines are
-    asked about all of them at once. Rounding of the answers is left out.
+    This is not the root of the sum of their own μ²: one answer may reveal what acts as noise in
+    another. Engines evaluate all of them together. Rounding of the answers is left out.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def joint_mu(
 
 
 def scale_of(precision: float) -> float:
-    """Return the scale of one answer that says what answers of this Σ σ^-2 do, rounded down."""
+    """Return the scale of one answer equivalent to answers of this Σ σ^-2, rounded down."""
     return (1 - 8 * UNIT_ROUNDOFF) / math.sqrt(precision)
 
 
@@ -230,8 +230,8 @@ def repeated(
 ) -> float:
     """Return an ε that all answers to one query keep together, however their scales were chosen.
 
-    Theorem 21 (docs/theory): if Σ σ^-2 is at most `precision` on every course, they say no more
-    than one answer of that precision, whose ε at one δ is known exactly.
+    Theorem 21 (docs/theory): if Σ σ^-2 is at most `precision` whatever comes out, they reveal no
+    more than one answer of that precision, whose ε at one δ is known exactly.
 
     Parameters
     ----------
@@ -240,8 +240,8 @@ def repeated(
     precision
         What Σ σ^-2 does not exceed.
     rounding
-        How far each answer may be off before its noise; off by r each, they are no further from
-        exact answers than one of this precision that is off by r.
+        How far each answer may be off before its noise; answers off by r each are no further from
+        exact ones than one answer of this precision that is off by r.
     deadline
         As in `spent`.
     """
@@ -251,7 +251,7 @@ def repeated(
 
 
 def _single(model: Model, spending: Spending, adversaries: Adversaries, deadline: float) -> Bound:
-    """Search one answer just as its calibration did."""
+    """Search one answer exactly as its calibration did."""
     (part,), (scale,) = spending.parts, spending.scales
     found, _ = worst(split(model, part, adversaries), scale, deadline=deadline)
     return Bound(value=found.upper, method="exact")
@@ -299,7 +299,7 @@ def _mixes_clamping(model: Model, spending: Spending) -> bool:
 
 
 def _added(model: Model, spending: Spending, adversaries: Adversaries, deadline: float) -> Bound:
-    """Clamped and unclamped answers about continuous tuples: one coupling, so costs add up."""
+    """Bound clamped and unclamped answers about continuous tuples: one coupling, costs add up."""
     if isinstance(model, Blocks | ModelSet):
         raise UnsupportedQueryError(
             "on Blocks and ModelSet, queries of one ledger must all clamp, or none of them."
@@ -340,7 +340,7 @@ def _block_bound(releases: Releases, deadline: float) -> Bound:
 
 
 def _group(composer: Composer, releases: Releases, deadline: float) -> float | None:
-    """All tuples that the adversary does not know move at once; no use on unbounded tuples."""
+    """Bound by moving all unknown tuples at once; this does not apply to unbounded tuples."""
     del deadline
     problem, knowledge = releases.problem, releases.problem.knowledge
     if not composer.is_bounded(problem):
@@ -414,9 +414,9 @@ _BOUNDS: tuple[tuple[str, _Finds], ...] = (
 
 
 def _as_table(problem: Problem) -> Problem | None:
-    """Return the same problem about a joint table, where there is one of reasonable size.
+    """Return the same problem about a joint table, if that has a reasonable size.
 
-    None also where a cell would be too rare for a float; other bounds hold there.
+    Also None where a cell would be too rare for a float; other bounds apply there.
     """
     model = problem.model
     if isinstance(model, JointTable):
@@ -466,11 +466,11 @@ class NoisyAnswers:
 
     @property
     def scale(self) -> float:
-        """The scale of one answer that differs from Gaussian noise, as drawn, as much as all do."""
+        """The scale of one answer whose drawn noise is as far from Gaussian as all together."""
         return math.inf if not self.precisions else 1 / math.sqrt(math.fsum(self.precisions))
 
     def plus(self, part: Contributions, scale: float, *, rounding: float) -> NoisyAnswers:
-        """Return the same after one more answer; whoever adds it counts the choice."""
+        """Return the same after one more answer; the caller counts the choice."""
         added = (1 / scale) ** 2 * (1 + 8 * UNIT_ROUNDOFF)
         off = (2 * rounding / scale) ** 2 * (1 + 8 * UNIT_ROUNDOFF)
         precisions = dict(zip(map(id, self.parts), self.precisions, strict=True))
@@ -510,12 +510,12 @@ class Spending:
     draw_epsilon: float = 0.0
     """The budgets of mechanisms that are differentially private in the whole draw, added up.
 
-    Whatever stores a spending must store this too.
+    Anything that stores a spending must store this too.
     """
     budgets: FloatArray | None = None
     """Per tuple, how far it alone can move the likelihood of all answers: Σ_m LS_j(f_m)/λ_m."""
     only_budgets: bool = False
-    """Whether there were too many answers to keep `parts`, and `budgets` stand for all of them."""
+    """Whether there were too many answers to keep `parts`, and `budgets` represent all of them."""
     noisy: NoisyAnswers = field(default_factory=NoisyAnswers)
     """What was released with Gaussian noise."""
     later: Spending | None = None
@@ -555,7 +555,7 @@ class Spending:
         return dataclasses.replace(self, draw_epsilon=total)
 
     def in_one(self) -> Spending:
-        """Return the same without a difference between earlier and later."""
+        """Return the same without distinguishing earlier from later releases."""
         later = self.later
         if later is None:
             return self
@@ -571,7 +571,7 @@ class Spending:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe for JSON what stands for too many answers."""
+        """Describe for JSON what represents too many answers."""
         budgets = [] if self.budgets is None else self.budgets.tolist()
         return {"budgets": budgets} | {key: getattr(self, key) for key in _SUMS}
 
@@ -586,12 +586,12 @@ class Spending:
         return cls(budgets=numbers, only_budgets=True, **sums)
 
     def merged(self) -> tuple[Spending, float]:
-        """Return the same with repeated queries as one, of the scale at which its costs are equal.
+        """Return the same with repeated queries merged into one whose scale gives equal costs.
 
         The costs |f − f'|/λ_m of one query add up, so for every bound that uses only costs it
         counts as if released once with scale 1/Σ 1/λ_m. So does a multiple of it, such as the mean
-        beside the sum, or the count of all others; the second number is what it costs in nats that
-        they are so only up to rounding.
+        next to the sum, or the count of all others; the second number is the cost in nats of their
+        being multiples only up to rounding.
         """
         rates: dict[int, list[float]] = {}
         for part, scale in zip(self.parts, self.scales, strict=True):
@@ -632,7 +632,7 @@ class Spending:
         return numbers <= JOINED_NUMBERS
 
     def tuple_budgets(self, model: Model) -> FloatArray:
-        """Return `budgets`, worked out if they were not given."""
+        """Return `budgets`, computed if they were not given."""
         if self.budgets is not None:
             return self.budgets
         total = np.zeros(len(model.names))
@@ -642,7 +642,7 @@ class Spending:
 
 
 def _direction(part: Contributions) -> int | bytes:
-    """Return a key that is equal for answers that are, up to rounding, multiples of each other."""
+    """Return a key that is equal for answers that are multiples of each other up to rounding."""
     moves = part.moves
     peak = 0.0 if moves is None else float(moves[int(np.abs(moves).argmax())])
     if moves is None or not peak:

@@ -5,9 +5,9 @@ Let h(x_i, x_j) be the likelihood averaged over all unknown tuples but x_j. Then
     E[g | x_i] = Σ_{x_j} P(x_j | x_i)·h(x_i, x_j) ≤ e^A · Σ_{x_j} P(x_j | x_i)·h(x_i', x_j),
 
 with A what x_i leaks once x_j is known too, and h(x_i', ·) varies by no more than what x_j leaks
-once x_i' is known. Both have one unknown tuple less, so bounds on small unknown sets carry over to
-large ones; the tuple that gives the smallest bound is taken. The law given an impossible event
-is free to choose, and the group bound holds for any.
+once x_i' is known. Both have one unknown tuple fewer, so bounds on small unknown sets carry over to
+large ones; the tuple that gives the smallest bound is chosen. The law given an impossible event may
+be chosen freely, and the group bound holds for any choice.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _possible(probabilities: FloatArray, case: Case) -> npt.NDArray[np.bool_]:
 
 
 def _group(answers: FloatArray, case: Case, dp_epsilon: float) -> FloatArray:
-    """Return how far target and unknown tuples can move the likelihood, for any law of theirs."""
+    """Return how far target and unknown tuples can move the likelihood, whatever their law."""
     target, unknown = case
     left = [place for place in range(answers.ndim - 1) if place not in unknown]
     where = left.index(target)

@@ -4,11 +4,11 @@ Theorem 13 (docs/theory).
 
 Costs of several releases add up, chosen adaptively or not: |f − f'|/λ for each answer with Laplace
 noise, ε₀ per tuple that differs for any ε₀-DP mechanism. For a black box alone the bound is exact,
-for a likelihood that attains it belongs to an ε₀-DP mechanism with two outputs.
+because a likelihood that attains it belongs to an ε₀-DP mechanism with two outputs.
 
 A recursion bounds each adversary first; the dual program is then solved in falling order of these
-bounds, until what is left cannot be worse or the programs have taken long enough. Answers along a
-line, such as one sum released again and again, need no program at all.
+bounds, until the rest cannot be worse or the limit on programs is reached. Answers along a line,
+such as one sum released repeatedly, need no program at all.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _Pair = tuple[int, int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class _View:
-    """What adversaries with one target and one unknown set see, for all that they may know."""
+    """What adversaries with one target and one unknown set see, for all values they may know."""
 
     laws: FloatArray
     """P(cell | x_K, x_i), shape (values of x_K, values of x_i, cells)."""
@@ -100,11 +100,11 @@ def dual_bound(
     dp_epsilon
         ε₀: the plain-DP budget (substitution) of whatever else was released; 0 for nothing.
     incumbent
-        Adversaries who cannot leak more than this need not be told apart.
+        Adversaries who cannot learn more than this need not be distinguished.
     enough
-        A bound above this may be returned as soon as it is met.
+        A bound above this may be returned as soon as it is found.
     deadline
-        Value of `time.monotonic()` after which the rest counts with the closed form.
+        Value of `time.monotonic()` after which the closed form is used for the rest.
     """
     varying = Varying.of(problem)
     if varying is None:
@@ -131,12 +131,12 @@ def dual_bound(
 
 
 def _above(problem: Problem, bound: float) -> Bracket:
-    """Say that nobody leaks more, and nothing else."""
+    """Return a bracket with this upper end and nothing else."""
     return dataclasses.replace(problem.nobody(), upper=bound)
 
 
 class _Views:
-    """All adversaries of a table but those who know everyone else, with a bound on each."""
+    """All adversaries of a table except those who know everyone else, with a bound on each."""
 
     def __init__(self, problem: Problem, dp_epsilon: float) -> None:
         self.problem, self.dp_epsilon = problem, dp_epsilon
@@ -174,7 +174,7 @@ class _Views:
 
 
 def _strongest(problem: Problem, dp_epsilon: float) -> float:
-    """Knowing everyone else, x_i moves the likelihood by LS_i and ε₀, whatever θ is."""
+    """Bound who knows everyone else: x_i moves the likelihood by LS_i and ε₀, whatever θ is."""
     knowledge = problem.knowledge
     if not knowledge.admits_strongest:
         return 0.0
@@ -272,7 +272,7 @@ def _along_line(view: _View, pairs: list[_Pair]) -> FloatArray:
 
 
 def _view(problem: Problem, target: int, unknown: tuple[int, ...], dp_epsilon: float) -> _View:
-    """Condition the table; cells with equal answers are one unless ε₀ tells them apart."""
+    """Condition the table; cells with equal answers are merged unless ε₀ distinguishes them."""
     if dp_epsilon == 0:
         events = conditional_laws(problem, target, unknown)
         return _View(

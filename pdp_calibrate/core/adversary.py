@@ -78,8 +78,8 @@ class Adversaries:
         """Every target, with a smallest and a largest number of other tuples known.
 
         Tuples are counted in one instance of the model: in the target's own row of a wide frame, in
-        its own group of a long one; over all groups for `Blocks`, which stand for all of them.
-        Whatever is known of other rows changes nothing, for they are independent.
+        its own group of a long one; over all groups for `Blocks`, which describe all of them.
+        Knowing other rows changes nothing, because they are independent.
         """
         if at_least is None:  # that would be everyone but the target
             raise PdpError("at_least must be a whole number, zero or more.")
@@ -95,11 +95,11 @@ class Adversaries:
 
     @property
     def is_restricted(self) -> bool:
-        """Whether it matters to them how many other, independent groups there are.
+        """Whether the number of other, independent groups matters to these adversaries.
 
-        Groups that nobody in the set knows all of are noise to them, and what they know of one
-        group depends on how many people there are outside it. Only in sets that admit every
-        knowledge of the other groups, `all` and `strongest`, the worst adversary knows them.
+        A group that nobody in the set knows completely acts as noise, and what adversaries know
+        about one group depends on how many people are outside it. Only in sets that allow any
+        knowledge of the other groups, `all` and `strongest`, does the worst adversary know them.
         """
         return self.known is not None or self.at_most is not None or bool(self.at_least)
 
@@ -108,7 +108,7 @@ class Adversaries:
         total = sum(checked_model(model).copies)
         if model.is_endless and self != Adversaries():
             raise ModelError(
-                "a model without an end is protected against everyone, Adversaries.all(); how many"
+                "a model without an end is protected against everyone, Adversaries.all(): how many"
                 " others somebody knows has no limit there."
             )
         if self.known is not None:
@@ -170,7 +170,7 @@ class Knowledge:
     known: frozenset[int] | None = None
     """The exact positions known, where one adversary was named."""
     incomplete: bool = False
-    """Whether nobody knows every other tuple of the model, of which these are only a part."""
+    """Whether these tuples are only a part of the model, and nobody knows all the others."""
 
     @property
     def admits_strongest(self) -> bool:
@@ -179,9 +179,9 @@ class Knowledge:
 
     @property
     def knowing_least(self) -> tuple[int, tuple[int, ...]]:
-        """Return the target and what is unknown to an adversary who knows as little as admitted.
+        """Return the target and unknown tuples of an adversary who knows as little as admitted.
 
-        The target stands in the middle; what is known lies furthest from it.
+        The target is in the middle; the known tuples are those farthest from it.
         """
         target = self.targets[len(self.targets) // 2]
         others = (position for position in range(self.total) if position != target)
@@ -212,7 +212,7 @@ class Witness:
     known: dict[Hashable, Hashable]
     """The tuples known and the values they hold in the worst case."""
     secrets: tuple[Hashable, Hashable]
-    """The value of the target that the output speaks for, and the one it speaks against."""
+    """The value of the target that the output favours, and the one it speaks against."""
     output: Output
     """The released answer at which the ratio is largest; ±inf for a limit, a tuple for vectors."""
     model: Model = field(repr=False)
@@ -220,7 +220,7 @@ class Witness:
     index: int | None = None
     """Its position in the ModelSet, if there is one."""
     data_share: float | None = None
-    """How much of the variance of Gaussian noise is the data's own; None for Laplace noise."""
+    """The data's own share of the variance, with Gaussian noise; None for Laplace noise."""
 
     @property
     def adversary(self) -> Adversaries:
@@ -229,7 +229,7 @@ class Witness:
 
     @property
     def is_private(self) -> bool:
-        """Whether it follows from a model that must not be shown: values known may be its means."""
+        """Whether it follows from a model that must not be shown: known values may be its means."""
         return self.model.provenance == "private"
 
     def __repr__(self) -> str:

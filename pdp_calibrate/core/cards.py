@@ -16,7 +16,7 @@ _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\
 
 
 def printable(text: str, *, lines: bool = False) -> str:
-    r"""Write out characters that would command a terminal or turn the order of what is shown.
+    r"""Escape characters that would control a terminal or reverse the order of text.
 
     Names and categories come from data: an ESC in one could rewrite the screen, and a bidi control
     could make a number read backwards. They are shown as Python writes them; ends of lines are

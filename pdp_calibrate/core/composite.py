@@ -2,9 +2,9 @@
 
 Theorem 4 (docs/theory).
 
-Members of a set are searched one after the other. Independent blocks are too, by the following
-fact: if x_{U2} is independent of x_i given x_K, then p(r|x_i,x_K) averages p(r|x_i,x_K,u) with
-weights free of x_i, so l(i,K) ≤ max over u of l(i, K ∪ U2). Unknown tuples that say nothing about
+Members of a set are searched one by one. So are independent blocks, by the following fact: if
+x_{U2} is independent of x_i given x_K, then p(r|x_i,x_K) averages p(r|x_i,x_K,u) with weights that
+do not depend on x_i, so l(i,K) ≤ max over u of l(i, K ∪ U2). Unknown tuples that are independent of
 the target only add noise; for an additive query the worst adversary knows every other block, and
 the whole database leaks what its worst block leaks.
 """
@@ -50,7 +50,7 @@ class Blocks(Model):
         The model of each block. A block may itself be a set Θ.
     counts
         How many independent copies of each block the database holds, one by default. Copies
-        share names: a query weighs them alike and an adversary attacks any one of them.
+        share names: a query gives them equal weights and an adversary attacks any one of them.
     names
         One name per tuple of all blocks. By default named blocks keep their names (duplicates
         raise) and tuples of unnamed blocks are called ``(block, position)``.
@@ -133,7 +133,7 @@ class Blocks(Model):
         return tuple(one for block in self.models for one in block.gaussian_tuples)
 
     def in_words(self) -> str:
-        """Say what kinds of dependence there are within blocks."""
+        """Describe the kinds of dependence within blocks."""
         inside = dict.fromkeys(block.in_words() for block in self.models)
         return f"{super().in_words()} of {'; or '.join(inside)}"
 
@@ -150,7 +150,7 @@ class Blocks(Model):
 
     @property
     def covers_subsets(self) -> bool:
-        """Where all blocks say the same but for their size: then of groups of other sizes too."""
+        """True where all blocks differ only in size: then it holds for other sizes too."""
         if not super().covers_subsets:
             return False
         said = {
@@ -201,7 +201,7 @@ def _joined_names(blocks: tuple[Model, ...]) -> list[Hashable]:
 
 
 def _block_problems(problem: Problem, block: Model, positions: range) -> list[Problem]:
-    """One block alone: adversaries who can know all the rest, then those who cannot."""
+    """Return the problems of one block, for adversaries who can know all the rest or cannot."""
     knowledge = problem.knowledge
     rest = knowledge.total - len(positions)
 
@@ -318,7 +318,7 @@ def _expanded(problem: Problem, blocks: Blocks) -> Problem:
 
 
 class Around(Model):
-    """All models near one in the middle; how near is for the subclass to say."""
+    """All models near a central one; the subclass defines how near."""
 
     center: Model
 
@@ -414,7 +414,7 @@ class ModelSet(Model):
 
     @property
     def certainty(self) -> str | None:
-        """Nothing at all for resampled members."""
+        """A caveat for resampled members, which carry no guarantee."""
         if not self.resampled:
             return super().certainty
         return (

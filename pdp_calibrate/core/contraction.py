@@ -13,8 +13,8 @@ whatever the start and whether or not a far end is known. D_a never grows with a
 
 **Birkhoff.** A kernel of diameter D turns two beliefs at log-distance at most a into beliefs at
 log-distance at most L(a) = 4·artanh(tanh(D/4)·tanh(a/4)). If tuple j alone can move the output's
-log-likelihood by ε_j, what all tuples left of i can add is ε + L(ε' + L(…)), and likewise on the
-right. That bounds every adversary, whatever is known of whom, in one pass along the chain.
+log-likelihood by ε_j, all tuples left of i can add at most ε + L(ε' + L(…)), and likewise on the
+right. That bounds every adversary, whatever they know, in one pass along the chain.
 """
 
 from __future__ import annotations
@@ -69,10 +69,9 @@ def diameter_of(kernel: FloatArray) -> float:
 def contracted(one: float, other: float) -> float:
     """Return a ⊗ b = 4·artanh(tanh(a/4)·tanh(b/4)), rounded up and at most min(a, b).
 
-    Both are distances on a logarithmic scale, zero or more; ∞ ⊗ b = b. A coupling of strength a
-    between two tuples passes on, of a budget b spent on one of them, a ⊗ b to the other; of two
-    couplings a and b of one tuple with its neighbours, a ⊗ b is left between these once the tuple
-    between them is summed out.
+    Both are distances on a logarithmic scale, zero or more; ∞ ⊗ b = b. If a budget b is spent on a
+    tuple, a coupling of strength a passes a ⊗ b on to its neighbour; if a tuple has couplings a and
+    b with two neighbours, summing it out leaves a coupling a ⊗ b between them.
 
     Examples
     --------

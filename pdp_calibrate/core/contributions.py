@@ -1,4 +1,4 @@
-"""What a query adds up: the only thing engines know of it."""
+"""What each tuple contributes to a query's answer: all that engines know about the query."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class Contributions:
 
     @property
     def apart(self) -> Contributions:
-        """The same with every number by itself.
+        """The same contributions with every number listed separately.
 
-        One number, how far values are apart in L1, is all that Laplace noise on one answer asks.
-        Of several answers, two values that are far apart in one may be alike in another, and
-        Gaussian noise asks for distances in L2.
+        For Laplace noise on one answer, the L1 distance of two values is all that matters. With
+        several answers, values far apart in one may be equal in another, and Gaussian noise needs
+        distances in L2.
         """
         return replace(self, values=self.vectors, vectors=()) if self.vectors else self
 
@@ -70,7 +70,7 @@ class Contributions:
         vectors: Sequence[FloatArray] = (),
     ) -> Contributions:
         """Wrap one array per tuple: one number per value, or a row of numbers."""
-        # Tuples alike share one array, so that thousands of them cost little.
+        # Equal tuples share one array, so that thousands of them cost little.
         factors = None
         if weights is not None:
             different = {weight: np.array([weight]) for weight in set(weights)}
@@ -212,7 +212,7 @@ class Contributions:
     def rounding(self) -> float:
         """How far the difference of two answers may be from that of exact contributions.
 
-        Answers moved by as much leak at most rounding/λ more: half of it for either secret.
+        Answers moved by this much leak at most rounding/λ more: half of it for each secret.
         """
         return _up(math.fsum(self.roundings)) if self.roundings else 0.0
 

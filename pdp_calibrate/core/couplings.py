@@ -7,18 +7,19 @@ mixture of pairs of normal laws at most Δ apart, and hockey-stick divergences a
 is Δ/σ-GDP. On a line the least Δ is W∞, the largest distance of equal quantiles. It holds at every
 δ, and needs no search over outputs; often it is just how far the answer can move at all.
 
-W∞ jumps where levels of both laws meet: whether a trace of mass has to move further is then decided
-by rounding. So mass η may be left out: the coupling is a mixture of one that moves by at most Δ
-and, with weight η, of anything, so δ is at most that of Δ/σ-GDP plus η. Where one δ is asked about,
-η is charged to it; what has to hold at every δ leaves nothing out, and levels that rounding cannot
-tell apart are taken the worse way.
+W∞ jumps where levels of both laws meet: rounding then decides whether a trace of mass has to move
+further. So mass η may be left out: the coupling is a mixture of one that moves by at most Δ and,
+with weight η, of an arbitrary one, so δ is at most that of Δ/σ-GDP plus η. For a question about one
+δ, η is charged to it; a claim for every δ leaves nothing out, and where rounding cannot decide
+between levels the worse one is taken.
 
 **Random moves.** A coupling that moves the answer by a random distance d mixes pairs of normal laws
-d apart, and δ is at most the mean of theirs, E[δ_{d/σ}(ε)]: long moves may be as far as they like
-if they are rare. That is a claim about one δ; at every δ only the longest move counts.
+d apart, and δ is at most the mean of theirs, E[δ_{d/σ}(ε)]: long moves may be arbitrarily long if
+they are rare. That is a claim about one δ; for every δ only the longest move counts.
 
-Values of different queries do **not** add: each may be coupled without any move while no coupling
-serves both. One coupling must move all answers at once, and its length is measured in L2.
+The moves of different queries do **not** add: each query may have a coupling that moves nothing
+while no coupling serves both. One coupling must move all answers together, and its length is
+measured in L2.
 """
 
 from __future__ import annotations
@@ -84,10 +85,10 @@ def are_within(
     *,
     error: float = 0.0,
 ) -> npt.NDArray[np.bool_]:
-    """Tell for which pairs of laws `furthest_quantiles` is certainly no larger than a distance.
+    """Return for which pairs of laws `furthest_quantiles` is certainly at most a distance.
 
-    That is so where no level of one distribution function is above the other's a distance further
-    on. It is seen without sorting; where rounding could decide, the answer is no.
+    That holds where no level of one distribution function is above the other's, shifted by the
+    distance. It needs no sorting; where rounding could decide, the answer is no.
 
     Examples
     --------
@@ -151,9 +152,9 @@ def _shifts_below_half(
     held: Sequence[npt.NDArray[np.bool_]],
     equal: float,
 ) -> tuple[FloatArray, FloatArray]:
-    """Compare the quantiles up to one half, for which sums from this end are right relatively.
+    """Compare the quantiles up to one half, for which sums from this end are relatively accurate.
 
-    `levels` are logarithms of these sums for both laws, `held` says where a law has an atom.
+    `levels` are logarithms of these sums for both laws, `held` marks where a law has an atom.
     """
     ends, after = levels
     starts = np.concatenate([np.full((len(ends), 1), -np.inf), ends[:, :-1]], axis=1)
@@ -247,7 +248,7 @@ class RandomMove(NamedTuple):
 def epsilon_of_moves(random: RandomMove, scale: float, delta: float) -> float:
     """Return an ε at which a coupling with random moves keeps δ, rounded up.
 
-    The mean over moves of what normal laws so far apart keep is at most δ there.
+    There, the mean over moves of the δ of normal laws that far apart is at most δ.
 
     Examples
     --------
@@ -278,9 +279,9 @@ def epsilon_of_moves(random: RandomMove, scale: float, delta: float) -> float:
 def one_number(contributions: Contributions) -> tuple[Contributions, float] | None:
     """Return the one number that all coordinates of an answer are multiples of, and its error.
 
-    Multiples c_m of one number f, each with noise of deviation 1, say together what f·√(Σ c_m²)
-    says with such noise: the weighted mean is sufficient. So repeats of one query are one release
-    with σ^{−2} = Σ σ_m^{−2}. None if the coordinates are no multiples.
+    Multiples c_m of one number f, each with noise of deviation 1, together reveal what f·√(Σ c_m²)
+    with such noise reveals: the weighted mean is sufficient. So repeats of one query are a single
+    release with σ^{−2} = Σ σ_m^{−2}. None if the coordinates are not multiples of one number.
     """
     if contributions.coordinates == 1:
         return contributions, 0.0
@@ -317,10 +318,10 @@ def _moves_from_first(
 
 
 def output_side(found: Bracket, problem: Problem) -> Bracket:
-    """Say where the output lies in every coordinate: far out, where it speaks most.
+    """Place the output of a witness far out in every coordinate, where it reveals most.
 
-    Where all are multiples of the number of `one_number`, each lies on the side that it goes to as
-    that number rises.
+    Where all coordinates are multiples of the number of `one_number`, each lies on the side towards
+    which it moves as that number rises.
     """
     contributions, witness = problem.contributions, found.witness
     if witness is None or contributions.coordinates == 1 or isinstance(witness.output, tuple):

@@ -1,4 +1,4 @@
-"""Gaussian noise on answers of finitely many values: the search every such family shares.
+"""Gaussian noise on answers with finitely many values: the search that these families share.
 
 Theorem 21 (docs/theory).
 
@@ -6,20 +6,20 @@ A family lists the mixtures its adversaries compare, in `Mixtures`: laws of the 
 known, one per secret. Everything else happens here.
 
 **At one δ** (`measure.unit` is ε) every pair of laws is compared exactly, as
-`core.gaussian_mixtures` says. Pairs are tested at the ε reached so far; whoever exceeds δ there is
-solved for, and raises it.
-Brackets are on the scale of μ, as `core.problem` says: an ε stands for the μ of normal laws with
-that ε at this δ.
+`core.gaussian_mixtures` describes. Pairs are tested at the ε reached so far; a pair that exceeds δ
+there is solved for, and raises it.
+Brackets are on the scale of μ, as in `core.problem`: an ε is represented by the μ of normal laws
+with that ε at this δ.
 
-**At every δ** (μ, ρ) the answer is a coupling's, an upper bound: the largest W∞ of two laws
-(`core.couplings`), or how far the answer moves when one tuple changes, for those who know everyone
-else and are exact. Vectors of different numbers are always answered so, by the L2 range. At one δ
-the same coupling may leave out a trace of mass, which is charged to δ: that is the upper end for
-whoever cannot be searched, and what `Bracket.coupled` says of everyone.
+**At every δ** (μ, ρ) the result is an upper bound from a coupling: the largest W∞ of two laws
+(`core.couplings`), or how far the answer moves when one tuple changes, for adversaries who know
+everyone else, where it is exact. Vectors of different numbers are always bounded that way, by the
+L2 range. At one δ the same coupling may leave out a trace of mass, which is charged to δ: that is
+the upper end for adversaries who cannot be searched, and what `Bracket.coupled` holds for all.
 
-**Far apart.** Atoms more than `_APART` deviations from each other do not meet: whatever h is around
-the others, it is below 1e-300 around this one. Wider gaps are narrowed to that, so that noise far
-smaller than the steps of the answer is compared as well as any other.
+**Far apart.** Atoms more than `_APART` deviations from each other do not interact: whatever h is
+around the others, it is below 1e-300 around this one. Wider gaps are narrowed to that, so that
+noise far smaller than the steps of the answer is compared as well as any other.
 
 **Rounding.** Atoms that may be off by m deviations change a density by a factor of at most
 e^{±κ}, κ = m·T + m²/2, wherever the output lies within T of them; so δ at ε + 2κ is at most
@@ -85,7 +85,7 @@ class Mixtures:
     moved: float = 0.0
     """How far an atom may be from where it truly lies."""
     extra: float = 0.0
-    """What to add to ε, for mixtures that stand for others."""
+    """What to add to ε, for mixtures that represent others."""
     attained: bool = True
     """Whether this is what the adversaries see, and not a bound on it."""
     radius: FloatArray | None = None
@@ -114,10 +114,10 @@ class Case(NamedTuple):
 
 
 class Source(Protocol):
-    """What a family gives."""
+    """What a family provides."""
 
     def cases(self) -> Iterator[Case]:
-        """List all adversaries but those who know everyone else."""
+        """List all adversaries except those who know everyone else."""
 
 
 class _Pair(NamedTuple):
@@ -130,7 +130,7 @@ class _Pair(NamedTuple):
 
     @property
     def named(self) -> Named:
-        """Who compares them; the output lies far out, where it speaks most for the first."""
+        """Who compares them; the output lies far out, where it favours the first most."""
         laws, atoms = self.mixtures.laws[self.event], self.mixtures.atoms
         first, second = (float(laws[secret] @ atoms) for secret in self.secrets)
         output = math.inf if first >= second else -math.inf
@@ -145,11 +145,11 @@ class _Coupled(NamedTuple):
     nearly: float
     """How far all but the share that is left out moves."""
     target: int
-    """Whom the first is about."""
+    """The target behind the first number."""
     unknown: tuple[int, ...]
     """What this adversary does not know."""
     extra: float = 0.0
-    """What to add to the ε of the second, for mixtures that stand for others."""
+    """What to add to the ε of the second, for mixtures that represent others."""
 
 
 class FiniteSearch:
@@ -162,13 +162,13 @@ class FiniteSearch:
     source
         Lists the mixtures.
     strongest
-        Says what those who know everyone else learn at a scale, in μ; None if there are none.
+        Returns what those who know everyone else learn at a scale, in μ; None if there are none.
     rounding
-        How far answers may be off for reasons of the family's own.
+        How far answers may be off for reasons specific to the family.
     unlisted
-        How far the answers of adversaries can move whom the source does not list.
+        How far answers can move for adversaries whom the source does not list.
     move
-        How far a coupling moves the answer at most, at every δ, where the mixtures do not tell.
+        How far a coupling moves the answer at most, at every δ, where the mixtures do not say.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class FiniteSearch:
         self._coupled: _Coupled | None = None
         self._left_out = _LEFT_OUT * problem.measure.law_delta
         self._move = move
-        if not problem.measure.data_counts:  # a coupling of the law before anything else was told
+        if not problem.measure.data_counts:  # a coupling of the law before any other release
             move = joint_range(problem.contributions)
             self._coupled = _Coupled(move, move, *problem.knowledge.knowing_least)
 
@@ -246,7 +246,7 @@ class FiniteSearch:
         return dataclasses.replace(found, mu=everywhere, coupled=nearly).at_most(nearly)
 
     def _at_one_delta(self, mu: float, extra: float) -> float:
-        """Return the μ that stands for what all but the mass left out keeps, rounded up."""
+        """Return the μ that represents the coupling without the mass left out, rounded up."""
         measure = self.problem.measure
         share = measure.law_delta - self._left_out
         epsilon = gaussian_dp.epsilon_of(mu, share) if share > 0 else math.inf
@@ -267,10 +267,10 @@ class FiniteSearch:
                 break
             if time.monotonic() > deadline:  # not kept: another time may suffice
                 return _Coupled(max(case.move, best.move), case.move, case.target, case.unknown)
-            told = self._move is None and case.move > best.move
+            wanted = self._move is None and case.move > best.move
             for mixtures in self._mixtures(number):
                 for pair in _pairs(mixtures):
-                    found, nearly = self._moves(mixtures, pair, best.nearly, told=told)
+                    found, nearly = self._moves(mixtures, pair, best.nearly, wanted=wanted)
                     if found is not None and found.value > best.move:
                         who = found.named
                         best = _Coupled(found.value, best.nearly, who.target, who.unknown)
@@ -280,11 +280,11 @@ class FiniteSearch:
         return best
 
     def _moves(
-        self, mixtures: Mixtures, pair: _Rows, above: float, *, told: bool
+        self, mixtures: Mixtures, pair: _Rows, above: float, *, wanted: bool
     ) -> tuple[_Pair | None, float]:
-        """Return the furthest of some pairs of laws, if wanted, and what moves all but a trace.
+        """Return the furthest of some pairs of laws, if `wanted`, and what moves all but a trace.
 
-        The second need not be told apart where it is no larger than `above`.
+        The second need not be exact where it is no larger than `above`.
         """
         (first, second), events = pair
         off, span = 2 * mixtures.moved, float(np.ptp(mixtures.atoms))
@@ -299,7 +299,7 @@ class FiniteSearch:
             if not len(events):
                 return None, above
         laws = mixtures.laws[events, first], mixtures.laws[events, second]
-        if told:
+        if wanted:
             found = furthest_quantiles(mixtures.atoms, *laws, error=error)
             place = int(found.argmax())
             value = (float(found[place]) + off) * ROUND_UP
@@ -328,8 +328,8 @@ class FiniteSearch:
         )
         upper: _Pair | None = None
         lower: _Pair | None = None
-        # Whoever stays below what is sought need not be tested again with more noise; where most
-        # exceed it there is too little noise, and only the worst of them counts.
+        # Pairs below the level sought need not be tested again with more noise; where most exceed
+        # it there is too little noise, and only the worst of them counts.
         sought, tested, exceeding = (level if limits.incumbent > 0 else None), 0, 0
         enough = math.inf if math.isinf(limits.enough) else measure.epsilon_below(limits.enough)
         several = len(self.cases) > 1
@@ -374,7 +374,7 @@ class FiniteSearch:
         return (mu * scale * ROUND_DOWN - off) * ROUND_DOWN
 
     def _combined(self, strongest: Bracket, upper: _Pair | None, lower: _Pair | None) -> Bracket:
-        """Put what was found beside those who know everyone else."""
+        """Combine what was found with those who know everyone else."""
         found, measure = strongest, self.problem.measure
         if upper is not None:
             who = upper.named
@@ -412,7 +412,7 @@ class _Proved(NamedTuple):
     """The events that exceeded δ there; no other did."""
 
     def holds(self, level: float, scale: float, off: float) -> bool:
-        """Whether it says something at other values."""
+        """Whether it still holds at other values."""
         return level >= self.level and scale >= self.scale and off <= self.off
 
 
@@ -549,7 +549,7 @@ class VectorBound:
         self._move = joint_range(problem.contributions) if move is None else move
 
     def search(self, scale: float, limits: Limits) -> Bracket:
-        """Bound everyone at once; see `core.problem.Engine`."""
+        """Bound all adversaries at once; see `core.problem.Engine`."""
         problem, knowledge = self.problem, self.problem.knowledge
         target = max(knowledge.targets, key=lambda place: self._moves[place])
         upper = (max(self._move, float(self._moves[target])) + limits.rounding) / scale * ROUND_UP
@@ -572,7 +572,7 @@ class VectorBound:
         return dataclasses.replace(found, lower=min(least * ROUND_DOWN, upper), witness=witness)
 
     def _at_one_delta(self, scale: float, rounding: float) -> float:
-        """Return what a coupling with random moves keeps, on the scale of μ, rounded up."""
+        """Return the ε of a coupling with random moves, on the scale of μ, rounded up."""
         measure, random = self.problem.measure, self._random
         if random is None or measure.unit != "epsilon" or measure.law_delta < _SMALLEST_DELTA:
             return math.inf

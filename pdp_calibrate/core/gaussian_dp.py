@@ -38,7 +38,7 @@ _ERROR = 1e-13  # relative, of a computed δ: ten times what is seen
 
 _SMALLEST = math.ulp(0.0)
 
-_FOR_THE_LAW = 1 - 2.0**-40  # of δ; the rest is for what is drawn, where 1e-300 would do
+_FOR_THE_LAW = 1 - 2.0**-40  # share of δ for the proof; the sampler needs 1e-300 of the rest
 
 _NEVER = 39.0  # φ(a)/a is below the smallest float beyond
 
@@ -214,14 +214,14 @@ def _mu_reaching(level: float, limit: float) -> float:
 
 
 def law_delta(delta: float) -> float:
-    """Return δ less the trace that is left for what is drawn."""
+    """Return δ less the trace that is reserved for the sampler."""
     return delta * _FOR_THE_LAW
 
 
 def mu_for_drawn(epsilon: float, delta: float) -> float:
-    """Return the largest μ for (ε, δ) that leaves a trace of δ for what is drawn, rounded down.
+    """Return the largest μ for (ε, δ) that leaves a trace of δ for the sampler, rounded down.
 
-    `check_drawn` says whether that was enough.
+    `check_drawn` checks that this trace is enough.
     """
     return mu_of(epsilon, law_delta(delta))
 
@@ -268,7 +268,7 @@ def rho_of(mu: float) -> float:
 def mu_of_rho(rho: float) -> float:
     """Return the largest μ with μ²/2 ≤ ρ, rounded down.
 
-    Against Gaussian shifts, ρ-zCDP and μ-GDP with μ = √(2ρ) say the same.
+    For Gaussian shifts, ρ-zCDP and μ-GDP with μ = √(2ρ) are equivalent.
 
     Examples
     --------
@@ -339,7 +339,7 @@ def drawn_excess(scale: float, epsilon: float, *, step: float = _SMALLEST) -> fl
     that stays so, and δ grows by at most (1 + e^ε)·η. For g = 2^-1074 and σ = 1 this is 1e-647.
 
     A claim of μ or ρ alone has no δ to charge: it is a claim about Y rounded to the grid, and what
-    is drawn cannot be told from that with an advantage of more than η.
+    is drawn cannot be distinguished from that with an advantage of more than η.
 
     Whole numbers with integer (discrete) Gaussian noise have g = 1: there δ is up to 2.3 times the
     formula. They get float noise, rounded afterwards.
@@ -436,7 +436,7 @@ def _up(value: float) -> float:
 
 
 def _roughly(mu: float, epsilon: float) -> float:
-    """Compute δ_μ(ε) in plain floats: where `delta_of` then decides."""
+    """Compute δ_μ(ε) in plain floats, to find where `delta_of` must decide."""
     if mu == 0 or math.isinf(mu):
         return float(mu > 0)
     a = epsilon / mu - mu / 2
@@ -453,9 +453,8 @@ def _roughly(mu: float, epsilon: float) -> float:
 def _last_float(holds: Callable[[float], bool], near: float | None = None) -> float:
     """Return the largest float at which a property that small floats have still holds.
 
-    The bit patterns of floats from 0 to infinity are in order, so 63 bisections of them look at
-    every size of number alike; fewer, if it is known near which float to look. Zero, if nothing was
-    found to hold.
+    The bit patterns of floats from 0 to infinity are in order, so 63 bisections of them treat all
+    magnitudes alike; fewer suffice if a nearby float is known. Zero if it holds nowhere.
     """
     low, high = 0, _bits(math.inf)
     for width in _NEARBY if near is not None else ():

@@ -15,8 +15,8 @@ once the roots of h are known, and every set E gives a lower end.
 derivative is, up to a positive factor, Σ c_s·(s − a)·φ(r − s): a function of the same kind. If a
 lies between two atoms where c changes its sign, it has one change of sign fewer. Between two roots
 of a function lies one of its derivative, so the roots of the derivative separate those sought. The
-last function of the row has no change of sign, and no root; going back, there is at most one root
-between neighbours, and the signs at both say whether there is one. Signs are read off the logarithm
+last function of the sequence has no change of sign, and no root; going back, there is at most one
+root between neighbours, and the signs at both say whether there is one. Signs are read from
 
     L(r) = log Σ_{c_s > 0} c_s·φ(r − s) − log Σ_{c_s < 0} |c_s|·φ(r − s),
 
@@ -28,11 +28,11 @@ content is charged to the upper end, as is what lies more than `_REACH` deviatio
 **Cells.** Where c changes its sign often, or two roots nearly meet, the line is cut into cells
 instead. In a cell of width w where h has a root, |h| is at most w·D, D the largest slope; so the
 smaller of the two areas that h has there, above and below zero, is at most D·w²/4. Cells that may
-have a root are cut further until what they are charged is negligible; L tells that a cell has none
-where its area alone does not.
+have a root are cut further until their charge is negligible; L can rule a root out where the area
+alone does not.
 
 **Rounding.** The coefficients are rounded up, which raises h everywhere and so its δ; the
-probabilities' own relative error is included. Normal probabilities are right to
+probabilities' own relative error is included. Normal probabilities are accurate to
 `_TAIL_ERROR` roundings plus two per unit of z², which is charged term by term.
 """
 
@@ -73,7 +73,7 @@ class Deltas(NamedTuple):
     lower: FloatArray
     """Some set has at least this."""
     slope: FloatArray
-    """About by how much δ falls per unit of ε: e^ε·Q(E)."""
+    """Approximately how much δ falls per unit of ε: e^ε·Q(E)."""
 
 
 def deltas(
@@ -104,7 +104,7 @@ def deltas(
     -------
     Deltas
         The ends enclose the δ of all laws within that error. For laws without it they differ by
-        about 1e-13 of P(E), the probability of the outputs that speak for the first secret.
+        about 1e-13 of P(E), the probability of the outputs that favour the first secret.
 
     Examples
     --------
@@ -145,7 +145,7 @@ class _Functions(NamedTuple):
 
 
 class _Signs(NamedTuple):
-    """What was read of functions, each at a point of its own."""
+    """The signs of functions, each at a point of its own."""
 
     ratio: FloatArray
     """L: the logarithm of the positive terms over the negative ones."""
@@ -236,8 +236,8 @@ def _sign_changes(
 def _read(atoms: FloatArray, functions: _Functions, points: FloatArray) -> _Signs:
     """Read the sign of every function at its point.
 
-    A term is right to the relative error of its exponent, whose parts are rounded relative to
-    their size. Terms far below the largest do not count for that.
+    A term has the relative error of its exponent, whose parts are rounded relative to their size.
+    Terms far below the largest do not matter for that.
     """
     apart = points[:, np.newaxis] - atoms
     halves = 0.5 * apart * apart
@@ -264,7 +264,7 @@ def _roots(
 
     Returns the brackets, shape (rows, count, 2), those missing at the right end of the line; the
     sign of each function in between, shape (rows, count + 1); what the brackets may hold; and for
-    which rows two roots could not be told apart.
+    which rows two roots could not be separated.
     """
     number = len(functions.logs)
     left, right = float(atoms[0]) - _REACH, float(atoms[-1]) + _REACH
@@ -321,8 +321,8 @@ def _enclosed(
 ) -> tuple[FloatArray, BoolArray, FloatArray]:
     """Enclose the one root of each function between two points where its signs differ.
 
-    Returns the brackets, for which of them no narrow one was found, and what they may hold at most
-    of the area of the function.
+    Returns the brackets, which of them could not be made narrow, and the most of the function's
+    area that they may hold.
     """
     number = len(low)
     brackets = np.stack([low, high], axis=1)
@@ -478,8 +478,8 @@ def _by_cells(atoms: FloatArray, coefficients: FloatArray) -> tuple[FloatArray, 
         # h has a root in the cell only if its integral is at most the slope times w²/2.
         open_cells = np.abs(area) - doubt <= slope * width**2 / 2
         sign = np.where(open_cells, 0.0, np.sign(area))
-        # Where e^ε is large, the area of a cell drowns in its doubt, but the sign of h need not: L
-        # moves by at most `span` per unit.
+        # Where e^ε is large, the area of a cell is smaller than its error, but the sign of h may be
+        # certain: L moves by at most `span` per unit.
         rows = np.flatnonzero(open_cells)
         read = _read(atoms_used, functions, (low[rows] + high[rows]) / 2)
         settled = np.abs(read.ratio) > read.error + width[rows] * span
@@ -492,7 +492,7 @@ def _by_cells(atoms: FloatArray, coefficients: FloatArray) -> tuple[FloatArray, 
         if turn == _ROUNDS - 1:
             cut = np.zeros_like(cut)
         affordable = _MOST_CUT // (_FINER * len(atoms))
-        if np.count_nonzero(cut) > affordable:  # laws nearly alike: h is nearly 0 everywhere
+        if np.count_nonzero(cut) > affordable:  # nearly equal laws: h is nearly 0 everywhere
             least = np.partition(charge[cut], -affordable - 1)[-affordable - 1]
             cut &= charge > least
         inside = ((sign > 0) | (open_cells & (area > 0))) & ~cut
@@ -616,7 +616,7 @@ def epsilon_at(
 
 
 def _first_keeping(keeps: Callable[[float], bool], near: float, doubt: float) -> float:
-    """Return a level a little above, at which something holds."""
+    """Return a level slightly above, at which `keeps` holds."""
     step = 2 * doubt + 8 * UNIT_ROUNDOFF * (near + 1e-3)
     while near + step <= LARGEST_EPSILON:
         if keeps(near + step):
@@ -626,7 +626,7 @@ def _first_keeping(keeps: Callable[[float], bool], near: float, doubt: float) ->
 
 
 def _last_exceeding(exceeds: Callable[[float], bool], near: float, doubt: float) -> float:
-    """Return a level a little below, at which something holds, or 0."""
+    """Return a level slightly below, at which `exceeds` holds, or 0."""
     step = 2 * doubt + 8 * UNIT_ROUNDOFF * (near + 1e-3)
     while near - step > 0:
         if exceeds(near - step):

@@ -58,12 +58,12 @@ def leakage(
         `value` is never below the supremum, over adversaries A(i, K), over Θ, over every x_K of
         positive probability, every pair of secrets and every output r, of
         log p(r | x_i, x_K) / p(r | x_i', x_K), of weight·value/divisor as exact numbers: where
-        rounding them to floats could change it, the bracket is that much wider. It speaks of this
+        rounding them to floats could change it, the bracket is that much wider. It is about this
         one release: two releases of the same data leak together, and not simply the sum.
 
         With Gaussian noise, telling any two secrets apart is never easier than telling N(0,1) from
-        N(μ,1) by one draw, μ = `mu`; what the adversary does not know is noise too, as far as the
-        model states its variance.
+        N(μ,1) by one draw, μ = `mu`; what the adversary does not know acts as noise too, as far as
+        the model states its variance.
 
     Warns
     -----
@@ -102,7 +102,7 @@ def leakage(
 def as_joint_leakage(
     found: Bracket, parts: Sequence[Contributions], scales: Sequence[float], measure: Measure
 ) -> Leakage:
-    """Wrap what a search in units of the scales found; the output goes back to its own units."""
+    """Wrap the result of a search in units of the scales; the output returns to its own units."""
     witness = found.witness
     if witness is not None and isinstance(witness.output, tuple):
         units = [

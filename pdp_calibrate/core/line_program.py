@@ -1,18 +1,18 @@
 """Two laws on a line, compared by every likelihood that changes slowly along it.
 
-How far can P and Q be told apart by a likelihood g with |log g_{s+1} − log g_s| ≤ d_s? If the cost
+How well can a likelihood g with |log g_{s+1} − log g_s| ≤ d_s distinguish P from Q? If the cost
 between two atoms is their distance on a line, only neighbours matter, and P·g ≤ t·Q·g holds for
 every such g if and only if W_0 ≤ 0 in the recursion, from the last atom to the first,
 
     W_s = P_s − t·Q_s + max(e^{d_s}·W_{s+1}, e^{−d_s}·W_{s+1}),
 
-for W_0 is the largest (P − t·Q)·g among the g with g_0 = 1. The best g makes every step in full, up
-or down: up just where W_{s+1} is positive. Dinkelbach's iteration finds the smallest such t: follow
-the best g of the current t, and take P·g/Q·g as the next one.
+because W_0 is the largest (P − t·Q)·g among the g with g_0 = 1. The best g takes every step in
+full: up where W_{s+1} is positive, down elsewhere. Dinkelbach's iteration finds the smallest such
+t: take the best g of the current t, and use P·g/Q·g as the next one.
 
-**Why the result is safe.** How t is found does not matter. A t counts only once the recursion, run
-with a bound on its own rounding error, gives W_0 + error ≤ 0; where that fails after all
-iterations, the length of the line takes its place, which no such likelihood exceeds.
+**Why the result is safe.** How t is found does not matter. A t is accepted only once the recursion,
+run with a bound on its own rounding error, gives W_0 + error ≤ 0; where that fails after all
+iterations, the length of the line is used instead, which no such likelihood exceeds.
 
 The recursion is evaluated in two ways, which a test compares. `line_bounds` runs in NumPy through
 many pairs of laws at once, the steps being any numbers: for tables and groups, without a compiler.
@@ -63,7 +63,7 @@ def line_bounds(
     if len(steps) == 0 or length > _LONGEST:
         return np.full(len(first), length)
     up, down = np.exp(steps), np.exp(-steps)
-    # Dinkelbach's iteration, all pairs side by side. A trial stands a little above the ratio found,
+    # Dinkelbach's iteration, all pairs side by side. A trial lies slightly above the ratio found,
     # so that the rounding error of the proof fits in between; where it does not, or the ratio no
     # longer grows, the distance is doubled. A pair that is proved keeps its trial.
     ratios = np.ones(len(first))
@@ -85,7 +85,7 @@ def line_bounds(
 
 
 def _best(gains: FloatArray, up: FloatArray, down: FloatArray) -> FloatArray:
-    """Return the g with the largest gains·g among those that make every step in full.
+    """Return the g with the largest gains·g among those that take every step in full.
 
     It only proposes a ratio: nothing depends on its rounding.
     """

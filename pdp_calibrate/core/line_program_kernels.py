@@ -34,7 +34,7 @@ def _recursion(first, first_share, second, second_share, size, ratio, up, unit, 
                 value, error = value * factor, error * factor
             error += unit * abs(value)
             above, below = above * factor, below * factor
-        # Add this atom. Its masses are off by a unit of their size, and by what underflow took.
+        # Add this atom. Its masses err by a unit of their size, and by underflow.
         scaled = ratio * q
         value += p - scaled
         error += unit * (p + scaled) + tiny * (1.0 + ratio) + unit * abs(value)
@@ -63,7 +63,7 @@ def _monotone(first, first_share, second, second_share, size, up):
 def widest(rows, masses, size, step, unit, tiny, floor):
     """Bound log max P·g/Q·g over all slowly changing g, and all pairs P, Q of possible rows.
 
-    Masses are off by at most the share `unit` and, after they were divided by their sum, `tiny`.
+    Masses err by at most the share `unit` and, after division by their sum, by `tiny`.
     Bounds below `floor` count as `floor`. −inf if fewer than two rows have mass.
     """
     length = step * (size - 1) * (1.0 + 8.0 * UNIT_ROUNDOFF)
@@ -116,7 +116,7 @@ def widest(rows, masses, size, step, unit, tiny, floor):
 def widest_of(laws, masses, prices, step, units, tiny):
     """Return the largest bound `widest` on many sets of rows, each with its price and its unit.
 
-    A set need not be told apart below the largest bound so far, less its own price.
+    A set need not be resolved below the largest bound so far, less its own price.
     """
     best = -np.inf
     for place in range(len(laws)):

@@ -4,7 +4,7 @@ Theorem 13 (docs/theory).
 
 Whatever is released, its likelihood g(k) given database (or atom) k obeys g_k ≤ e^{c_kl}·g_l, where
 c_kl is the distance of the answers in units of the noise, or ε times the Hamming distance for any
-ε-DP mechanism, unknown inside. So an output speaks for prior P against prior Q at most by
+ε-DP mechanism, whatever is inside. So an output favours prior P over prior Q by at most
 
     log max { P·g : Q·g = 1, g_k ≤ e^{c_kl}·g_l, g ≥ 0 }
         ≤ log max over l of  Σ_k π_kl·e^{c_kl} / Q_l     for every π ≥ 0 with row sums P:
@@ -13,8 +13,8 @@ P·g = Σ_kl π_kl·g_k ≤ Σ_l g_l·Σ_k π_kl·e^{c_kl}. The best π is a lin
 returns is only a proposal, clipped, given the right row sums and evaluated here in log space, so a
 bad solution costs tightness, never soundness. Solving for g instead would fail on the unsafe side.
 
-`lipschitz_bound` is about any costs, `spread_bounds` a closed form that only uses how far the
-likelihood can vary in all. Costs along a line need no solver: see `core.line_program`.
+`lipschitz_bound` is for any costs, `spread_bounds` a closed form that only uses how far the
+likelihood can vary overall. Costs along a line need no solver: see `core.line_program`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def lipschitz_bound(
     costs
         c_kl ≥ 0 in nats, shape (len(P), len(Q)). Symmetry and triangle inequality are not needed.
     ceiling
-        An upper bound that is certified already; it takes the place of W∞, which is slower.
+        An upper bound that is already certified; it replaces W∞, which is slower.
 
     Returns
     -------
@@ -82,7 +82,7 @@ def lipschitz_bound(
     low, high = 0.0, needed
     while high - low > TRANSPORT_SIGHT:
         level = (low + high) / 2
-        if not low < level < high:  # neighbouring floats: costs too large to tell nats apart
+        if not low < level < high:  # neighbouring floats: costs too large to resolve nats
             break
         found = _solved(supply, demand, cost, level)
         best = min(best, found)
@@ -155,8 +155,8 @@ def _certified(
         peaks[np.isneginf(peaks)] = 0.0  # nothing is moved there
         log_ratios = peaks + np.log(np.exp(log_terms - peaks).sum(axis=0)) - np.log(demand)
     largest = float(np.max(log_ratios))
-    # Each logarithm and exponent is right to a few roundings of its own size, each sum to one per
-    # term; nothing cancels but the final difference.
+    # Each logarithm and exponent errs by a few roundings of its own size, each sum by one per term;
+    # nothing cancels except in the final difference.
     rarest = min(float(demand.min()), float(supply.min()))
     size = 1 + float(cost.max()) - 2 * math.log(rarest)
     return max(0.0, largest) + 8 * (sum(cost.shape) + 8) * UNIT_ROUNDOFF * size
@@ -213,8 +213,8 @@ def proposed_plan(
     log_prices = relative - np.log(wanted)
     if log_prices.max() > _HIGHEST:
         return None
-    # A quotient is right to two roundings, the exponential of a logarithm only to as many as that
-    # is large; it is needed where the numerator alone would underflow.
+    # A quotient errs by two roundings, the exponential of a logarithm by as many as that is large;
+    # it is needed where the numerator alone would underflow.
     prices = np.exp(relative) / wanted if relative.min() > -_HIGHEST else np.exp(log_prices)
     moves = np.arange(number)
     total = np.full(columns, number)  # the last variable: the largest price paid for any l

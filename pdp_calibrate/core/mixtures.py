@@ -17,16 +17,16 @@ logarithm, where probabilities or kernels are too small for a float.
 **One error analysis**, `rounding_error`. In every form an entry is a sum of products of
 non-negative numbers, or the logarithm of one: nothing cancels before two secrets are compared. So k
 rounded operations behind a term change it by a factor within (1 ± u)^k, u the unit roundoff, and a
-sum of such terms by no more. What differs between families is how many operations there are, and
-only that is theirs to say.
+sum of such terms by no more. What differs between families is only the number of operations, which
+each family supplies.
 
 **Lattices.** If every contribution is a multiple of one step, sums fall on a lattice and paths of
 a chain are counted exactly: `lattice_of`. Otherwise contributions are rounded to the best step that
-the work allows; moving every atom by at most e changes a density by a factor of at most e^{e/λ}, so
-the bracket widens by 2e/λ.
+the work limit allows; moving every atom by at most e changes a density by a factor of at most
+e^{e/λ}, so the bracket widens by 2e/λ.
 
-`sweep`, `excess` and `log_ratio` are plain Python about numbers *or* arrays: NumPy runs them on
-many events at once, and numba compiles the same source for one event at a time.
+`sweep`, `excess` and `log_ratio` are plain Python on numbers *or* arrays: NumPy runs them on many
+events at once, and numba compiles the same source for one event at a time.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ class Lattice:
     points: IntArray
     """Contributions in steps, from zero, shape (tuples, states)."""
     errors: FloatArray
-    """How far the contributions of each tuple were moved at most."""
+    """The most that the contributions of each tuple were moved."""
 
 
 def lattice_of(added: FloatArray, window: int, largest: int) -> Lattice:

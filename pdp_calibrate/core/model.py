@@ -1,8 +1,8 @@
 """What every model has: named tuples, a provenance, equality by value, JSON.
 
-Beside `Model` stand the checks that models share (names, domains, bounds, probability laws), the
-warning about models learned from private rows, and `TableLimit`, the one decision which models are
-small enough to be written out as a joint table.
+This module also holds the checks that models share (names, domains, bounds, probability laws), the
+warning about models learned from private rows, and `TableLimit`, which decides for all families
+which models are small enough to be written out as a joint table.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ FORMAT = 2
 
 
 STORED_CELLS = 10_000
-"""Tables of more cells are told apart by a digest in JSON, which does not hold their cells."""
+"""In JSON, tables of more cells are identified by a digest, in place of their cells."""
 
 
 _PROVENANCES: tuple[Provenance, ...] = get_args(Provenance)  # from harmless to secret
@@ -74,24 +74,24 @@ class Model(abc.ABC):
     _families: ClassVar[dict[str, type[Model]]] = {}
 
     defined_by: ClassVar[tuple[str, ...]] = ()
-    """The fields that define the model beside names and provenance: arrays, numbers, values and
-    inner models. Equality, the digest and JSON follow from them, in this order."""
+    """The fields that define the model apart from names and provenance: arrays, numbers, values
+    and inner models. Equality, the digest and JSON follow from them, in this order."""
     cells: ClassVar[str | None] = None
-    """The field, if any, in whose place JSON holds a digest if it has more than 10⁴ numbers."""
+    """The field, if any, that JSON replaces by a digest if it has more than 10⁴ numbers."""
     engine: ClassVar[str | type[Engine] | None] = None
     """The engine that searches models of this family: ``"module:Class"``, or the class itself."""
     gaussian_noise_engine: ClassVar[str | type[Engine] | None] = None
-    """The same for Gaussian noise, with brackets of μ; None if only Laplace noise is answered."""
+    """The same for Gaussian noise, bracketing μ; None if only Laplace noise is supported."""
     composer: ClassVar[str | type[Composer] | None] = None
-    """What this family says of several releases, named as engines are; None for nothing special."""
+    """The bounds of this family on several releases, named as engines are; None if it has none."""
     dependence: ClassVar[str] = ""
-    """What kind of dependence the family allows, in a line; `in_words` says it of one model."""
+    """The kind of dependence that the family allows, in one line; see `in_words`."""
     json_fields: ClassVar[Mapping[str, Schema]] = {}
-    """The JSON Schema of the fields in `defined_by`; none: of any form."""
+    """The JSON Schema of the fields in `defined_by`; a field without one may have any form."""
     exact_knowledge_is_worst: ClassVar[bool] = False
-    """Whether knowing entries with Gaussian error tells no more than knowing them exactly."""
+    """Whether knowing entries with Gaussian error reveals no more than knowing them exactly."""
     is_endless: bool = False
-    """Whether it goes on for ever, step after step: its one tuple stands for the record of any."""
+    """Whether it has no end: its one tuple then represents the record of any step."""
 
     def __init_subclass__(cls) -> None:
         if cls.defined_by:  # others are shared bases, not families
@@ -132,7 +132,7 @@ class Model(abc.ABC):
 
     @property
     def assuming(self) -> str | None:
-        """Which law the guarantee assumes of the values, in words; None if the model is the law."""
+        """The law that the guarantee assumes for the values; None if the model is the law."""
         return "jointly Gaussian values" if any(self.gaussian_tuples) else None
 
     @property
@@ -153,27 +153,27 @@ class Model(abc.ABC):
 
     @property
     def runs_along_time(self) -> bool:
-        """Whether it says how a value depends on the one before."""
+        """Whether it describes how a value depends on the one before."""
         return any(inner.runs_along_time for inner in self.inner_models)
 
     @property
     def lasting(self) -> float:
-        """By how much an error in the answer of every step counts about any one step, at most."""
+        """The most by which an error in every step's answer is multiplied for any one step."""
         return 1.0
 
     @property
     def only_additive(self) -> bool:
-        """Whether it is a set given by bounds, in which only answers that add up are bounded."""
+        """Whether it is a set given by bounds, for which only additive answers are bounded."""
         return any(inner.only_additive for inner in self.inner_models)
 
     @property
     def covers_any_dependence(self) -> bool:
-        """Whether it holds every distribution of the tuples of a group: nothing is assumed."""
+        """Whether it contains every distribution of the tuples of a group: nothing is assumed."""
         return self._throughout(lambda inner: inner.covers_any_dependence)
 
     @property
     def moves_one_way(self) -> bool:
-        """Whether no value is expected to fall where another rises, whoever is known."""
+        """Whether no value is expected to fall when another rises, whatever is known."""
         return self._throughout(lambda inner: inner.moves_one_way)
 
     @property
@@ -185,18 +185,18 @@ class Model(abc.ABC):
     def covers_parts(self) -> bool:
         """Whether what is proved for a clamped total holds for sums of its parts, all released.
 
-        So it is where the proof moves every value u by at most some Δ_u and charges Σ|Δ_u|.
+        That is so where the proof moves every value u by at most some Δ_u and charges Σ|Δ_u|.
         """
         return self._throughout(lambda inner: inner.covers_parts)
 
     @property
     def covers_any_answer(self) -> bool:
-        """Whether a proof needs of an answer no more than how far one tuple alone can move it."""
+        """Whether proofs use only how far a single tuple can move the answer."""
         return self._throughout(lambda inner: inner.covers_any_answer)
 
     @property
     def certainty(self) -> str | None:
-        """How sure it is that the truth is in the set, as a sentence; None if nothing is said."""
+        """How certain it is that the truth is in the set, as a sentence; None if not stated."""
         said = {inner.digest: inner.certainty for inner in self.inner_models if inner.certainty}
         together = ["The probabilities of several samples add up."] if len(said) > 1 else []
         return " ".join([*dict.fromkeys(filter(None, said.values())), *together]) or None
@@ -220,11 +220,11 @@ class Model(abc.ABC):
 
     @property
     def covers_hints(self) -> bool:
-        """Whether adversaries may hold independent hints about single tuples, beside values."""
+        """Whether adversaries may also hold independent hints about single tuples."""
         return False
 
     def in_words(self) -> str:
-        """Say what kind of dependence the model allows."""
+        """Describe the kind of dependence that the model allows."""
         kind = self.dependence or type(self).__name__
         return f"{kind}, step after step without an end" if self.is_endless else kind
 
@@ -250,7 +250,7 @@ class Model(abc.ABC):
         given
             Values of some tuples, by position: what the adversary knows, and the secret.
         target
-            The position of the secret, about which a set of laws draws from a bad one.
+            The position of the secret; a set of laws draws from one that is bad for it.
         rng
             The source of randomness.
         """
@@ -265,9 +265,9 @@ class Model(abc.ABC):
     def estimation_epsilon(self) -> float | None:
         """The differential-privacy budget spent on learning the numbers; None if there is none.
 
-        It protects whole draws (a row, a household, a series), so it is also the most that the
-        numbers tell about any single tuple, however the tuples of a draw are correlated. A model
-        made of others spends what they spent together, unless it was learned as a whole.
+        It protects whole draws (a row, a household, a series), so it also bounds what the numbers
+        reveal about any single tuple, however the tuples of a draw are correlated. A model made of
+        others spends what they spent together, unless it was learned as a whole.
         """
         if self._estimation_epsilon is not None:
             return self._estimation_epsilon
@@ -318,7 +318,7 @@ class Model(abc.ABC):
         self._settle(names=numbered_names(names, size), provenance=provenance, **fields)
 
     def content(self) -> tuple[object, ...]:
-        """Return what defines the model beside names and provenance, for equality."""
+        """Return what defines the model apart from names and provenance, for equality."""
         return tuple(part for field in self.defined_by for part in _hashed(getattr(self, field)))
 
     def parameters(self) -> dict[str, Any]:
@@ -358,7 +358,7 @@ class Model(abc.ABC):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the model for JSON; a private model keeps its parameters to itself."""
+        """Describe the model for JSON; a private model withholds its parameters."""
         described: dict[str, Any] = {
             **header(type(self).__name__),
             "names": json_value(self.names),
@@ -445,12 +445,12 @@ def checked_provenance(provenance: str) -> Provenance:
 
 
 def most_secret(models: Iterable[Model]) -> Provenance:
-    """Return the provenance that asks for the most care among the models."""
+    """Return the most secret provenance among the models."""
     return max((model.provenance for model in models), key=_PROVENANCES.index)
 
 
 def checked_domain(values: Iterable[Hashable], name: Hashable) -> Domain:
-    """Return the values as plain Python objects; refuse none at all, duplicates and NaN."""
+    """Return the values as plain Python objects; refuse empty domains, duplicates and NaN."""
     try:
         domain = tuple(plain(value) for value in values)
         distinct = len(set(domain))
@@ -479,7 +479,7 @@ class _WithheldError(Exception):
 
 
 def _hashed(value: object) -> Iterable[object]:
-    """Yield what a digest is made of: inner models by theirs, arrays one by one."""
+    """Yield what a digest is made of: inner models by their digests, arrays one by one."""
     if isinstance(value, tuple) and value and isinstance(value[0], Model | np.ndarray):
         for part in value:
             yield from _hashed(part)
@@ -542,7 +542,7 @@ def field_of(described: Mapping[str, Any], key: str) -> Any:
 
 
 def checked_model(model: object) -> Model:
-    """Return the model, or say what was given instead; an estimator must hand out its own."""
+    """Return the model, or raise with what was given instead; for an estimator, name `model_`."""
     if isinstance(model, Model):
         return model
     if hasattr(type(model), "fit"):
@@ -580,7 +580,7 @@ def checked_laws(values: npt.ArrayLike, what: str) -> FloatArray:
 
 
 def check_probabilities(values: FloatArray, what: str) -> None:
-    """Raise for numbers that are negative, or too small to be told from zero."""
+    """Raise for numbers that are negative, or positive but below the normal floats."""
     if values.min(initial=_SMALLEST_NORMAL) >= _SMALLEST_NORMAL:
         return
     if np.any(values < 0):
@@ -615,12 +615,12 @@ PRIVATE_MODEL = _WORDS.format(what="scale")
 
 
 def warn_if_private(model: Model, what: str) -> None:
-    """Warn once that what is about to be worked out depends on private rows.
+    """Warn once that what is about to be computed depends on private rows.
 
     Parameters
     ----------
     model
-        What it is worked out from; anything but a model is refused.
+        What it is computed from; anything but a model is refused.
     what
         The number that the caller, to whose own caller the warning points, returns: a scale, a
         budget, a bound.
@@ -630,11 +630,11 @@ def warn_if_private(model: Model, what: str) -> None:
 
 
 def public_structure(model: Model) -> dict[str, Any]:
-    """Return what may be kept of a private model, to tell it from models of another shape.
+    """Return what may be stored about a private model, to distinguish models of other shapes.
 
     Its family, how many values each tuple can take, and how many copies of each tuple there are:
-    all of that counts as public. Nothing that was learned from the values enters, nor a digest of
-    it: whoever guesses the parameters of a small model could confirm the guess with a digest.
+    all of that counts as public. It holds nothing that was learned from the values, nor a digest of
+    it: somebody who guesses the parameters of a small model could confirm the guess with a digest.
 
     Examples
     --------
@@ -665,7 +665,7 @@ FOR_EVER: dict[str, Any] = {
     "gaussian_noise_engine": None,
     "composer": "pdp_calibrate.families.stream.search:StreamComposer",
 }
-"""What a model along time without an end has in place of its family's own: see `Model`."""
+"""What a model along time without an end uses in place of its family's own; see `Model`."""
 
 
 def refuse_endless(models: Iterable[Model], what: str) -> None:
@@ -699,7 +699,7 @@ def checked_bounds(bounds: Bounds, size: int) -> tuple[tuple[float, float], ...]
         lo, hi = array[int(np.argmin(widths))]
         raise ModelError(f"bounds must have lo < hi, got ({lo}, {hi}).")
     ranges = tuple((lo, hi) for lo, hi in array.tolist())
-    return ranges * size if shared else ranges  # one object: what it adds is worked out once
+    return ranges * size if shared else ranges  # one object: what it adds is computed once
 
 
 def numeric_domain(domain: Domain, name: Hashable) -> FloatArray:
@@ -718,7 +718,7 @@ LOG_SMALLEST = math.log(np.finfo(np.float64).tiny) + 1  # rarer cells might unde
 
 
 class TableLimit(NamedTuple):
-    """What may become a joint table: the one place where that is decided."""
+    """Which models may become a joint table: the one place where that is decided."""
 
     tuples: int
     """How many tuples it may have."""
@@ -729,7 +729,7 @@ class TableLimit(NamedTuple):
         """Whether a table of these sizes may be written out.
 
         A product that underflows would turn "rare" into "impossible", so no cell may be rarer than
-        a float can say; `log_rarest` is a lower bound on the logarithm of the rarest one.
+        a float can represent; `log_rarest` bounds the logarithm of the rarest cell from below.
 
         Examples
         --------
@@ -744,8 +744,8 @@ ANY_TABLE = TableLimit(MAXIMAL_TUPLES, MAXIMAL_CELLS)
 """Whatever the exact search of tables can take."""
 
 SHORT_TABLE = TableLimit(12, MAXIMAL_CELLS)
-"""For models with a search of their own, where only a table knows how unknown tuples blur an
-answer: beyond this, a bracket comes sooner."""
+"""For models with a search of their own, where only a table accounts exactly for the noise that
+unknown tuples add: beyond this, a bracket is faster."""
 
 SMALL_TABLE = TableLimit(10, 2**10)
 """For the linear programs of several releases, one per adversary and pair of secrets."""

@@ -52,8 +52,8 @@ class Beliefs:
         """Return by how much the log odds of `value` against `other` grew (paper, Eq. 3).
 
         It is log p(r | value, x_K) / p(r | other, x_K), whatever the prior, so its supremum over
-        values and outputs is the leakage of this adversary. Of Gaussian noise there is none: the
-        further out an output lies, and the rarer it is, the more it tells.
+        values and outputs is the leakage of this adversary. With Gaussian noise there is no
+        supremum: the further out an output lies, and the rarer it is, the more it reveals.
         """
         for secret in (value, other):
             if secret not in self.log_likelihood:
@@ -231,11 +231,11 @@ def rare_output(
     secrets: tuple[Hashable, Hashable],
     share: float,
 ) -> float:
-    """Return an output of Gaussian noise at which odds have shifted nearly as far as they do.
+    """Return an output of Gaussian noise at which odds have shifted nearly as far as they can.
 
-    Of all outputs that the first secret can lead to, those that shift the odds further towards it
-    have about the probability `share`: every threshold on the odds leaves out some, and without
-    one there is no furthest output.
+    Among outputs under the first secret, those that shift the odds further towards it have about
+    the probability `share`: any threshold on the odds leaves out some outputs, and without a
+    threshold there is no extreme one.
 
     Parameters
     ----------
@@ -286,8 +286,8 @@ def _log_likelihoods(
     if noise == "gaussian":
         if not np.isfinite(output).all():
             raise PdpError(
-                "output must be finite: with Gaussian noise odds shift without limit, and there"
-                " is nothing to say of infinity."
+                "output must be finite: with Gaussian noise odds shift without limit as the output"
+                " grows."
             )
         with np.errstate(divide="ignore", over="ignore"):
             log_terms = np.log(laws) - ((output - atoms) ** 2).sum(axis=-1) / 2

@@ -1,32 +1,31 @@
-"""What a family is asked and what it answers: a problem, the engine that searches it, a bracket.
+"""The interface of a family: a problem, the engine that searches it, and the bracket it returns.
 
 A family is a folder in `families/`: a model (a subclass of `Model`), an engine that searches it,
-perhaps an estimator, and a composer if it has bounds of its own for several releases. The model
+possibly an estimator, and a composer if it has its own bounds for several releases. The model
 names its engine in the class attribute `engine`, and its composer in `composer`, as
 ``"module:Class"`` so that compiled code is loaded when it is first needed, or as the class itself.
 The rest of the library reaches a family through its model and its engine alone.
 
 **Gaussian noise.** A family that answers it names a second engine in the class attribute
-`gaussian_noise_engine`, again as ``"module:Class"``. The problem tells it in `measure` what noise
-is added and what is asked for. Its brackets are on the scale of μ, whatever was asked, so that the
-parts of one model compare and calibration is one search:
+`gaussian_noise_engine`, again as ``"module:Class"``. The problem's `measure` says which noise is
+added and what is asked for. Its brackets are on the scale of μ, whatever was asked for, so that the
+parts of one model can be compared and calibration is one search:
 
 - For ``measure.unit`` ``"mu"`` or ``"rho"``, `Bracket.upper` is a μ that holds at every δ.
 - For ``measure.unit == "epsilon"`` the question is about one δ, and an engine that knows δ as a
   function of ε exactly may answer it directly: if nobody exceeds (ε, `measure.law_delta`), it
-  returns ``upper=measure.mu_above(ε)``, the μ that stands for this ε, rounded up, and beside it,
-  in `Bracket.mu`, a μ that holds at every δ (from a coupling), for everyone whatever the incumbent.
+  returns ``upper=measure.mu_above(ε)``, the μ that represents this ε, rounded up, and also, in
+  `Bracket.mu`, a μ that holds at every δ (from a coupling), for everyone whatever the incumbent.
   Somebody who exceeds (ε, `measure.delta`) gives ``lower=measure.mu_below(ε)``. An incumbent in
-  `Limits` stands for ``measure.epsilon_below(incumbent)``: where nobody exceeds that, the incumbent
-  itself is an upper end. Such an engine sets `charges_rounding`, for what rounding costs does not
-  add to this μ: at a shift r it is (1 + e^ε)·r/(σ√(2π)) of δ.
+  `Limits` represents ``measure.epsilon_below(incumbent)``: where nobody exceeds that, the incumbent
+  itself is an upper end. Such an engine sets `charges_rounding`, because the cost of rounding does
+  not add to this μ: a shift r costs (1 + e^ε)·r/(σ√(2π)) of δ.
 
 Nothing else in the library has to know which of the two an engine does. Ledgers ask for ``"mu"``,
-for releases chosen one after the other stay within a μ, not within an (ε, δ).
+because adaptively chosen releases stay within a μ, not within an (ε, δ).
 
 **Several releases.** Some bounds hold for every model: all unknown tuples move at once, or the
-model is written out as a table. Others use what is special about a family, and its `Composer` says
-them.
+model is written out as a table. Others use the structure of a family; its `Composer` provides them.
 
 A search ends with a `Bracket`; users see it as a `Leakage`.
 """
@@ -58,7 +57,7 @@ from pdp_calibrate.errors import ModelError, PdpError, UnsupportedQueryError
 
 @dataclass(frozen=True, kw_only=True)
 class Bracket:
-    """What a search knows when it ends: the only result of a search."""
+    """What a search has found when it ends: the only result type of a search."""
 
     upper: float
     """Upper end: nobody in the problem leaks more."""
@@ -71,11 +70,11 @@ class Bracket:
     unknown: tuple[int, ...]
     """The tuples that this adversary does not know."""
     rounding: float = 0.0
-    """What of `upper` is charged because the answer is rounded before noise is added."""
+    """The part of `upper` charged because the answer is rounded before noise is added."""
     mu: float | None = None
     """A μ of Gaussian noise that nobody exceeds at any δ, where `upper` is about one δ only."""
     coupled: float | None = None
-    """What a coupling alone says at that δ, a trace of mass left out, on the scale of μ."""
+    """The bound from a coupling alone at that δ, a trace of mass left out, on the scale of μ."""
 
     @property
     def everywhere(self) -> float:
@@ -117,7 +116,7 @@ class Bracket:
         return dataclasses.replace(self.plus(cost), lower=lower)
 
     def at_most(self, bound: float) -> Bracket:
-        """Lower the upper end to another certified bound, which may be about one δ only."""
+        """Lower the upper end to another certified bound, which may hold at one δ only."""
         return self if self.upper <= bound else dataclasses.replace(self, upper=bound)
 
     def or_worse(self, other: Bracket) -> Bracket:
@@ -164,18 +163,18 @@ class Measure:
     unit: Unit = "epsilon"
     """μ is reported as it is, as ρ = μ²/2 of zCDP, or as the ε of (ε, δ)."""
     delta: float = 0.0
-    """The δ beside ε, for Gaussian noise."""
+    """The δ that goes with ε, for Gaussian noise."""
     data_counts: bool = True
     """Whether what an adversary does not know counts as Gaussian noise as well.
 
-    Not where something else may be released about the same data that reveals it: it changes what
-    is likely of the unknown tuples, and no coupling of them beforehand holds any more.
+    Not where another release about the same data may reveal it: that changes the law of the unknown
+    tuples, and a coupling chosen beforehand no longer holds.
     """
     more_follows: bool = False
     """Whether other queries may be released later, chosen by what was seen.
 
-    Whichever they are, one coupling must serve all of them then, those not asked yet included: what
-    couples this answer best may not be what couples it together with others.
+    Then one coupling must serve all of them, including those not asked yet: the best coupling for
+    this answer alone may not be the best for it together with others.
     """
 
     @classmethod
@@ -199,19 +198,19 @@ class Measure:
 
     @property
     def law_delta(self) -> float:
-        """The δ that a proof about Gaussian noise may use; a trace is left for what is drawn."""
+        """The δ that a proof about Gaussian noise may use; a trace is left for the sampler."""
         return gaussian_dp.law_delta(self.delta)
 
     def mu_above(self, epsilon: float) -> float:
-        """Return the μ that stands for an ε at this δ, rounded up: for upper ends."""
+        """Return the μ that represents an ε at this δ, rounded up: for upper ends."""
         return gaussian_dp.mu_reaching(epsilon, self.law_delta)
 
     def mu_below(self, epsilon: float) -> float:
-        """Return the μ that stands for an ε at this δ, rounded down: for lower ends."""
+        """Return the μ that represents an ε at this δ, rounded down: for lower ends."""
         return gaussian_dp.mu_of(epsilon, self.delta)
 
     def epsilon_below(self, mu: float) -> float:
-        """Return the ε that a μ stands for at this δ, rounded down: for incumbents."""
+        """Return the ε that a μ represents at this δ, rounded down: for incumbents."""
         return gaussian_dp.epsilon_attained(mu, self.law_delta)
 
     @property
@@ -222,7 +221,7 @@ class Measure:
     def leakage(
         self, found: Bracket, scale: float | tuple[float, ...], witness: Witness | None
     ) -> Leakage:
-        """Say what a search found in this unit."""
+        """Express the result of a search in this unit."""
         if self.noise == "laplace":
             return Leakage(
                 value=found.upper,
@@ -278,7 +277,7 @@ class Leakage:
     witness: Witness | None
     """Adversary, secrets and output that attain `lower`; None if nobody has two secrets."""
     rounding: float = 0.0
-    """What of `value` is charged because a real answer is rounded to a float before noise."""
+    """The part of `value` charged because a real answer is rounded to a float before noise."""
     measure: Measure = LAPLACE
     """What noise it is about, and what `value` and `lower` are measured in."""
     mu: float | None = None
@@ -286,8 +285,8 @@ class Leakage:
     noise. Exact for Gaussian values; an upper bound from a coupling for tables, groups, chains and
     networks, where `value` at one δ can be far better."""
     coupled: float | None = None
-    """For Gaussian noise, what a coupling alone says: `mu`, or less at one δ, where a trace of mass
-    may be left out and charged. It stands for an ε as `mu` does."""
+    """For Gaussian noise, the bound from a coupling alone: `mu`, or less at one δ, where a trace of
+    mass may be left out and charged. It represents an ε as `mu` does."""
 
     @property
     def unit(self) -> Unit:
@@ -297,9 +296,9 @@ class Leakage:
     def epsilon(self, delta: float) -> float:
         """Return an ε for which the release is (ε, δ)-private, rounded up.
 
-        Pure ε of Laplace noise holds at any δ; Gaussian noise has none at δ = 0: infinity. It is a
-        claim about noise as it is drawn. A claim of μ or ρ is about Gaussian noise rounded to the
-        grid that floats lie on, which nobody can tell from what is drawn.
+        The pure ε of Laplace noise holds at any δ; for Gaussian noise at δ = 0 it is infinite. This
+        is a claim about noise as it is drawn. A claim of μ or ρ is about Gaussian noise rounded to
+        the grid that floats lie on, which nobody can distinguish from what is drawn.
         """
         check_number(delta, "delta", error=PdpError)
         if not 0 <= delta < 1:
@@ -313,8 +312,8 @@ class Leakage:
     def exact(self) -> bool:
         """Whether `value` and `lower` agree to 1e-9 relative (or to 1e-11, near zero).
 
-        A charge for rounding the answer to a float is left out of this, up to 1e-6 of the value:
-        whether rounding ever helps an adversary is not known, so it stays in `value`.
+        This ignores a charge for rounding the answer to a float, up to 1e-6 of the value: whether
+        rounding ever helps an adversary is not known, so the charge stays in `value`.
         """
         forgiven = min(self.rounding, _ROUNDED_AWAY * self.value)
         return self.value - forgiven - self.lower <= max(1e-9 * self.value, 1e-11)
@@ -379,10 +378,10 @@ class Problem:
     names: tuple[Hashable, ...]
     """What the user calls the tuples."""
     hidden_noise: bool = False
-    """Whether independent tuples outside stay unknown and blur the answer further.
+    """Whether independent tuples outside stay unknown and add further noise to the answer.
 
-    They are dropped, which is the sound direction: the upper end stays an upper end. In the tails
-    r → ±∞ their factor cancels from every ratio, so the tails give the lower end.
+    Ignoring them is the sound direction: the upper end stays an upper end. In the tails r → ±∞
+    their factor cancels from every ratio, so the tails give the lower end.
     """
     index: int | None = None
     """Position of the model in its ModelSet."""
@@ -393,9 +392,9 @@ class Problem:
     """
 
     def group_bound(self, scale: float) -> float:
-        """Return how far the answer can move at all, in units of the noise, rounded up.
+        """Return the range of the whole answer in units of the noise, rounded up.
 
-        It holds whatever the law of discrete tuples is; an unclamped Gaussian can leak more.
+        It bounds the leakage for every law of discrete tuples; an unclamped Gaussian can leak more.
         """
         if self.model.is_continuous or self.model.is_endless:
             return math.inf
@@ -403,19 +402,19 @@ class Problem:
 
     @functools.cached_property
     def engine(self) -> Engine:
-        """What searches it: made once, whatever the scales."""
+        """The engine that searches it, made once for all scales."""
         return engine_of(self)
 
     def nobody(self) -> Bracket:
-        """Return the search that has found nothing yet, or nobody with two secrets."""
+        """Return a bracket of 0: nothing found yet, or no tuple with two possible secrets."""
         target = self.knowledge.targets[0]
         return Bracket(upper=0.0, lower=0.0, witness=None, target=target, unknown=())
 
     def plain_dp(self, target: int, scale: float, others: Mapping[int, int]) -> Bracket:
-        """Knowing everyone else, the output tells x_i as plain DP says: LS_i/λ, whatever θ is.
+        """Evaluate who knows everyone else: plain DP, LS_i/λ, whatever θ is.
 
-        Nobody has two secrets about a tuple of one value. With Gaussian noise, the output lies far
-        out, where it tells most.
+        A tuple with one possible value has no two secrets. With Gaussian noise, the witness's
+        output lies far out, where it reveals most.
         """
         answers = self.contributions.values[target][:, 0]
         if len(answers) < 2:
@@ -437,7 +436,7 @@ class Problem:
     def witness_at(
         self, target: int, known: Mapping[int, int], secrets: tuple[int, int], moved: float
     ) -> Witness:
-        """Name an adversary; `moved` is what target and unknown tuples add, ±inf for a limit."""
+        """Build a witness; `moved` is what target and unknown tuples add, ±inf for a limit."""
         values = self.contributions.values
         fixed = math.fsum(values[position][value, 0] for position, value in known.items())
         return self.witness(target, known, secrets, float(fixed + moved))
@@ -464,7 +463,7 @@ class Problem:
     def against(self, knowledge: Knowledge) -> Problem:
         """Return the same problem against other adversaries.
 
-        Where its engine can take over what this one's has prepared, it does.
+        Its engine reuses what this one's has prepared, where it can.
         """
         other = dataclasses.replace(self, knowledge=knowledge)
         engine = self.engine.against(other)
@@ -500,20 +499,20 @@ class Problem:
 
 @dataclass(frozen=True)
 class Limits:
-    """When a search may stop; it then says less, and stays sound."""
+    """When a search may stop early; its bracket is then wider, and still sound."""
 
     incumbent: float = 0.0
-    """Adversaries who cannot leak more than this need not be told apart."""
+    """Adversaries who cannot learn more than this need not be distinguished."""
     enough: float = math.inf
     """A long search may stop, with a wide bracket, once somebody is found to leak more."""
     deadline: float = math.inf
-    """Value of `time.monotonic()` after which the rest counts with a bound."""
+    """Value of `time.monotonic()` after which the remaining cases are bounded, not searched."""
     rounding: float = 0.0
     """How far the answers under two secrets may be off, both together, for an engine that charges
     it itself."""
 
     def above(self, leakage: float) -> Limits:
-        """Return the same limits for who comes next, if somebody leaks this much."""
+        """Return these limits with a larger incumbent, once somebody leaks this much."""
         return dataclasses.replace(self, incumbent=max(self.incumbent, leakage))
 
 
@@ -524,17 +523,17 @@ class Engine(abc.ABC):
     """
 
     charges_rounding: ClassVar[bool] = False
-    """Whether its brackets include what answers off by `Limits.rounding` cost.
+    """Whether its brackets already include the cost of answers off by `Limits.rounding`.
 
-    Elsewhere they cost rounding/scale, of ε and of μ alike: an answer moved by r is r/σ-GDP from
+    Otherwise they cost rounding/scale, in ε and in μ alike: an answer moved by r is r/σ-GDP from
     the exact one, and by the trade-off functions of Gaussians such distances add up. A μ that
-    stands for an ε at one δ does not grow so.
+    represents an ε at one δ does not grow like that.
     """
     climbs: bool = False
-    """Whether searching everyone takes long, so that neighbours are worth a search each.
+    """Whether a full search takes long, so that searching single neighbours first is worthwhile.
 
-    Calibration then seeks a worse adversary among the neighbours of the one that a search named,
-    who know one tuple more or less, before everyone is searched again.
+    Calibration then looks for a worse adversary among the neighbours of the one found, who know one
+    tuple more or fewer, before it searches everyone again.
     """
 
     @abc.abstractmethod
@@ -560,7 +559,7 @@ class Engine(abc.ABC):
     def against(self, problem: Problem) -> Engine | None:
         """Return an engine for the same model and answers against the adversaries of `problem`.
 
-        It takes over what this one has prepared; None where that does not serve others.
+        It reuses what this one has prepared; None where nothing can be reused.
         """
         del problem
         return None
@@ -661,8 +660,8 @@ def split(
 def as_one(contributions: Contributions) -> Contributions | None:
     """Return the one number that every coordinate of an answer repeats; None if they differ.
 
-    Whatever the k coordinates say at scale λ, a likelihood that changes as slowly along that number
-    says at scale λ/k: it is one release with all of the budget.
+    Whatever k coordinates reveal at scale λ, a likelihood that changes as slowly along that number
+    reveals at scale λ/k: it is one release with the whole budget.
     """
     if any(np.any(array != array[:, :1]) for array in contributions.values):
         return None
@@ -709,9 +708,9 @@ class Releases:
     problem: Problem
     """Contributions in units of the noise, repeated queries as one; nothing if too many."""
     separate: Problem | None
-    """The same with every release for itself, where a search may be tried."""
+    """The same with every release listed separately, where a search may be tried."""
     budgets: FloatArray | None
-    """Per tuple, where the contributions are too many; else they follow from these."""
+    """Budgets per tuple, where there are too many contributions; otherwise None."""
     dp_epsilon: float
     """The plain-DP budget of whatever else was released."""
     threshold: float | None = None
@@ -734,7 +733,7 @@ class Releases:
 
 
 class Composer:
-    """What can be said of any family; bounds that only some families have are None here."""
+    """Bounds on several releases that hold for any family; those of single families are None."""
 
     def is_searchable(self, problem: Problem) -> bool:
         """Whether an exact search of the joint answer is within reach."""
@@ -750,19 +749,19 @@ class Composer:
         return problem.knowledge.total - (problem.knowledge.fewest if known is None else len(known))
 
     def shifted(self, releases: Releases, deadline: float) -> float | None:
-        """Bound everything where all unknown tuples move by a fixed shift: nothing is smaller."""
+        """Bound all releases where unknown tuples move by a fixed shift: no bound is smaller."""
 
     def forgotten(self, releases: Releases, deadline: float) -> float | None:
-        """Bound everything by the budgets of single tuples, which others forget step by step."""
+        """Bound all releases by the budgets of single tuples, which fade from step to step."""
 
     def windows(self, releases: Releases, deadline: float) -> float | None:
         """Search the neighbourhoods of the targets, where all releases are of one query."""
 
     def counted(self, releases: Releases, deadline: float) -> float | None:
-        """Bound by counting: it only matters how many tuples hold each value."""
+        """Bound by counting: only how many tuples hold each value matters."""
 
     def for_ever(self, model: Model, dp_epsilon: float) -> float:
-        """Bound what this budget at every step tells about any, where the model has no end."""
+        """Bound the leakage about any step of an endless model if every step has this budget."""
         del dp_epsilon
         raise UnsupportedQueryError(f"{model!r} has an end.")
 
@@ -776,7 +775,7 @@ class Composer:
 
 
 def composer_of(model: Model) -> Composer:
-    """Return what the model's family says of several releases."""
+    """Return the bounds of the model's family on several releases."""
     found = model.composer
     if isinstance(found, str):
         found = cast("type[Composer]", _loaded(found))

@@ -136,7 +136,7 @@ _LARGEST_ANSWER = 1e250  # sums over many rows, and scales for small ε, must st
 
 
 class Query(abc.ABC):
-    """Base of all queries: frozen, compared by value, silent about data."""
+    """Base of all queries: frozen, compared by value, and free of data."""
 
     _kinds: ClassVar[dict[str, type[Query]]] = {}
 
@@ -153,7 +153,7 @@ class Query(abc.ABC):
 
     @property
     def at_a_step(self) -> Query:
-        """What one answer answers: the query itself, but for one that is asked at each step."""
+        """The query behind one answer: itself, except for one that is asked at each step."""
         return self
 
     @classmethod
@@ -216,7 +216,7 @@ def lower(query: Query, model: Model, *, rows: int = 1) -> Contributions:
         magnitude = found.magnitude
     if not magnitude <= _LARGEST_ANSWER:
         raise QueryError(
-            f"answers may be as large as {magnitude:.3g}, and floating point carries the proof up"
+            f"answers may be as large as {magnitude:.3g}, but in floating point the proof holds up"
             f" to {_LARGEST_ANSWER:.3g} only: change the unit of the values, or narrow their range."
         )
     return found
@@ -453,7 +453,7 @@ class Count(OverTuples):
     """
 
     values: Iterable[Hashable]
-    """The values that count."""
+    """The values to count."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -559,7 +559,7 @@ class Histogram(OverTuples):
 def _each(
     model: Model, names: Collection[Hashable], added: Callable[..., FloatArray]
 ) -> list[FloatArray]:
-    """Return what each tuple adds, worked out once for tuples that are alike."""
+    """Return what each tuple adds, computed once for equal tuples."""
     alike: dict[tuple[int, bool], FloatArray] = {}
     found = []
     for name, domain in zip(model.names, model.domains, strict=True):
@@ -729,14 +729,14 @@ class EachStep(Query):
 
 
 def frozen(query: Query, model: Model) -> Query:
-    """Return a query that can only ever mean one thing: a function as its table of values."""
+    """Return a query whose meaning is fixed: a function is replaced by its table of values."""
     if isinstance(query, EachStep):
         return EachStep(frozen(query.query, model))
     return query.tabulate(model) if isinstance(query, Custom) else query
 
 
 def _refuse_sets(model: Model) -> None:
-    """Raise, before anything is evaluated, where no engine bounds a function that does not add."""
+    """Raise, before anything is evaluated, where no engine bounds a non-additive function."""
     if model.only_additive:
         raise UnsupportedQueryError(
             f"Custom has no bound on {type(model).__name__}, a set of distributions; ask Sum, Mean,"

@@ -10,19 +10,18 @@ secret columns the contributions depend on:
 - On the column of values alone: a row adds x or, by public columns, nothing. That is linear in the
   values, and a model of this one column applies, such as a stated correlation.
 - On the states of one column alone: a row is counted or, by public columns, not. A model of the
-  column applies whose proof asks only how far one row can move the answer, such as chains that
-  forget. Rows that do not count are steps that are passed over, and two steps forget no less than
-  one.
-- On several secret columns, or on whether a secret value is missing: no model of one column says
-  anything. With correlation 0 and "x_2 counts iff x_1 is high" the answer moves twice as far as a
+  column applies if its proof uses only how far one row can move the answer, such as chains that
+  forget. Rows that do not count are steps that are skipped, and two steps forget no less than one.
+- On several secret columns, or on whether a secret value is missing: no model of one column
+  applies. With correlation 0 and "x_2 counts iff x_1 is high" the answer moves twice as far as a
   model of the values would allow. Then any dependence between all columns of a household is
   covered: the price is the largest change of the answer when a whole household changes.
 
-In both cases what is proved is about one number per row that dominates: how far the answers of all
-parts together (in L1) can be moved by the row. Laplace noise on every part then leaks at most the
-total of these changes over λ.
+In both cases the proof is about one number per row that dominates: how far the row can move the
+answers of all parts together (in L1). Laplace noise on every part then leaks at most the total of
+these changes over λ.
 
-Gaussian noise asks for the length of the change in L2. Let r₂ be the largest that one row makes.
+For Gaussian noise the length of the change in L2 matters. Let r₂ be the largest that one row makes.
 The change by a household is the sum of the changes by its rows, so m rows make at most m·r₂, by the
 triangle inequality, and all of them making the same largest change make exactly that. A row that
 goes from one part of a count to another takes 1 away here and adds 1 there: r₂ = √2, not the 2 of
@@ -59,11 +58,11 @@ _KINDS: tuple[RowKind, ...] = get_args(RowKind)
 
 
 MISSING = ("zero", "category")
-"""Rules for missing cells beside a value that stands for them."""
+"""Rules for missing cells, besides a value that replaces them."""
 
 
 ANY_RECORD = (0.0, 1.0)
-"""The range that stands for a whole record, of which a query says how far it moves an answer."""
+"""A stand-in range for a whole record; the query says how far a record moves its answer."""
 
 
 _MOST_PARTS = 2**16
@@ -77,7 +76,7 @@ class Column:
     """A column that decides which rows count, and where."""
 
     name: str
-    """What it is called."""
+    """Its name."""
     values: tuple[Hashable, ...]
     """For a condition, the values that match; for a breakdown, the labels, in order."""
 
@@ -114,22 +113,22 @@ class RowQuery(Query):
     where: Sequence[Column] = ()
     """The conditions that a row must meet, all of them, to count."""
     by: Sequence[Column] = ()
-    """The columns whose labels tell parts apart; a value that is no label is in no part."""
+    """The columns whose labels define the parts; a value that is no label is in no part."""
     missing: Mapping[str, Hashable] = field(default_factory=dict)
     """What a missing cell of a column means. ``zero``: the row does not count. ``category``: one
-    more label, None, of a breakdown. Any other value stands for the cell."""
+    more label, None, of a breakdown. Any other value replaces the cell."""
     public: Iterable[str] = ()
-    """Which of these columns are no secret; others may be named, and change nothing."""
+    """Which of these columns are not secret; other columns may be named, and change nothing."""
     sizes: Sequence[int] | None = None
     """The public number of rows in each part, for a mean where nothing secret decides it."""
     most: int | None = None
-    """How many rows of a group count at most: the first ones by `keep_by`."""
+    """The most rows of a group that count: the first ones by `keep_by`."""
     keep_by: str | None = None
-    """The public column that decides which."""
+    """The public column that decides which rows are kept."""
     seed: int | None = None
-    """Where given, the first ones by a hash of that column with this number: a random choice."""
+    """If given, the first ones by a hash of that column with this number: a random choice."""
     independent: bool = False
-    """Whether every row is a group by itself: people who say nothing about each other."""
+    """Whether every row is a group by itself: people who are independent of each other."""
     every: str | float | None = None
     """How long a step of a series is, where there may be gaps between its rows."""
 
@@ -153,8 +152,8 @@ class RowQuery(Query):
             raise QueryError("name a condition or a breakdown: the number of rows is public.")
         if not self.secret:
             raise QueryError(
-                "every column that is asked about is public, so is the answer: leave the one that"
-                " is to be protected out of public=."
+                "every column of the question is public, so the answer is too: leave the column to"
+                " be protected out of public=."
             )
         if self.sizes is not None:
             object.__setattr__(self, "sizes", tuple(int(number) for number in self.sizes))
@@ -269,9 +268,9 @@ class RowQuery(Query):
 
     @property
     def reason(self) -> str:
-        """Why a model of one column says nothing about the answer, in words."""
+        """Why no model of one column applies to the answer, in words."""
         if self.kind == "count":
-            return "a correlation says nothing about counts"
+            return "a correlation does not cover counts"
         if len(self.secret) > 1:
             return (
                 f"the answer depends on more than one secret column ({', '.join(self.secret)}), and"
@@ -403,7 +402,7 @@ class RowQuery(Query):
     def contributions(self, model: Model, *, rows: int) -> Contributions:
         """Lower: how far one row can move all parts together, as one number.
 
-        A model of any dependence needs that alone. Of a stated correlation the row adds its value:
+        A model of any dependence needs only that. With a stated correlation the row adds its value:
         the proof moves every value u by at most some Δ_u, which bounds the total by Σ|Δ_u| and all
         parts together by the same, where no two move against each other.
         """
@@ -456,9 +455,9 @@ class RowQuery(Query):
     def _of_states(self, model: Model) -> Contributions:
         """Lower for a model of the states of one column.
 
-        Two states are told apart by the whole reach; that is all that the proof asks of one answer.
-        In the tails, where it is attained, parts that lose a row and parts that gain one count
-        alike. Of several answers together it asks which states each of them tells apart.
+        Two states differ by the whole reach, which is all that the proof for one answer uses. In
+        the tails, where it is attained, parts that lose a row count like parts that gain one. For
+        several answers together it matters which states each of them distinguishes.
         """
         if not self.counts_states:
             raise UnsupportedQueryError(
@@ -605,8 +604,8 @@ class RowQuery(Query):
     def accuracy(self, width: float) -> float:
         """Return how far an answer may be off where each noisy number is within the width.
 
-        Of a mean over public numbers, in the smallest part that has rows. Of a ratio it is that of
-        the sum; what this means for the mean depends on the count, and `interval` says it.
+        For a mean over public numbers of rows, in the smallest part that has rows. For a ratio it
+        is that of the sum; what this means for the mean depends on the count: see `interval`.
         """
         if self.is_ratio:
             return float(self.half) * width

@@ -161,7 +161,7 @@ class JointTable(Model):
         Array with one axis per tuple; entries are non-negative and sum to 1 (within 1e-9).
         A zero is an assumption: adversaries never condition on an event of probability zero.
     domains
-        The values along each axis. Any hashable values; numbers where a sum is asked for.
+        The values along each axis. Any hashable values; numbers if a sum is to be released.
     names, provenance
         One name per tuple, x1 … xn by default; and ``assumed``, ``public``, ``dp`` or ``private``.
 

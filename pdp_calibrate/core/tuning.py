@@ -1,11 +1,11 @@
 """Constants that tune speed and memory, with their units, all in one place.
 
-None of them decides whether a result is right: a bound is a bound and a bracket a bracket whatever
-stands here. They decide how long a search takes, how much memory it holds, how tight a bracket is
-where a search is cut short, and when something is said. Nothing depends on the number of cores.
-Constants on which correctness rests stand beside the code that needs them, and so do those that are
-compiled into a kernel or shape one self-contained algorithm (grids, rounds, thresholds of a
-certificate), each explained there.
+None of them affects whether a result is right: every bound and bracket stays certified whatever
+values are chosen here. They decide how long a search takes, how much memory it needs, how tight a
+bracket is where a search is cut short, and when progress is shown. Nothing depends on the number of
+cores. Constants that correctness depends on are defined beside the code that needs them, and so are
+those that are compiled into a kernel or shape one self-contained algorithm (grids, rounds,
+thresholds of a certificate), each explained there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 # What a terminal shows (seconds, except where said)
 
 SILENT_SECONDS = 1.0
-"""Shorter work shows no bar."""
+"""Work shorter than this shows no progress bar."""
 REFRESH_SECONDS = 0.2
 """Between checks of the clock while threads work."""
 COMPILING_SECONDS = 4
@@ -21,7 +21,7 @@ COMPILING_SECONDS = 4
 LOADING_SECONDS = 0.5
 """What loading a family's code takes where it was compiled before, numba included."""
 SEARCHES_TO_HALF = 3
-"""Searches after which a bar has covered half of its way; how many there will be nobody knows."""
+"""Searches after which a bar is half full; their total number is not known in advance."""
 
 # Where compiled code takes over from NumPy
 
@@ -35,9 +35,13 @@ COMPILED_CHAIN_STEPS = 4e8
 CHUNK_NUMBERS = 2**20
 """Numbers held while densities of many events are evaluated."""
 TOGETHER_NUMBERS = 2**18
-"""Densities along a chain that NumPy carries side by side: about what a cache holds."""
+"""Densities along a chain that NumPy computes side by side: about what a cache holds."""
+SIDES_AT_ONCE = 16
+"""Left sides of windows whose right ends are prepared at once."""
+TOGETHER_LAWS = 2**20
+"""Numbers in the laws of windows that are walked side by side, with Gaussian noise."""
 TOGETHER_SIDES = 64
-"""Left sides of windows that go together: what they leak spares the next ones work."""
+"""Left sides of windows evaluated together: what they leak saves work on the next ones."""
 SET_DISTANCES = 2**21
 """Distances of outputs from values, in a search of a set of tables."""
 KEPT_LAWS = 2**22
@@ -57,7 +61,7 @@ LONGEST_SIDE = 1000
 CHAIN_STEPS = 4e9
 """Elementary steps of one search along a chain, at most."""
 FORGETFUL = 10
-"""Times as many steps for a chain that never forgets, where nothing else helps (a factor)."""
+"""Factor on the steps allowed for a chain that never forgets, where nothing else helps."""
 LATTICE_STEPS = 2e10
 """Elementary steps where contributions must be rounded to a lattice."""
 FORGOTTEN = 1e-3
@@ -83,13 +87,13 @@ COMPILED_NETWORK = 120
 NEIGHBOURHOOD = 80
 """Tuples around a target that get an order of their own where a network is large."""
 ELIMINATION_WORK = 5e7
-"""Pairs of couplings that one order of elimination may go through."""
+"""Pairs of couplings that one order of elimination may process."""
 ELIMINATION_EACH = 2e8
 """The same for the two passes that leave every target alone."""
 ELIMINATION_REFINED = 2e8
 """The same for all targets together that get an order of their own."""
 FRONT_PAIRS = 3000
-"""Pairs that take as long as it takes to begin with a tuple."""
+"""The overhead of eliminating a tuple, in pairs of couplings."""
 
 MOMENT_CELLS = 2**16
 """Numbers in the largest array of an exact sum over a network."""
@@ -105,7 +109,7 @@ MOMENT_REGIONS = (40, 24, 12)
 REGION_NUMBERS = 4e6
 """Probabilities that all views of the regions of a tree may have."""
 REGION_EDGES = 1e6
-"""Pairs of neighbouring edges that may be gone through."""
+"""Pairs of neighbouring edges that may be processed."""
 REGION_REACH = 100
 """Steps from a target that a region reaches at most."""
 REGION_TUPLES = 200
@@ -119,6 +123,8 @@ WORTHWHILE = 0.99
 
 # Sets of tables
 
+SET_OUTPUTS = 100_000
+"""Outputs of one adversary that are compared one by one."""
 SET_STEPS = 2e11
 """Elementary steps of one search without a time limit: some minutes."""
 SET_CASES = 2**19
@@ -136,23 +142,25 @@ FINITE_NUMBERS = 3e8
 """Probabilities in the laws that one search compares: some tens of seconds."""
 SIDE_STEPS = 1e7
 """Steps of counting the paths on each side of the targets of a chain, some seconds."""
+FEW_UNKNOWN = 9
+"""Unknown tuples around a target, besides it, of a large network's lower end: a small table."""
 SPREAD_POINTS = 256
 """Lengths of moves that are distinguished where a difference spreads over a network."""
 SPREAD_TUPLES = 4000
 """Tuples of a forest in which the spread is followed from edge to edge: about a second."""
 FEW_EXCEED = 0.2
-"""Share of the pairs of laws tested; if more exceed the level sought, the level reached is used."""
+"""Share of the tested pairs of laws; if more exceed the level sought, the level reached is used."""
 SAMPLED_PAIRS = 4096
 """Pairs of laws after which a search may stop that has found too much leakage."""
 FEW_ROWS = 8
-"""Pairs of laws whose levels are looked up one by one sooner than sorted together."""
+"""Pairs of laws up to which levels are looked up one by one rather than sorted together."""
 MANY_ANSWERS = 2048
 """Answers up to which the distances of all pairs are compared."""
 
 # Tables
 
 FEW_DENSITIES = 2e7
-"""Densities compared at once sooner than compiled code is loaded."""
+"""Densities up to which comparing them at once is faster than loading compiled code."""
 FEW_LAWS = 2**22
 """Numbers in the laws of all events that are compared at once."""
 FEW_SETS = 1e8
@@ -164,7 +172,7 @@ LOG_WORK = 1e9
 GRID_WORK = 3e11
 """Numbers on the grid of a vector, some minutes: with more outputs there is a bracket instead."""
 LARGE_SET = 1024
-"""Cells from which sorted mixtures compare one set per target sooner than the tree does."""
+"""Cells from which sorted mixtures are faster than the tree for one set per target."""
 CLIMBED_TUPLES = 20
 """Tuples up to which the neighbours of an adversary are few beside all adversaries."""
 KERNEL_NUMBERS = 2**24
@@ -178,7 +186,7 @@ MOST_LEVELS = 4096
 MOST_SUMS = 2**15
 """Different sums of some tuples, beyond which they are not listed."""
 DRAWN_DATABASES = 64
-"""Databases drawn to see how tuples depend on each other."""
+"""Databases sampled to estimate how tuples depend on each other."""
 BRANCH_NUMBERS = 2**22
 """Numbers in the first node of a branch; larger branches are cut further."""
 CLIMBED_CELLS = 2**14
@@ -186,11 +194,11 @@ CLIMBED_CELLS = 2**14
 TREE_SMALL_WORK = 1e6
 """Outputs × leaves × secrets of a search that needs no second thread."""
 TREE_BOUNDED_WORK = 2e9
-"""The same that are compared sooner than bounds are compiled."""
+"""The same, up to which comparing them is faster than compiling bounds."""
 TREE_LONG_WORK = 1e9
-"""The same from which a good start is sought first."""
+"""The same, from which a good starting point is searched for first."""
 TREE_HUGE_WORK = 3e10
-"""The same from which coarse passes come first, where there is a deadline."""
+"""The same, from which coarse passes come first if there is a deadline."""
 COARSE_GAPS = (0.0526, 0.0)
 """What these passes may leave open, relative to the value: five per cent, then nothing."""
 HIDDEN_SET_TUPLES = 9
@@ -198,7 +206,7 @@ HIDDEN_SET_TUPLES = 9
 WHOLE_HIDDEN_TUPLES = 13
 """Tuples up to which a search through hidden sets is one part, in one thread."""
 COMPARED_SET_TUPLES = 16
-"""Tuples up to which all sets are compared sooner than bounding is compiled."""
+"""Tuples up to which comparing all sets is faster than compiling bounds."""
 HIDDEN_SET_PARTS = 6
 """Tuples that cut a long search through hidden sets into parts."""
 SORTED_SMALL_WORK = 1e5
@@ -208,7 +216,7 @@ SORTED_TOGETHER = 32
 ODDS_ANSWERS = 2**11
 """Answers of all other tuples; beyond, all count as far apart as the furthest."""
 ODDS_DISTANCES = 2**10
-"""Distances of answers kept apart; more are rounded up until there are this many."""
+"""Distinct distances of answers; more are rounded up until there are this many."""
 VECTOR_PROGRAM = 4096
 """Pairs of atoms in one linear program about vectors of answers."""
 VECTOR_PROGRAMS = 400
@@ -236,12 +244,14 @@ SEARCHED_TUPLES = 60
 """Tuples up to which a search can finish."""
 SIGNED_ANSWERS = 12
 """Answers released together: each pattern of their signs is one search."""
+WRITTEN_NETWORK = 2000
+"""Tuples of a Gaussian network whose covariance is written out."""
 WRITTEN_TUPLES = 400
 """Tuples of a set whose worst member is written out as a matrix."""
 SPARSE_STEPS = 1e11
 """Elementary steps of the elimination of a Gaussian network: some minutes."""
 CAPPED_TARGETS = 200
-"""Targets of a Gaussian network whose clamped bound is worked out entry by entry."""
+"""Targets of a Gaussian network whose clamped bound is computed entry by entry."""
 LARGEST_UNCOMPILED = 24
 """Tuples beyond which a search is compiled from the beginning."""
 UNCOMPILED_WORK = 1e8
@@ -261,6 +271,8 @@ COMPILED_CALL_WORK = 1e9
 CLIMBS = ((768, 2), (4096, 4))
 """After how many nodes the most promising attacks are climbed, and how many of them: by then the
 nodes took about as long as the climbs will."""
+NOISY_STARTS = 8
+"""Adversaries that were worst at other scales from which a search with Gaussian noise starts."""
 NOISY_CLIMBS = 12
 """Attacks that are climbed with Gaussian noise."""
 NOISY_CLIMBING_WORK = 1e9
@@ -294,7 +306,7 @@ LATTICE_PARTS = 4096
 TRANSPORT_REACH = 30.0
 """Nats above the level: transport at a higher price is left out."""
 TRANSPORT_SIGHT = 8.0
-"""Nats that the tolerance of the solver can tell apart."""
+"""Nats that the solver's tolerance can resolve."""
 TRANSPORT_DUST = 1e-30
 """Share of the largest entry of a row below which an entry is left out."""
 
@@ -322,7 +334,7 @@ KEPT_SPENDING = 10 * JOINED_NUMBERS
 # The scale
 
 FAR_ABOVE = 1.03
-"""Factor on ε: whoever leaks more is dealt with before the others are searched."""
+"""Factor on ε: an adversary who leaks more is handled before the others are searched."""
 HASTY_SLACK = 0.25
 """Share of the scale added at once where no time is left."""
 COARSEST_SLACK = 1e-4

@@ -1,8 +1,8 @@
-"""How searches run: the largest bound first, on all cores, until time is up, with their progress.
+"""How searches run: largest bound first, on all cores, until time is up, and showing progress.
 
-Nothing assumes a number of cores: it is asked of the system each time, and it respects limits set
-on the process (`taskset`, job schedulers, containers with their own cores). Only speed and memory
-depend on it, for every thread has work space of its own. Progress is shown on a terminal only.
+Nothing assumes a number of cores: the system is asked each time, which respects limits set on the
+process (`taskset`, job schedulers, containers with their own cores). Only speed and memory depend
+on it, because every thread has its own work space. Progress is shown on a terminal only.
 
 `best_first` judges cases in the order of falling bounds until no bound is left that matters.
 """
@@ -115,7 +115,7 @@ def _watch(futures: Sequence[Future[_R | None]], clock: Clock, show: Callable[[i
 
 
 class _Bar:
-    """One bar on the terminal, for all that is done until it is closed."""
+    """One progress bar on the terminal, for all work until it is closed."""
 
     def __init__(self, what: str) -> None:
         from rich.console import Console
@@ -163,9 +163,9 @@ _shown: _Bar | None = None  # the bar on the terminal: there is never more than 
 def one_bar(what: str) -> Iterator[None]:
     """Show one bar for all searches inside, instead of one for each of them.
 
-    Nobody knows how many searches there will be, so each moves the bar less than the one before:
-    half of the way is left after three of them, a tenth after 27. Shown on a terminal only, once
-    the work has taken `SILENT_SECONDS`; inside another bar nothing is added.
+    The number of searches is not known in advance, so each moves the bar less than the one before:
+    half of it is left after three of them, a tenth after 27. Shown on a terminal only, once the
+    work has taken `SILENT_SECONDS`; inside another bar nothing is added.
 
     Examples
     --------
@@ -187,14 +187,14 @@ def one_bar(what: str) -> Iterator[None]:
 def progress(
     what: str, *, total: int | None = None
 ) -> contextlib.AbstractContextManager[Callable[[int], None]]:
-    """Yield a function that shows the number done; nothing is shown but on a terminal.
+    """Yield a function that shows the number done, on a terminal only.
 
     Parameters
     ----------
     what
         What is being done.
     total
-        How much there is to do; None if nobody knows.
+        How much there is to do; None if that is not known.
     """
     if _shown is None and not sys.stderr.isatty():
         return contextlib.nullcontext(_show_nothing)
@@ -214,7 +214,7 @@ def _progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
 
         def move(share: float) -> None:
             searched = begun + share
-            # Whoever still waits is not shown 100 %.
+            # While work goes on, never show 100 %.
             bar.show(share if is_alone else min(0.99, searched / (searched + SEARCHES_TO_HALF)))
 
         def show(done: int) -> None:
@@ -254,10 +254,10 @@ def interpreted(module: str) -> Iterator[None]:
 
 
 def is_worth_loading(module: str) -> bool:
-    """Whether compiled functions are loaded, or NumPy took by now as long as that takes.
+    """Whether compiled functions are loaded, or NumPy has taken as long as loading them would.
 
-    One small search is done before compiled code is loaded; a process that makes thousands of them
-    gets it. Both say the same but for rounding, which both charge.
+    A single small search finishes before compiled code would be loaded; a process that makes
+    thousands of them gets it. Results agree up to rounding, which both charge.
     """
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
         return False  # nothing is compiled then, and the same code in Python is far slower
@@ -266,9 +266,9 @@ def is_worth_loading(module: str) -> bool:
 
 @functools.cache
 def _seconds_to_load(module: str) -> float:
-    """Return what loading compiled functions takes: little if numba kept them beside their source.
+    """Return how long loading compiled functions takes: little if numba cached them beside them.
 
-    They may be kept elsewhere too, or be out of date; then NumPy is used too long, or not enough.
+    They may be cached elsewhere, or be out of date; then NumPy is used too long or too briefly.
     """
     package, _, name = module.rpartition(".")
     source = getattr(sys.modules.get(package), "__file__", None)
@@ -347,8 +347,8 @@ def best_first(
     start
         What is known before; the result covers it too.
     unjudged
-        What is said of a case, and of all with smaller bounds, without judging it: the bound as
-        upper end.
+        The bracket for a case, and all with smaller bounds, that is not judged: its bound as upper
+        end.
     cutoff
         Cases with a bound up to this, which may depend on what was found so far, are not judged.
     is_over
@@ -358,8 +358,8 @@ def best_first(
     what
         What to call the work while its progress is shown; None to show nothing.
     parts
-        Into which cases one that was just judged falls, with a bound on each: judging it said
-        nothing about their upper end. None if every case is judged whole.
+        Splits a case that was just judged into cases with a bound on each: judging it gave no upper
+        end for them. None if every case is judged as a whole.
 
     Examples
     --------
@@ -401,7 +401,7 @@ def best_first(
 
 
 class _Largest(NamedTuple):
-    """The largest of some bounds, which no other one need go below."""
+    """The largest of some bounds: lowering others below it gains nothing."""
 
     lower: float
 
@@ -423,12 +423,11 @@ def lower_largest(
     Parameters
     ----------
     bounds
-        What is known to bound each place.
+        A certified bound for each place.
     targets
         The places whose largest bound matters.
     lowered
-        Returns another bound of a place; None where no more work is worth its while, then or
-        afterwards.
+        Returns another bound of a place; None where no more work on it is worthwhile.
     enough
         Bounds up to this need not be lowered.
     is_over
@@ -469,4 +468,4 @@ def _entry(bound: float, number: int, case: _Case) -> tuple[float, int, _Case]:
 
 
 def _show_nothing(_done: int) -> None:
-    """Stand in where no progress is shown."""
+    """Do nothing, where no progress is shown."""

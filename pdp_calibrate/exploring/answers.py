@@ -1,4 +1,4 @@
-"""From the form of the page to a job: what was typed, chosen and moved."""
+"""From the form of the page to a job: what was typed, chosen and set with sliders."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DEFAULTS = {
     "model": "", "model_name": "", "strength": "epsilon", "epsilon": "1", "before": "1",
     "after": "3", "half_width": "", "rows": "1", "ledger": "", "budget": "", "sure": "",
 }  # fmt: skip
-"""Every field of the form, and what it holds where nothing was said."""
+"""Every field of the form, and its default."""
 
 _LONGEST = 5_000_000
 _STATES_NOTHING = ("public", "model")  # ranges come from the rows, or from the model
@@ -36,22 +36,22 @@ _PLAIN_NAME = re.compile(r"\w[\w .-]{0,80}\.json", re.IGNORECASE)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Asked:
-    """What the answers ask for."""
+    """What the form asks for."""
 
     job: Job
-    """Questions, options and learning; its ε is settled."""
+    """Questions, options and learning; its ε is fixed."""
     texts: tuple[str, ...]
     """The questions as text."""
     model: Model | None
-    """The model that was opened or uploaded; None where rows and answers make one."""
+    """The model that was opened or uploaded; None where it follows from rows and answers."""
     task: Task | None
-    """The job in the terms of a model; None where that is learned from secret rows first."""
+    """The job applied to a model; None where the model is first learned from secret rows."""
     model_file: str = "model.json"
-    """How the file of an uploaded model is called."""
+    """The name of an uploaded model's file."""
 
 
 def completed(given: Mapping[str, str], subject: Subject) -> dict[str, str]:
-    """Return every field of the form; what is unknown is refused."""
+    """Return every field of the form; unknown fields are refused."""
     for name, value in given.items():
         if name not in DEFAULTS:
             raise QueryError(f"the form has no field {name}.")
@@ -63,7 +63,7 @@ def completed(given: Mapping[str, str], subject: Subject) -> dict[str, str]:
 
 
 def asked_by(answers: Mapping[str, str], subject: Subject) -> Asked:
-    """Turn the answers into a job, and settle what it means about the rows or the model."""
+    """Turn the answers into a job, and resolve it against the rows or the model."""
     askings = questions_in(answers)
     columns = {column.name: column for column in subject.columns}
     _refuse_open(answers, askings, columns, subject)
@@ -85,7 +85,9 @@ def asked_by(answers: Mapping[str, str], subject: Subject) -> Asked:
 
     if answers["alike"] == "dp":
         if wanted is not None:
-            raise QueryError("how accurate an answer is, is known once the model is learned.")
+            raise QueryError(
+                "the accuracy of an answer is known only once the model is learned: choose ε."
+            )
         return Asked(job=job(strength), texts=texts, model=None, task=None)
     settled = job(strength or {"epsilon": 1.0})
     if subject.frame is None:
@@ -95,7 +97,7 @@ def asked_by(answers: Mapping[str, str], subject: Subject) -> Asked:
         task = task_of(settled, subject.frame, model or model_of(settled, subject.frame))
     if wanted is not None:
         if len(task.queries) > 1:
-            raise QueryError("an accuracy is of one answer: ask one question.")
+            raise QueryError("an accuracy is about a single answer: ask one question.")
         found = calibrate_to_accuracy(
             task.model, task.queries[0], half_width=wanted, rows=task.rows
         )
@@ -116,14 +118,14 @@ def _refuse_open(
     columns: Mapping[str, Column],
     subject: Subject,
 ) -> None:
-    """Say which answer is needed next, in the words of the page."""
+    """Raise for the first answer that is still needed, in the words of the page."""
     if subject.frame is None:
         return
     together, alike = answers["groups"] or answers["order_by"], answers["alike"]
     if alike in ("unknown", "correlation", "persistence") and not together:
         raise QueryError(
-            "Choose in step 1 who belongs together: the column of households, or of times. If every"
-            " row stands alone, or the rows are public, say so in step 2."
+            "Choose in step 1 who belongs together: the column of households, or of times. If the"
+            " rows are independent, or public, say so in step 2."
         )
     if alike == "public" and subject.typed:
         raise QueryError("There are no rows to learn from: open a file, with explore FILE.")
@@ -154,7 +156,7 @@ def _refuse_open(
 def _needing_values(
     answers: Mapping[str, str], askings: Sequence[Asking], columns: Mapping[str, Column]
 ) -> list[Column]:
-    """Return the columns whose possible values must be known: those told apart in the answers."""
+    """Return the columns whose possible values must be known: answers list or count them."""
     found = [columns[answers["by"]]] if answers["by"] in columns else []
     by_rows = answers["alike"] == "independent" or answers["by"] or answers["missing"]
     for one in askings:
@@ -184,7 +186,7 @@ def _text(one: Asking) -> str:
     values = None
     if one.kind == "count":
         if not one.values.strip():
-            raise QueryError("say which values count, such as true, or 1.")
+            raise QueryError("say which values to count, such as true, or 1.")
         values = parse_values(one.values)
     return question_text(one.kind, [one.column] if one.column else [], values)
 
@@ -262,7 +264,7 @@ def _learning(
 
 
 def _strength(answers: Mapping[str, str]) -> tuple[dict[str, Any], float | None]:
-    """Return ε or a belief as options; or the accuracy wanted."""
+    """Return ε or a belief as options, or the accuracy that was asked for."""
     if answers["strength"] == "belief":
         before = number_in(answers["before"], "the belief before") / 100
         after = number_in(answers["after"], "the belief after") / 100

@@ -1,4 +1,4 @@
-"""What the page hands over: Python, a command, a plan; and the release that a plan makes."""
+"""What the page exports: Python, a command, a plan; and the release that a plan makes."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _SECTIONS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Handover:
-    """The same job in other places."""
+    """The same job for use elsewhere."""
 
     code: str
-    """In Python."""
+    """As Python."""
     command: str
-    """On the command line."""
+    """As a command."""
     plan: str
     """As a plan; empty where there can be none."""
     without_plan: str = ""
-    """Why there is none."""
+    """Why there is no plan."""
 
 
 def handover(asked: Asked, subject: Subject) -> Handover:
-    """Write a job down in Python, as a command and as a plan."""
+    """Write a job as Python, as a command and as a plan."""
     plan, why = "", ""
     try:
         plan = toml_text(plan_contents(asked, subject))
@@ -52,7 +52,7 @@ def handover(asked: Asked, subject: Subject) -> Handover:
 
 
 def _said(asked: Asked) -> dict[str, Any]:
-    """Return the options of a job as they are written, with the file of a model for the model."""
+    """Return the options of a job as they are written, with a file name in place of a model."""
     said: dict[str, Any] = {**asked.job.options, "epsilon": asked.job.epsilon}
     if asked.model is not None:
         said["model"] = asked.model_file
@@ -104,7 +104,7 @@ def _code(asked: Asked, subject: Subject) -> str:
 
 
 def _rows(subject: Subject) -> str:
-    """Write down where the rows come from."""
+    """Write the Python that reads the rows."""
     if subject.stand_in is not None:
         return subject.stand_in.code()
     reader, more = "read_csv", ""
@@ -116,7 +116,7 @@ def _rows(subject: Subject) -> str:
 
 
 class _Name(str):
-    """A name of the code, written without quotes."""
+    """A variable name, written without quotes."""
 
     __slots__ = ()
 
@@ -177,7 +177,7 @@ def plan_contents(
 
 
 def refuse_other_plan(asked: Asked, subject: Subject, plan: Plan) -> None:
-    """Raise where the form cannot say all that a plan says: its noise would be another."""
+    """Raise where the form cannot express all that a plan says: its noise would differ."""
     (wanted,) = plan.jobs
     (found,) = plan_from(plan_contents(asked, subject), folder=subject.folder).jobs
     same = (_without_epsilon(found), found.learning, found.questions) == (
@@ -185,7 +185,7 @@ def refuse_other_plan(asked: Asked, subject: Subject, plan: Plan) -> None:
     )  # fmt: skip
     if not (same and math.isclose(found.epsilon or 0, wanted.epsilon or 0, rel_tol=1e-9)):
         raise PlanError(
-            "the page has no place for all that the plan says, and would show other noise: check"
+            "the page cannot express everything in the plan, and would show different noise: check"
             " the plan with pdp-calibrate plan --check."
         )
 
@@ -201,35 +201,35 @@ def _plain(value: Any) -> Any:
 
 
 def release(asked: Asked, subject: Subject, answers: Mapping[str, str]) -> Outcome:
-    """Release the answer, or all of them together, where somebody said so and named a ledger.
+    """Release the answer, or all answers together, if the user confirmed it and named a ledger.
 
     Raises
     ------
     LedgerError
-        Without a ledger, or where nobody said that a number is to be published.
+        Without a ledger, or without the confirmation that a number is to be published.
     """
     if not answers["sure"]:
         raise LedgerError(
-            "nothing was released: tick the box that says that a number is to be published."
+            "nothing was released: tick the box to confirm that a number is to be published."
         )
     if not answers["ledger"]:
         raise LedgerError(
             "nothing was released: name a ledger, the file that keeps the budget. Without one"
-            " nobody counts what this answer leaks together with the next."
+            " nothing counts what this answer leaks together with the next."
         )
     if subject.typed:
         raise ModelError("nothing was released: there are no rows. Open a file, with explore FILE.")
     try:
         budget = float(answers["budget"])
     except ValueError:
-        raise LedgerError("say which ε the ledger has in all, such as 2.") from None
+        raise LedgerError("give the total ε of the ledger, such as 2.") from None
     contents = plan_contents(asked, subject, ledger=answers["ledger"], budget=budget)
     problem = problem_of(contents)
     if problem:
         raise PlanError(problem)
     if answers["alike"] != "model":
         return run_plan(plan_from(contents, folder=subject.folder))
-    del contents["model"]  # its file is where the browser found it
+    del contents["model"]  # the browser uploaded it: its path is not known here
     plan = plan_from(contents, folder=subject.folder)
     (job,) = plan.jobs
     options = cast("Options", {**job.options, "model": asked.model})

@@ -26,7 +26,7 @@ _WORDS = ("promise", "worst", "plain")
 
 @dataclass(frozen=True, kw_only=True)
 class Exploration:
-    """What several ε cost, each worked out beforehand, as one piece of HTML with a slider.
+    """What several ε cost, all computed beforehand, as one piece of HTML with a slider.
 
     A notebook shows it when it is the last line of a cell; nothing is loaded from elsewhere, and
     no kernel needs to run.
@@ -38,7 +38,7 @@ class Exploration:
     """A whole page, to be saved or shown."""
 
     def _repr_html_(self) -> str:
-        """Return a frame of its own, so that styles and names of the notebook stay apart."""
+        """Return an iframe, so that its styles and names do not clash with the notebook's."""
         return (
             '<iframe title="What each ε costs" sandbox="allow-scripts" style="width: 100%;'
             f' height: 48rem; border: 0" srcdoc="{html.escape(self.html)}"></iframe>'
@@ -50,17 +50,17 @@ def explore(
 ) -> Exploration:
     """Show in a notebook what the page of ``pdp-calibrate explore`` shows, with a slider for ε.
 
-    Every ε is calibrated beforehand, and its figures drawn; the slider chooses among them. For a
-    table, a schema or a plan, and to move what is assumed, open the page itself.
+    Every ε is calibrated and its figures are drawn beforehand; the slider chooses among them. For a
+    table, a schema or a plan, and to vary the assumptions, open the page itself.
 
     Parameters
     ----------
     model
-        The distribution θ of the tuples, or a set Θ of them; none learned from private rows.
+        The distribution θ of the tuples, or a set Θ of them; not one learned from private rows.
     query
         What is released.
     epsilons
-        At which ε, in any order.
+        The ε to show, in any order.
     rows
         Number of independent rows that one answer is about.
 
@@ -90,7 +90,7 @@ def explore(
 
 
 def _frame(found: Calibration, place: int, canvas: Any) -> dict[str, Any]:
-    """Work out everything that is shown of one ε."""
+    """Compute everything that is shown for one ε."""
     plain = leakage_of_plain_dp(found)
     views = {
         "simulated": simulated_answers(found, people=found.rows * sum(found.model.copies)),
@@ -98,7 +98,7 @@ def _frame(found: Calibration, place: int, canvas: Any) -> dict[str, Any]:
         "leakage_by_knowledge": leakage_by_knowledge(found),
     }
     pictures = [picture(name, view, canvas) for name, view in views.items() if view is not None]
-    for one in pictures:  # every frame is on one page, so that names must differ
+    for one in pictures:  # all frames are on one page, so names must differ
         one["svg"] = canvas.renamed(one["svg"], one["name"], f"{one['name']}-{place}")
     said = paragraphs(found, plain=plain)
     return {

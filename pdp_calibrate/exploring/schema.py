@@ -1,4 +1,4 @@
-"""The columns of a table as somebody types them: kinds, ranges, possible values; never a row."""
+"""The columns of a table as the user types them: kinds, ranges, possible values; never a row."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ MOST_COLUMNS = 1000
 """How many columns the page lists."""
 
 MOST_PEOPLE = 1_000_000
-"""How many rows may stand for those that nobody has opened."""
+"""The most placeholder rows for a table that is not opened."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """What is said about one column, as typed."""
+    """The description of one column, as typed."""
 
     name: str
-    """What it is called."""
+    """Its name."""
     kind: str = "number"
     """One of `KINDS`."""
     low: str = ""
-    """The lowest value that is possible, of numbers."""
+    """The lowest possible value, for numbers."""
     high: str = ""
-    """The highest."""
+    """The highest possible value, for numbers."""
     values: str = ""
-    """The possible values, of anything else."""
+    """The possible values, for anything else."""
 
     @property
     def is_number(self) -> bool:
@@ -84,12 +84,14 @@ def columns_from(text: str) -> tuple[Column, ...]:
         if not column.name:
             raise QueryError("every column in step 1 needs a name.")
         if column.kind not in KINDS:
-            raise QueryError(f"{column.name} is of no known kind: {', '.join(KINDS)}.")
+            raise QueryError(
+                f"the kind of {column.name} must be one of {', '.join(KINDS)}, got {column.kind!r}."
+            )
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise QueryError(f"two columns are called {twice}.")
     if not columns:
-        raise QueryError("type in step 1 what the columns of the table are called.")
+        raise QueryError("type the names of the table's columns in step 1.")
     return columns
 
 
@@ -98,11 +100,11 @@ def _records(text: str) -> list[dict[str, str]]:
 
 
 def records_from(text: str, known: Iterable[str], called: str) -> list[dict[str, str]]:
-    """Read a list of records, each with texts in fields that are known."""
+    """Read a JSON list of objects whose fields are all known and hold text."""
     try:
         found = json.loads(text or "[]")
     except (ValueError, RecursionError):
-        raise QueryError(f"the {called} of the form are no list.") from None
+        raise QueryError(f"the {called} of the form must be a list in JSON.") from None
     fine = isinstance(found, list) and all(
         isinstance(one, dict)
         and set(one) <= set(known)
@@ -110,7 +112,7 @@ def records_from(text: str, known: Iterable[str], called: str) -> list[dict[str,
         for one in found
     )
     if not fine or len(found) > MOST_COLUMNS:
-        raise QueryError(f"the {called} of the form are no list of at most {MOST_COLUMNS}.")
+        raise QueryError(f"the {called} of the form must be a list of at most {MOST_COLUMNS}.")
     records: list[dict[str, str]] = found
     return records
 
@@ -135,20 +137,20 @@ def whole_in(text: str, what: str) -> int:
     """Return a whole number above 0 that was typed."""
     found = number_in(text, what)
     if found != int(found) or found < 1:
-        raise PdpError(f"{what}: a whole number above 0 is needed.")
+        raise PdpError(f"{what} must be a whole number above 0, got {text[:40]!r}.")
     return int(found)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StandIn:
-    """Rows that stand for those of a table that nobody has opened: all alike, and of nobody."""
+    """Placeholder rows for a table that is not opened: all alike, and about nobody."""
 
     columns: tuple[Column, ...]
-    """What the table has."""
+    """The columns of the table."""
     people: int
     """How many rows."""
     groups: str = ""
-    """The column that tells groups apart."""
+    """The column that names the group."""
     order_by: str = ""
     """The column of times."""
     size: int = 1
@@ -156,7 +158,10 @@ class StandIn:
 
     def __post_init__(self) -> None:
         if self.people > MOST_PEOPLE:
-            raise QueryError(f"at most {MOST_PEOPLE:,} people can be typed: open a file instead.")
+            raise QueryError(
+                f"the number of people must be at most {MOST_PEOPLE:,}, got {self.people:,}: open a"
+                " file instead."
+            )
 
     def frame(self) -> pd.DataFrame:
         """Make the rows."""
@@ -169,7 +174,7 @@ class StandIn:
         return pd.DataFrame(cells, index=row)
 
     def code(self) -> str:
-        """Write down in Python what makes the same rows."""
+        """Return the Python that makes the same rows."""
         cells = {column.name: repr(_filling(column)) for column in self.columns}
         every = f"for row in range({self.people})"
         if self.groups in cells:
@@ -178,7 +183,7 @@ class StandIn:
             cells[self.order_by] = f"[row{f' % {self.size}' if self.groups else ''} {every}]"
         inside = "".join(f"        {name!r}: {cell},\n" for name, cell in cells.items())
         return (
-            "# Rows of nobody, which stand for yours: read your own instead.\n"
+            "# Placeholder rows about nobody: read your own rows here instead.\n"
             f"people = pd.DataFrame(\n    {{\n{inside}    }},\n    index=range({self.people}),\n)"
         )
 

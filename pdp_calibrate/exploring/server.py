@@ -1,9 +1,9 @@
 """Serve the page to one browser on this computer; thin, without mathematics.
 
-``pip install "pdp-calibrate[explore]"``. The address holds a token, which every request must name:
-the rest of its path counts from there, so nothing else keeps it, not even a cookie. There is no
-websocket: one that is tried is closed. What is loaded comes from here, which the browser is told
-to enforce.
+``pip install "pdp-calibrate[explore]"``. The address holds a token that every request must contain:
+all other paths are relative to it, so nothing else stores it, not even a cookie. There is no
+websocket: an attempt to open one is closed. Everything is loaded from this server, which the
+browser is told to enforce (content-security-policy).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _HEADERS = {
     "x-content-type-options": "nosniff",
     "cache-control": "no-store",
 }
-_LARGEST = 8_000_000  # bytes of a form, with a model in it
+_LARGEST = 8_000_000  # bytes of a form, which may hold a model
 
 
 def framework() -> tuple[Any, Any]:
@@ -185,13 +185,13 @@ class Application:
 
 
 def _is_local(scope: Any) -> bool:
-    """Whether the request names this computer: another name may point here, from elsewhere."""
+    """Whether the request names this computer; any other host name may be DNS rebinding."""
     hosts = [value for name, value in scope["headers"] if name == b"host"]
     return len(hosts) == 1 and hosts[0].rpartition(b":")[0] in (b"127.0.0.1", b"localhost")
 
 
 async def _body(receive: Any) -> bytes | None:
-    """Return what was sent, unless it is too much."""
+    """Return the body of a request, None if it is too large."""
     body = b""
     while True:
         message = await receive()
@@ -203,7 +203,7 @@ async def _body(receive: Any) -> bytes | None:
 
 
 def _outcome(found: Outcome) -> str:
-    """Say what was released, and what is left."""
+    """Describe what was released, and what was spent."""
     (one,) = found.releases
     answers = zip(one.job.questions, one.release.values, one.release.half_widths(), strict=True)
     said = "; ".join(
@@ -228,9 +228,9 @@ def serve(subject: Subject, *, port: int, announce: Callable[[str], None]) -> No
     subject
         What it is about.
     port
-        Where on 127.0.0.1; 0 for any that is free.
+        The port on 127.0.0.1; 0 for any free one.
     announce
-        Is told the address, with its token, before the first request can come.
+        Called with the address, including its token, before the first request can arrive.
     """
     _, uvicorn = framework()
     token = secrets.token_urlsafe(24)
@@ -240,7 +240,9 @@ def serve(subject: Subject, *, port: int, announce: Callable[[str], None]) -> No
         try:
             door.bind(("127.0.0.1", port))
         except (OSError, OverflowError) as error:
-            raise PdpError(f"port {port} cannot be used: choose another, or 0 for any.") from error
+            raise PdpError(
+                f"port {port} cannot be used: choose another, or 0 for any free one."
+            ) from error
         door.listen()
         announce(f"http://127.0.0.1:{door.getsockname()[1]}/{token}/")
         settings = uvicorn.Config(

@@ -1,4 +1,4 @@
-"""What a page is about: rows, a model, a plan, or columns that are typed; never a secret value."""
+"""What a page is about: rows, a model, a plan, or typed columns; never a secret value."""
 
 from __future__ import annotations
 
@@ -35,42 +35,42 @@ class Asking:
     kind: str = "mean"
     """Sum, mean, count or histogram."""
     column: str = ""
-    """Of which column; empty for every column of a table of columns."""
+    """The column; empty for all columns of a wide table."""
     values: str = ""
-    """Which values count."""
+    """Which values are counted."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Subject:
-    """Rows, a model, or columns that somebody types; and what the form begins with."""
+    """Rows, a model, or typed columns; and the initial state of the form."""
 
     title: str
-    """What it is called on the page."""
+    """Its title on the page."""
     frame: Any = field(default=None, repr=False)
     """The rows; None for a model alone, and before columns are typed."""
     model: Model | None = None
     """The model; None for rows."""
     file: str = ""
-    """How the file is called in what is handed over."""
+    """The name of the file in exported code."""
     folder: Path = field(default_factory=Path)
-    """Where it is, and where a release may write its ledger."""
+    """The folder of the file, where a release may write its ledger."""
     columns: tuple[Column, ...] = ()
     """The columns and their types, or the names of the model."""
     rows: int = 1
     """How many rows there are."""
     answers: Mapping[str, str] = field(default_factory=dict)
-    """What the form begins with."""
+    """The initial answers of the form."""
     plan: Plan | None = None
-    """The plan that the answers are from, all of which they must say."""
+    """The plan that the answers come from; they must express all of it."""
     typed: bool = False
     """Whether the columns are typed on the page, and there is no file."""
     stand_in: StandIn | None = None
-    """Where they are, the rows that stand for those of the table."""
+    """The placeholder rows, if the columns are typed."""
 
     def about(self, answers: Mapping[str, str]) -> Subject:
-        """Return what the answers are about: where columns are typed, rows that stand for others.
+        """Return what the answers are about: placeholder rows where columns are typed.
 
-        Of a file the kinds, ranges and possible values of columns may be typed, not their names.
+        The kinds, ranges and possible values of a file's columns may be typed, not their names.
         """
         if self.frame is None and not self.typed:
             return self
@@ -128,7 +128,7 @@ _EXAMPLE = (
 
 
 def of_nothing() -> Subject:
-    """Begin without a file: the columns are typed; four of an example stand there."""
+    """Start without a file: the columns are typed, beginning with four of an example."""
     return Subject(
         title="Type the columns of your table; no file is open",
         file="people.csv",
@@ -143,7 +143,7 @@ def of_nothing() -> Subject:
 
 
 def _first_answers(columns: Sequence[Column]) -> dict[str, str]:
-    """Return a question that the columns allow, for the form to begin with."""
+    """Return a question that the columns allow, to start the form with."""
     numbers = [one.name for one in columns if one.kind == "number"]
     if numbers:
         return {"kind": "mean", "column": numbers[0], "alike": "unknown"}
@@ -153,15 +153,15 @@ def _first_answers(columns: Sequence[Column]) -> dict[str, str]:
     return {"kind": "mean", "column": columns[0].name, "alike": "unknown"}
 
 
-_MOST_NAMES = 200  # of a model, to choose from
+_MOST_NAMES = 200  # how many names of a model are listed to choose from
 
 
 def _of_model(path: Path) -> Subject:
     model = read_model(path)
     if model.provenance == "private":
         raise ModelError(
-            f"{path} is a model learned from private rows: nothing is shown of it. Learn it from"
-            " public rows or under differential privacy."
+            f"{path} is a model learned from private rows, which is not shown. Learn it from public"
+            " rows or under differential privacy."
         )
     kind = "sum" if model.is_continuous else "histogram"
     return Subject(
@@ -185,20 +185,20 @@ _KNOWN = {
 
 
 def _of_plan(path: Path) -> Subject:
-    """Open the rows of a plan, with its answers; what the form has no place for is refused."""
+    """Open the rows of a plan, with its answers; refuse what the form cannot express."""
     plan = read_plan(path)
     found = tomllib.loads(path.read_text(encoding="utf-8"))
     if len(found["queries"]) > 1:
         raise PlanError(
-            f"{path} has several queries, each with an ε of its own; the page has one ε: leave one"
-            " of them, or ask for a list under one ε."
+            f"{path} has several queries, each with its own ε; the page has one ε: keep one of"
+            " them, or ask for a list under one ε."
         )
     (query,) = found["queries"]
     for section, known in _KNOWN.items():
         said = query if section == "queries" else found.get(section, {})
         for key in said:
             if key not in known:
-                raise PlanError(f"{path}: the page has no place for {section}.{key}.")
+                raise PlanError(f"{path}: the page has no field for {section}.{key}.")
     if plan.source.file is None:
         raise PlanError(f"{path}: the page reads rows from a file: give data.file.")
     subject = of_rows(plan.source.file, _answers_of(found, query))
@@ -212,7 +212,7 @@ def _answers_of(found: Mapping[str, Any], query: Mapping[str, Any]) -> dict[str,
     said = query["query"]
     questions = [parse_query(text) for text in ([said] if isinstance(said, str) else said)]
     if any(one.kind == "linear" or len(one.columns or ()) > 1 for one in questions):
-        raise PdpError("the page asks about one column, or about all of a table of columns.")
+        raise PdpError("the page asks about one column, or about all columns of a wide table.")
     first, *others = [
         Asking(
             kind=one.kind,
@@ -280,7 +280,7 @@ def _of_column(said: Any, column: str) -> Any:
 
 
 def _belief(said: Any) -> tuple[str, str]:
-    """Return a belief of a plan in per cent, as the form shows it."""
+    """Return the belief of a plan in per cent, as the form shows it."""
     from pdp_calibrate.jobs.forms import BELIEF
 
     if said is None or BELIEF.from_plan is None:

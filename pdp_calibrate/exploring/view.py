@@ -1,4 +1,4 @@
-"""What the page says about the answers of its form: numbers, words and pictures; no browser."""
+"""What the page shows for the answers of its form: numbers, words and pictures; no browser."""
 
 from __future__ import annotations
 
@@ -29,40 +29,40 @@ T = TypeVar("T")
 
 
 _LEARNS_LATER = (
-    "Learning reads the rows, so nothing is learned before a release; its ε is in the ledger before"
-    " a row is read. The answer may leak ε = {:g}, and learning {:g} on top of it."
+    "Learning reads the rows, so nothing is learned before a release; its ε is charged to the"
+    " ledger before a row is read. The answer may leak ε = {:g}, and learning {:g} on top of it."
 )
 _WORDS = ("promise", "worst", "plain", "group", "learning", "interval")
-_REMEMBERED = 6  # forms, so that going back and forth, and drawing, works nothing out twice
+_REMEMBERED = 6  # forms kept, so that going back and forth, and drawing, compute nothing twice
 
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """Everything in the last step of the page, but for its pictures."""
+    """Everything in the last step of the page, except its pictures."""
 
     problem: str = ""
     """Why there is nothing to show, in one sentence."""
     scales: tuple[tuple[str, str, str], ...] = ()
-    """For each question its text, its scale and how far its noise reaches."""
+    """For each question its text, its scale and the half-width of its noise."""
     of_sums: tuple[bool, ...] = ()
-    """For each whether the scale is that of the sum behind a mean."""
+    """For each question, whether the scale is that of the sum behind a mean."""
     exact_scales: tuple[float, ...] = ()
     """The scales, to the last digit."""
     facts: tuple[tuple[str, str], ...] = ()
     """Names and numbers."""
     words: tuple[str, ...] = ()
-    """What it means."""
+    """What they mean."""
     assumed: tuple[str, ...] = ()
-    """What carries the promise."""
+    """The assumptions behind the promise."""
     choices: tuple[Choice, ...] = ()
-    """Other ways to say how people are correlated, and what they cost."""
+    """Other assumptions about how people are correlated, and what they cost."""
     handover: Handover | None = None
-    """The same job elsewhere."""
+    """The same job for use elsewhere."""
 
 
 @dataclass(kw_only=True, eq=False)
 class Worked:
-    """What the answers of one form come to."""
+    """The result of one form's answers."""
 
     subject: Subject
     """What they are about."""
@@ -71,7 +71,7 @@ class Worked:
     asked: Asked
     """What they ask for."""
     calibration: AnyCalibration | None
-    """Its noise; None where a model is learned first."""
+    """Its noise; None where a model must be learned first."""
 
     @functools.cached_property
     def plain(self) -> Leakage | None:
@@ -107,7 +107,7 @@ class Worked:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Page:
-    """One subject, asked about again and again."""
+    """One subject, and the results of the last forms about it."""
 
     subject: Subject
     """What it is about."""
@@ -122,7 +122,7 @@ class Page:
             refuse_other_plan(found.asked, found.subject, self.subject.plan)
 
     def worked(self, given: Mapping[str, str]) -> Worked:
-        """Work out what the answers ask for, and its noise."""
+        """Compute what the answers ask for, and its noise."""
         answers = completed(given, self.subject)
         key = frozenset(answers.items())
         found = self._recent.pop(key, None) or self._work(answers)
@@ -142,17 +142,17 @@ class Page:
         return Worked(subject=subject, answers=answers, asked=asked, calibration=calibration)
 
     def view(self, given: Mapping[str, str]) -> View:
-        """Return numbers and words; bad answers give a sentence."""
+        """Return numbers and words; invalid answers give a sentence that says why."""
         return in_a_sentence(lambda: _view(self.worked(given)), lambda words: View(problem=words))
 
     def pictures(self, given: Mapping[str, str]) -> Mapping[str, Any]:
-        """Return the numbers behind the pictures that there are, by name; none of bad answers."""
+        """Return the numbers behind all pictures, by name; none for invalid answers."""
         return in_a_sentence(lambda: self.worked(given).views, lambda _: {})
 
     def picture(self, given: Mapping[str, str], name: str) -> dict[str, str] | None:
         """Draw one picture as SVG, with its title and caption; None where there is none.
 
-        One whose numbers are as they were is not drawn again.
+        A picture whose numbers have not changed is not drawn again.
         """
         view = self.pictures(given).get(name)
         if view is None:
@@ -196,7 +196,7 @@ def _view(worked: Worked) -> View:
 
 
 def facts_of(found: AnyCalibration) -> tuple[tuple[str, str], ...]:
-    """Return names and numbers that stand under the scales."""
+    """Return the names and numbers shown below the scales."""
     facts = [
         ("ε, the most that anyone learns", f"{found.total_epsilon:.4g}"),
         ("certified leakage", f"{found.leakage.value:.4g}"),
@@ -212,7 +212,7 @@ def facts_of(found: AnyCalibration) -> tuple[tuple[str, str], ...]:
 
 
 def _choices(worked: Worked) -> tuple[Choice, ...]:
-    """Return what `advise` says for the same answers; nothing where it does not apply."""
+    """Return what `advise` recommends for the same answers; empty where it does not apply."""
     asked, subject, answers = worked.asked, worked.subject, worked.answers
     options: dict[str, Any] = asked.job.options  # type: ignore[assignment]
     plain = {"by", "missing", "model"} & set(options)
@@ -234,18 +234,18 @@ def _choices(worked: Worked) -> tuple[Choice, ...]:
             learn=learn,
             **said,
         )
-    except PdpError:  # it is about what the form says elsewhere
+    except PdpError:  # the form reports the problem elsewhere
         return ()
     return () if found.choice is None else (found.choice, *found.alternatives)
 
 
-def in_a_sentence(work: Callable[[], T], told: Callable[[str], T]) -> T:
-    """Do the work; where the library refuses, tell its sentence instead."""
+def in_a_sentence(work: Callable[[], T], refused: Callable[[str], T]) -> T:
+    """Do the work; where the library refuses, pass its message to `refused` instead."""
     try:
         return work()
     except PdpError as error:
-        return told(str(error))
+        return refused(str(error))
     except OverflowError:
-        return told("a number is too large: change the unit of the values, or narrow a range.")
+        return refused("a number is too large: change the unit of the values, or narrow a range.")
     except OSError as error:
-        return told(f"{error.filename or 'a file'}: {error.strerror or type(error).__name__}.")
+        return refused(f"{error.filename or 'a file'}: {error.strerror or type(error).__name__}.")

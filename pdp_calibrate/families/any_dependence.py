@@ -1,10 +1,9 @@
-"""A group whose members may depend on each other in any way at all.
+"""A group whose members may depend on each other in any way: model and engine.
 
-The engine for groups of which nothing is known: Θ holds every distribution.
-
-Whoever does not know the tuples U sees the answer move by at most Σ_{j ∈ U ∪ {i}} LS_j, and some θ
-attains it: let x_i decide whether all of them stand at their largest or at their smallest. Far
-out, r → ±∞, the log-ratio is then exactly Σ LS_j/λ, other independent noise or not.
+Θ holds every distribution. For an adversary who does not know the tuples U, the answer moves by at
+most Σ_{j ∈ U ∪ {i}} LS_j, and some θ attains it: let x_i decide whether all of them have their
+largest or their smallest value. For extreme outputs, r → ±∞, the log-ratio is then exactly
+Σ LS_j/λ, with or without other independent noise.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
 class Unknown(Model):
-    """Every distribution of m tuples: what is protected is the group as a whole.
+    """Every distribution of m tuples: the group is protected as a whole.
 
     Parameters
     ----------
@@ -104,7 +103,7 @@ class Unknown(Model):
     def draws(
         self, number: int, *, given: Mapping[int, Any], target: int, rng: np.random.Generator
     ) -> FloatArray:
-        """Draw from the worst law: everyone unknown stands where the target does; see `Model`."""
+        """Draw from the worst law: all unknown tuples follow the target; see `Model.draws`."""
         del rng
         row = [given.get(axis, given[target]) for axis in range(self.size)]
         if not self.continuous:
@@ -126,7 +125,7 @@ class Unknown(Model):
 
 
 class AnyDependenceComposer(Composer):
-    """Several releases about tuples of any dependence leak as if all tuples moved at once."""
+    """Composes releases about tuples of any dependence: they leak as if all moved at once."""
 
     def is_searchable(self, problem: Problem) -> bool:
         """Yes: the search is the group bound."""
@@ -147,7 +146,7 @@ def _checked_bounds(bounds: object) -> Domain:
 
 
 class AnyDependenceEngine(Engine):
-    """Bounds everyone by the group of the adversary who knows least, which some θ attains."""
+    """Bounds everyone by the group bound of who knows least, which some θ attains."""
 
     def __init__(self, problem: Problem) -> None:
         contributions = problem.contributions
@@ -200,7 +199,7 @@ class AnyDependenceNoiseEngine(AnyDependenceEngine):
 
 
 def _least_knowing(problem: Problem, ranges: list[float]) -> tuple[int, tuple[int, ...]]:
-    """Name the adversary for whom most of the answer stays open."""
+    """Return the adversary for whom the unknown part of the answer is largest."""
     knowledge = problem.knowledge
     positions = range(knowledge.total)
     if knowledge.known is not None:

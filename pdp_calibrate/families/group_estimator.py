@@ -1,4 +1,4 @@
-"""Groups of people who are alike, learned from a long frame."""
+"""Groups of similar people, learned from a long frame."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from pdp_calibrate.learning.private_groups import (
 def smoothed_groups(
     totals: Mapping[tuple[int, int], float], *, smoothing: float, provenance: str
 ) -> tuple[dict[int, BinaryGroup], dict[int, int]]:
-    """Turn counts of groups by (size, ones) into a group for every size, and how many there are.
+    """Turn counts of groups by (size, ones) into one model per size and the number of groups.
 
     The law of the number of ones is (count + smoothing) / total, separately for each size; a
     number never seen is rare, not impossible, so smoothing must be positive.
@@ -55,7 +55,7 @@ def smoothed_groups(
 
 
 def exchangeability_test(frame: Any, by: str, value: str, role: str) -> FitTest:
-    """Test whether ones fall on all roles alike, given how many there are in each group.
+    """Test whether ones are equally likely in all roles, given how many there are in each group.
 
     The generalised Cochran-Mantel-Haenszel test, one stratum per group; Cochran's Q where every
     role occurs once in every group. With n members of each role among m members of whom L hold a
@@ -83,11 +83,11 @@ class GroupEstimator(LongFrameEstimator):
     groups
         The column that names the group: household, class, patient. ``household`` by default.
     value
-        The column that is asked about.
+        The column that queries are about.
     kind
         ``binary``: zeros and ones, members exchangeable. ``gaussian``: real values, jointly
         Gaussian with one common correlation, estimated by analysis of variance. Columns of
-        booleans or text are refused for it, and rows that are plainly not Gaussian warned of
+        booleans or text are refused for it, and a warning says when rows are plainly not Gaussian
         (with `epsilon` rows are not tested).
     bounds
         For ``gaussian``, the public range of the values.
@@ -97,8 +97,8 @@ class GroupEstimator(LongFrameEstimator):
     person
         A column that names the person; nobody may then be in two groups.
     role
-        A column that says which part a member plays (mother, child; left eye, right eye): whether
-        members are alike whatever their role is then tested.
+        A column with the role of each member (mother, child; left eye, right eye). If given, the
+        fit tests whether members are exchangeable whatever their role.
     smoothing
         For ``binary``, added to every count, so that no unseen number of ones counts as
         impossible.
@@ -119,14 +119,13 @@ class GroupEstimator(LongFrameEstimator):
     Attributes
     ----------
     model_ : BinaryGroup, GaussianGroup or Blocks
-        The law of one group; with several groups, a block for each size with its count. Of zeros
-        and ones each size is learned by itself, so a size that is rare says little beyond the
-        smoothing.
+        The law of one group; with several groups, a block for each size with its count. For zeros
+        and ones each size is learned separately, so a rare size adds little beyond the smoothing.
     intraclass_ : Intraclass
         For ``gaussian``, the analysis of variance behind the correlation.
     exchangeability_test_ : FitTest or None
         A small p-value says that roles differ: use a `TableEstimator` with a column per role.
-        None with `epsilon`, for it would read the rows again.
+        None with `epsilon`, because it would read the rows again.
 
     Examples
     --------
@@ -249,7 +248,7 @@ def gaussian_groups(
     A correlation at or below −1/(m−1) is impossible among m members: the range is cut just above.
     """
     low, high = (found.correlation,) * 2 if interval is None else interval
-    high = min(high, 1 - 1e-9)  # rounding must not turn "nearly alike" into "equal"
+    high = min(high, 1 - 1e-9)  # rounding must not turn "nearly equal" into "equal"
     low = min(low, high)
     groups = {}
     for size in sorted(found.sizes):

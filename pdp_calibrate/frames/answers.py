@@ -1,9 +1,9 @@
-"""The true answer of a query, computed exactly and handed to the noise, never kept.
+"""The true answer of a query, computed exactly and passed to the noise, never kept.
 
-Everything is added as fractions of the very floats that the calibration used: counts of whole rows,
-and sums of real values on a grid of whole numbers, both computed by the engine that holds the frame
-and the same whatever its order or partitions. The only roundings are the grid's, of single values,
-and the last one, of the total to a float. Messages name a column, never a value.
+Everything is added as exact fractions of the same floats that the calibration used: counts of whole
+rows, and sums of real values on a grid of whole numbers. Both are computed by the frame engine (the
+library that holds the frame) and do not depend on order or partitions. The only roundings are those
+of single values to the grid, and of the total to a float. Messages name a column, never a value.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class FrameAnswer:
     instances: int
     """How many independent rows, or groups, it is about."""
     values: int
-    """How many values were added up, per tuple that enters or in a long frame."""
+    """How many values were added up: per tuple of a wide frame, or in a long frame."""
     grid: Fraction = Fraction(0)
     """How far the answer about *one* instance may be from exact: its values' grid steps."""
     sizes: Sizes | None = None
-    """How many rows, or groups of each size, the frame has; None of one instance by itself."""
+    """How many rows, or groups of each size, the frame has; None for a single instance."""
 
 
 def instance_answer(contributions: Contributions, model: Model, data: Mapping[Any, Any]) -> Answer:
@@ -114,7 +114,7 @@ def bounds_of(domain: Domain) -> tuple[float, float]:
 
 
 def grid_of(found: ClampedSum, position: int, contributions: Contributions) -> Fraction:
-    """Bound how far what one tuple adds may be off: its weight times the grid step."""
+    """Bound the error of what one tuple adds: its weight times the grid step."""
     return max(abs(number) for number in weighted(found.step, position, contributions))
 
 

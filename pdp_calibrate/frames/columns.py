@@ -1,8 +1,8 @@
-"""What the type of a column says, no cell being read: its possible values, and whether it is real.
+"""What the type of a column says without reading a cell: its possible values, whether it is real.
 
-Columns that cannot hold Gaussian values are refused where a model assumes them. A correlation says
-how much values leak about each other only together with their law. What it costs is worked out for
-jointly Gaussian values; yes/no values of the same correlation can leak more.
+Columns that cannot hold Gaussian values are refused where a model assumes them. A correlation
+determines how much values leak about each other only together with their law. Its cost is computed
+for jointly Gaussian values; yes/no values with the same correlation can leak more.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def check_assumed(
     assume: str | None,
     instead: str,
 ) -> None:
-    """Refuse a correlation for a column that is discrete, and ask where its type does not tell.
+    """Refuse a correlation for a discrete column, and ask where its type does not decide.
 
     Parameters
     ----------
@@ -170,6 +170,6 @@ def check_assumed(
 
 
 def refuse_discrete_columns(frame: Any, columns: Sequence[Hashable]) -> None:
-    """Raise for columns that a Gaussian model is about and whose type says otherwise."""
+    """Raise for columns of a Gaussian model whose type is discrete."""
     for column in columns:
         refuse_discrete(column, kind_of(frame, column), instead=COLUMNS)

@@ -59,7 +59,7 @@ def values_held(frame: Any, column: Hashable, *, gaps: bool) -> set[Hashable]:
 
 
 def refuse_lists(frame: Any, name: str, kind: nw.dtypes.DType) -> None:
-    """Raise unless the values of a column can be told apart by a dictionary."""
+    """Raise unless the values of a column are hashable."""
     if kind.is_nested() or _holds_lists(frame, name, kind):
         raise ModelError(
             f"column {name} must hold values that can be counted, such as numbers or text."
@@ -67,7 +67,7 @@ def refuse_lists(frame: Any, name: str, kind: nw.dtypes.DType) -> None:
 
 
 def _holds_lists(frame: Any, name: str, kind: nw.dtypes.DType) -> bool:
-    """Whether a column of objects in memory has some that cannot be told apart by a dictionary."""
+    """Whether a column of objects in memory has some that are not hashable."""
     table = in_memory(frame) if kind == nw.Object else None
     return table is not None and not all(
         isinstance(value, Hashable) for value in table[name].to_list()
@@ -233,7 +233,7 @@ def role_patterns(
 
 @asks_the_engine
 def refuse_repeated(frame: Any, person: str, by: str) -> None:
-    """Raise if a person stands in two groups, or twice in one."""
+    """Raise if a person is in two groups, or twice in one."""
     table, names, schema = chosen(frame, [person, by])
     rows = check_complete(table, names, schema)
     pairs = table.group_by(person, by).agg(nw.len().alias("__rows__"))
@@ -242,7 +242,7 @@ def refuse_repeated(frame: Any, person: str, by: str) -> None:
     if found["__groups__"] > found["persons"]:
         raise ModelError(
             f"column {person} puts a person into several groups of column {by}; everyone may belong"
-            " to one only. Join such groups first."
+            " to only one. Join such groups first."
         )
     if found["__groups__"] < rows:
         raise ModelError(f"column {person} names a person more than once within a group.")

@@ -1,4 +1,4 @@
-"""Where the rows are: a CSV file, parquet files, or a query to DuckDB.
+"""Where the rows come from: a CSV file, parquet files, or a DuckDB query.
 
 A query only reads: one SELECT, no COPY anywhere in it, and no extension is installed or loaded.
 Messages name files, options and columns, never a cell. The header of a file is not shown either:
@@ -68,11 +68,11 @@ class Source:
             raise SourceError(f"a delimiter is one character, got {self.delimiter!r}.")
 
     def read(self) -> Any:
-        """Return the rows: a pandas frame of a text file, else a DuckDB relation."""
+        """Return the rows: a pandas frame for a text file, otherwise a DuckDB relation."""
         return self._found(rows=None)
 
     def header(self) -> Any:
-        """Return the columns without a row of a text file; a DuckDB relation reads none either."""
+        """Return the columns without reading a row; a DuckDB relation reads none either."""
         return self._found(rows=0)
 
     def _found(self, *, rows: int | None) -> Any:
@@ -156,7 +156,7 @@ _ONE_SELECT = (
 
 
 def _check_reads_only(query: str, duckdb: Any) -> None:
-    """Refuse all but one SELECT, by DuckDB's own parser; nothing of the query is run.
+    """Refuse anything but one SELECT, using DuckDB's own parser; nothing is executed.
 
     The kind of a statement is not enough: WITH x AS (COPY … TO …) SELECT … counts as a SELECT.
     """

@@ -1,7 +1,7 @@
-"""What the rows of groups add up to, and how large the groups are, from one query.
+"""The sums over the rows of groups, and the sizes of the groups, from one query.
 
-A scale is proved for groups of certain sizes. Where others write to the table, the sizes that one
-query sees say nothing about the rows that the next one adds up. So both come out of the same one.
+A scale is proved for groups of certain sizes. If others write to the table, the sizes that one
+query sees say nothing about the rows that the next one adds up. So both come from the same query.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def read_groups(
     value
         The column of values.
     by
-        The column that tells groups apart; None if all rows are one group.
+        The column that names the group; None if all rows are one group.
     bounds
         Add the values up inside these bounds; count them if None.
     clamp

@@ -50,19 +50,19 @@ class LongFrame:
     value: Hashable
     """The column of values."""
     groups: Hashable | None = None
-    """The column that tells groups apart; None if all rows are one group."""
+    """The column that names the group; None if all rows are one group."""
     order_by: Hashable | None = None
     """The column that orders a group."""
     time_format: str | None = None
     """How text in that column is written; ISO 8601 if None."""
     rows: int | None = None
-    """How many rows there are, which is public, where it was read before: else it is read first."""
+    """The (public) number of rows, if it was read before; otherwise it is read first."""
     times: Times | None = None
-    """How the column that orders is read, where that was found before."""
+    """How the ordering column is read, if that was determined before."""
 
 
 class LongColumns(TypedDict, total=False):
-    """Which columns of a table with a row per value say which rows belong together."""
+    """Which columns of a table with a row per value define groups and order."""
 
     groups: Hashable | None
     order_by: Hashable | None
@@ -114,14 +114,14 @@ def long_answer(
         return _alike(contributions, model, frame, layout.value, by=layout.groups)
     if layout.order_by is None:
         raise UnsupportedQueryError(
-            "the query treats members of a group differently: say which column orders them with"
-            " order_by=."
+            "the query treats members of a group differently: give order_by=, the column that"
+            " orders them."
         )
     return _by_rank(contributions, model, frame, layout, starts)
 
 
 def _order(layout: LongFrame) -> dict[str, Any]:
-    """Return what is said about groups and their order, as readings of ordered rows take it."""
+    """Return groups and order as the arguments of functions that read ordered rows."""
     return {
         "by": layout.groups,
         "order_by": layout.order_by,
@@ -132,7 +132,7 @@ def _order(layout: LongFrame) -> dict[str, Any]:
 def _alike(
     contributions: Contributions, model: Model, frame: Any, value: Hashable, *, by: Hashable | None
 ) -> FrameAnswer:
-    """Add up all rows, which count alike; sizes and values come from one query."""
+    """Add up all rows, which are treated alike; sizes and values come from one query."""
     domain, own = _shared_domain(model), contributions.values[0]
     bounds = bounds_of(domain) if model.continuous_tuples[0] else None
     read = read_groups(
@@ -149,7 +149,7 @@ def _alike(
 
 
 def check_sizes(sizes: Mapping[int, int], model: Model) -> None:
-    """Refuse groups that are none of the model's."""
+    """Refuse groups of a size that the model does not have."""
     known = _first_positions(model)
     unknown = sorted(set(sizes) - set(known))
     if unknown:
@@ -172,14 +172,14 @@ def _about(sizes: Mapping[int, int], answer: Answer, grid: Fraction) -> FrameAns
 def instances_in(sizes: Mapping[int, int], model: Model) -> int:
     """Return how many instances of the model a long frame holds, given its groups by size.
 
-    Blocks stand for all groups together; any other model stands for one of them.
+    Blocks describe all groups together; any other model describes one of them.
     """
     member = model.models[0] if isinstance(model, ModelSet) else model
     return 1 if isinstance(member, Blocks) else sum(sizes.values())
 
 
 def check_groups(groups: Mapping[int, int], model: Model, adversaries: Adversaries) -> None:
-    """Refuse other numbers of groups than the proof is about, where these count."""
+    """Refuse numbers of groups other than those of the proof, where they matter."""
     if not adversaries.is_restricted:
         return
     for stated in stated_groups(model):
@@ -195,7 +195,7 @@ def check_groups(groups: Mapping[int, int], model: Model, adversaries: Adversari
 def stated_groups(model: Model) -> list[dict[int, int]]:
     """Return how many groups of each size the model is about; of a set, by each of its members.
 
-    Empty where the model stands for one group, of however many.
+    Empty where the model describes one group, however many there are.
     """
     members = model.models if isinstance(model, ModelSet) else (model,)
     return [
@@ -215,7 +215,7 @@ def largest_group(model: Model) -> int:
 
 
 def _first_positions(model: Model) -> dict[int, int]:
-    """Return, for each size of a group, where its members stand among the model's names."""
+    """Return, for each group size, the position of its first member among the model's names."""
     if isinstance(model, ModelSet):
         found = [_first_positions(member) for member in model.models]
         if any(one != found[0] for one in found):
@@ -248,7 +248,7 @@ def _treats_alike(contributions: Contributions, model: Model) -> bool:
 def _by_rank(
     added_by: Contributions, model: Model, frame: Any, layout: LongFrame, starts: dict[int, int]
 ) -> FrameAnswer:
-    """Add up all rows; what one adds depends on its group's size and its place there."""
+    """Add up all rows; what one adds depends on the size of its group and its place in it."""
     domain, value, order = _shared_domain(model), layout.value, _order(layout)
     if not model.continuous_tuples[0]:
         counts, sizes = contingency_by_rank(frame, value, **order)

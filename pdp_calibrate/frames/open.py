@@ -1,4 +1,4 @@
-"""Open a frame of any library, and ask its engine for a few numbers."""
+"""Open a frame of any library, and ask its frame engine for a few numbers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ T = TypeVar("T")
 
 
 def asks_the_engine(function: Callable[P, T]) -> Callable[P, T]:
-    """Keep back the words of an engine that fails: they may hold records.
+    """Withhold the message of a frame engine that fails: it may quote records.
 
-    Closed connections, types that differ between partitions and functions that an engine lacks
-    all end here, as `FrameError` with the name of the engine's own error.
+    Closed connections, types that differ between partitions and functions that a frame engine lacks
+    all end here, as a `FrameError` with the name of the engine's own error.
     """
 
     @functools.wraps(function)
@@ -43,16 +43,16 @@ def asks_the_engine(function: Callable[P, T]) -> Callable[P, T]:
                 f' os.environ["PYSPARK_PYTHON"] = sys.executable, here {sys.executable}.'
             )
         raise FrameError(
-            f"the engine that holds the frame could not compute this: {found}. Its message is kept"
-            " back, since it may hold records. See that the connection is open, and that every"
-            " partition has the same columns and types."
+            f"the engine that holds the frame could not compute this: {found}. Its message is"
+            " withheld, since it may quote records. Check that the connection is open, and that"
+            " every partition has the same columns and types."
         )
 
     return guarded
 
 
 def check_roles(value: Any, **roles: Hashable | None) -> None:
-    """Refuse a column of values as one that orders rows or divides them: those are public."""
+    """Refuse the column of values as one that orders or groups rows: those are public."""
     asked = [value] if isinstance(value, Hashable) else list(value)
     for role, column in roles.items():
         if column is not None and column in asked:
@@ -63,7 +63,7 @@ def check_roles(value: Any, **roles: Hashable | None) -> None:
 
 
 def _has_other_python(error: Exception) -> bool:
-    """Whether Spark says that its workers run another Python; nothing else of its words is used."""
+    """Whether Spark says that its workers run another Python; nothing else in it is used."""
     words = ""
     with contextlib.suppress(Exception):  # the words may have to be fetched from a dead engine
         words = str(error)
@@ -86,7 +86,7 @@ def opened(frame: Any) -> nw.LazyFrame[Any]:
 
 
 def in_memory(frame: Any) -> nw.DataFrame[Any] | None:
-    """Return a frame that lies in memory, with rows in order; None for one that does not."""
+    """Return a frame that is in memory, with rows in order; None for one that is not."""
     try:
         found = nw.from_native(_named_by_text(frame))
     except TypeError as error:
@@ -95,7 +95,7 @@ def in_memory(frame: Any) -> nw.DataFrame[Any] | None:
 
 
 def _named_by_text(frame: Any) -> Any:
-    """Return a frame of pandas with numbers for names, such as 0, 1, 2, with text for them."""
+    """Return a pandas frame whose column names are numbers, such as 0, 1, 2, with text names."""
     if not nw.dependencies.is_pandas_like_dataframe(frame):
         return frame
     if all(isinstance(name, str) for name in frame.columns):
@@ -152,7 +152,7 @@ def described(
 ) -> tuple[nw.LazyFrame[Any], list[str], Mapping[str, nw.dtypes.DType]]:
     """Return the frame with the names and types of the columns; no row is read or copied.
 
-    Absent ones are refused, and those that are named as columns which readings add on their way.
+    Absent ones are refused, and so are names reserved for columns that are added while reading.
     """
     table = opened(frame)
     schema = table.collect_schema()
@@ -194,7 +194,7 @@ def kind_name(kind: nw.dtypes.DType) -> str:
 
 
 def is_missing(name: str, kind: nw.dtypes.DType) -> nw.Expr:
-    """Say for each row whether the cell is null or, among floats, not a number."""
+    """Return for each row whether the cell is null or, among floats, NaN."""
     empty = nw.col(name).is_null()
     return empty | nw.col(name).is_nan().fill_null(value=True) if kind.is_float() else empty
 
@@ -205,7 +205,7 @@ def how_many(condition: nw.Expr) -> nw.Expr:
 
 
 def refuse_missing(name: Hashable, missing: float | None) -> None:
-    """Raise if cells of a column are missing; how many is for nobody to know."""
+    """Raise if cells of a column are missing, without saying how many."""
     if missing:
         raise ModelError(
             f"column {name} has missing values: say what they mean with missing= (--missing) where"

@@ -93,11 +93,11 @@ class Times:
     """How the column that orders rows is read: found once, for every reading of a frame."""
 
     column: Hashable
-    """What it is called."""
+    """Its name."""
     kind: nw.dtypes.DType
     """The type of what it is read as, which sorts in order of time."""
     timed: bool
-    """Whether that counts in microseconds; numbers, months and periods have units of their own."""
+    """Whether the unit is microseconds; numbers, months and periods have their own units."""
     form: _Form | None = None
     """How ISO 8601 text is written, every row alike."""
     length: int = 0
@@ -109,7 +109,7 @@ class Times:
         """Return the cells of a column as what sorts in order of time."""
         held = nw.col(name)
         if self.form is not None:
-            example = _example(self.form, self.length)  # whoever reads finds what is missing
+            example = _example(self.form, self.length)  # missing cells are found when rows are read
             # Asked of the cells themselves, for pandas 2 makes the text "None" of what is missing.
             text = nw.when(held.is_null()).then(nw.lit(example)).otherwise(held.cast(nw.String))
             return _number(text, self.form, self.length)
@@ -118,7 +118,7 @@ class Times:
         return held.cast(nw.Int64) if self.kind == nw.Int64 else held
 
     def is_other(self, name: str) -> nw.Expr:
-        """Say of each row whether its text is written in another form than all were."""
+        """Return for each row whether its text has another form than the column had before."""
         text = nw.col(name).cast(nw.String)
         if self.form is None:
             return nw.lit(value=False)
@@ -153,15 +153,15 @@ def _times_in(
     """Return how a column is read in order of time.
 
     Numbers, dates and times stay as they are. Text must be ISO 8601, every row in the same form,
-    or follow the `time_format`; whether it does is decided by the rows, so the error tells that
-    much about them. The message names the column and the rule, and no value.
+    or follow the `time_format`; that depends on the rows, so the error reveals that much about
+    them. The message names the column and the rule, and no value.
 
     Parameters
     ----------
     table, column, kind
         Rows without missing cells, the column in them that orders, and its type.
     called
-        What the column is called in messages.
+        The name of the column in messages.
     time_format
         How text is written, as in `datetime.strptime`: ``%d/%m/%Y``. None for ISO 8601.
     """
@@ -190,7 +190,7 @@ def _times_in(
 def times_of(frame: Any, order_by: Hashable, *, time_format: str | None = None) -> Times:
     """Return how the column that orders rows is read; only values of a text column are checked."""
     table, (name,), schema = chosen(frame, [order_by])
-    gaps = table.filter(~is_missing(name, schema[name]))  # these are found by whoever reads
+    gaps = table.filter(~is_missing(name, schema[name]))  # these are found when rows are read
     return _times_in(gaps, name, schema[name], called=order_by, time_format=time_format)
 
 
@@ -204,7 +204,7 @@ def _holds_periods(table: nw.LazyFrame[Any], column: str) -> bool:
 def _parsed_kind(
     table: nw.LazyFrame[Any], column: str, *, called: object, time_format: str
 ) -> nw.dtypes.DType:
-    """Read text by a format; what the engine says of text that does not fit may hold cells."""
+    """Read text by a format; the frame engine's error is withheld, as it may quote cells."""
     found = None
     try:
         read = table.with_columns(nw.col(column).str.to_datetime(format=time_format))
@@ -257,7 +257,7 @@ def _example(form: _Form, length: int) -> str:
 
 
 def _number(text: nw.Expr, form: _Form, length: int) -> nw.Expr:
-    """Return what the digits of a text say, in months or microseconds."""
+    """Return the number that the digits of a text denote, in months or microseconds."""
 
     def digits(start: int, number: int) -> nw.Expr:
         return text.str.slice(start, number).cast(nw.Int64)
@@ -318,8 +318,8 @@ def series_in(
 ) -> tuple[nw.LazyFrame[Any], dict[str, nw.dtypes.DType], int, Times]:
     """Return what `ordered` does, and how the times were read.
 
-    Without `by` all rows are one group. Without `order_by` rows stand in their order, which only a
-    frame in memory has. Text that orders is read as times, by `time_format` or ISO 8601.
+    Without `by` all rows are one group. Without `order_by` rows keep their order, which only a
+    frame in memory has. Text is read as times, by `time_format` or ISO 8601.
     """
     check_roles(value, groups=by, order_by=order_by)
     called = order_by
@@ -329,8 +329,8 @@ def series_in(
         held = in_memory(frame)
         if held is None:
             raise FrameError(
-                "this frame is computed by an engine that keeps no order of rows: name the column"
-                " that orders them with order_by=."
+                "the engine of this frame keeps no order of rows: give order_by=, the column that"
+                " orders them."
             )
         frame, order_by = held.with_row_index("__row").to_native(), "__row"
     columns = {VALUE: value, ORDER: order_by} | ({} if by is None else {GROUP: by})
@@ -346,11 +346,11 @@ def series_in(
 
 
 def refuse_dask(table: nw.LazyFrame[Any]) -> None:
-    """Raise for an engine without windows that follow an order."""
+    """Raise for a frame engine without ordered window functions."""
     if table.implementation.is_dask():
         raise FrameError(
-            "Dask has no window functions that follow an order, which this needs: bring it into"
-            " memory first, or read the same data with DuckDB, polars or Spark."
+            "Dask has no ordered window functions, which this needs: bring the frame into memory"
+            " first, or read the same data with DuckDB, polars or Spark."
         )
 
 
@@ -507,9 +507,9 @@ class Steps:
     def check(self, found: Mapping[str, Sequence[Any]]) -> None:
         """Raise for repeated times and for gaps; the message neither counts nor shows them.
 
-        With a step stated there may be gaps, of whole steps: values that nobody has. Without,
-        steps shorter than others are refused as well: across them neighbours are correlated more
-        than the one correlation says.
+        If the length of a step is stated there may be gaps of whole steps: values that nobody has.
+        Otherwise steps shorter than others are refused as well: across them neighbours are
+        correlated more strongly than the one correlation says.
         """
         order_by = self._times.column
         if sum(found[self.AGAIN]):
@@ -528,14 +528,14 @@ class Steps:
             )
         if sum(found[self.BETWEEN]):
             raise ModelError(
-                f"column {order_by} has times that are no whole number of steps apart: say a"
+                f"column {order_by} has times that are not a whole number of steps apart: give a"
                 " shorter step with every=."
             )
         if self._step is None and max(found[self.LONGEST]) > 1.5 * min(found[self.SHORTEST]):
             raise ModelError(
                 f"column {order_by} has gaps (steps longer than 1.5 times the shortest one), across"
-                " which the next value is not one step away. Say how long a step is with every="
-                " (--every), or fill them, or split the series."
+                " which the next value is not one step away. Give the length of a step with every="
+                " (--every), or fill the gaps, or split the series."
             )
 
 
@@ -562,7 +562,7 @@ def check_series(
     time_format: str | None = None,
     every: str | float | None = None,
 ) -> None:
-    """Refuse times that no series of a model has: repeated ones, gaps, text in no known form.
+    """Refuse times that no series of a model has: repeated ones, gaps, unknown forms of text.
 
     `every` says how long a step is: ``1D``, ``15min``, ``2h``, ``1W``, or, where the column counts
     in units of its own (numbers, months, periods), how many of them. Then there may be gaps.
@@ -577,14 +577,14 @@ def _step(every: str | float, order_by: Hashable, *, timed: bool) -> float:
         found = re.fullmatch(rf"([1-9][0-9]*)?({'|'.join(_MICROSECONDS)})", str(every))
         if found is None:
             raise ModelError(
-                f"column {order_by} holds times: say how long a step is, such as '1D', '15min' or"
+                f"column {order_by} holds times: every= must be a length such as '1D', '15min' or"
                 f" '2h', with one of {', '.join(_MICROSECONDS)}; got {every!r}."
             )
         return int(found[1] or 1) * _MICROSECONDS[found[2]]
     if isinstance(every, bool) or not isinstance(every, int | float) or not 0 < every < math.inf:
         raise ModelError(
-            f"column {order_by} counts in units of its own: say how many a step has, such as"
-            f" every=1; got {every!r}."
+            f"column {order_by} has its own unit: every= must be the number of units in a step,"
+            f" such as every=1; got {every!r}."
         )
     return every
 
@@ -592,7 +592,7 @@ def _step(every: str | float, order_by: Hashable, *, timed: bool) -> float:
 def _as_number(time: nw.Expr, kind: nw.dtypes.DType) -> nw.Expr:
     """Return times as numbers; engines agree on calendar fields, on little else.
 
-    Missing dates and times are some number: whoever reads finds them.
+    Missing dates and times become some number; they are found when rows are read.
     """
 
     def whole(part: nw.Expr) -> nw.Expr:

@@ -62,7 +62,7 @@ def centred_products(frame: Any) -> Products:
     """Sum the products of all pairs of columns.
 
     Raises `ModelError` naming the column for missing, infinite or non-numeric cells and for a
-    column that does not vary. No cell value enters a message.
+    column that does not vary. No cell value appears in a message.
     """
     names = columns_of(frame)
     if not names:
@@ -117,7 +117,7 @@ def well_centred(
 
 
 def typical(table: nw.LazyFrame[Any], names: Sequence[str]) -> FloatArray:
-    """Return the means of the first few rows, whatever rows those are."""
+    """Return the means of a few rows, in no particular order."""
     few = table.head(_FEW_ROWS)
     found = one_row(
         few.select(

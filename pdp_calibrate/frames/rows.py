@@ -1,9 +1,9 @@
-"""Questions about rows, read in the engine that holds them: conditions, parts, sums.
+"""Questions about rows, evaluated by the frame engine that holds them: conditions, parts, sums.
 
 What a scale is proved for (how many rows of each group count by public columns) and what is
-released come out of one query, as everywhere: others may be writing to the table. Whether reading
-raises depends on types and on public columns; the one exception are missing cells of a column about
-which nothing was said.
+released come from one query, as everywhere: others may be writing to the table. Whether reading
+raises depends on types and on public columns; the one exception is missing cells of a column for
+which no rule was given.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def public_rows(frame: Any, query: RowQuery, *, groups: Hashable | None) -> Publ
     query
         What is asked.
     groups
-        The column that tells groups apart; None if all rows are one, or each one is independent.
+        The column that names the group; None if all rows are one group, or each is independent.
     """
     return _read(frame, query, groups=groups, secret=False, rows=None, times=None).public
 
@@ -115,8 +115,8 @@ def read_rows(
 ) -> RowsRead:
     """Read the exact answer, and what public columns say, in one query.
 
-    The grid of real values depends on the number of rows. Where that is known it is not counted
-    before: the one query tells whether it still holds.
+    The grid of real values depends on the number of rows. If that is known, rows are not counted
+    first: the one query checks that the number still holds.
 
     Parameters
     ----------
@@ -165,8 +165,8 @@ def _read(
     if sum(held[_UNKNOWN]):
         silent = ", ".join(name for name in query.columns if name not in query.missing)
         raise ModelError(
-            f"a column among {silent} has missing values, and nothing was said about them: state"
-            " what they mean with missing=, best before looking."
+            f"a column among {silent} has missing values, and no rule was given for them: state"
+            " what they mean with missing=, ideally before looking at the data."
         )
     groups_of: Counter[tuple[int, int]] = Counter()
     inside, units = Counter[int](), Counter[int]()
@@ -193,7 +193,7 @@ def _read(
 
 
 def _decided(query: RowQuery) -> bool:
-    """Whether public columns say which rows are in which part."""
+    """Whether public columns decide which rows are in which part."""
     return not (query.moves or query.leaves)
 
 
@@ -267,7 +267,7 @@ def _prepared(
 
 
 def _flag(condition: nw.Expr) -> nw.Expr:
-    """Return 1 where a condition holds, and 0 where it does not or cannot be told."""
+    """Return 1 where a condition holds, and 0 where it does not or is undefined."""
     return condition.fill_null(value=False).cast(nw.Int64)
 
 
@@ -346,7 +346,7 @@ def _codes(
 
 
 def _comparable(label: Hashable, name: str, kind: nw.dtypes.DType) -> Any:
-    """Return a label as the engine can compare it with the column, or raise by the types alone."""
+    """Return a label in a form comparable with the column, or raise by the types alone."""
     if isinstance(kind, nw.Categorical | nw.Enum):
         return str(label)
     if kind == nw.Boolean and isinstance(label, int | float) and label in (0, 1):

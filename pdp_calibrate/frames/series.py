@@ -25,12 +25,12 @@ _EARLIER = [f"__{lag}__" for lag in range(_LONGEST_RUN)]  # lag 0 is the value i
 
 @dataclass(frozen=True, kw_only=True)
 class OrderedSeries:
-    """Series that have been checked; the rows stay in their engine."""
+    """Series that have been checked; the rows stay in their frame engine."""
 
     table: nw.LazyFrame[Any] = field(repr=False)
     """The columns ``__group__``, ``__order__`` and ``__value__``."""
     value: str
-    """What the column of values is called."""
+    """The name of the column of values."""
     kind: nw.dtypes.DType
     """Its type."""
     lengths: Counter[int]
@@ -38,7 +38,7 @@ class OrderedSeries:
 
     @functools.cached_property
     def triples(self) -> Counter[tuple[Hashable, ...]]:
-        """How often each run of up to three neighbours ends somewhere; None before the beginning.
+        """How often each run of up to three neighbours occurs; None before the beginning.
 
         One pass: shorter runs and first values are sums of these.
         """

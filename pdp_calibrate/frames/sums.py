@@ -1,10 +1,10 @@
 """Sums of real values that do not depend on the order of addition.
 
 Floats added in another order, or in other partitions, round differently; how differently depends
-on values that are secret. So a value x inside its public bounds is written down as the whole number
-floor(x·2^k), and an engine adds up whole numbers, exactly, in whatever order it likes. k is taken
-from public facts alone: as large as the bounds and the number of rows allow in 64 bits. Every value
-is off by less than 2^−k, its grid step.
+on values that are secret. So a value x inside its public bounds is written as the whole number
+floor(x·2^k), and the frame engine adds up whole numbers, exactly, in any order. k depends on public
+facts alone: it is as large as the bounds and the number of rows allow in 64 bits. Every value is
+off by less than 2^−k, its grid step.
 
 The sum so computed is *exactly* a sum of functions of single values. The rows of independent people
 therefore stay independent, and only the steps of one group of correlated values count against the
@@ -60,7 +60,7 @@ class ClampedSum:
     total: Fraction
     """Σ floor(x·2^k)·2^−k, exactly."""
     step: Fraction
-    """2^−k: each value counts as at most its true amount, and more than that less a step."""
+    """2^−k: each value counts as its true amount, rounded down by less than this step."""
 
 
 def grid_exponent(name: Hashable, bounds: Range, rows: int) -> int:

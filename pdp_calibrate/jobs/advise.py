@@ -1,7 +1,7 @@
 """Which model? From the columns of a table, their types and at most four answers.
 
-Values are never read: of a frame only what is public, which is its columns and their types, the
-sizes of groups, and the times of a series.
+Values are never read, only what is public about a frame: its columns and their types, the sizes of
+groups, and the times of a series.
 """
 
 from __future__ import annotations
@@ -44,24 +44,24 @@ _ANY = (
     " about them. Groups are independent of each other."
 )
 _INDEPENDENT = (
-    "That no person's value says anything about another's. Where that is not so, more leaks than"
-    " ε says."
+    "That no person's value says anything about another's. Where that is not true, more than ε"
+    " leaks."
 )
 
 
-_NO_MODEL = "none: every row stands alone"
+_NO_MODEL = "none: the rows are independent"
 _ALIKE = (
-    "How alike are they? correlation=(0, 0.4) of numbers, persistence=0.9 of states along time,"
+    "How alike are they? correlation=(0, 0.4) for numbers, persistence=0.9 for states along time,"
     ' learn="public" or learn="dp"; nothing if it is not known.'
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """One way to say how people are correlated, and what it costs."""
+    """One assumption about how people are correlated, and what it costs."""
 
     name: str
-    """What it is called: any dependence, stated correlation, learned under DP, plain DP."""
+    """Its name: any dependence, stated correlation, learned under DP, plain DP."""
     model: str
     """The model behind it."""
     assumes: str
@@ -73,7 +73,7 @@ class Choice:
     scale: float | None = None
     """The scale of its noise; None where that is not known yet."""
     half_width: float | None = None
-    """How far the noise moves the answer at most, in 95 % of releases."""
+    """The most that the noise moves the answer, in 95 % of releases."""
     scale_range: tuple[float, float] | None = None
     """The range of scales, where the scale depends on the model that is learned."""
     note: str = ""
@@ -94,7 +94,7 @@ class Advice:
     """Which model to take, and what the others would cost."""
 
     choice: Choice | None
-    """The one that fits the answers; None while the questions before it are open."""
+    """The one that fits the answers; None while earlier questions are open."""
     alternatives: tuple[Choice, ...]
     """The others, for the same answers."""
     questions: tuple[str, ...]
@@ -174,8 +174,8 @@ def advise(
 ) -> Advice:
     """Name the model that fits a table, from its columns and the answers to four questions.
 
-    No value is read: of a frame the types of its columns, the sizes of groups and the times of a
-    series, which are public. What is not answered yet is listed in `Advice.questions`.
+    No value is read, only the types of the columns, the sizes of groups and the times of a series,
+    which are public. What is not answered yet is listed in `Advice.questions`.
 
     Parameters
     ----------
@@ -185,18 +185,18 @@ def advise(
     query
         First question: what is asked, such as ``"mean(income)"``.
     groups, order_by, independent, max_group_size
-        Second: which rows belong together. By a column of groups, along a column of times, or none
-        of them; of a schema also how many rows a group has at most (4 if not said).
+        Second: which rows belong together: by a column of groups, along a column of times, or not
+        at all; for a schema also the size of the largest group (4 by default).
     bounds, domains
         Third: the public range, or the possible values, of the column asked about.
     correlation, persistence, learn
-        Fourth: what is known about how alike they are. At most this correlation, at most this
+        Fourth: what is known about how alike they are: at most this correlation, at most this
         probability of staying in a state; or it is learned, from ``"public"`` rows or under
-        differential privacy (``"dp"``). Nothing if none of them is given.
+        differential privacy (``"dp"``). If none is given, nothing is assumed.
     epsilon
         How much anyone may learn about anyone.
     file
-        How the file is called in the commands.
+        The name of the file in the commands.
 
     Returns
     -------
@@ -288,13 +288,13 @@ def _needed(asked: Question | None, said: Mapping[str, Any], frame: Any) -> list
     if not {"groups", "order_by", "independent"} & set(said) and not wide:
         found.append(
             'Which rows belong together? groups="household", order_by="day", or independent=True'
-            " if every row is a person who says nothing about the others."
+            " if every row is a person who is independent of the others."
         )
     if asked is None:
-        found.append("Which values are possible? bounds=(lo, hi) of numbers, domains={...} else.")
+        found.append("Which values are possible? bounds=(lo, hi) for numbers, else domains={...}.")
     elif asked.kind in ("sum", "mean", "linear"):
         if "bounds" not in said:
-            found.append(f"Which public range has {first_column(asked)}? bounds=(lo, hi).")
+            found.append(f"What is the public range of {first_column(asked)}? bounds=(lo, hi).")
     elif "domains" not in said and any(
         type_of(frame, str(name)) != "yes/no" for name in asked.columns or ()
     ):

@@ -1,4 +1,4 @@
-"""How values are written where they are not objects of Python: as text, and in TOML."""
+"""How values are written where they are not Python objects: as text, and in TOML."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ DRAW = "draw"
 
 @dataclass(frozen=True, kw_only=True)
 class Form:
-    """How a value is written where it is not an object of Python."""
+    """How a value is written where it is not a Python object."""
 
     schema: parts.Schema
-    """In the JSON Schema of plans."""
+    """Its JSON Schema in plans."""
     kind: type = str
     """The type that the command line reads."""
     from_text: Callable[[str], Any] | None = None
-    """Makes a value of the text of the command line; None where it is the value already."""
+    """Converts the text of the command line; None where it is the value already."""
     from_plan: Callable[[Any], Any] | None = None
-    """Makes a value of what TOML holds; None where it is the value already."""
+    """Converts what TOML holds; None where it is the value already."""
     repeated: bool = False
-    """Whether the command line takes it several times: `from_text` makes entries of a mapping."""
+    """Whether the command line takes it several times: `from_text` returns items of a mapping."""
 
 
 def adversaries_from(text: str) -> Adversaries:

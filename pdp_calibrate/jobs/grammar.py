@@ -56,16 +56,16 @@ class QuerySyntaxError(QueryError):
 
     @property
     def picture(self) -> str:
-        """The text, and below it a caret at the character where it goes wrong."""
+        """The text, and below it a caret at the first wrong character."""
         return f"{self.text}\n{' ' * self.position}^"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What is asked, before it is known which tuples there are."""
+    """A query as it was written, before the tuples are known."""
 
     kind: Kind
-    """Which answer."""
+    """The statistic."""
     columns: tuple[Hashable, ...] | None = None
     """The columns named, None for every tuple."""
     values: Iterable[Hashable] | None = None
@@ -76,7 +76,7 @@ class Question:
     """The question as it was written."""
 
     def named(self, names: Sequence[Hashable]) -> tuple[Hashable, ...] | None:
-        """Return the columns as the tuples of a model are called; unknown ones stay as written."""
+        """Return the columns under the names of a model's tuples; unknown ones stay as written."""
         if self.columns is None:
             return None
         called = {str(name): name for name in names} | {name: name for name in names}
@@ -89,7 +89,7 @@ def parse_query(text: str) -> Question:
     Raises
     ------
     QuerySyntaxError
-        With the place where the text goes wrong.
+        With the position of the error.
 
     Examples
     --------

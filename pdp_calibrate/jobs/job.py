@@ -1,9 +1,9 @@
-"""What can be asked of a table: the one declaration behind `df.pdp`, the command line and plans.
+"""What can be asked about a table: the one declaration behind `df.pdp`, command line and plans.
 
-Every entry of `Table`, `Options` and `Learning` is one thing that can be said, with its type in
-Python, its meaning, and how it is written as text and in TOML. From there come the signatures and
-docstrings of ``df.pdp``, the options and the help of the command line, and the keys and the JSON
-Schema of plans. What must hold between several of them is checked by `Job`.
+Every field of `Table`, `Options` and `Learning` is one option, with its type in Python, its
+meaning, and how it is written as text and in TOML. The signatures and docstrings of ``df.pdp``, the
+options and help of the command line, and the keys and JSON Schema of plans are derived from it.
+`Job` checks what must hold between several options.
 """
 
 # No `from __future__ import annotations`: what is declared is read from the annotations.
@@ -59,22 +59,22 @@ LEDGER = Group("Budget", "budget")
 
 @dataclass(frozen=True, kw_only=True)
 class Option:
-    """One thing that a person can say."""
+    """One option."""
 
     words: str
     """What it means."""
     group: Group
-    """With which others it belongs together."""
+    """The group of options that it belongs to."""
     form: Form = forms.TEXT
     """How it is written."""
     written: str = ""
     """How it is written on the command line."""
     flags: tuple[str, ...] = ()
-    """Its names on the command line, where it has others than its own."""
+    """Its names on the command line, where they differ."""
     key: str | None = None
-    """Its name in a plan, where it has another."""
+    """Its name in a plan, where it differs."""
     default: Any = None
-    """What holds where nothing is said."""
+    """Its default."""
 
 
 class Table(TypedDict, total=False):
@@ -107,14 +107,13 @@ class Table(TypedDict, total=False):
 
 
 class Options(TypedDict, total=False):
-    """What can be said about a table, a query and a release, wherever it is said."""
+    """The options for a table, a query and a release, in Python, on the command line, in plans."""
 
     groups: Annotated[
         Hashable | None,
         Option(
-            words="In a table with a row per value, the column that tells groups apart:"
-            " households, patients, meters. Rows of one group are correlated, groups are"
-            " independent.",
+            words="In a table with a row per value, the column that names the group: households,"
+            " patients, meters. Rows of one group are correlated, groups are independent.",
             group=ROWS,
         ),
     ]
@@ -129,15 +128,15 @@ class Options(TypedDict, total=False):
     time_format: Annotated[
         str | None,
         Option(
-            words="How that column is written where it is text, such as %d/%m/%Y. By default it"
-            " must be ISO 8601, every row in one form.",
+            words="The format of that column if it is text, such as %d/%m/%Y. By default it must"
+            " be ISO 8601, every row in the same form.",
             group=ROWS,
         ),
     ]
     max_group_size: Annotated[
         int | None,
         Option(
-            words="How many rows a group has at most; larger ones are refused, or see large.",
+            words="The most rows that a group may have; larger ones are refused, or see large.",
             group=ROWS,
             form=forms.COUNT,
         ),
@@ -146,7 +145,7 @@ class Options(TypedDict, total=False):
         Literal["refuse", "keep"],
         Option(
             words="What happens to larger groups: 'refuse' them, or 'keep' only that many of their"
-            " rows. The others count as nothing, and stay protected.",
+            " rows. The other rows do not count, and stay protected.",
             group=ROWS,
             form=forms.word("refuse", "keep"),
         ),
@@ -154,7 +153,7 @@ class Options(TypedDict, total=False):
     keep_by: Annotated[
         Hashable | None,
         Option(
-            words="The public column by whose first entries the rows that are kept are chosen,"
+            words="The public column that decides which rows are kept, the smallest values first,"
             " such as a person's number; by default the one that orders the rows.",
             group=ROWS,
         ),
@@ -162,9 +161,9 @@ class Options(TypedDict, total=False):
     keep_seed: Annotated[
         int | Literal["draw"] | None,
         Option(
-            words="A number that makes this choice random: by a hash of that column, which then"
-            " holds whole numbers. 'draw' draws it once: it is kept with the release, and in the"
-            " ledger, where later questions find it.",
+            words="A number that makes this choice random, by a hash of that column, which must"
+            " then hold whole numbers. 'draw' draws it once; it is stored with the release and in"
+            " the ledger, where later questions find it.",
             group=ROWS,
             form=forms.SEED,
         ),
@@ -172,8 +171,7 @@ class Options(TypedDict, total=False):
     independent: Annotated[
         bool,
         Option(
-            words="Every row is a person who says nothing about the others: plain differential"
-            " privacy.",
+            words="Every row is a person independent of the others: plain differential privacy.",
             group=ROWS,
             form=forms.SWITCH,
         ),
@@ -181,8 +179,8 @@ class Options(TypedDict, total=False):
     every: Annotated[
         str | float | None,
         Option(
-            words="How long a step is between the times of a series, in which there may then be"
-            " gaps; or how many units, where times are numbers, months or periods.",
+            words="The length of a step between the times of a series, which may then have gaps; or"
+            " the number of units, where times are numbers, months or periods.",
             group=ROWS,
             form=forms.STEP,
             written="Such as 1D, 15min, 2h.",
@@ -191,7 +189,7 @@ class Options(TypedDict, total=False):
     public: Annotated[
         Sequence[Hashable],
         Option(
-            words="Columns that are no secret, beside those of groups and order. All others are.",
+            words="Columns that are not secret, besides those of groups and order. All others are.",
             group=ROWS,
             form=forms.NAMES,
             flags=("--public-columns",),
@@ -202,8 +200,9 @@ class Options(TypedDict, total=False):
         Literal["column", "household"],
         Option(
             words="'household' covers any dependence between all columns of a group, also against"
-            " those who know some of the columns. 'column', the default, lets a correlation be"
-            " stated; that covers those who know other entries of the same column, not of others.",
+            " adversaries who know some of the columns. 'column', the default, allows a stated"
+            " correlation; that covers adversaries who know other entries of the same column, but"
+            " not of other columns.",
             group=ROWS,
             form=forms.word("column", "household"),
         ),
@@ -233,8 +232,8 @@ class Options(TypedDict, total=False):
         float | Range | None,
         Option(
             words="Assume jointly Gaussian values with this correlation inside a group, or between"
-            " neighbours in time where the rows are ordered. A range stands for every number in"
-            " it. It says nothing about counts and histograms.",
+            " neighbours in time where the rows are ordered. A range covers every number in it."
+            " It does not apply to counts and histograms.",
             group=MODEL,
             form=forms.SPAN,
             written="Such as 0.3 or 0:0.4.",
@@ -245,8 +244,9 @@ class Options(TypedDict, total=False):
         Option(
             words="Assume that the states of a column along time, in the order of order_by, are a"
             " Markov chain that forgets at least as fast as one that stays in its state with this"
-            " probability at every step and otherwise moves to any other state alike. For counts"
-            " and histograms of that one column, whose states are declared (domains).",
+            " probability at every step and otherwise moves to each other state with equal"
+            " probability. For counts and histograms of that one column, whose states are declared"
+            " (domains).",
             group=MODEL,
             form=forms.POSITIVE,
             written="Such as 0.9.",
@@ -256,7 +256,7 @@ class Options(TypedDict, total=False):
         Literal["gaussian"] | None,
         Option(
             words="'gaussian' says that whole numbers with a correlation are measurements, not"
-            " codes. Floats need no such word; booleans and text are refused.",
+            " codes. Floats do not need it; booleans and text are refused.",
             group=MODEL,
             form=forms.word("gaussian"),
         ),
@@ -267,8 +267,8 @@ class Options(TypedDict, total=False):
             words="The values that are possible, for all columns or by column. Histograms,"
             " breakdowns, and counts in groups without a model need them, unless the type of the"
             " column lists them: booleans, a polars Enum, a DuckDB ENUM. 'dtype' states that the"
-            " categories of a column are public. In one column of values, a value outside raises,"
-            " and that error depends on the data; in a breakdown it counts nowhere.",
+            " categories of a column are public. In a column of values, a value outside the domain"
+            " raises an error, which depends on the data; in a breakdown it is not counted.",
             group=MODEL,
             form=forms.DOMAINS,
             written="Such as status=0,1,2.",
@@ -282,8 +282,8 @@ class Options(TypedDict, total=False):
     where: Annotated[
         Mapping[Any, Any] | None,
         Option(
-            words="Conditions on columns, all of which a row must meet to count: a value, or"
-            " several of which one must hold. Other rows add nothing, and their number stays"
+            words="Conditions on columns that a row must meet to count, all of them: a value, or"
+            " several of which one must match. Other rows add nothing, and their number stays"
             " secret. Not with a model; with a correlation, on public columns only.",
             group=QUERY,
             form=forms.CONDITIONS,
@@ -294,7 +294,7 @@ class Options(TypedDict, total=False):
         Hashable | Sequence[Hashable] | None,
         Option(
             words="One answer for every value declared (domains) of this column, or for every"
-            " combination of several. Other values count nowhere.",
+            " combination of several. Other values are not counted.",
             group=QUERY,
             form=forms.NAMES,
             written="Such as city.",
@@ -303,10 +303,10 @@ class Options(TypedDict, total=False):
     missing: Annotated[
         Any,
         Option(
-            words="What a missing cell means, for all columns or by column, stated before looking."
-            " 'zero': the row does not count, so a mean is over those who have a value."
-            " 'category': one more value of a breakdown. A number or value: it stands for the cell."
-            " Dropping rows instead would change public numbers by a secret.",
+            words="What a missing cell means, for all columns or by column, stated before looking"
+            " at the data. 'zero': the row does not count, so a mean is over those with a value."
+            " 'category': one more value of a breakdown. A number or value: it replaces the cell."
+            " Dropping rows instead would make public numbers depend on a secret.",
             group=QUERY,
             form=forms.MISSING,
             written="Such as zero, or city=category, or income=0.",
@@ -337,8 +337,8 @@ class Options(TypedDict, total=False):
     noise: Annotated[
         "Noise | None",
         Option(
-            words="What is drawn: laplace, by default or as the ledger says; or gaussian, which"
-            " needs delta beside epsilon, and takes less noise where many answers are given.",
+            words="The noise: laplace, by default or as the ledger says; or gaussian, which needs"
+            " delta as well as epsilon, and takes less noise where many answers are given.",
             group=QUERY,
             form=forms.word("laplace", "gaussian"),
         ),
@@ -347,7 +347,7 @@ class Options(TypedDict, total=False):
         float | None,
         Option(
             words="With Gaussian noise, the probability with which more than epsilon may be"
-            " learned: well below one over the number of people, such as 1e-6; the ledger's by"
+            " learned: far below one over the number of people, such as 1e-6; the ledger's by"
             " default.",
             group=QUERY,
             form=forms.POSITIVE,
@@ -392,7 +392,7 @@ class Options(TypedDict, total=False):
     ledger: Annotated[
         "Ledger | File | None",
         Option(
-            words="A ledger, or its file: it refuses what would pass its budget, and holds the"
+            words="A ledger, or its file: it refuses what would exceed its budget, and records the"
             " release before noise is drawn. Its model and adversaries are the default.",
             group=LEDGER,
             form=forms.FILE,
@@ -409,9 +409,9 @@ class Options(TypedDict, total=False):
 
 
 class Learning(TypedDict, total=False):
-    """What can be said about a model that is learned from the rows themselves.
+    """The options for a model that is learned from the rows themselves.
 
-    In Python, ``df.pdp.fit(estimator)`` says the same.
+    In Python, ``df.pdp.fit(estimator)`` does the same.
     """
 
     kind: Annotated[
@@ -511,7 +511,7 @@ _DEFAULTS: dict[str, tuple[Any, ...]] = {
     "independent": (False,), "large": ("refuse",), "protect": ("column",),
     "public": _NOTHING, "where": _NOTHING, "by": _NOTHING,
 }  # fmt: skip
-"""What says no more than leaving the option out."""
+"""Values that mean the same as leaving the option out."""
 
 
 def refuse_unknown(given: Iterable[str], known: Sequence[str], *, where: str) -> None:
@@ -524,21 +524,21 @@ def refuse_unknown(given: Iterable[str], known: Sequence[str], *, where: str) ->
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """Questions about one table, and everything that was said about them.
+    """Questions about one table, with all their options.
 
-    The model comes from one of four places: it is given; or learned from the rows; or assumed, of
-    rows in groups, from a correlation and a public range; or, of rows in groups, nothing is assumed
-    about it, which means that members may depend on each other in any way.
+    The model comes from one of four places: it is given; or learned from the rows; or, for rows in
+    groups, assumed from a correlation and a public range; or, for rows in groups, nothing is
+    assumed, which means that members may depend on each other in any way.
     """
 
     questions: tuple[Question, ...]
     """What is asked; several are answered together, from one calibration."""
     options: Options = field(default_factory=Options)
-    """What was said; what was not is absent. An ε of None asks for as much as still fits."""
+    """The options given; others are absent. An ε of None asks for as much as still fits."""
     learning: Learning = field(default_factory=Learning)
-    """What was said about learning the model; empty where it is not learned."""
+    """The options for learning the model; empty where it is not learned."""
     name: str = ""
-    """What the answer is called, in a plan."""
+    """The name of the answer, in a plan."""
 
     def __post_init__(self) -> None:
         refuse_unknown(self.options, list(OPTIONS), where="a question about a table")
@@ -689,8 +689,8 @@ class Job:
     def asks_about_rows(self) -> bool:
         """Whether the answer is about rows with several columns, not about one column of values.
 
-        So it is with conditions, breakdowns, rules for missing cells, rows left out and
-        independent people; and with several columns of a table with a row per value, of which
+        That is so with conditions, breakdowns, rules for missing cells, rows left out and
+        independent people; and with several columns of a table with a row per value, about which
         nothing is assumed.
         """
         said = set(self.options)
@@ -725,7 +725,7 @@ class Job:
     def epsilon(self) -> float | None:
         """What nobody may exceed; None for as much as still fits the ledger.
 
-        For Gaussian noise, beside its δ, 1e-6 where it is not said.
+        For Gaussian noise it goes with its δ, 1e-6 by default.
         """
         given: Any = self.options
         if "mu" in given or "rho" in given:

@@ -94,7 +94,7 @@ def _arguments(job: Job) -> dict[str, Any]:
     bounds = job.bounds_of(value)
     if kind == "groups":
         if "groups" not in job.options:
-            raise ModelError("a model of groups needs the column that tells them apart.")
+            raise ModelError("a model of groups needs the column that names the group.")
         return common | {"kind": "gaussian" if bounds else "binary", "bounds": bounds}
     common |= {
         "order_by": job.options.get("order_by"),
@@ -110,7 +110,7 @@ def _arguments(job: Job) -> dict[str, Any]:
 def assumed_model(job: Job, kind: Kind, column: Hashable, frame: Any, sizes: Counter[int]) -> Model:
     """Make the model of all groups from what is assumed about them.
 
-    What is read are types of columns and, of a series, its times; never a value.
+    It reads the types of columns and, for a series, its times; never a value.
 
     Parameters
     ----------
@@ -129,8 +129,8 @@ def assumed_model(job: Job, kind: Kind, column: Hashable, frame: Any, sizes: Cou
     if kind in ("count", "histogram"):
         if "bounds" in job.options or job.assumes:
             raise QueryError(
-                "a correlation says nothing about counts: leave bounds= and correlation= out for"
-                " group privacy, or give a model= such as BinaryGroup."
+                "a correlation does not cover counts: leave bounds= and correlation= out for group"
+                " privacy, or give a model= such as BinaryGroup."
             )
         possible = declared_values(frame, column, job.domain_of(column), option="domains")
         domain = checked_domain(possible, column)

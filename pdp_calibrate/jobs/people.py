@@ -1,11 +1,10 @@
 """Questions about all columns of the same people, over one budget.
 
-What is said about the table is said once, and kept in the ledger; a question says the rest. It is
-lowered as every question about rows: for a stated correlation of its one secret column, or for
-whole households. Of the table only what public columns say is read before a release, once for each
-question, and the numbers of rows and groups and the form of times when the table is opened; a
-release reads the rows in one pass, which also tells whether these still hold, and whether the times
-are those of series.
+What holds for the table is declared once, and stored in the ledger; a question adds the rest. It is
+lowered like every question about rows: for a stated correlation of its one secret column, or for
+whole households. Before a release only public columns are read, once for each question, and the
+numbers of rows and groups and the form of times when the table is opened; a release reads the rows
+in one pass, which also checks that these still hold, and that the times are those of series.
 """
 
 from __future__ import annotations
@@ -100,7 +99,7 @@ class PeopleTable:
 
     @classmethod
     def open(cls, frame: Any, ledger: File, *, anchor: File | None = None) -> PeopleTable:
-        """Go on with a budget on disk; what was said about the table is there."""
+        """Continue with a budget on disk, which holds what was declared about the table."""
         found = PeopleLedger.open(ledger, anchor=anchor)
         said = {name: _read(value) for name, value in found.declared.items()}
         divided = found.allowance
@@ -121,7 +120,7 @@ class PeopleTable:
         if not grouped and not said.get("independent"):
             raise QueryError(
                 "say which rows belong together: groups= (or order_by= for one series), or"
-                " independent=True if every row is a person who says nothing about the others."
+                " independent=True if every row is a person independent of the others."
             )
         every = said.get("every")
         options = Options(**{name: one for name, one in said.items() if name != "every"})  # type: ignore[typeddict-item]
@@ -165,7 +164,7 @@ class PeopleTable:
         return found
 
     def job(self, question: Question, options: Mapping[str, Any], *, name: str = "") -> Job:
-        """Return a question with what was said about the table, or refuse what it cannot say."""
+        """Return a question with the options of the table; refuse options it cannot have."""
         refuse_unknown(options, ASKED, where="a question about people")
         said = dict(self._said)
         if options.get("correlation") is None and options.get("persistence") is None:
@@ -245,7 +244,7 @@ class PeopleTable:
     def release(self, jobs: Sequence[Job]) -> list[Release]:
         """Release answers, each calibrated alone at its ε: all of them if they fit, or none.
 
-        Everything that the data could make fail is done first; then all of them are written down at
+        Everything that may fail because of the data is done first; then all of them are recorded at
         once, and only then is noise drawn.
         """
         ready = []

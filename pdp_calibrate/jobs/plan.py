@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Everything needed to release answers without a question."""
+    """Everything needed to release answers without asking anything."""
 
     source: Source
     """Where the rows are."""
     jobs: tuple[Job, ...]
-    """What is asked, about the same people, so with one model; each has an ε of its own, under
+    """What is asked, about the same people and so with one model; each job has its own ε, under
     which all of its questions are answered together."""
     epsilon: float
     """What everything together may leak."""
     delta: float | None = None
-    """The δ beside it, for Gaussian noise."""
+    """The δ that goes with it, for Gaussian noise."""
     noise: Noise = "laplace"
-    """What is drawn where a query does not say."""
+    """The default noise of queries."""
     pure: float | None = None
     """The part of ε for Laplace noise beside Gaussian noise."""
     ledger: Path | None = None
@@ -110,10 +110,8 @@ PLAN: Schema = _table(
             ["epsilon"],
             {
                 "epsilon": POSITIVE,
-                "delta": described("The δ beside it, where Gaussian noise is drawn.", POSITIVE),
-                "noise": described(
-                    "What is drawn where a query does not say.", one_of("laplace", "gaussian")
-                ),
+                "delta": described("The δ that goes with it, for Gaussian noise.", POSITIVE),
+                "noise": described("The default noise of queries.", one_of("laplace", "gaussian")),
                 "pure": described(
                     "With delta, the part of epsilon for Laplace noise; without it, only Gaussian"
                     " noise is drawn.",

@@ -161,8 +161,8 @@ def _missing(
         return {}
     if said == "drop":
         raise QueryError(
-            "dropping rows changes the public numbers of rows by a secret: missing='zero' lets them"
-            " count nowhere, and a value stands for them."
+            "dropping rows would make public numbers of rows depend on a secret: missing='zero'"
+            " leaves them uncounted, and a value replaces the missing cell."
         )
     if isinstance(said, Mapping):
         several = len(job.questions) > 1  # a rule may be for another of them
@@ -191,15 +191,15 @@ def _keep_by(job: Job) -> str:
 
 
 def drawn_seed() -> int:
-    """Draw a number that makes the choice of rows that count a random one."""
+    """Draw a number that makes the choice of counted rows random."""
     return secrets.randbits(62)  # as much as the hash of a row's key uses
 
 
 def with_seeds(jobs: Sequence[Job], past: Iterable[Query] = ()) -> list[Job]:
     """Return questions about one table with one number wherever a seed is to be drawn.
 
-    It is the one with which rows were chosen before, by the same column, in what was released in
-    the past; so the same rows go on to count.
+    It is the one with which rows were chosen before, by the same column, in earlier releases, so
+    that the same rows keep counting.
     """
     known: dict[str | None, int] = {}
     for one in past:
@@ -262,17 +262,17 @@ def model_of_rows(
 
     Notes
     -----
-    Members who do not count can be attacked and known all the same. Of any dependence they move
-    the answer by what those who count move it. Of one common correlation ρ ≥ 0 and n members who
-    count, someone who counts moves the answer by at most M·(1 + (n−1)ρ), someone who does not by at
-    most M·nρ, which is less; whoever is known in addition only lowers the others' coefficients,
-    ρ/(1 + kρ). Of ρ < 0 all others together move against the secret by at most M, however many are
-    known, so the total moves by at most M; its parts may not cancel, and there the correlation
-    counts by its size and for all members. Along time members who count are at least as far apart
-    as in a series of their number, and again |φ| counts. States along time are a chain again where
-    some are left out, of no larger diameter. Between two that count, someone who does not learns
-    by L(a) + L(b) what a neighbour who counts learns by ε + L(a') + L(b), with a = ε + L(a') and
-    L(a) ≤ a: no more.
+    Members who do not count can still be attacked and known. Under any dependence they move the
+    answer only through those who count. With one common correlation ρ ≥ 0 and n members who count,
+    a member who counts moves the answer by at most M·(1 + (n−1)ρ), one who does not by at most
+    M·nρ, which is less; anyone known in addition only lowers the coefficients ρ/(1 + kρ) of the
+    others. With ρ < 0 all others together move against the secret by at most M, however many are
+    known, so the total moves by at most M; its parts may not cancel, and then the correlation
+    counts by its absolute value and for all members. Along time, members who count are at least as
+    far apart as in a series of their number, and again |φ| counts. If some states along time are
+    left out, the rest is again a chain, of no larger diameter. The leakage about a member who does
+    not count, between two who do, is at most L(a) + L(b); that about a neighbour who counts is
+    ε + L(a') + L(b), with a = ε + L(a') and L(a) ≤ a: no less.
     """
     refuse_larger(max(public.sizes), job)
     states: Sequence[Hashable] = ()
@@ -356,7 +356,7 @@ def rows_of_question(job: Job, question: Question, frame: Any) -> tuple[RowQuery
     if not job.is_long:
         raise QueryError(
             "say which rows belong together: groups= (or order_by= for one series), or"
-            " independent=True if every row is a person who says nothing about the others."
+            " independent=True if every row is a person independent of the others."
         )
     refuse_absent(frame, _public(job))
     query = query_about_rows(job, question, frame)

@@ -55,7 +55,7 @@ _NO_MODEL = (
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """A job in the terms of a model."""
+    """A job applied to a model."""
 
     model: Model
     """The model given or learned, or the one that the assumptions make."""
@@ -117,7 +117,7 @@ def model_of(job: Job, frame: Any, *, ledger: Ledger | None = None) -> Model | N
 
 
 def task_of(job: Job, frame: Any, model: Model | None, *, rows: int | None = None) -> Task:
-    """Settle which model, queries and number of rows a job means.
+    """Resolve which model, queries and number of rows a job means.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def task_of(job: Job, frame: Any, model: Model | None, *, rows: int | None = Non
 
 
 def rows_task(job: Job, frame: Any, model: Model | None, *, whole: bool = False) -> Task:
-    """Settle what a job means that is about rows with several columns.
+    """Resolve a job that is about rows with several columns.
 
     The model is that of the ledger, or None where the assumptions of the job make one: `whole`
     says whether it is about all members of groups, as questions that share a budget need it.
@@ -171,7 +171,7 @@ def rows_task(job: Job, frame: Any, model: Model | None, *, whole: bool = False)
     if frame is None or job.learns or "model" in job.options:
         raise QueryError(
             "where, by, missing, large and independent are about rows, with a stated correlation or"
-            " with none: a model of one column says nothing about others."
+            " with none: a model of one column does not cover other columns."
         )
     (job,) = with_seeds([job])
     asked = [rows_of_question(job, question, frame) for question in job.questions]
@@ -301,7 +301,7 @@ def _strength(job: Job) -> dict[str, Any]:
 
 
 def drawn_by(job: Job, ledger: Ledger | None = None) -> dict[str, Any]:
-    """Return what is drawn, and the δ beside it; what is not said is as the ledger was begun."""
+    """Return the noise and its δ; by default those of the ledger."""
     noise = job.options.get("noise", "laplace" if ledger is None else ledger.allowance.noise)
     found: dict[str, Any] = {"noise": noise}
     if noise == "gaussian":
@@ -317,7 +317,7 @@ class PlannedRelease:
     """One answer of a plan, released."""
 
     job: Job
-    """What was asked."""
+    """What was asked for."""
     release: AnyRelease
     """The noisy answer, or a tuple of them."""
 
@@ -331,7 +331,7 @@ class Outcome:
     ledger: Ledger | PeopleLedger
     """The budget, after them."""
     remembered: bool
-    """Whether the budget is kept in a file; without one, every run begins with all of it."""
+    """Whether the budget is stored in a file; without one, every run starts with all of it."""
 
     def to_dict(self) -> dict[str, Any]:
         """Describe the outcome for JSON."""
@@ -357,14 +357,14 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedCheck:
-    """One answer of a plan, as far as it can be told without reading a secret value."""
+    """One answer of a plan, as far as it is known without reading a secret value."""
 
     job: Job
     """What is asked."""
     calibration: AnyCalibration | None
     """The scale, or None if the model must be learned from secret rows first.
 
-    Learning would spend privacy that nobody counts, so the scale is known when the plan is run.
+    Learning now would spend privacy that nothing counts, so the scale is known when the plan runs.
     """
 
     def to_dict(self) -> dict[str, Any]:
@@ -406,15 +406,15 @@ def check_plan(plan: Plan) -> tuple[PlannedCheck, ...]:
 def run_plan(plan: Plan) -> Outcome:
     """Calibrate every query alone at its ε, and release all of them if they fit the budget.
 
-    Everything that the data could make fail is done for all queries before the first is written
-    down, and all of them are written down at once, before the first noise is drawn. A model that
+    Everything that may fail because of the data is done for all queries before the first is
+    recorded, and all of them are recorded at once, before the first noise is drawn. A model that
     is learned under differential privacy is learned once: its ε is in the ledger before a row is
     read for it, and later runs on the same ledger take the model from there.
 
     Raises
     ------
     BudgetExceededError
-        If all of them together would pass the budget. Nothing was released.
+        If all of them together would exceed the budget. Nothing was released.
     """
     if plan.people is not None:
         table = _people(plan, begun=True)
@@ -460,7 +460,7 @@ def _people(plan: Plan, *, begun: bool) -> PeopleTable:
 
 @dataclass(frozen=True, kw_only=True)
 class _Ready:
-    """An answer that only waits for being written down, and for its noise."""
+    """An answer that is ready except for being recorded and for its noise."""
 
     calibration: AnyCalibration
     layout: Layout
@@ -491,7 +491,7 @@ def _calibrated(plan: Plan, frame: Any, model: Model | None) -> list[tuple[Task,
 
 
 def with_noise(job: Job, *, noise: Noise, delta: float | None) -> Job:
-    """Return a job with what its budget says about noise, where it does not itself."""
+    """Return a job with the noise of its budget, where it does not state its own."""
     said: dict[str, Any] = {**job.options}
     if delta is not None and "noise" not in said:
         said["noise"] = noise

@@ -1,7 +1,7 @@
-"""What was said about a job, written down: as a command, as Python, and as a plan.
+"""A job written as a command, as Python, and as a plan.
 
-Every form is read back by its own reader before it is handed over, so that what is written means
-what was said; a name that a form cannot hold is refused.
+Every form is read back by its own parser before it is returned, so that what is written means what
+was asked; a name that a form cannot hold is refused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What all estimators share: how they are asked, what they refuse, what kind of model they give."""
+"""What all estimators share: their interface, what they refuse, what kind of model they return."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Source = Literal["private", "public"]
 class FrameEstimator(BaseEstimator):
     """An estimator that learns a model from a DataFrame, scikit-learn style.
 
-    The constructor only stores, ``fit(frame)`` checks, learns and returns the estimator; what was
-    learned is in ``model_``. Asking for it before is a `NotFittedError`.
+    The constructor only stores; ``fit(frame)`` checks, learns and returns the estimator; the result
+    is in ``model_``. Reading it before that raises `NotFittedError`.
     """
 
     model_: Any
@@ -34,7 +34,7 @@ class FrameEstimator(BaseEstimator):
     source: Source
 
     def fit(self, frame: Any, y: object = None) -> Self:
-        """Check what is asked, learn from the rows of a frame and return the estimator."""
+        """Check the arguments, learn from the rows of a frame and return the estimator."""
         del y  # scikit-learn's signature
         checked_source(self.source)
         self.model_ = self._learned(frame, checked_budget(self.epsilon))
@@ -63,9 +63,9 @@ class FrameEstimator(BaseEstimator):
 
 
 class LongFrameEstimator(FrameEstimator):
-    """An estimator that learns from a row per value, in groups or series that are independent.
+    """An estimator that learns from one row per value, in independent groups or series.
 
-    Its model stands for one group where there is one, and is `Blocks` with a count for each size
+    Its model describes the group if there is one, and is `Blocks` with a count for each size
     otherwise: the same for all kinds of values.
     """
 
@@ -75,13 +75,13 @@ class LongFrameEstimator(FrameEstimator):
 
     @property
     def _unit(self) -> str | None:
-        """The column that tells groups or series apart."""
+        """The column that names the group or series."""
         return named_groups(self.groups, self.by)
 
     def _model_of(
         self, make: Callable[[int], Model], sizes: Mapping[int, int], epsilon: float | None
     ) -> Model:
-        """Return a model of each size, with how many there are; all learned by one mechanism."""
+        """Return a model for each size, with their numbers; all learned by one mechanism."""
         models = [make(size) for size in sorted(sizes)]
         if epsilon is not None:
             models = [model.learned_with(epsilon) for model in models]
@@ -103,7 +103,7 @@ class LongFrameEstimator(FrameEstimator):
 
 
 class SeriesEstimator(LongFrameEstimator):
-    """What estimators of series share: which rows are a series, and how much of it counts."""
+    """What estimators of series share: which rows form a series, and how much of it is used."""
 
     order_by: str | None
     time_format: str | None
@@ -121,7 +121,7 @@ class SeriesEstimator(LongFrameEstimator):
     def _model_along(
         self, kind: Callable[..., Model], series: OrderedSeries, epsilon: float | None, **law: Any
     ) -> Model:
-        """Return a series of each length, all of one law."""
+        """Return a model for each length, all with the same law."""
 
         def of_length(length: int) -> Model:
             return kind(length=length, provenance=self._provenance, **law)
@@ -129,7 +129,7 @@ class SeriesEstimator(LongFrameEstimator):
         return self._model_of(of_length, series.lengths, epsilon)
 
     def _longest(self, epsilon: float | None) -> int | None:
-        """Return how much of a series counts with epsilon; None for all of it without."""
+        """Return how much of a series is used with epsilon; None, for all of it, without."""
         if epsilon is None:
             return None
         longest = checked_limit(self.max_length, "max_length", "a series")
@@ -137,8 +137,8 @@ class SeriesEstimator(LongFrameEstimator):
             raise ModelError(f"max_length must be at least 2, got {longest}.")
         if self._unit is None:
             raise ModelError(
-                "with epsilon the column groups= that tells series apart is needed: a single series"
-                " is a single unit, which differential privacy hides altogether."
+                "with epsilon, give groups=, the column that names the series: a single series is a"
+                " single unit, which differential privacy hides completely."
             )
         return longest
 
@@ -163,7 +163,7 @@ def checked_limit(limit: object, what: str, unit: str) -> int:
     """Return a public limit on what one unit contributes, or raise."""
     if limit is None:
         raise ModelError(
-            f"with epsilon, say {what}=: the public limit on the size of {unit}, which is what"
+            f"with epsilon, give {what}=: the public limit on the size of {unit}, which is what"
             " the noise must hide. Never take it from the data."
         )
     return checked_size(limit, what)
@@ -171,12 +171,12 @@ def checked_limit(limit: object, what: str, unit: str) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class FitTest:
-    """A test of a model's assumption: a small p-value speaks against the model."""
+    """A test of a model's assumption: a small p-value is evidence against the model."""
 
     statistic: float
     """The test statistic, near `degrees` if the assumption holds."""
     degrees: int
-    """Its degrees of freedom; 0 if the data cannot tell."""
+    """Its degrees of freedom; 0 if the data cannot decide."""
 
     @property
     def p_value(self) -> float:

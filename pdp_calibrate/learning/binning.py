@@ -32,7 +32,7 @@ def checked_bins(bins: Mapping[Hashable, Sequence[float]] | None) -> dict[Hashab
 
 
 def representatives(edges: Edges) -> tuple[float, ...]:
-    """Return what stands for each bin: its middle."""
+    """Return the value that represents each bin: its middle."""
     return tuple(low / 2 + high / 2 for low, high in itertools.pairwise(edges))
 
 
@@ -40,9 +40,9 @@ def representatives(edges: Edges) -> tuple[float, ...]:
 def binned(frame: Any, bins: Mapping[Hashable, Edges]) -> Any:
     """Replace the values of binned columns by the middle of their bin.
 
-    A bin holds its lower edge and not its upper one, except the last, which holds both. Raises,
-    naming the column, for columns that are not numbers and for values outside all bins; missing
-    cells stay missing.
+    A bin includes its lower edge and not its upper one, except the last, which includes both.
+    Raises, naming the column, for columns that are not numeric and for values outside all bins;
+    missing cells stay missing.
     """
     if not bins:
         return frame
@@ -66,7 +66,7 @@ def binned(frame: Any, bins: Mapping[Hashable, Edges]) -> Any:
         outside = ((column < edges[0]) | (column > edges[-1])) & ~missing
         if one_row(table.lazy().select(how_many(outside).alias("outside")))["outside"]:
             raise ModelError(
-                f"column {name} has values outside its bins, which go from {edges[0]:g} to"
+                f"column {name} has values outside its bins, which range from {edges[0]:g} to"
                 f" {edges[-1]:g}; add public edges that cover every possible value."
             )
         middles = representatives(edges)

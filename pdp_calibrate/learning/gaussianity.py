@@ -1,6 +1,6 @@
 """Whether public rows look Gaussian: a test of their skewness and kurtosis, and its warning.
 
-What a type alone rules out is refused before that: see `frames.columns`.
+Types that cannot be Gaussian are refused before that: see `frames.columns`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from pdp_calibrate.frames.open import asks_the_engine, chosen, how_many, one_row
 from pdp_calibrate.learning.moments import Moments, moments_of
 
 _FEWEST_ROWS = 50
-"""Independent rows, or as many correlated ones as tell as much, below which nothing is tested."""
+"""The effective number of independent rows below which nothing is tested."""
 
 
 def warn_of_groups(
     frame: Any, value: str, *, correlation: float, sizes: Counter[int], stacklevel: int
 ) -> None:
-    """Warn where values of a long frame are plainly not Gaussian, given how alike groups are."""
+    """Warn if grouped values are plainly not Gaussian, given the correlation inside groups."""
     rows = sum(size * number for size, number in sizes.items())
     others = sum(size**2 * number for size, number in sizes.items()) / rows - 1
     repeats = 1 + others * abs(correlation) ** 3, 1 + others * correlation**4
@@ -34,7 +34,7 @@ def warn_of_groups(
 
 
 def warn_of_series(frame: Any, value: str, *, correlation: float, stacklevel: int) -> None:
-    """Warn where values along time are plainly not Gaussian, given how alike neighbours are."""
+    """Warn if values along time are plainly not Gaussian, given the correlation of neighbours."""
     cubed, fourth = abs(correlation) ** 3, correlation**4
     repeats = (1 + cubed) / (1 - cubed), (1 + fourth) / (1 - fourth)
     _warn(_doubt(frame, value, repeats), instead="MarkovChainEstimator", stacklevel=stacklevel)
@@ -42,7 +42,7 @@ def warn_of_series(frame: Any, value: str, *, correlation: float, stacklevel: in
 
 @asks_the_engine
 def _doubt(frame: Any, value: str, repeats: tuple[float, float]) -> str | None:
-    """Say why the values are plainly not Gaussian: two of them only, or their shape; else None.
+    """Return why the values are plainly not Gaussian: only two of them, or their shape; or None.
 
     For a Gaussian sequence with correlations ρ_ij the variances of skewness and kurtosis grow by
     the factors Σ ρ_ij³/N and Σ ρ_ij⁴/N (Lomnicki, Metrika 4, 1961), which are the `repeats`.
@@ -53,7 +53,7 @@ def _doubt(frame: Any, value: str, repeats: tuple[float, float]) -> str | None:
     at_ends = how_many((cell == ends["low"]) | (cell == ends["high"])).alias("at_ends")
     found = one_row(table.select(nw.len().alias("rows"), at_ends))
     if found["rows"] > 3 and found["at_ends"] == found["rows"]:
-        return f"column {value} holds two values only, so it is not Gaussian"
+        return f"column {value} holds only two values, so it is not Gaussian"
     if found["rows"] / max(repeats) < _FEWEST_ROWS:
         return None
     tested = normality(moments_of(table.to_native()), repeats=repeats)
@@ -67,7 +67,7 @@ def _warn(doubt: str | None, *, instead: str, stacklevel: int) -> None:
         warnings.warn(
             f"{doubt}. The leakage reported is that of Gaussian values with this correlation; for"
             " the true law the privacy guarantee is not proven. For two values, or codes, use"
-            f" {instead}; else transform the values, or allow any dependence (pdp.Unknown).",
+            f" {instead}; otherwise transform the values, or allow any dependence (pdp.Unknown).",
             ModelFitWarning,
             stacklevel=stacklevel + 3,
         )
@@ -90,9 +90,9 @@ class Normality:
     kurtosis_p: float
     """p-value of the kurtosis, two-sided."""
     skewest: Hashable
-    """The column with the largest skewness of its own."""
+    """The column with the largest skewness."""
     heaviest: Hashable
-    """The column with the largest excess kurtosis, in absolute value, of its own."""
+    """The column with the largest excess kurtosis, in absolute value."""
 
     @property
     def is_plainly_wrong(self) -> bool:
@@ -105,8 +105,8 @@ class Normality:
 def normality(moments: Moments, *, repeats: tuple[float, float] = (1.0, 1.0)) -> Normality | None:
     """Test the rows for a Gaussian law (Mardia, Biometrika 57, 1970).
 
-    None with too few rows, or where columns depend on each other linearly. Where rows of a single
-    column are correlated, `repeats` says by how much that multiplies the variances of skewness
+    None with too few rows, or where columns are linearly dependent. Where rows of a single column
+    are correlated, `repeats` holds the factors by which that multiplies the variances of skewness
     and kurtosis.
     """
     size, rows = len(moments.names), moments.rows

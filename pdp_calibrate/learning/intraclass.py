@@ -1,15 +1,15 @@
-"""How alike the members of a group are: intra-class correlation by analysis of variance.
+"""How similar the members of a group are: intra-class correlation by analysis of variance.
 
 The exact law of F = MSB/MSW for Gaussian groups of any sizes and any common correlation.
 
 Let groups of n members have variance σ² and correlation ρ between members. Then the sum of squares
 within is σ²(1−ρ)·χ² with N − k degrees of freedom, and independent of it the sum of squares between
 is a quadratic form in the group means: with b_i = √n_i·mean_i, of variance σ²(1 + (n_i−1)ρ), it is
-b·(I − u·uᵀ)·b, u_i = √(n_i/N). Its eigenvalues are 1 + (n−1)ρ, once less often than there are
+b·(I − u·uᵀ)·b, u_i = √(n_i/N). Its eigenvalues are 1 + (n−1)ρ, one time fewer than there are
 groups of n members, and those of a matrix with a row per size. So P(F ≤ f) is the probability that
 a weighted sum of χ² variables is negative, which Imhof's integral gives (Biometrika 48, 1961). It
-falls as ρ grows; where it equals the tail probability stand the limits of an exact interval, for
-sizes that differ as for equal ones.
+falls as ρ grows; the points where it equals the tail probabilities are the limits of an exact
+interval, for unequal sizes as for equal ones.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Intraclass:
     within: int
     """Degrees of freedom within groups, N − k."""
     average_size: float
-    """n₀ = (N − Σ n_i²/N)/(k − 1), the size that counts when sizes differ."""
+    """n₀ = (N − Σ n_i²/N)/(k − 1), the effective size where sizes differ."""
     variance: float
     """Estimated total variance of a value."""
     sizes: Counter[int]
@@ -49,9 +49,9 @@ class Intraclass:
     def interval(self, confidence: float) -> tuple[float, float]:
         """Return an interval that holds ρ with this probability, exact for Gaussian groups.
 
-        For groups of one size it is the F interval; for sizes that differ the law of the ratio is
-        inverted itself (`ratio_probability`), since the F interval with an average size fails up to
-        four times as often as it says.
+        For groups of one size it is the F interval; for unequal sizes the law of the ratio itself
+        is inverted (`ratio_probability`), since the F interval with an average size fails up to
+        four times as often as it claims.
         """
         from scipy.stats import f as fisher
 
@@ -68,7 +68,7 @@ class Intraclass:
         return (ratio - 1) / (ratio + self.average_size - 1)
 
     def _where_probability_is(self, level: float) -> float:
-        """Return the ρ under which a ratio up to the one seen has this probability."""
+        """Return the ρ at which a ratio of at most the observed one has this probability."""
         from scipy.optimize import brentq
 
         def above(correlation: float) -> float:
@@ -76,7 +76,7 @@ class Intraclass:
 
         least, most = -(1 - 1e-9) / (max(self.sizes) - 1), 1 - 1e-9
         if above(least) <= 0:
-            return least  # no correlation is low enough to make so small a ratio likely
+            return least  # even the lowest correlation does not make so small a ratio likely
         return most if above(most) >= 0 else float(brentq(above, least, most, xtol=1e-10))
 
 
@@ -90,7 +90,7 @@ def intraclass(frame: Any, *, value: Hashable, by: Hashable) -> Intraclass:
     value
         The column of values.
     by
-        The column that tells groups apart.
+        The column that names the group.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def intraclass(frame: Any, *, value: Hashable, by: Hashable) -> Intraclass:
 
 
 def intraclass_of(found: GroupMoments, value: Hashable = "the groups") -> Intraclass:
-    """Analyse sums of squares."""
+    """Estimate the correlation from sums of squares."""
     groups, rows = sum(found.sizes.values()), found.rows
     if groups < 2 or rows <= groups:
         raise ModelError(
@@ -127,10 +127,10 @@ def intraclass_of(found: GroupMoments, value: Hashable = "the groups") -> Intrac
     )
 
 
-_ACCURATE = 1e-9  # what halving the step may change
+_ACCURATE = 1e-9  # the most that halving the step may change
 
 
-_NEGLIGIBLE = 36.0  # e^−36 of the integrand is left out at either end
+_NEGLIGIBLE = 36.0  # the integral is cut off where the integrand falls below e^−36
 
 
 def ratio_probability(sizes: Mapping[int, int], correlation: float, ratio: float) -> float:

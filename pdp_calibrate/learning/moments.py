@@ -16,15 +16,15 @@ from pdp_calibrate.frames.products import Products, Shape, centred_products, sha
 _TRIPLES_IN_MEMORY, _TRIPLES_ELSEWHERE = 40, 12  # columns up to which all triples are multiplied
 
 
-_MOST_PRODUCTS = 10**9  # and products at most
+_MOST_PRODUCTS = 10**9  # and the most products that are computed for it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Moments(Products):
-    """What a Gaussian model needs of the rows; none of them is kept."""
+    """What a Gaussian model needs from the rows; no row is kept."""
 
     frame: Any = field(repr=False)
-    """Where the numbers come from; asked again for higher moments only."""
+    """The frame they come from; read again only for higher moments."""
 
     @functools.cached_property
     def covariance(self) -> FloatArray:
@@ -47,9 +47,9 @@ class Moments(Products):
 
     @functools.cached_property
     def shape(self) -> Shape:
-        """Third and fourth moments of the standardised columns: a second pass, when asked for.
+        """Third and fourth moments of the standardised columns, from a second pass on demand.
 
-        They are whitened too, unless they depend on each other linearly.
+        The columns are whitened too, unless they are linearly dependent.
         """
         size = len(self.names)
         try:
@@ -81,10 +81,10 @@ class Moments(Products):
 
 
 def moments_of(frame: Any) -> Moments:
-    """Compute the moments of all columns of a frame, without taking the rows from its engine.
+    """Compute the moments of all columns of a frame inside its own frame engine.
 
     Raises `ModelError` naming the column for missing, infinite or non-numeric cells and for a
-    column that does not vary. No cell value enters a message.
+    column that does not vary. No cell value appears in a message.
     """
     found = centred_products(frame)
     return Moments(

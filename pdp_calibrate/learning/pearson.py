@@ -45,7 +45,7 @@ class Correlations:
     def interval(self, confidence: float = 0.95) -> Interval:
         """Return Fisher's interval tanh(artanh r ± z/√(N−3)) of each pair, taken alone.
 
-        It is approximate, for independent rows that are roughly normal, and needs four of them.
+        It is approximate, for independent and roughly normal rows, and needs at least four.
         """
         if not 0 < confidence < 1:
             raise PdpError(f"confidence must lie between 0 and 1, got {confidence}.")
@@ -59,7 +59,7 @@ class Correlations:
         )
 
     def pattern(self, query: Query | None = None, *, confidence: float = 0.95) -> Pattern:
-        """Return the sign pattern of the correlations, as the paper tells the cases apart.
+        """Return the sign pattern of the correlations, as the paper distinguishes them.
 
         Parameters
         ----------
@@ -73,8 +73,8 @@ class Correlations:
         -------
         str
             ``"positive"`` or ``"negative"`` if all pairs that count have that sign, ``"hybrid"``
-            if both signs occur, ``"independent"`` if no pair counts. The last says that the rows
-            show no correlation, not that there is none: never calibrate by it.
+            if both signs occur, ``"independent"`` if no pair counts. The last means that the rows
+            show no correlation, not that there is none: never base a calibration on it.
         """
         lower, upper = self.interval(confidence)
         weights = _weights(query, self.names)

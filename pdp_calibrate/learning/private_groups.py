@@ -1,12 +1,13 @@
-"""Groups and series learned under differential privacy, a whole group or series being the unit.
+"""Groups and series learned under differential privacy; the unit is a whole group or series.
 
 **Groups of real values.** With y ∈ [−1, 1] for each of m' ≤ m members and s their sum, a group adds
-s, b = s²/m' and w = Σy² − s²/m', where b, w ≥ 0 and b + w ≤ m'. Let |s₁| ≥ |s₂|, so b₁ ≥ b₂. Then
+s, b = s²/m' and w = Σy² − s²/m', with b, w ≥ 0 and b + w ≤ m'. Let |s₁| ≥ |s₂|, so b₁ ≥ b₂. Then
 |b₁−b₂| = b₁ − b₂, |w₁−w₂| ≤ max(w₁, w₂) ≤ m' − b₂ and |s₁−s₂| ≤ |s₁| + |s₂|: together at most
 m' + u + m' + m' − 2u²/m' with u = |s₂|, never above 25/8·m'. Rounding b down to whole steps adds
 at most 2 steps.
 
-**Yes/no groups.** A group is one count, whatever its size: replacing it changes two counts by 1.
+**Yes/no groups.** A group adds 1 to one count, whatever its size: replacing it changes two counts
+by 1.
 
 **Series of real values.** A pair of neighbours adds α = (y+y')/2, α² and δ² = ((y−y')/2)², where
 |α| + |δ| ≤ 1. With |α₁| ≥ |α₂| = u the three change by at most 1 + u, 1 − u² and (1−u)²: together
@@ -74,11 +75,11 @@ class PrivateGroups:
     within: float
     """Noisy Σ (value − mean of its group)²."""
     spread: float
-    """Standard deviation of the noise on each of them, about."""
+    """Approximate standard deviation of the noise on each of them."""
     widest: float
-    """What no noise term exceeds, but with the failure probability."""
+    """A bound on every noise term, except with the failure probability."""
     rounding: float
-    """What rounding to whole steps changes in each sum of squares, at most."""
+    """The most that rounding to whole steps changes in each sum of squares."""
 
     @property
     def rows(self) -> int:
@@ -86,7 +87,7 @@ class PrivateGroups:
         return sum(size * number for size, number in self.sizes.items())
 
     def moments(self) -> GroupMoments:
-        """Return sums of squares that are possible: within groups at least the noise."""
+        """Return possible sums of squares; the one within groups is at least the noise."""
         between = self.between - self.total**2 / self.rows
         floor = min(self.spread, float(self.rows))
         return GroupMoments(
@@ -96,7 +97,7 @@ class PrivateGroups:
         )
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """Return a range for the correlation that holds for the sample and the noise together.
+        """Return a range for the correlation that covers the sample and the noise together.
 
         Half of the failure probability is spent on each.
         """
@@ -196,7 +197,7 @@ def private_neighbours(
 ) -> tuple[float, float]:
     """Return a noisy correlation of neighbours in series, and the variance.
 
-    Only the first values of each series count, up to the limit.
+    Only the first values of each series are used, up to the limit.
     """
     follows = followed(series, longest)
     pairs = int(follows.sum())
@@ -232,7 +233,7 @@ def private_transitions(
 ) -> tuple[FloatArray, FloatArray | None]:
     """Return noisy, repaired counts of transitions and, if they are learned, of starts.
 
-    Only the first of each series count, up to the limit. `states` are numbered from 0 on.
+    Only the first states of each series are used, up to the limit. `states` are numbered from 0.
     """
     ordered = states[series.order]
     follows = followed(series, longest)
@@ -249,5 +250,5 @@ def private_transitions(
 
 
 def followed(series: Units, longest: int) -> npt.NDArray[np.bool_]:
-    """Say of each row but the last whether the next one follows it and still counts."""
+    """Return for each row but the last whether the next one follows it within the limit."""
     return np.asarray((np.diff(series.numbers) == 0) & (series.places[1:] < longest))

@@ -1,21 +1,21 @@
-"""Learning under differential privacy: whole numbers, their noise, and what repairs need.
+"""Learning under differential privacy: whole numbers, their noise, and the repair of noisy counts.
 
 **The promise.** An estimator with ``epsilon=`` is ε-DP (pure) for *substituting one unit*: a row of
-a wide frame, a whole household, a whole series. How many units there are, how large each is, the
-domains and bounds are public, so neighbouring frames agree in them. The unit is the whole
-correlated draw: budgets for single people would add up inside it.
+a wide frame, a whole household, a whole series. The number of units, their sizes, the domains and
+bounds are public, so neighbouring frames agree on them. The unit is the whole correlated draw:
+budgets for single people would add up inside it.
 
-**The mechanism.** Every statistic is a vector of whole numbers, a sum over units of what each adds.
+**The mechanism.** Every statistic is a vector of whole numbers, summed over units.
 If replacing one unit changes the vector by at most Δ in L1, discrete Laplace noise of scale Δ/ε on
 each entry is exactly ε-DP: P(z)/P'(z) = Π e^{(|z_k−s'_k|−|z_k−s_k|)ε/Δ} ≤ e^{‖s−s'‖₁ε/Δ} ≤ e^ε.
-Nothing is rounded after it was added up, so floating point cannot break the bound. All else
-(projections, smoothing, trees, eigenvalues) uses the noisy numbers only: post-processing.
+Nothing is rounded after the sum, so floating point cannot break the bound. Everything else
+(projections, smoothing, trees, eigenvalues) uses the noisy numbers only: it is post-processing.
 
 Real values become whole numbers unit by unit: x is clipped to its public range, mapped to [−1, 1]
-and rounded to a multiple of 1/R. That belongs to the statistic, whose Δ is proved for any whole
+and rounded to a multiple of 1/R. That is part of the statistic, whose Δ is proved for any whole
 numbers from −R to R.
 
-The columns that private sums are made of, read into memory; sums alone leave it, with noise.
+The columns behind private sums are read into memory; only noisy sums leave this module.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from pdp_calibrate.frames.order import with_times
 _LARGEST_BITS = 20
 
 
-_ROOM = 60  # bits of a 64-bit number that sums and noise may fill
+_USABLE_BITS = 60  # of a 64-bit number, for sums and noise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,26 +59,26 @@ class Noisy:
     """The scale of the discrete Laplace noise on each."""
 
     def widest(self, failure: float) -> float:
-        """Return what no noise term exceeds, with probability at least 1 − failure."""
+        """Return a bound that no noise term exceeds with probability at least 1 − failure."""
         each = failure / max(1, self.values.size)
         return noise.half_width(self.scale, each, integer=True)
 
 
 def noisy_sums(values: Sequence[int] | IntArray, *, sensitivity: int, epsilon: float) -> Noisy:
-    """Add the noise that makes sums ε-DP, if one unit moves them by at most that much in L1."""
+    """Add the noise that makes sums ε-DP if one unit moves them by at most `sensitivity` in L1."""
     scale = math.nextafter(sensitivity / epsilon, math.inf)
     noisy = noise.add_laplace_to_integers([int(value) for value in values], scale)
     return Noisy(values=np.array(noisy, dtype=np.int64), scale=scale)
 
 
 def resolution(units: int, *, sensitivity: float, epsilon: float) -> int:
-    """Return R, the steps from 0 to 1, so that sums and noise of order R² fit into 64 bits.
+    """Return R, the number of steps from 0 to 1, such that sums of order R² and noise fit 64 bits.
 
     Depends on public numbers only. `units` bounds the sums, `sensitivity` is Δ, for values in
     [−1, 1].
     """
     largest = units + 64 * sensitivity / epsilon
-    bits = min(_LARGEST_BITS, math.floor((_ROOM - math.log2(largest)) / 2))
+    bits = min(_LARGEST_BITS, math.floor((_USABLE_BITS - math.log2(largest)) / 2))
     if bits < 4:
         raise ModelError(
             f"epsilon = {epsilon:.4g} is too small for these public limits: the noise would not"
@@ -98,7 +98,7 @@ def whole_steps(values: FloatArray, bounds: Sequence[tuple[float, float]], steps
 def refuse_outside(
     values: FloatArray, bounds: Sequence[tuple[float, float]], names: Sequence[object]
 ) -> None:
-    """Raise for a column with values outside its range; clipped rows are not Gaussian."""
+    """Raise for a column with values outside its range: clipped rows would not be Gaussian."""
     for column, (low, high), name in zip(values.T, bounds, names, strict=True):
         if np.any((column < low) | (column > high)):
             raise ModelError(
@@ -128,7 +128,7 @@ class Units:
     numbers: IntArray
     """Which unit each row belongs to: 0, 1, …, ascending."""
     order: IntArray
-    """Where each of them stands in the frame."""
+    """The position of each of these rows in the frame."""
 
     @property
     def sizes(self) -> IntArray:
@@ -137,18 +137,18 @@ class Units:
 
     @property
     def places(self) -> IntArray:
-        """The place of each row in its unit, from 0 on."""
+        """The position of each row in its unit, from 0."""
         starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]])
         return np.asarray(np.arange(len(self.numbers)) - starts[self.numbers])
 
 
 def cells_of(frame: Any, columns: Sequence[Hashable] | None = None) -> nw.DataFrame[Any]:
-    """Return the columns, all by default; refuse absent ones, no rows and missing cells."""
+    """Return the columns, all by default; refuse absent columns, empty frames, missing cells."""
     table = in_memory(frame)
     if table is None:
         raise FrameError(
-            "learning under differential privacy goes through the rows of every unit in order,"
-            " which needs them in memory: collect the frame first."
+            "learning under differential privacy reads the rows of every unit in order, which needs"
+            " them in memory: collect the frame first."
         )
     names = columns_of(frame) if columns is None else list(columns)
     if not names:
@@ -182,7 +182,7 @@ def units_of(
     order_by: Hashable | None = None,
     time_format: str | None = None,
 ) -> Units:
-    """Sort rows by unit and, inside it, by time or as they stand."""
+    """Sort rows by unit and, inside each unit, by time or in the order of the frame."""
     keyed = [cast("str", one) for one in (by, order_by) if one is not None]
     cells = cells_of(frame, keyed).with_row_index("__row__")
     if order_by is not None:
@@ -200,7 +200,7 @@ def units_of(
 
 
 def states_of(frame: Any, value: str, states: Domain) -> IntArray:
-    """Return the place of each state in the list of states."""
+    """Return the position of each state in the list of states."""
     places: Mapping[Hashable, int] = {state: place for place, state in enumerate(states)}
     try:
         return np.array([places[plain(one)] for one in cells_of(frame, [value])[value].to_list()])

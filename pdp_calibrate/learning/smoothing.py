@@ -41,7 +41,7 @@ def smoothed_law(counts: FloatArray | IntArray, smoothing: float) -> FloatArray:
 
 
 def observed(values: Iterable[Hashable]) -> Domain:
-    """Sort the distinct values; values that do not compare are sorted as text."""
+    """Sort the distinct values; values that cannot be compared are sorted as text."""
     distinct = set(values)
     try:
         return tuple(sorted(distinct))  # type: ignore[type-var]

@@ -1,11 +1,11 @@
-"""The entries of a ledger, what they amount to, and what still fits.
+"""The entries of a ledger, what they add up to, and what still fits.
 
-What is about to be released is written down: all of it fits the budget, or nothing is written.
+Releases are recorded before they are made: all of them fit the budget, or nothing is written.
 
-**Entries.** One line of a ledger says what was released, never what came out. It says, too, which
-values of a frame the release is about: a model says how the values of one column are correlated, or
-those of the columns that its tuples are named after. It says nothing of another column of the same
-people, nor of the same column in other groups.
+**Entries.** One line of a ledger records what was released, never the output. It also records which
+values of a frame the release is about: a model describes how the values of one column are
+correlated, or those of the columns that its tuples are named after. It says nothing about another
+column of the same people, nor about the same column in other groups.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ CLOSE = 1e-6
 
 
 class Budget(abc.ABC):
-    """What every ledger says about its budget and what was released over it."""
+    """What every ledger reports about its budget and its releases."""
 
     _epsilon: float
     _pages: Pages
@@ -110,7 +110,7 @@ class Ask:
 
 
 class Accounts:
-    """Adds up entries and bounds what they leak together; remembers what it has worked out."""
+    """Adds up entries and bounds what they leak together; caches what it has computed."""
 
     def __init__(
         self,
@@ -123,9 +123,9 @@ class Accounts:
         deadline_after(time_limit)
         if allowance.pure and adversaries.is_restricted and not all(model.continuous_tuples):
             raise LedgerError(
-                "Laplace noise beside Gaussian noise is counted against everyone: to some only,"
-                " independent tuples are noise until the other answers reveal them. Leave"
-                " adversaries= or pure= out."
+                "Laplace noise together with Gaussian noise is counted against everyone: against"
+                " fewer adversaries, independent tuples act as noise until other answers reveal"
+                " them. Leave adversaries= or pure= out."
             )
         self._model, self._adversaries, self._time_limit = model, adversaries, time_limit
         self._allowance, self._is_divided = allowance, allowance.takes_gaussian
@@ -142,10 +142,10 @@ class Accounts:
             self._allowance.check_takes(noise)
 
     def total(self, state: Mapping[str, Any], draw: str) -> Spending:
-        """Add up the entries of one draw, going on from what was added up before.
+        """Add up the entries of one draw, continuing from what was added up before.
 
-        What was added up is kept here, and in the state itself, under its checksum, where there
-        are too many entries to read them one by one.
+        The sum is kept here and, where there are too many entries to read them one by one, in the
+        state itself, under its checksum.
         """
         entries: Sequence[dict[str, Any]] = state["entries"]
         added, done, total = self._added
@@ -176,13 +176,13 @@ class Accounts:
         return total
 
     def keep(self, state: dict[str, Any], draw: str, total: Spending) -> None:
-        """Write down what all entries so far add up to, where that spares adding them up again."""
+        """Store the sum of all entries so far, where that saves adding them up again."""
         if total.only_budgets and total.noisy.is_empty:
             place = {"draw": draw, "entries": len(state["entries"])}
             state["total"] = place | total.to_dict()
 
     def after(self, before: Spending, released: AnyCalibration) -> Spending:
-        """Return the spending after one more release: of what was proved, not lowered again."""
+        """Return the spending after one more release, using the lowered query that was proved."""
         return self._after(
             before,
             released.queries,
@@ -235,9 +235,9 @@ class Accounts:
         return Bound(value=used, method="filter" if mu else found.method)
 
     def share_of_repeats(self, spending: Spending) -> float:
-        """Return the share of δ for courses that only repeat a query: the first choice settles it.
+        """Return the share of δ for repeats of one query alone, which the first release fixes.
 
-        Nothing where several were asked at once; all of it where the first needs more.
+        0 where it asked several queries at once; all of δ where it needs more than its share.
         """
         noisy, share = spending.noisy, self._allowance.repeats
         if not share or len(noisy.first) != 1:
@@ -250,7 +250,7 @@ class Accounts:
         return self._settled[key]
 
     def _repeated(self, precision: float, spending: Spending, share: float) -> float:
-        """Return the ε of repeats of the first query beside a share of δ."""
+        """Return the ε of repeats of the first query at a share of δ."""
         part = spending.noisy.parts[0]  # parts are kept: their ids stay theirs
         delta = self._allowance.delta_after(spending.draw_epsilon, share)
         key = id(part), delta
@@ -293,7 +293,7 @@ class Accounts:
         return self._joint[1]
 
     def calibrate(self, ask: Ask, epsilon: float) -> AnyCalibration:
-        """Find the scale of a release that leaks ε alone, beside a δ for Gaussian noise."""
+        """Find the scale of a release that leaks ε alone, or (ε, δ) for Gaussian noise."""
         self.check_takes(ask.noise)
         if ask.noise != "gaussian" and ask.delta is not None:
             raise PdpError("delta= is about noise='gaussian'.")
@@ -364,13 +364,13 @@ class Step:
     add: Callable[[Any], Any]
     """Returns the spending after it, as the accounts of the ledger keep it."""
     described: dict[str, Any]
-    """The line, but for when and what everything amounts to."""
+    """The line, without its time and the total."""
     layout: Layout | None = None
     """Which values of a frame it is about, where that is known."""
     sizes: Sizes | None = None
     """How many groups of each size the frame has, where that is known."""
     check: Callable[[Sequence[Mapping[str, Any]]], None] = lambda _: None
-    """Refuses it after certain entries."""
+    """Raises if it may not follow the entries so far."""
 
 
 def charge_step(dp_epsilon: float, note: str) -> Step:
@@ -425,7 +425,7 @@ def release_step(
 def release_line(
     calibration: AnyCalibration, layout: Layout | None, sizes: Sizes | None
 ) -> dict[str, Any]:
-    """Describe for JSON what a release is about, but for when."""
+    """Describe for JSON what a release is about, without its time."""
     described = {
         "kind": "release",
         "queries": [query.to_dict() for query in calibration.queries],
@@ -446,7 +446,7 @@ def release_line(
 def record(
     steps: Sequence[Step], pages: Pages, accounts: Accounts, *, draw: str, budget: float
 ) -> float:
-    """Check and write down, and return what is spent then; see `write`."""
+    """Check and record the steps, and return what is spent then; see `write`."""
     if not steps:
         return last_spent(pages.read()["entries"], draw)
     after = write(
@@ -458,10 +458,10 @@ def record(
 def write(pages: Pages, next_of: Callable[[State], State]) -> State:
     """Write the state that follows from the present one, and return it.
 
-    The search for the joint leakage may take long, and keeps nobody waiting: it is about the state
-    that was read, and what it found is written only if the ledger is still in that state once
-    nobody else can change it. If others wrote meanwhile it starts again; where that happens again
-    and again, it ends with a search during which nobody else can write.
+    The search for the joint leakage may take long, so it runs without the lock: it is about the
+    state that was read, and its result is written only if, under the lock, the ledger is still in
+    that state. If others wrote meanwhile it starts again; where that happens repeatedly, the last
+    attempt searches while it holds the lock.
 
     Everything is durable when it returns; if `next_of` raises, nothing was written.
     """
@@ -478,7 +478,7 @@ def write(pages: Pages, next_of: Callable[[State], State]) -> State:
 def _with_steps(
     steps: Sequence[Step], state: State, accounts: Accounts, *, draw: str, budget: float
 ) -> State:
-    """Return the state with all steps written down; raise if they do not fit the budget."""
+    """Return the state with all steps recorded; raise if they do not fit the budget."""
     entries = [*state["entries"]]
     before = last_spent(entries, draw)
     after = accounts.total(state, draw)
@@ -514,9 +514,9 @@ def _exceeded(
     hint = "" if several else " epsilon=None (--rest) releases the most that fits."
     if math.isinf(bound.value) and bound.method == "repeats":
         return BudgetExceededError(
-            f"all of delta is for repeats of the first query of draw {draw!r}, and this is another:"
-            " the ledger was begun with repeats=1, or its first release took more than their"
-            " share. Nothing was released."
+            f"all of delta is reserved for repeats of the first query of draw {draw!r}, and this is"
+            " another query: the ledger was begun with repeats=1, or its first release took more"
+            " than their share. Nothing was released."
         )
     return BudgetExceededError(
         f"{what} would bring the joint leakage of draw {draw!r} to {bound.value:.6g} (bound:"
@@ -528,7 +528,7 @@ def _exceeded(
 def check_same_tuples(
     entries: Sequence[Mapping[str, Any]], draw: str, layout: Layout | None
 ) -> None:
-    """Refuse a release about other values than those that the draw was about so far.
+    """Refuse a release about other values than those of the draw so far.
 
     The first entry with a layout fixes it; entries without one, of outside mechanisms and of
     earlier versions, agree with all. An order may be named later, once a query needs it.
@@ -540,19 +540,18 @@ def check_same_tuples(
         found = layout_from(entry.get("layout")) if entry.get("draw") == draw else None
         if found is not None and not _agree(found, wanted):
             raise LedgerError(
-                f"draw {draw!r} of this ledger is about {_words(found)}, and this release about"
-                f" {_words(wanted)}: the model says nothing of both together. For several"
-                " columns there is People (pdp-calibrate people); or make one model of everything"
-                " asked, or a ledger for each, which states that what one is about says nothing of"
-                " the other."
+                f"draw {draw!r} of this ledger is about {_words(found)}, and this release is about"
+                f" {_words(wanted)}: the model does not cover both together. For several columns"
+                " use People (pdp-calibrate people); or make one model of everything asked, or a"
+                " ledger for each, which assumes that the data of one are independent of the other."
             )
 
 
 def check_same_sizes(entries: Sequence[Mapping[str, Any]], draw: str, sizes: Sizes | None) -> None:
-    """Refuse a frame with another number of rows or groups than the draw was about so far.
+    """Refuse a frame with another number of rows or groups than the draw had so far.
 
-    The first entry with sizes fixes them; entries without, about one instance for instance, agree
-    with all. The numbers themselves are not named: after filtering they may be secret.
+    The first entry with sizes fixes them; entries without, such as those about a single instance,
+    agree with all. The numbers themselves are not shown: after filtering they may be secret.
     """
     if sizes is None:
         return
@@ -561,9 +560,9 @@ def check_same_sizes(entries: Sequence[Mapping[str, Any]], draw: str, sizes: Siz
         if found is not None and found != sizes:
             raise LedgerError(
                 f"draw {draw!r} of this ledger is about a frame with another number of rows or"
-                " groups than this one. Rows chosen by a secret column make their number a secret:"
-                " release about all of them. Data that are independent of those, about other"
-                " people for instance, get a draw of their own: new_draw (ledger draw)."
+                " groups than this one. If rows are chosen by a secret column, their number is"
+                " secret too: release about all of them. Independent data, such as data about other"
+                " people, get their own draw: new_draw (ledger draw)."
             )
 
 
@@ -614,7 +613,7 @@ class Entry:
     noise: Noise = "laplace"
     """What was drawn."""
     delta: float | None = None
-    """For Gaussian noise, the δ beside `epsilon`."""
+    """For Gaussian noise, the δ that goes with `epsilon`."""
     mu: float | None = None
     """For Gaussian noise, what the release keeps alone; or the μ charged, for one tuple."""
     rho: float | None = None
@@ -622,7 +621,7 @@ class Entry:
     joint_mu: float | None = None
     """How much of the filter for Gaussian noise was used then; the claim is the budget."""
     note: str = ""
-    """What the user wrote beside it."""
+    """A note by the user."""
     layout: Layout | None = None
     """Which column of a long frame a release is about, or ``wide``; None if that is not known."""
     sizes: Sizes | None = None
@@ -633,9 +632,9 @@ class Entry:
     """In a ledger about people, the column whose model the release was calibrated for; None for
     whole households, of any dependence between all columns."""
     price: float | None = None
-    """In a ledger about people, what it costs records of all other columns."""
+    """In a ledger about people, what it costs all other columns."""
     spent_by_column: Mapping[str, float] | None = None
-    """In a ledger about people, what is spent on records of each column."""
+    """In a ledger about people, what is spent on each column."""
 
     def __post_init__(self) -> None:
         by_column = (self.spent_by_column or {}).values()
@@ -728,23 +727,23 @@ def last_spent(entries: Sequence[Mapping[str, Any]], draw: str) -> float:
 
 
 def learning_entries(model: Model, draw: str, budget: float) -> list[dict[str, Any]]:
-    """Return the first entry of a ledger whose model was learned from the draw, if it was so.
+    """Return the first entry of a ledger whose model was learned from the draw, if it was.
 
     Learning under ε-DP in whole draws leaks at most ε about any tuple, on top of all releases.
     """
     spent = model.estimation_epsilon
     if spent is None and model.provenance == "dp":
         raise LedgerError(
-            "the model was learned under differential privacy, but not with which epsilon: say so"
-            " with model.learned_with(epsilon), or learned_here=False if it was learned from other,"
-            " independent data."
+            "the model was learned under differential privacy, but its epsilon is not known: give"
+            " it with model.learned_with(epsilon), or learned_here=False if it was learned from"
+            " other, independent data."
         )
     if spent is None:
         return []
     if not spent <= budget:
         raise BudgetExceededError(
             f"learning the model leaked {spent:.6g}, above the budget {budget:.6g}."
-            " If it was learned from other, independent data, say learned_here=False."
+            " If it was learned from other, independent data, give learned_here=False."
         )
     return estimation_entries([], spent, draw, budget)
 

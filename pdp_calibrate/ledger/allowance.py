@@ -1,36 +1,37 @@
 """The budget of a ledger: a pure ε, or an (ε, δ) that is divided before anything is released.
 
 With δ = 0 everything is counted by the joint ε of all releases. With δ > 0 the budget is divided
-beforehand between two filters, and a release that would pass either is refused before its noise is
-drawn:
+beforehand between two filters, and a release that would exceed either is refused before its noise
+is drawn:
 
 - μ, for answers with Gaussian noise. What one of them adds depends on the past only through the
-  queries and scales chosen, so whoever keeps the joint μ of all of them within a μ fixed beforehand
-  keeps the whole transcript μ-GDP, however they choose. The level reached is no claim: the budget
+  queries and scales chosen, so if the joint μ of all of them stays within a μ fixed beforehand, the
+  whole transcript is μ-GDP, however they are chosen. The level reached is not a claim: the budget
   is.
-- E, for whatever has a pure ε: Laplace noise and outside mechanisms. Their part of any ratio of
+- E, for everything with a pure ε: Laplace noise and outside mechanisms. Their part of any ratio of
   likelihoods is at most e^E, so δ(ε) ≤ δ_μ(ε − E).
 
-E and μ are fixed before the first release: dividing ε anew after having seen outputs would let the
-analyst take the worse division on each course. Where E is admitted, what adversaries do not know
-does not count as noise, for the other answers reveal it in ways that no covariance describes.
+E and μ are fixed before the first release: dividing ε again after seeing outputs would let the
+analyst choose the worse division for each sequence of outputs. Where E is allowed, what adversaries
+do not know does not count as noise, because the other answers reveal it in ways that no covariance
+describes.
 
 Learning the model under ε_0-DP in whole draws multiplies ratios by e^{ε_0} at most and the
 probabilities of every learned model by as much: δ(ε) ≤ e^{ε_0}·δ_μ(ε − E − ε_0).
 
 **Repeats of one query.** Answers about finitely many values have a δ that is known exactly and may
-be far smaller than that of μ, but only for one query: of several, each course of outputs could use
-up the δ that was proved for one. So δ is divided as well. On the courses that ask the first query
-again and again, and no other, the exact δ of all repeats stays within its share; on all others μ
-stays within the rest (Theorem 21 (docs/theory)). What is released first is not chosen from outputs,
-so it settles the shares: if it needs more than the share of repeats, or asks several queries at
-once, it gets all of δ.
+be far smaller than that of μ, but only for one query: with several, each sequence of outputs could
+use up the δ that was proved for one. So δ is divided as well. On sequences that repeat the first
+query and ask no other, the exact δ of all repeats stays within its share; on all others μ stays
+within the rest (Theorem 21 (docs/theory)). The first release is not chosen from outputs, so it
+fixes the shares: if it needs more than the share of repeats, or asks several queries at once, it
+gets all of δ.
 
-The rounding of answers before their noise has a trace of μ of its own. The first choice of all is
-not adaptive, so it may take the trace too.
+The rounding of answers before their noise has its own trace of μ. The first choice is not adaptive,
+so it may use the trace too.
 
 A budget of ρ is a filter for zCDP: outside mechanisms that are ρ_0-zCDP and not Gaussian count as
-well, and the ε beside δ is what every ρ-zCDP mechanism keeps.
+well, and the ε reported at δ is the one that every ρ-zCDP mechanism keeps.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Allowance:
     epsilon: float
     """The ε that nobody exceeds."""
     delta: float = 0.0
-    """The δ beside it; 0 for a ledger of pure ε."""
+    """The δ that goes with it; 0 for a ledger of pure ε."""
     pure: float | None = None
     """The part of ε for Laplace noise and mechanisms; None where only Gaussian noise is drawn."""
     mu: float | None = None
@@ -78,9 +79,9 @@ class Allowance:
     rho: float | None = None
     """The ρ of zCDP that was asked for in place of ε."""
     noise: Noise = "laplace"
-    """What is drawn where a release does not say."""
+    """The default noise of releases."""
     repeats: float = 0.0
-    """The share of δ for courses that only repeat their first query; the rest is for all others."""
+    """The share of δ for releases that only repeat the first query; the rest is for all others."""
 
     @classmethod
     def of(
@@ -102,8 +103,8 @@ class Allowance:
             level = checked_epsilon(2.0 if epsilon is None else epsilon)
             if share == 0 and (kind == "gaussian" or pure is not None):
                 raise PdpError(
-                    "a ledger with Gaussian noise needs delta= beside epsilon=, well below one over"
-                    " the number of people; or mu= or rho= in place of both."
+                    "a ledger with Gaussian noise needs delta= as well as epsilon=, far below one"
+                    " over the number of people; or mu= or rho= in place of both."
                 )
         else:
             share = share or _REPORTED_DELTA
@@ -142,7 +143,7 @@ class Allowance:
     def about(self, model: Model, repeats: float | None = None) -> Allowance:
         """Divide δ, for a model of finitely many values, between repeats of one query and others.
 
-        Elsewhere μ is exact, or nothing is gained: Gaussian values, whatever may depend in any way.
+        For other models μ is exact, or nothing is gained: Gaussian values, and any dependence.
         """
         gains = self.takes_gaussian and (self.pure, self.mu, self.rho) == (None, None, None)
         gains &= not (any(model.continuous_tuples) or model.is_endless)
@@ -166,8 +167,8 @@ class Allowance:
             )
         if noise != "gaussian" and self.takes_gaussian and self.pure is None:
             raise LedgerError(
-                "this ledger counts Gaussian noise alone, and with it what nobody knows: begin one"
-                " with pure=, the part of epsilon that Laplace noise and other mechanisms may use."
+                "this ledger is for Gaussian noise alone, and counts unknown data as noise: begin"
+                " one with pure=, the part of epsilon for Laplace noise and other mechanisms."
             )
 
     @functools.lru_cache(maxsize=16)  # noqa: B019 - budgets are few, frozen and small
@@ -191,7 +192,7 @@ class Allowance:
         return delta if learned == 0 else delta * math.exp(-learned) * (1 - _ROUNDED)
 
     def epsilon_of(self, mu: float, learned: float, scale: float, of_delta: float = 1.0) -> float:
-        """Return the ε that answers of this μ keep beside a share of δ, as drawn, rounded up."""
+        """Return the ε that answers of this μ keep at a share of δ, as drawn, rounded up."""
         share = self.delta_after(learned, of_delta)
         scales = [scale] if math.isfinite(scale) else []
         if self.rho is None:
@@ -209,7 +210,7 @@ class Allowance:
         learned: float,
         share: float = 1.0,
     ) -> float:
-        """Return how much of ε is used: above ε if, and only if, a filter is passed.
+        """Return how much of ε is used: above ε if, and only if, a filter is exceeded.
 
         Parameters
         ----------
@@ -240,7 +241,7 @@ class Allowance:
         return min(pure + own, self.epsilon)
 
     def to_dict(self) -> dict[str, Any]:
-        """Describe the budget for JSON; a pure one is its ε alone, as it always was."""
+        """Describe the budget for JSON; a pure one is its ε alone, as in version 1."""
         described: dict[str, Any] = {"epsilon": self.epsilon}
         if not self.takes_gaussian:
             return described

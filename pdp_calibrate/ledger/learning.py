@@ -1,4 +1,4 @@
-"""A ledger whose model is learned from the very data it is about: written down first.
+"""A ledger whose model is learned from the data it is about: the cost is recorded first.
 
 Theorem 16 (docs/theory).
 """
@@ -22,7 +22,7 @@ from pdp_calibrate.ledger.store import FileStore, Pages
 def has_model(
     path: str | os.PathLike[str], *, anchor: str | os.PathLike[str] | None = None
 ) -> bool:
-    """Whether there is a ledger with a model, which a run that ended too early leaves without."""
+    """Whether there is a ledger with a model; a run that ended early leaves one without."""
     if not Path(path).exists():
         return False
     return Pages(FileStore(path, anchor=anchor)).read().get("model") is not None
@@ -40,17 +40,17 @@ def learned_ledger(
     time_limit: float | None,
     anchor: str | os.PathLike[str] | None = None,
 ) -> Ledger:
-    """Write down what learning a model will leak, then learn it, and go on with the ledger.
+    """Record what learning a model will leak, then learn it, and continue with the ledger.
 
-    If learning fails, what was written down stays: rows were read for it. A ledger left that way
-    is gone on with by calling this again, which counts the learning once more.
+    If learning fails, the recorded cost stays: rows were read for it. To continue with a ledger
+    left that way, call this again, which charges the learning once more.
 
     Parameters
     ----------
     learn
-        Learns the model from this very draw, under differential privacy.
+        Learns the model from this draw, under differential privacy.
     estimation_epsilon
-        With which ε it does so.
+        The ε with which it does so.
     allowance
         The budget of the ledger.
     repeats, path, adversaries, draw, time_limit, anchor

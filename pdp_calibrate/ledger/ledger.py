@@ -71,7 +71,7 @@ _ATTEMPTS = 5  # when others spend at the same time
 
 
 class _ReleaseOptions(ReleaseColumns, total=False):
-    """What `Ledger.release` takes beside the query, the data and ε."""
+    """The options of `Ledger.release` besides the query, the data and ε."""
 
     noise: Noise | None
     delta: float | None
@@ -83,8 +83,8 @@ class Ledger(Budget):
 
     Leakages of correlated data do not add up: two releases may leak more than the sum of both. The
     ledger bounds the *joint* leakage of everything released so far and refuses, before any noise is
-    drawn, what would pass the budget. This holds for releases chosen adaptively, from the outputs
-    of earlier ones; it does not hold if they are chosen by using the data.
+    drawn, what would exceed the budget. This holds for releases chosen adaptively, from the outputs
+    of earlier ones; it does not hold if they are chosen by looking at the data.
 
     Parameters
     ----------
@@ -93,59 +93,59 @@ class Ledger(Budget):
     epsilon
         The joint leakage that nobody may exceed, per draw; 2 by default.
     delta
-        The δ beside it, for Gaussian noise.
+        The δ that goes with it, for Gaussian noise.
     noise
-        What releases draw where they do not say: ``"laplace"`` or ``"gaussian"``.
+        The default noise of releases: ``"laplace"`` or ``"gaussian"``.
     pure
         In a ledger with a δ, the part of ε that Laplace noise and outside mechanisms may use. It is
         fixed beforehand, and 0 admits outside mechanisms of Gaussian noise (``charge(mu=…)``).
         None for Gaussian noise alone: then what adversaries do not know counts as noise too.
     repeats
-        About finitely many values with Gaussian noise alone, the share of δ for asking the first
-        query again and again and no other, which is counted exactly and may need far less noise.
-        The rest is for whatever else is asked. Half of δ by default, which costs either some 3 % of
+        For finitely many values with Gaussian noise alone, the share of δ reserved for repeating
+        the first query and asking no other, which is counted exactly and may need far less noise.
+        The rest is for everything else. Half of δ by default, which costs each about 3 % more
         noise; 1 for a ledger of one query, 0 for one of different queries. A first release that
         needs more than its share takes all of δ.
     mu, rho
         In place of ε: the μ of Gaussian differential privacy, or the ρ of zCDP. The budget then is
-        a filter for μ or ρ, and `epsilon` says what that keeps at `delta`, 1e-6 by default.
+        a filter for μ or ρ, and `epsilon` is what that keeps at `delta`, 1e-6 by default.
     path
-        Where to keep the ledger; None to keep it in memory, for one process. An entry is on disk
+        Where to store the ledger; None to keep it in memory, for one process. An entry is on disk
         before its noise is drawn. The file holds neither answers nor parameters of a private model.
     adversaries
         Against whom; everyone by default.
     draw
-        What to call the draw of the data that the releases are about.
+        The name of the draw of the data that the releases are about.
     time_limit
         Seconds that one check may take before a larger, still sound bound decides.
     learned_here
-        Whether a model that was learned under differential privacy was learned from this very
-        draw. Then its ε is the first entry: it adds to whatever is released. False if it was
-        learned from other data, independent of this draw.
+        Whether a model that was learned under differential privacy was learned from this draw. Then
+        its ε is the first entry: it adds to everything that is released. False if it was learned
+        from other data, independent of this draw.
     anchor
         A second path, in another place than the ledger, that holds a checksum of its last state
         and must agree with it from then on: on another disk, or where those who may write the
-        ledger may not delete. With it an old copy of the ledger, one begun anew, or two copies
-        used in turn are refused.
+        ledger may not delete. With it an old copy of the ledger, a ledger started over, or two
+        copies used in turn are refused.
     every
-        About a model without an end, how long a step is, as pandas writes it (``D``, ``W``, ``M``,
+        For a model without an end, the length of a step, as pandas writes it (``D``, ``W``, ``M``,
         ``30D``): steps are then named by dates, Periods or ISO 8601 text. By default they are whole
         numbers.
     promise
-        About a model without an end, the plain-DP budget that every step to come may still spend:
-        what would leave less for any of them is refused. Nothing is promised by default.
+        For a model without an end, the plain-DP budget that every future step may still spend: a
+        release that would leave less for any of them is refused. Nothing is promised by default.
 
     Notes
     -----
-    A ledger notices entries that went missing while it was open, torn and edited files, and hard
-    links. By itself a file cannot notice that it was deleted and begun anew, or that an older copy
-    was put in its place between two processes: that takes an `anchor`. Nothing notices when the
-    ledger and its anchor are restored together, when somebody writes both anew on purpose (the
-    checksums have no key), or what is released past the ledger.
+    A ledger detects entries that went missing while it was open, torn and edited files, and hard
+    links. A file alone cannot detect that it was deleted and started over, or that an older copy
+    replaced it between two processes: that needs an `anchor`. Nothing detects that the ledger and
+    its anchor were restored together, that somebody rewrote both on purpose (the checksums have no
+    key), or that something was released without the ledger.
 
-    About a model without an end (``length=None``) a ledger grows: every release is about one step,
-    and `spent` is the most that all releases together tell about the record of any one step, past
-    or to come. A new period brings no new budget for the old ones: the leakage about last month's
+    For a model without an end (``length=None``) a ledger grows: every release is about one step,
+    and `spent` is the most that all releases together leak about the record of any one step, past
+    or future. A new period brings no new budget for the old ones: the leakage about last month's
     record grows with that about this month's.
 
     Examples
@@ -241,27 +241,27 @@ class Ledger(Budget):
         time_limit: float | None = None,
         anchor: str | os.PathLike[str] | None = None,
     ) -> Ledger:
-        """Go on with a ledger on disk.
+        """Continue with a ledger on disk.
 
         Parameters
         ----------
         path
             Where it is.
         model
-            The model, where the file withholds it (private, or over 10⁴ cells). Of a private one
-            the file knows the structure alone: that it has the same numbers is for you to see to.
+            The model, where the file withholds it (private, or over 10⁴ cells). For a private one
+            the file knows only the structure: you must make sure that it has the same numbers.
         draw
             The draw to release about; the latest by default.
         time_limit
             As for the class.
         anchor
-            The second path that must agree with it, if it was begun with one. It may have moved.
+            The second path that must agree with it, if it was started with one. It may have moved.
         """
         pages = Pages(FileStore(path, anchor=anchor))
         state = pages.read()
         if state.get("model", {}) is None:
             raise LedgerError(
-                "the model of this ledger was not learned: the run that began it ended before."
+                "the model of this ledger was not learned: the run that started it ended early."
                 " Run its plan again, which spends the epsilon of learning once more."
             )
         used = stored_model(state, model)
@@ -285,7 +285,7 @@ class Ledger(Budget):
 
     @property
     def delta(self) -> float:
-        """The δ beside ε; 0 for a ledger of pure ε."""
+        """The δ that goes with ε; 0 for a ledger of pure ε."""
         return self._allowance.delta
 
     @property
@@ -293,7 +293,7 @@ class Ledger(Budget):
         """The μ within which all Gaussian noise stays; None where there is none, or only a δ.
 
         Repeats of the first query about finitely many values stay within ε and δ, not within a μ;
-        it is for what asks others then.
+        the μ is then for releases that ask other queries.
         """
         if not self._allowance.takes_gaussian:
             return None
@@ -304,7 +304,7 @@ class Ledger(Budget):
 
     @property
     def repeats(self) -> float:
-        """The share of δ for repeats of one query alone; the first release of a draw settles it."""
+        """The share of δ for repeats of one query alone; the first release of a draw fixes it."""
         if not self._allowance.repeats:
             return 0.0
         return self._accounts.share_of_repeats(self._accounts.total(self._pages.read(), self._draw))
@@ -328,9 +328,9 @@ class Ledger(Budget):
     def spent(self) -> float:
         """The certified joint leakage of everything released about this draw.
 
-        With Gaussian noise, how much of the filter is used, as an ε: the claim is the budget. About
-        a model without an end, the largest leakage about any step, past or to come; steps to
-        come count with what is promised.
+        With Gaussian noise, how much of the filter is used, as an ε: the claim is the budget. For a
+        model without an end, the largest leakage about any step, past or future; future steps
+        count with what is promised.
         """
         if self._stream is not None:
             state = self._pages.read()
@@ -339,18 +339,18 @@ class Ledger(Budget):
 
     @property
     def every(self) -> str | None:
-        """How long a step is, about a model without an end; None where steps are numbers."""
+        """The length of a step, for a model without an end; None where steps are numbers."""
         return None if self._stream is None else self._stream.every
 
     @property
     def promise(self) -> float:
-        """The plain-DP budget kept free for every step to come."""
+        """The plain-DP budget reserved for every future step."""
         return 0.0 if self._stream is None else self._stream.promise
 
     def spent_about(self, step: object) -> float:
-        """Return what all releases so far tell about one step, with what is promised.
+        """Return what all releases so far leak about one step, including what is promised.
 
-        About steps folded long ago it is the largest leakage about any of them.
+        For steps folded long ago it is the largest leakage about any of them.
         """
         stream = self._growing("spent_about")
         course = stream.total(self._pages.read(), self._draw)
@@ -373,7 +373,7 @@ class Ledger(Budget):
 
     @property
     def _counting(self) -> Any:
-        """The accounts that count: of the steps of a model without an end, or of a draw."""
+        """The accounts in use: of the steps of a model without an end, or of a draw."""
         return self._accounts if self._stream is None else self._stream
 
     def _growing(self, what: str) -> StreamAccounts:
@@ -394,16 +394,16 @@ class Ledger(Budget):
         return card("Ledger", rows)
 
     def new_draw(self, name: str) -> None:
-        """Turn to a new, independent draw of the data, with a budget of its own.
+        """Switch to a new, independent draw of the data, with its own budget.
 
-        Yesterday's budget says nothing about today's data if today's are drawn independently of
-        yesterday's. If they depend on each other, they belong into one model and one draw: a model
-        without an end has only one.
+        Yesterday's releases say nothing about today's data if those are drawn independently. If
+        they depend on each other, they belong in one model and one draw: a model without an end has
+        only one.
         """
         if self._stream is not None:
             raise LedgerError(
-                "a model without an end says how each step depends on the one before: there is no"
-                " new, independent draw. Release about the next step."
+                "a model without an end describes how each step depends on the one before: there is"
+                " no new, independent draw. Release about the next step."
             )
         self._pages.add_draw(name)
         self._draw = name
@@ -435,7 +435,7 @@ class Ledger(Budget):
         noise, delta
             For a query, as in `release`.
         step
-            About a model without an end, the step it would be about.
+            For a model without an end, the step it would be about.
         """
         self._check_step(step)
         if (what is None) == (dp_epsilon is None):
@@ -447,7 +447,7 @@ class Ledger(Budget):
             return self._after(self._charge(budget, "", step))
         if not isinstance(what, Calibration):
             if what is None or epsilon is None:
-                raise PdpError("would_spend needs epsilon= beside a query.")
+                raise PdpError("would_spend needs epsilon= with a query.")
             drawn = self._allowance.noise if noise is None else noise
             ask = Ask(query=what, rows=rows, noise=drawn, delta=delta, step=step)
             found = self._counting.calibrate(ask, epsilon)
@@ -526,18 +526,19 @@ class Ledger(Budget):
         value, groups, order_by, time_format, by
             The columns of a long frame, as in `Calibration.release`. A draw is about one column.
         noise
-            ``"laplace"`` or ``"gaussian"``; what the ledger was begun with by default.
+            ``"laplace"`` or ``"gaussian"``; by default that of the ledger.
         delta
-            For Gaussian noise, the δ beside ε of this release alone; the ledger's by default.
+            For Gaussian noise, the δ that goes with ε of this release alone; by default the
+            ledger's.
         step
-            About a model without an end, the step that the data are of: a whole number, or a date
+            For a model without an end, the step that the data belong to: a whole number, or a date
             where the ledger has `every`. Data are then one record, ``{0: value}``, or a frame with
-            a row per person and `value`. Steps may be left out, and come late for a while.
+            a row per person and `value`. Steps may be skipped, and may arrive late for a while.
 
         Notes
         -----
         A draw is about the same rows every time: a frame with another number of rows, or of groups
-        of any size, is refused. Filtering by a secret column would make that number a secret.
+        of any size, is refused. Filtering by a secret column would make that number secret.
 
         Raises
         ------
@@ -565,7 +566,7 @@ class Ledger(Budget):
     def _write_and_draw(
         self, calibration: AnyCalibration, data: Any, layout: Layout, step: object
     ) -> AnyRelease:
-        """Check the data, write the release down, and only then draw its noise."""
+        """Check the data, record the release, and only then draw its noise."""
         draw, sizes = calibration.answered(data, layout, moment=self.moment(step))
         self.spend(calibration, layout=layout, sizes=sizes, step=step)
         note_release(calibration, counted=True)
@@ -604,15 +605,15 @@ class Ledger(Budget):
         mu
             In its place, the μ of a mechanism of Gaussian differential privacy.
         rho
-            In its place, the ρ of zCDP, in a ledger whose budget is a ρ: not all that is ρ-zCDP is
-            μ-GDP, integer Gaussian noise for instance.
+            In its place, the ρ of zCDP, in a ledger whose budget is a ρ: a ρ-zCDP mechanism need
+            not be μ-GDP; integer Gaussian noise, for example, is not.
         neighbours
             ``substitution`` of one tuple, or ``add-remove``.
         note
-            What to write beside it.
+            A note to store with it.
         step
-            About a model without an end, the step whose records it is run on. A mechanism that
-            reads several steps spends its budget on each of them: charge it for each.
+            For a model without an end, the step whose records it is run on. A mechanism that reads
+            several steps spends its budget on each of them: charge it for each.
         """
         self._check_step(step)
         given = [one for one in (dp_epsilon, mu, rho) if one is not None]
@@ -628,7 +629,7 @@ class Ledger(Budget):
             if self._allowance.rho is None:
                 raise LedgerError(
                     "a mechanism that is rho-zCDP need not be mu-GDP: charge it to a ledger that"
-                    " was begun with rho= and pure=0, or say mu= if its noise is Gaussian."
+                    " was started with rho= and pure=0, or give mu= if its noise is Gaussian."
                 )
             budget *= 1 if neighbours == "substitution" else 2  # two steps count fourfold in ρ
         warn_if_private(self._model, "amount spent")
@@ -649,11 +650,11 @@ class Ledger(Budget):
         sizes: Sizes | None = None,
         step: object = None,
     ) -> None:
-        """Write down one release that is about to be made; raise if it does not fit.
+        """Record one release that is about to be made; raise if it does not fit.
 
         `Calibration.release(data, ledger=…)` calls this before it draws noise. `layout` says which
         values of a frame the release is about, and `sizes` how many groups of each size (or rows)
-        the frame has; without them, that is for the caller to watch. `step` is as in `release`.
+        the frame has; without them, the caller must watch over both. `step` is as in `release`.
         """
         self.spend_together([(calibration, layout, sizes)], step=step)
 
@@ -663,7 +664,7 @@ class Ledger(Budget):
         *,
         step: object = None,
     ) -> None:
-        """Write down several releases that are about to be made: all of them, or none."""
+        """Record several releases that are about to be made: all of them, or none."""
         for calibration, layout, _ in releases:
             self._accounts.check_takes(calibration.noise)
             self.check_model(calibration.model)
@@ -676,14 +677,14 @@ class Ledger(Budget):
             raise LedgerError("the release was calibrated for another model than the ledger's.")
 
     def _check_adversaries(self, adversaries: Adversaries, layout: Layout | None) -> None:
-        """Refuse a long frame that was not compared with the groups that the ledger counts on."""
+        """Refuse a long frame that was not compared with the groups that the ledger relies on."""
         if layout == "wide" or not self._adversaries.is_restricted:
             return
         if adversaries != self._adversaries and stated_groups(self._model):
             raise LedgerError(
-                f"to {self._adversaries!r}, whom the ledger is about, other groups are noise, and"
-                f" the release was calibrated against {adversaries!r}: nothing says that it is"
-                " about as many groups. Calibrate it against the adversaries of the ledger."
+                f"to {self._adversaries!r}, whom the ledger is about, other groups are noise, but"
+                f" the release was calibrated against {adversaries!r}, so its number of groups was"
+                " not checked. Calibrate it against the adversaries of the ledger."
             )
 
     def _record(self, steps: Sequence[Step]) -> float:

@@ -2,27 +2,27 @@
 
 Theorem 24 (docs/theory).
 
-Records of column c are the targets, other records of c what an adversary may know. Two kinds of
-releases are about them:
+An *entry* of column c is one person's value in it. Entries of column c are the targets, and other
+entries of c are what an adversary may know. Two kinds of releases are about them:
 
 - Those of column c alone, calibrated for a stated model of c. They leak what they leak together
   under that model; see `composition.joint`.
 - All others. Let Δ be the largest change of such an answer (in L1, over all its parts) when all
-  records of a household change, and λ its scale. For every database its likelihood lies between m
-  and e^(Δ/λ)·m, m its smallest value over all records of one household, all other households fixed.
+  entries of a household change, and λ its scale. For every database its likelihood lies between m
+  and e^(Δ/λ)·m, m its smallest value over all entries of one household, all other households fixed.
   So it multiplies the ratio of likelihoods under two secrets by at most e^(Δ/λ), however the
   columns depend on each other. The rest, m, depends on other households alone, and those can be
   known in the bound of the first kind. Δ/λ is the household price.
 
-So what is spent on records of c is the joint leakage of its own releases plus the household prices
-of all others, **never** their own leakage about another column, which says nothing of this one.
-A release that no model of one column covers is of the second kind to every column. All this holds
-for adaptive choices, as for every ledger. After Gaussian noise, what is chosen from its outputs has
-no leakage under a model of finitely many states (see `composition.joint`): Laplace noise is then
+So what is spent on column c is the joint leakage of its own releases plus the household prices
+of all others, **never** their own leakage about another column, which says nothing about this one.
+A release that no model of one column covers is of the second kind for every column. All this holds
+for adaptive choices, as for every ledger. After Gaussian noise, releases chosen from its outputs
+have no bound under a model of finitely many states (see `composition.joint`): Laplace noise is then
 for whole households too.
 
-Adversaries know records of the column that they attack. Somebody who knows other columns as well
-may undo what a model of one column counts on: against them only releases for whole households hold.
+Adversaries know entries of the column that they attack. For somebody who knows other columns as
+well, the model of one column need not hold: against them only releases for whole households hold.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Charge:
     column: str | None
     """The column whose model it was calibrated for; None for whole households."""
     price: float
-    """The household price: what it costs records of every other column; a μ for Gaussian noise."""
+    """The household price: what it costs every other column; a μ for Gaussian noise."""
     noise: Noise = "laplace"
     """What is drawn."""
 
@@ -101,23 +101,23 @@ def charge_of(calibration: AnyCalibration) -> Charge:
 
 
 class PeopleLedger(Budget):
-    """A budget ε for the records of every column of a table, for all releases together.
+    """A budget ε for every column of a table, for all releases together.
 
     Parameters
     ----------
     declared
-        What was said about the table, as JSON holds it; never anything that was read from secrets.
+        What was declared about the table, as JSON holds it; never anything read from secrets.
     columns
-        The secret columns of the table, of all of which the budget holds.
+        The secret columns of the table; the budget holds for all of them.
     sizes
         How many groups of each size it has.
     epsilon
         The budget of each column.
     delta, noise, pure
-        The δ beside it for Gaussian noise, what is drawn where a release does not say, and the part
-        of ε for Laplace noise then, 0 by default: see `Ledger`.
+        The δ that goes with it for Gaussian noise, the default noise of releases, and the part of ε
+        for Laplace noise then, 0 by default: see `Ledger`.
     path
-        Where to keep the ledger; None to keep it in memory, for one process. An entry is on disk
+        Where to store the ledger; None to keep it in memory, for one process. An entry is on disk
         before its noise is drawn.
     anchor
         A second path, elsewhere, that must agree with it: see `Ledger`.
@@ -165,7 +165,7 @@ class PeopleLedger(Budget):
     def open(
         cls, path: str | os.PathLike[str], *, anchor: str | os.PathLike[str] | None = None
     ) -> PeopleLedger:
-        """Go on with a ledger on disk."""
+        """Continue with a ledger on disk."""
         pages = Pages(_file(path, anchor))
         ledger = cls.__new__(cls)
         cls._settle(ledger, pages, pages.read())
@@ -173,7 +173,7 @@ class PeopleLedger(Budget):
 
     @property
     def declared(self) -> Mapping[str, Any]:
-        """What was said about the table when the ledger was begun, as JSON holds it."""
+        """What was declared about the table when the ledger was started, as JSON holds it."""
         return dict(self._declared)
 
     @property
@@ -188,22 +188,22 @@ class PeopleLedger(Budget):
 
     @property
     def models(self) -> dict[str, Model]:
-        """The model of each column that was released about under one: its first is its only one."""
+        """The model of each column that has one; a column keeps its first model."""
         return _models_of(self._pages.read())
 
     @property
     def spent_by_column(self) -> dict[str, float]:
-        """What everything released tells, at most, about records of each column."""
+        """The most that everything released leaks about each column."""
         return self._spent_in(self._pages.read())
 
     @property
     def spent(self) -> float:
-        """The largest of these: what nobody learns more than about any record."""
+        """The largest of these: a bound on what anybody learns about any entry."""
         return max(self.spent_by_column.values())
 
     @property
     def delta(self) -> float:
-        """The δ beside ε; 0 for a ledger of pure ε."""
+        """The δ that goes with ε; 0 for a ledger of pure ε."""
         return self._allowance.delta
 
     @property
@@ -229,9 +229,9 @@ class PeopleLedger(Budget):
         epsilon: float,
         **noise: Any,
     ) -> None:
-        """Refuse a table that is not the one that the ledger was begun about.
+        """Refuse a table that is not the one that the ledger was started for.
 
-        The numbers of rows and groups are not named: after filtering they may be secret.
+        The numbers of rows and groups are not shown: after filtering they may be secret.
         """
         if tuple(columns) != self._columns:
             raise LedgerError(
@@ -243,7 +243,7 @@ class PeopleLedger(Budget):
             if declared.get(name) != self._declared.get(name):
                 raise LedgerError(
                     f"the ledger was begun with {name} = {self._declared.get(name)!r}, got"
-                    f" {declared.get(name)!r}. What was said about the people stays as it was."
+                    f" {declared.get(name)!r}. What was declared about the people cannot change."
                 )
         if people_allowance(epsilon=epsilon, **noise).to_dict() != self._allowance.to_dict() and (
             epsilon == self._epsilon
@@ -261,8 +261,8 @@ class PeopleLedger(Budget):
         if sizes is None or tuple(sizes) != self._sizes:
             raise LedgerError(
                 "the ledger is about a table with another number of rows or groups than this one."
-                " Rows chosen by a secret column make their number a secret: ask with where=."
-                " Independent data, about other people for instance, get a ledger of their own."
+                " If rows are chosen by a secret column, their number is secret too: use where="
+                " instead. Independent data, such as data about other people, get their own ledger."
             )
 
     def charge(self, calibration: AnyCalibration) -> Charge:
@@ -270,7 +270,7 @@ class PeopleLedger(Budget):
         return _charge_after(_charges_in(self._pages.read()), calibration)
 
     def would_spend(self, calibration: AnyCalibration) -> dict[str, float]:
-        """Return what would be spent on records of each column after one more release."""
+        """Return what would be spent on each column after one more release."""
         return self._spent_in(self._after(self._pages.read(), [calibration]))
 
     def largest(self, alone: AnyCalibration, *, time_limit: float | None) -> AnyCalibration:
@@ -291,17 +291,17 @@ class PeopleLedger(Budget):
         layout: Layout | None = None,
         sizes: Sizes | None = None,
     ) -> None:
-        """Write down one release that is about to be made; raise if it does not fit."""
+        """Record one release that is about to be made; raise if it does not fit."""
         del layout
         self.spend_together([(calibration, sizes)])
 
     def spend_together(self, releases: Sequence[tuple[AnyCalibration, Sizes | None]]) -> None:
-        """Write down several releases that are about to be made: all of them, or none.
+        """Record several releases that are about to be made: all of them, or none.
 
         Raises
         ------
         BudgetExceededError
-            If more than the budget would be spent on records of any column. Nothing was written.
+            If more than the budget would be spent on any column. Nothing was written.
         """
         for _, sizes in releases:
             self._check_sizes(sizes)
@@ -320,14 +320,14 @@ class PeopleLedger(Budget):
                 " without a correlation it costs every column its epsilon."
             )  # fmt: skip
             raise BudgetExceededError(
-                f"{what} would bring what is spent on records of column {column} to"
+                f"{what} would bring what is spent on column {column} to"
                 f" {after[column]:.6g}, above the budget {self._epsilon:.6g}; {before[column]:.6g}"
                 f" is spent. Nothing was released.{costs}"
             )
         return written
 
     def _after(self, state: State, releases: Sequence[AnyCalibration]) -> State:
-        """Return the state with all releases written down, whether they fit or not."""
+        """Return the state with all releases recorded, whether they fit or not."""
         entries, models = [*state["entries"]], _models_of(state)
         charges = _charges_in(state)
         drawn = [
@@ -404,7 +404,7 @@ class PeopleLedger(Budget):
         total: Spending | None,
         charges: Sequence[Charge],
     ) -> float:
-        """Return the joint μ on records of a column: its own, and household prices, in squares."""
+        """Return the joint μ of a column: its own, and household prices, in squares."""
         own = 0.0
         if model is not None and total is not None:
             own = self._account(column, model).joint_mu(total) or 0.0
@@ -412,7 +412,7 @@ class PeopleLedger(Budget):
         return math.hypot(own, *others) * (1 + 1e-12) if others else own
 
     def _account(self, column: str, model: Model) -> Accounts:
-        """Return what adds up a column's own releases, and remembers what it worked out."""
+        """Return the accounts that add up a column's own releases, which cache their results."""
         known = self._accounts.get(column)
         if known is None or known[0] != model:
             known = (
@@ -455,7 +455,7 @@ def _charges_in(state: State) -> list[Charge]:
 
 
 def _charge_after(before: Sequence[Charge], calibration: AnyCalibration) -> Charge:
-    """Return what a release costs after others: Gaussian noise may have told what to choose."""
+    """Return what a release costs after others, from whose Gaussian noise it may be chosen."""
     charge = charge_of(calibration)
     is_later = charge.noise == "laplace" and any(one.noise == "gaussian" for one in before)
     if is_later and not all(calibration.model.continuous_tuples):
@@ -483,9 +483,9 @@ def people_allowance(
     noise: Noise = "laplace",
     pure: float | None = None,
 ) -> Allowance:
-    """Return the budget of each column; what nobody knows never counts as noise.
+    """Return the budget of each column; unknown data never count as noise here.
 
-    Other columns reveal it. So answers with Gaussian noise are counted by how far they are
+    Other columns may reveal them. So answers with Gaussian noise are counted by how far they are
     shifted, and those about other columns by how far a whole household shifts them, in squares.
     """
     part = 0.0 if delta is not None and pure is None else pure
@@ -497,14 +497,14 @@ def people_allowance(
 def _check_model(column: str, model: Model, stored: Model) -> None:
     if model != stored:
         raise LedgerError(
-            f"column {column} was released about with {stated(stored)}, and a column keeps its"
-            f" first assumption, got {stated(model)}: state the first again, or none, which covers"
-            " any dependence."
+            f"releases about column {column} assumed {stated(stored)}, and a column keeps its first"
+            f" assumption, got {stated(model)}: state the first again, or none, which covers any"
+            " dependence."
         )
 
 
 def stated(model: Model) -> str:
-    """Say which correlation or persistence a model of groups or series was made from."""
+    """Return the correlation or persistence that a model of groups or series states, in words."""
     largest = model.models[-1] if isinstance(model, Blocks) else model
     if isinstance(largest, MixingChain):
         return f"persistence {largest.persistence:.4g} of {len(largest.states)} states"

@@ -47,7 +47,7 @@ def step_number(step: object, every: str | None) -> int:
     if every is None:
         if isinstance(step, bool) or not hasattr(step, "__index__"):
             raise LedgerError(
-                f"a step must be a whole number, got {step!r}; for dates, begin the ledger with"
+                f"a step must be a whole number, got {step!r}; for dates, start the ledger with"
                 " every=, such as every='D'."
             )
         number = int(step)
@@ -60,7 +60,7 @@ def step_number(step: object, every: str | None) -> int:
 
 
 def step_name(step: object, every: str | None) -> int | str:
-    """Return how a ledger writes a step down: its number, or the first day of its period.
+    """Return the name of a step in a ledger: its number, or the first day of its period.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def step_name(step: object, every: str | None) -> int | str:
 
 
 def name_of(number: int, every: str | None) -> int | str:
-    """Return how a ledger writes down the step of a number."""
+    """Return the name of a step in a ledger, from its number."""
     return number if every is None else str(period_of(number, every))
 
 
@@ -112,7 +112,7 @@ def _period(step: object, every: str) -> pd.Period:
 
 
 def _first_day(step: str, every: str) -> dt.datetime:
-    """Return when a period begins that a ledger wrote down."""
+    """Return when a period from a ledger begins."""
     try:
         found: dt.datetime = pd.Period(step, freq=every).start_time
     except (ValueError, TypeError) as error:

@@ -1,20 +1,20 @@
 """The state of a ledger, in memory or in a JSON file: what it is about, its draws, its entries.
 
-A checksum tells a torn or edited file from a good one; such a file is refused, never repaired. It
-has no key: whoever means to forge a ledger can, and an old copy has a checksum that holds. Against
-old copies and new beginnings there is the anchor.
+A checksum detects a torn or edited file, which is refused, never repaired. It has no key: anybody
+who wants to forge a ledger can, and an old copy has a valid checksum. The anchor protects against
+old copies and ledgers that were started over.
 
-**Files** are either the old one or the new one, never half of each, and have one name. Whoever
-changes one holds an operating-system lock on a file beside it, which the system itself releases
-when a process dies, so no lock is ever stale. The new content goes to a temporary file, is synced
-to disk and takes the place of the old one in one step. Neither that file nor the lock is ever
-opened through a symbolic link that somebody planted in the folder.
+**Files** are either the old one or the new one, never half of each, and have one name. A process
+that changes one holds an operating-system lock on a file beside it, which the system itself
+releases when a process dies, so no lock is ever stale. The new content goes to a temporary file, is
+synced to disk and replaces the old one atomically. Neither that file nor the lock is ever opened
+through a symbolic link that somebody planted in the folder.
 
-**The anchor** is a second place, outside, that must agree with a ledger: it notices old copies and
-new beginnings. It holds the checksum of the ledger's last state. Before the ledger is written, the
-state to come is noted beside the present one; afterwards it stands alone, and only then is anything
-released. So a process may be killed at any moment: until the end both states are accepted, and
-nothing was released on the strength of the second; from then on the first is refused.
+**The anchor** is a second file, elsewhere, that must agree with a ledger: it detects old copies and
+ledgers that were started over. It holds the checksum of the ledger's last state. Before the ledger
+is written, the next state is noted beside the present one; afterwards only the new one is kept, and
+only then is anything released. So a process may be killed at any moment: until the end both states
+are accepted, and nothing was released that relies on the second; from then on the first is refused.
 
 **Operating systems** differ in locks, syncing, and replacing a file that others read. Windows
 refuses to replace a file that anybody has open, be it a reader of the ledger for a moment or a
@@ -74,7 +74,7 @@ class Store(Protocol):
 
 
 class MemoryStore:
-    """State that ends with the process, and is of no use in another one."""
+    """State that ends with the process, and cannot be used in another one."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -104,7 +104,7 @@ class MemoryStore:
         return self.read() == state
 
     def check_new(self) -> None:
-        """Allow a beginning: memory holds nothing yet."""
+        """Allow a new ledger: memory holds nothing yet."""
 
     def _refuse_copies(self) -> None:
         if os.getpid() != self._process:
@@ -140,7 +140,7 @@ class FileStore:
             yield
 
     def check_new(self) -> None:
-        """Refuse to begin where a ledger is, or was: its anchor remembers it."""
+        """Refuse to start a ledger where there is one, or was one: its anchor remembers it."""
         if self._file.exists:
             raise LedgerError(
                 f"there is a ledger at {self._file.path} already: open it to go on with it."
@@ -185,7 +185,7 @@ class FileStore:
         return True
 
     def write(self, state: Mapping[str, Any]) -> None:
-        """Replace the file: the anchor first learns what is to come, and last that it came."""
+        """Replace the file; the anchor notes the new state first, and accepts it last."""
         present = state.get("checksum")
         coming = {key: value for key, value in state.items() if key != "checksum"}
         coming["version"] = FORMAT  # a ledger of an earlier version is upgraded by its first entry
@@ -237,7 +237,7 @@ def _lines(state: Mapping[str, Any]) -> str:
 def _untrustworthy(path: Path) -> LedgerError:
     return LedgerError(
         f"the ledger {path} is damaged or was changed by hand: its checksum does not hold."
-        " Restore it from a backup that holds every release since made."
+        " Restore it from a backup that holds every release made so far."
     )
 
 
@@ -246,7 +246,7 @@ State = dict[str, Any]
 
 @dataclass
 class Pages:
-    """Reads and appends entries; refuses pages that went missing."""
+    """Reads and appends entries; detects entries that went missing."""
 
     store: Store
     _seen: list[State] = field(default_factory=list)
@@ -428,9 +428,9 @@ class SafeFile:
     def _refuse_second_name(self) -> None:
         if self.path.stat().st_nlink > 1:
             raise LedgerError(
-                f"the {self.what} {self.path} has a second name, a hard link: each would go on with"
-                " a budget of its own. Remove the other one; where two names are needed, use a"
-                " symbolic link, and for backups copies."
+                f"the {self.what} {self.path} has a second name, a hard link: each would continue"
+                " with its own budget. Remove the other one; if two names are needed, use a"
+                " symbolic link, and for backups use copies."
             )
 
     def _unwritable(self, error: OSError) -> LedgerError:
@@ -444,7 +444,7 @@ _ANCHOR = "LedgerAnchor"
 
 
 class DisagreementError(LedgerError):
-    """A ledger and its anchor do not agree; for a moment they do not while both are written."""
+    """A ledger and its anchor do not agree, which is normal for a moment while both are written."""
 
 
 class Anchor:
@@ -465,12 +465,12 @@ class Anchor:
         return self._file.locked()
 
     def check_new(self) -> None:
-        """Refuse one that a ledger was begun with; a beginning that was cut short may go on."""
+        """Refuse an anchor of a ledger that was started; an interrupted start may continue."""
         if self._file.exists and self._states()[0] is not None:
             raise LedgerError(
-                f"the anchor {self.path} belongs to a ledger that was begun already: go on with"
+                f"the anchor {self.path} belongs to a ledger that was begun already: continue with"
                 " that one. If it was lost, what it had spent cannot be spent again: restore its"
-                " latest state, or begin anew, with another anchor, about other data."
+                " latest state, or begin a new one, with another anchor, about other data."
             )
 
     def check(self, state: str, *, ledger: Path) -> None:

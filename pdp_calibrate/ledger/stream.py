@@ -41,7 +41,7 @@ class _Noisy(NamedTuple):
 
 
 class StreamAccounts:
-    """Adds up what was released at each step, and bounds what that tells about any.
+    """Adds up what was released at each step, and bounds the leakage about any step.
 
     Parameters
     ----------
@@ -50,9 +50,9 @@ class StreamAccounts:
     allowance
         The largest leakage allowed about any step.
     every
-        How long a step is; None where steps are numbers.
+        The length of a step; None where steps are numbers.
     promise
-        The plain-DP budget kept free for every step to come.
+        The plain-DP budget reserved for every future step.
     time_limit
         Seconds for a calibration.
     """
@@ -73,10 +73,10 @@ class StreamAccounts:
         budget = allowance.epsilon
         self._model, self._allowance, self._time_limit = model, allowance, time_limit
         self._start = self._begun()
-        told = self._start.told()
-        if not told <= budget:
+        leak = self._start.leakage()
+        if not leak <= budget:
             raise BudgetExceededError(
-                f"a promise of {self.promise:.6g} at every step tells {told:.6g} about each, above"
+                f"a promise of {self.promise:.6g} at every step leaks {leak:.6g} about each, above"
                 f" the budget {budget:.6g}; {self._largest_promise(budget)}"
             )
 
@@ -110,7 +110,7 @@ class StreamAccounts:
         return step_number(step, self.every)
 
     def total(self, state: Mapping[str, Any], draw: str) -> Course:
-        """Go on from what is kept in the state with the entries written since."""
+        """Continue from the sum stored in the state with the entries written since."""
         course, done = self._start, 0
         kept = state.get("course")
         entries: Sequence[Mapping[str, Any]] = state["entries"]
@@ -136,7 +136,7 @@ class StreamAccounts:
         return self._plus(course, step, self._noisy(parts, entry.scales, rows=entry.rows))
 
     def keep(self, state: dict[str, Any], draw: str, course: Course) -> None:
-        """Write down what all entries so far come to, with old steps folded."""
+        """Store the sum of all entries so far, with old steps folded."""
         del draw  # there is only one
         state["course"] = course.closed().to_dict() | {"entries": len(state["entries"])}
 
@@ -183,14 +183,14 @@ class StreamAccounts:
         if first is not None and step < first:
             name = name_of(first, self.every)
             raise LedgerError(
-                f"step {name_of(step, self.every)} is folded: later steps were accounted for"
-                f" as if nothing more were released about it. Open are the steps from {name} on."
+                f"step {name_of(step, self.every)} is closed: later steps were accounted for as if"
+                f" nothing more were released about it. Steps from {name} on are open."
             )
 
     def bound(self, course: Course, *, threshold: float | None = None) -> Bound:
-        """Return the largest leakage about any step, past or to come."""
+        """Return the largest leakage about any step, past or future."""
         del threshold
-        value = course.told()
+        value = course.leakage()
         if math.isnan(value):
             raise PdpError("the leakage is not a number: nothing can be certified.")
         only_learned = not course.amounts and course.folded is None and not course.promise
@@ -276,7 +276,7 @@ class NoisyStreamAccounts(StreamAccounts):
         return self._used(course, self._width * math.sqrt(own) * ROUND_UP)
 
     def joint_mu(self, course: Course) -> float:
-        """Return the μ of all Gaussian noise, about the step that it tells most about."""
+        """Return the μ of all Gaussian noise, about the step with the largest leakage."""
         return self._width * math.sqrt(course.by_steps()) * ROUND_UP
 
     def _used(self, course: Course, mu: float) -> float:
@@ -324,7 +324,7 @@ def release_at(
 def check_once(
     entries: Sequence[Mapping[str, Any]], queries: Sequence[Query], step: int | str
 ) -> None:
-    """Refuse a second answer to a query that is asked once at each step."""
+    """Refuse a second answer at one step to a query that is answered once at each step."""
     asked = [query.to_dict() for query in queries if isinstance(query, EachStep)]
     for entry in entries:
         if entry.get("step") == step and any(one in asked for one in entry.get("queries", ())):

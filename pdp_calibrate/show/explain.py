@@ -1,4 +1,4 @@
-"""Say in plain words what was calibrated, against whom, and at what cost."""
+"""Explain in plain words what was calibrated, against whom, and at what cost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from pdp_calibrate.show.words import (
 )
 
 _METHODS = {
-    "exact": "worked out exactly",
+    "exact": "computed exactly",
     "windows": "window by window around each tuple",
     "dual": "by a certified linear program",
     "birkhoff": "by contraction: what passes from entry to entry shrinks",
@@ -68,16 +68,16 @@ Explainable: TypeAlias = (
 
 
 EVERY_STEP = (
-    "Every release about these people, at any step, is in one ledger: answers about one step tell"
-    " about the steps around it too."
+    "Every release about these people, at any step, is in one ledger: answers about one step also"
+    " reveal something about the steps around it."
 )
 
 
 def explain(subject: Explainable) -> str:
     """Return a few paragraphs that a data steward can read.
 
-    Contains nothing of the data: only the model, the query, and what follows from them. A private
-    model stays unnamed: its worst adversary would tell something about the rows behind it.
+    It contains nothing from the data: only the model, the query, and what follows from them. For a
+    private model the worst adversary is not named: it would reveal something about the rows.
 
     Parameters
     ----------
@@ -89,10 +89,10 @@ def explain(subject: Explainable) -> str:
     >>> import pdp_calibrate as pdp
     >>> pair = pdp.JointTable(probabilities=[[0.3, 0.2], [0.2, 0.3]], domains=[[0, 1], [0, 1]])
     >>> print(pdp.explain(pdp.leakage(pair, pdp.Sum(), scale=1.0)))
-    At scale 1 the release leaks 1.185. At worst, odds grow by a factor of up to 3.27, from even
-    odds to 76.6 %, say. The worst adversary attacks x1 and knows nobody's entry, only how
+    At scale 1 the release leaks 1.185. At worst, odds grow by a factor of up to 3.27, for example
+    from even odds to 76.6 %. The worst adversary attacks x1 and knows nobody's entry, only how
     the entries are correlated. They learn most when the released answer is near 0 or beyond, which
-    speaks for x1 = 0, and against 1.
+    favours x1 = 0 over 1.
     """
     return printable("\n\n".join(text for text in paragraphs(subject).values() if text), lines=True)
 
@@ -105,7 +105,7 @@ def paragraphs(subject: Explainable, *, plain: Leakage | None = None) -> dict[st
     subject
         As for `explain`.
     plain
-        What the noise of plain DP leaks, where it has been worked out already.
+        What the noise of plain DP leaks, if it has been computed already.
     """
     if isinstance(subject, Calibration):
         return _of_calibration(subject, plain)
@@ -122,7 +122,10 @@ def paragraphs(subject: Explainable, *, plain: Leakage | None = None) -> dict[st
         return _of_audit(subject)
     if isinstance(subject, Refresh):
         return _of_refresh(subject)
-    raise PdpError(f"there are no words for a {type(subject).__name__}; give a calibration.")
+    raise PdpError(
+        "explain takes a calibration, a release, a ledger, a leakage, an audit or a refresh, got"
+        f" {type(subject).__name__}."
+    )
 
 
 def column_of(layout: Layout | None) -> str | None:
@@ -234,7 +237,7 @@ def _of_ledger(ledger: Ledger) -> dict[str, str]:
     spent = (
         f"Of the budget ε = {ledger.epsilon:.4g} for draw {ledger.draw!r}, {ledger.spent:.4g} is"
         f" spent and {ledger.remaining:.4g} is left, by {len(own)} entries. That is what everything"
-        f" released together tells {anyone(ledger.adversaries)}; it is not the sum of the single"
+        f" released together leaks to {anyone(ledger.adversaries)}; it is not the sum of the single"
         " leakages, which can be too small."
     )
     if ledger.delta:
@@ -256,21 +259,21 @@ def _listed_entries(entries: list[Entry], *, most: int) -> str:
 
 
 def _of_stream(ledger: Ledger) -> str:
-    """Say what a ledger that grows step by step has spent, and for how long steps still gain."""
+    """Describe what a ledger about steps has spent, and how long leakage about a step grows."""
     each = "" if ledger.every is None else f" ({ledger.every})"
     promised = (
-        f" Every step to come may still spend a plain-DP budget of {ledger.promise:.4g}."
+        f" Every future step may still spend a plain-DP budget of {ledger.promise:.4g}."
         if ledger.promise
-        else " Nothing is promised to steps to come."
+        else " Nothing is promised to future steps."
     )
     return (
         f"Of the budget ε = {ledger.epsilon:.4g} about the record of any one step{each},"
         f" {ledger.spent:.4g} is spent and {ledger.remaining:.4g} is left, by"
-        f" {len(ledger.history)} entries. That is the most that everything released together tells"
-        " about a step, past or to come, to anyone, whichever other records they know and whatever"
-        f" hints they have.{promised} The leakage about a step goes on growing after it has"
-        f" passed: by at most a hundredth of the budget from all that comes {ledger.still_gains()}"
-        " steps later. A new period brings no new budget for those before."
+        f" {len(ledger.history)} entries. That is the most that everything released together leaks"
+        " about a step, past or future, to anyone, whichever other records they know and whatever"
+        f" hints they have.{promised} The leakage about a step keeps growing after it has passed:"
+        f" by at most a hundredth of the budget from everything {ledger.still_gains()} or more"
+        " steps later. A new period brings no new budget for the earlier ones."
     )
 
 
@@ -278,23 +281,24 @@ def _of_refresh(found: Refresh) -> dict[str, str]:
     every = period_words(found.every)
     period = every if every.isalpha() else f"period of {every}"
     verdict = (
-        f"ε = {found.epsilon:.4g} every {every} is ε ≤ {at_most(found.told)} about the"
-        f" record of any one {period}, for ever: {learns(found.told)}."
+        f"ε = {found.epsilon:.4g} every {every} is ε ≤ {at_most(found.leakage)} about the"
+        f" record of any one {period}, for ever: {learns(found.leakage)}."
     )
     why = (
         f"A record stays as it was from one {period} to the next with probability"
         f" {found.persistence:.4g}, among {found.states} values, so that answers about one {period}"
-        f" also tell about those before and after it, by less and less: after {found.still_gains}"
-        " of them a release adds at most a hundredth. It holds against anyone, whichever other"
-        " records they know, and whatever mechanisms the budget was spent on."
+        f" also reveal something about those before and after it, less and less: after"
+        f" {found.still_gains} of them a release adds at most a hundredth. It holds against anyone,"
+        " whichever other records they know, and whatever mechanisms the budget was spent on."
     )
     if found.states == 2:
         why += " Somebody with noisy hints about every record learns exactly that much."
     beside = (
-        f"To somebody without known records or hints it tells {found.temporal:.4g} (temporal"
+        f"To somebody without known records or hints it leaks {found.temporal:.4g} (temporal"
         f" privacy leakage, Cao et al.). Counting every {period} as one group (group privacy, plain"
-        f" composition) says {found.counted_for_a_year:.4g} after a year, and more every year; it"
-        " protects the whole course of a person's records, which the budget of one record does not."
+        f" composition) gives {found.counted_for_a_year:.4g} after a year, and more every year; it"
+        " protects the whole history of a person's records, which the budget of one record does"
+        " not."
     )
     keep = (
         f"To keep ε = {found.epsilon:.4g} about any one record, spend {found.budget:.4g} every"
@@ -304,13 +308,13 @@ def _of_refresh(found: Refresh) -> dict[str, str]:
 
 
 def _divided(ledger: Ledger) -> str:
-    """Say what a budget with a δ promises."""
+    """Describe what a budget with a δ promises."""
     pure = ledger.allowance.pure
     beside = (
-        "Only Gaussian noise is drawn, so what nobody knows counts as noise too."
+        "Only Gaussian noise is drawn, so unknown data count as noise too."
         if pure is None
         else f"Up to ε = {pure:.4g} of it is for Laplace noise and other mechanisms, fixed"
-        " beforehand; what nobody knows does not count as noise then."
+        " beforehand; unknown data do not count as noise then."
     )
     kept = [] if ledger.mu is None else [f"Gaussian noise stays within μ = {ledger.mu:.6g}"]
     share = ledger.repeats
@@ -318,9 +322,9 @@ def _divided(ledger: Ledger) -> str:
         other = f"otherwise {kept[0]}" if kept else "no other query is answered"
         kept = [f"{share:.4g} of δ is for asking the first query and no other, exactly; {other}"]
     return (
-        f"The promise is the budget, beside δ = {ledger.delta:g}: {kept[0]}, and what would pass it"
-        f" is refused before it is drawn. What is spent says how much of that is used, and promises"
-        f" no less. {beside}"
+        f"The promise is the budget, with δ = {ledger.delta:g}: {kept[0]}, and what would exceed it"
+        f" is refused before noise is drawn. The amount spent says how much of the budget is used;"
+        f" it is not a smaller promise. {beside}"
     )
 
 
@@ -330,11 +334,11 @@ def _of_people(ledger: PeopleLedger) -> dict[str, str]:
         f"Of the budget ε = {ledger.epsilon:.4g} of each column, {ledger.spent:.4g} is spent and"
         f" {ledger.remaining:.4g} is left, by {len(ledger.history)} releases about"
         f" {table_of(ledger)}. By column: {columns}. That is what everything released together"
-        " tells anyone about a record of it, whichever other entries of that column they know."
+        " leaks to anyone about an entry of it, whichever other entries of that column they know."
     )
     if ledger.delta:
         spent += (
-            f" The promise is the budget, beside δ = {ledger.delta:g}: Gaussian noise stays within"
+            f" The promise is the budget, with δ = {ledger.delta:g}: Gaussian noise stays within"
             f" μ = {ledger.allowance.limit(0.0):.6g}, and ε = {ledger.allowance.pure or 0:.4g}"
             " of it is for Laplace noise, fixed beforehand."
         )
@@ -355,7 +359,7 @@ def table_of(ledger: PeopleLedger) -> str:
 
 
 def people_assumptions(ledger: PeopleLedger) -> list[str]:
-    """List what the promise of a ledger about people rests on."""
+    """List the assumptions behind the promise of a ledger about people."""
     models = ledger.models
     columns = [
         f"Column {name} ({stated(model)}): {one[0].lower()}{one[1:]}"
@@ -371,7 +375,7 @@ def people_assumptions(ledger: PeopleLedger) -> list[str]:
     )
     independent = (
         "Groups are independent of each other; all columns of a group may depend on each other in"
-        " any way, but for what is assumed of a column."
+        " any way, except for what is assumed about a column."
     )
     public = (
         "Names, number of rows, who belongs to which group, domains and ranges are public, and so"
@@ -387,7 +391,7 @@ def people_assumptions(ledger: PeopleLedger) -> list[str]:
 
 
 def describe(entry: Entry) -> str:
-    """Say in one line what was released or charged."""
+    """Describe in one line what was released or charged."""
     method = _METHODS.get(entry.method, entry.method)
     so_far = f"{entry.spent:.4g} spent so far ({method})"
     if entry.step is not None:
@@ -450,7 +454,7 @@ def _coupled(model: Model) -> str:
 
 def _of_audit(audit: Audit) -> dict[str, str]:
     found = (
-        f"An attack by the worst adversary known, on {sum(audit.tested)} draws, proved that at"
+        f"An attack by the worst known adversary, on {sum(audit.tested)} draws, proved that at"
         f" least {audit.lower_bound:.4g} leaks (confidence {audit.confidence:.4g})."
     )
     if audit.epsilon is None:
@@ -458,7 +462,7 @@ def _of_audit(audit: Audit) -> dict[str, str]:
     if audit.is_broken:
         return {"audit": f"{found} The claim ε = {audit.epsilon:.4g} is false."}
     seen = (
-        f" About {audit.visible:.4g} could have been seen at all."
+        f" About {audit.visible:.4g} could have been detected at all."
         if audit.visible is not None and math.isfinite(audit.visible)
         else ""
     )
@@ -472,15 +476,15 @@ def _assumptions(calibration: AnyCalibration) -> str:
 
 
 def of_the_release(calibration: AnyCalibration) -> list[str]:
-    """List what the guarantee assumes of this release beside the model."""
+    """List what the guarantee assumes about this release besides the model."""
     if calibration.model.is_endless:
         return [EVERY_STEP]
     if calibration.noise == "laplace":
         return [ONE_RELEASE]
     counted = calibration.model.is_continuous and not is_clamped(calibration)
     variance = (
-        "No variance is smaller than the model states: what adversaries do not know counts as noise"
-        " that far."
+        "No variance is smaller than the model states: to that extent, what adversaries do not know"
+        " counts as noise."
     )
     return [*([variance] if counted else []), ONE_GAUSSIAN_RELEASE]
 

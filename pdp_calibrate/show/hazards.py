@@ -1,8 +1,8 @@
-"""A checklist of what can undo a promise of differential privacy, answered as far as known.
+"""A checklist of what can undermine a promise of differential privacy, answered as far as known.
 
 The points are those that NIST SP 800-226, "Guidelines for Evaluating Differential Privacy
-Guarantees" (2025), asks an evaluator to look at, from its pyramid's top (ε) to its ground (how data
-are collected), in our words. What a library cannot know is left to the person who signs.
+Guarantees" (2025), asks an evaluator to consider, from the top of its pyramid (ε) to its base (how
+data are collected), in our words. What a library cannot know is left to the person who signs.
 """
 
 from __future__ import annotations
@@ -80,20 +80,20 @@ def checklist(
         Hazard(
             name="Processing after the noise",
             status="settled",
-            answer="Whatever is computed from the published numbers alone costs no privacy."
+            answer="Anything computed from the published numbers alone costs no privacy."
             " Anything computed from the table again does.",
         ),
         Hazard(
             name="Side channels",
             status="open",
             answer="Time and memory of the computation, and error messages about values outside"
-            " their domain, depend on the data. Keep them from those who see the answers.",
+            " their domain, depend on the data. Hide them from those who see the answers.",
         ),
         Hazard(
             name="Trust: who sees the raw data",
             status="open",
-            answer="The central model: whoever runs this library sees the table. Only what is"
-            " published is protected.",
+            answer="The central model: the person who runs this library sees the table. Only what"
+            " is published is protected.",
         ),
         Hazard(
             name="Access control and storage",
@@ -104,7 +104,7 @@ def checklist(
         Hazard(
             name="Collection of the data",
             status="open",
-            answer="Not known here: whether the data had to be collected, and what those who are in"
+            answer="Not known here: whether the data had to be collected, and what the people in"
             " them were told.",
         ),
     ]
@@ -122,8 +122,8 @@ def _strength(total: float, delta: float) -> Hazard:
         name="Strength: the choice of ε",
         status="stated",
         answer=f"ε = {ordinary(total)} in total{beside}: the logarithm of the factor by which odds"
-        " may shift. What that does to a belief stands in the first paragraph; whether it is"
-        " acceptable for these people is a decision.",
+        " may shift. The first paragraph says what that does to a belief; whether it is acceptable"
+        " for these people is a decision.",
     )
 
 
@@ -134,8 +134,8 @@ def _unit(layout: Layout | None) -> Hazard:
         name="Unit of privacy",
         status="stated",
         answer="One entry: the value of one row in one column, with all that correlated entries"
-        f" tell about it.{inside} If a person has several rows, name the column that tells persons"
-        " apart.",
+        f" reveal about it.{inside} If a person has several rows, name the column that identifies"
+        " persons.",
     )
 
 
@@ -152,7 +152,7 @@ def _learning(model: Model | None) -> Hazard:
             name=name,
             status="open",
             answer="The model was learned from the secret rows without differential privacy, so the"
-            " amount of noise tells something about them. That is not counted in ε.",
+            " amount of noise reveals something about them. That is not counted in ε.",
         )
     learned = model.estimation_epsilon
     spent = (
@@ -168,7 +168,7 @@ def _learning(model: Model | None) -> Hazard:
 def _composition(*, counted: bool) -> Hazard:
     answer = (
         "A ledger counts all releases about these people together, by what they leak jointly, and"
-        " refuses what would pass the budget. It holds if nothing is released past it."
+        " refuses what would exceed the budget. It holds if nothing is released without it."
         if counted
         else "This release alone. A second one about the same people leaks more, and not simply the"
         " sum: use a ledger."
@@ -182,7 +182,7 @@ def _ranges(calibration: AnyCalibration | None) -> Hazard:
         return Hazard(
             name=name,
             status="stated",
-            answer="Values are moved into a public range that was stated, not read off the data."
+            answer="Values are moved into a public range that was stated, not read from the data."
             " Where values lie outside, the answer is biased, and the interval does not show it.",
         )
     return Hazard(

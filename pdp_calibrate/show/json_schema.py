@@ -97,7 +97,7 @@ _BRACKET = described(
         "lower": NUMBER,
         "witness": nullable(ref("Witness")),
         "unit": described("What both ends are: Gaussian noise.", one_of("epsilon", "mu", "rho")),
-        "delta": described("The δ beside epsilon, for Gaussian noise.", POSITIVE),
+        "delta": described("The δ that goes with epsilon, for Gaussian noise.", POSITIVE),
         "mu": described("For Gaussian noise, the μ that nobody exceeds.", NUMBER),
     }},
 )  # fmt: skip
@@ -116,8 +116,8 @@ _CALIBRATED: dict[str, Schema] = {
 
 
 _GAUSSIAN_CLAIMS: dict[str, Schema] = {
-    "delta": described("For Gaussian noise, the δ beside epsilon.", POSITIVE),
-    "total_delta": described("The δ beside total_epsilon.", POSITIVE),
+    "delta": described("For Gaussian noise, the δ that goes with epsilon.", POSITIVE),
+    "total_delta": described("The δ that goes with total_epsilon.", POSITIVE),
     "mu": described("For Gaussian noise, the μ that nobody exceeds.", POSITIVE),
     "rho": described("The same as the ρ of zCDP.", POSITIVE),
 }
@@ -161,7 +161,7 @@ _BUDGET = {
 
 
 _BY_COLUMN = described(
-    "What is spent on records of each secret column.",
+    "What is spent on each secret column.",
     {"type": "object", "additionalProperties": NUMBER},
 )
 
@@ -171,7 +171,7 @@ _OF_PEOPLE = {
         "Of a ledger about people: the column whose model it is for, or null for whole households.",
         nullable(TEXT),
     ),
-    "price": described("What it costs records of all other columns.", NUMBER),
+    "price": described("What it costs all other columns.", NUMBER),
     "spent_by_column": _BY_COLUMN,
 }
 
@@ -185,17 +185,15 @@ _STEP = described(
 _NOISY = {
     "step": _STEP,
     "noise": described("What was drawn, if it is not Laplace noise.", one_of("gaussian")),
-    "delta": described("The δ beside ε, of Gaussian noise.", NUMBER),
+    "delta": described("The δ that goes with ε, for Gaussian noise.", NUMBER),
     "mu": described("The μ that it keeps alone, of Gaussian noise.", NUMBER),
     "joint_mu": described("How much of the filter for Gaussian noise was used then.", NUMBER),
 }
 
 
 _DIVIDED = {
-    "delta": described("The δ beside ε, where Gaussian noise is drawn.", POSITIVE),
-    "default_noise": described(
-        "What releases draw where they do not say.", one_of("laplace", "gaussian")
-    ),
+    "delta": described("The δ that goes with ε, where Gaussian noise is drawn.", POSITIVE),
+    "default_noise": described("The default noise of releases.", one_of("laplace", "gaussian")),
     "pure": described("The part of ε for Laplace noise and other mechanisms.", NUMBER),
     "repeats": described("The share of δ for repeats of one query, counted exactly.", NUMBER),
     "mu": described("The μ that was asked for in place of ε.", POSITIVE),
@@ -281,7 +279,7 @@ def json_schema() -> dict[str, Any]:
                         "anchor": described("A second file that must agree with it.", TEXT),
                         "stream": described(
                             "About a model without an end: how long a step is, and what is"
-                            " promised to steps to come.",
+                            " promised to future steps.",
                             record(every=nullable(TEXT), promise=NUMBER),
                         ),
                         "course": described(
@@ -303,7 +301,7 @@ def json_schema() -> dict[str, Any]:
         },
         "PeopleLedger": _object(
             "PeopleLedger",
-            "A budget for the records of every column of the same people.",
+            "A budget for every column of the same people.",
             epsilon=described("What may be spent on each column.", POSITIVE),
             declared=described(
                 "What was said about the table: names, ranges and values, nothing read from it.",
@@ -356,8 +354,8 @@ def json_schema() -> dict[str, Any]:
             persistence=POSITIVE,
             states=COUNT,
             diameter=NUMBER,
-            told=described("The largest leakage about any one record, for ever.", POSITIVE),
-            told_about_the_latest=POSITIVE,
+            leakage=described("The largest leakage about any one record, for ever.", POSITIVE),
+            leakage_about_the_latest=POSITIVE,
             temporal=described("Temporal privacy leakage.", POSITIVE),
             counted_for_a_year=described("What counting every period says.", POSITIVE),
             still_gains=COUNT,

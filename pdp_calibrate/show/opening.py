@@ -1,4 +1,4 @@
-"""What a report says to the person who signs it: first what, about whom, on which assumption."""
+"""The opening of a report, for the person who signs it: what, about whom, on which assumptions."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ EPSILON = "the logarithm of the factor by which odds may shift"
 def opening(
     subject: AnyCalibration | AnyRelease, *, data: str | None, layout: Layout | None, total: float
 ) -> list[str]:
-    """Say what was released about whom, what was assumed, and what is promised.
+    """Describe what was released about whom, what was assumed, and what is promised.
 
     Parameters
     ----------
     subject
         A calibration or a release.
     data
-        What the table is called.
+        The name of the table.
     layout
         Which columns it is about, where that is known.
     total
-        What nobody learns more than, everything counted.
+        The bound on what anybody learns, everything counted.
     """
     released = isinstance(subject, Release)
     calibration = subject.calibration if isinstance(subject, Release) else subject
@@ -66,7 +66,7 @@ def opening(
     about = table_words(calibration, layout, sizes)
     secret = column or ("record" if of_any_record(calibration.model) else "entry")
     law = (
-        "every row is a person who says nothing about the others"
+        "every row is a person independent of the others"
         if _is_independent(calibration)
         else assumed(calibration.model, layout, clamped=is_clamped(calibration))
     )
@@ -91,7 +91,7 @@ def ledger_opening(ledger: Ledger | PeopleLedger, *, data: str | None) -> list[s
         )
         return [
             released,
-            promised(ledger.spent, Adversaries.all(), what="record"),
+            promised(ledger.spent, Adversaries.all(), what="entry"),
         ]
     own = [one for one in ledger.history if one.draw == ledger.draw]
     released = (
@@ -121,7 +121,7 @@ def promised(epsilon: float, adversaries: Adversaries, *, what: str, delta: floa
         f"a belief of {percent(one.prior)} can become at most {percent(one.posterior, up=True)}"
         for one in risks
     )
-    failing = "" if not delta else f"but with probability {at_most(risks[0].failure)}, "
+    failing = "" if not delta else f"except with probability {at_most(risks[0].failure)}, "
     factor = _odds(math.log(risks[0].factor)) if epsilon < 700 else f"e^{at_most(epsilon)}"
     return (
         f"Promised: {failing}whatever was published, nobody's odds about anyone's {what} can"
@@ -130,7 +130,7 @@ def promised(epsilon: float, adversaries: Adversaries, *, what: str, delta: floa
 
 
 def table_words(calibration: AnyCalibration, layout: Layout | None, sizes: Sizes | None) -> str:
-    """Say how many entries and groups an answer is about, and what tells groups apart."""
+    """Say how many entries and groups an answer is about, and which column names the group."""
     model, column = calibration.model, column_of(layout)
     if model.is_endless:
         return f"{column or 'a series'} without an end, one entry for each step"
@@ -254,7 +254,7 @@ def unprotected(
     )
     found = [
         public,
-        "What the answer says about people in general. It is published to be learned from.",
+        "What the answer says about people in general. That is why it is published.",
     ]
     whole = model is not None and model.covers_any_dependence
     if not whole:
@@ -270,8 +270,8 @@ def unprotected(
     if not isinstance(calibration, Ledger | PeopleLedger) and is_clamped(calibration):
         found.append("Values outside their public range, beyond the fact that they are outside.")
     found.append(
-        "Whoever sees the computer at work (its time, memory, error messages), the raw table, or"
-        " earlier copies of it."
+        "People who can observe the computation (its time, memory, error messages), the raw table,"
+        " or earlier copies of it."
     )
     return found
 
@@ -281,7 +281,7 @@ def learns_most(calibration: AnyCalibration, column: str | None) -> str:
     leak, model = calibration.leakage, calibration.model
     witness = leak.witness
     if witness is None:
-        return "Nobody has anything to tell apart."
+        return "There are no two secrets to distinguish."
     who = f"somebody who {knowledge(witness.known, model)}"
     target = entry(witness.target, model)
     first, second = map(number, witness.secrets)

@@ -49,7 +49,7 @@ _CAPTIONS = {
     "scales": "The noise that each method asks for. Plain differential privacy ignores correlation:"
     " where its bar is shorter than ours, it does not keep the promise.",
     "beliefs": "What the worst adversary believes about one entry before the release, and after"
-    " the answer that helps them most. What they know already is subtracted from it.",
+    " the answer that helps them most. What they already know is subtracted from the answer.",
     "correlations": "Pairs of entries: together (+) or against each other (−).",
     "adversary_graph": "",  # depends on what is drawn
     "network": "Lines join entries that depend on each other given all others; the deeper its"
@@ -89,7 +89,7 @@ def report(
     title
         The heading of the page.
     data
-        What the table is called, such as "Household survey 2025".
+        The name of the table, such as "Household survey 2025".
     purpose
         What the answer is published for.
     author
@@ -97,7 +97,7 @@ def report(
     date
         Its date; by default today.
     sign
-        Whether the page ends with a place to sign.
+        Whether the page ends with a signature line.
     checked
         Whether the stand-alone checker is to prove the calibration first, so that the page says
         "independently checked". What it cannot prove raises, and no page is written.
@@ -115,7 +115,7 @@ def report(
 
 
 def _proved(subject: Reportable) -> str:
-    """Return what the stand-alone checker says of a calibration or release, if that is a proof."""
+    """Return what the stand-alone checker says about a calibration or release, if it is a proof."""
     if not isinstance(subject, Calibration | Release):
         raise PdpError("only a calibration or a release can be checked independently.")
     code, answer = check(subject.to_dict())
@@ -173,9 +173,9 @@ def caption_of(name: str, view: Any) -> tuple[str, str]:
     if name == "beliefs" and beyond:
         caption = (
             "What the worst adversary believes about one entry before the release, and after a"
-            f" telling answer. Answers that tell more have a probability of {beyond:.2g}: after"
+            f" telling answer. Answers that reveal more have a probability of {beyond:.2g}: after"
             " these a belief can move further, and the rarer they are the further, as Gaussian"
-            " noise has no limit. What they know already is subtracted from it."
+            " noise has no limit. What they already know is subtracted from the answer."
         )
     if name == "adversary_graph":
         caption = "Each box is an adversary: the entries known, and what they could learn at most."
@@ -203,14 +203,14 @@ def libraries() -> tuple[Any, Any]:
 
 
 def shown(value: Any) -> Any:
-    """Write out characters that would turn the order of what is shown, also in pictures."""
+    """Escape characters that would reverse the order of text, also in pictures."""
     if not isinstance(value, str):
         return value
     return type(value)(printable(value, lines=True))  # what is safe markup stays so
 
 
 def _embedded(facts: dict[str, Any]) -> str:
-    """Return JSON that cannot end the script element it stands in."""
+    """Return JSON that cannot end the script element around it."""
     text = json.dumps(facts, indent=1, allow_nan=False)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 

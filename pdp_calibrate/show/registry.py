@@ -272,7 +272,7 @@ def _model(ledger: Ledger | None) -> dict[str, Any]:
 def _accounting(ledger: Ledger | None) -> dict[str, Any]:
     joint = (
         "Releases about correlated data do not compose by adding up. A ledger bounds what all of"
-        " them leak jointly and refuses what would pass its budget."
+        " them leak jointly and refuses what would exceed its budget."
         if ledger is not None
         else "One release. Another about the same people would have to be bounded jointly with it."
     )
@@ -290,7 +290,7 @@ def _implementation(calibration: AnyCalibration) -> dict[str, Any]:
     return {
         "preprocessing_and_hyperparameter_tuning": f"The model's provenance is"
         f" '{calibration.model.provenance}'.{spent}{clamped} Domains and ranges were stated, not"
-        " read off the data.",
+        " read from the data.",
         "mechanisms": f"{kind_of_noise(calibration)} noise of scale"
         f" {', '.join(f'{scale:.6g}' for scale in calibration.scales)}, drawn by OpenDP's exact"
         f" samplers without a seed ({made}). Rounding of the answer is charged to epsilon; every"

@@ -95,7 +95,7 @@ class Document:
     date: str | None = None
     """When; by default the day on which it is made."""
     sign: bool = False
-    """Whether there is a place to sign."""
+    """Whether there is a signature line."""
     checked: str | None = None
     """What the stand-alone checker answered; None if it was not asked."""
 
@@ -303,7 +303,7 @@ def _methods(calibration: AnyCalibration, plain: Leakage | None) -> list[dict[st
 
 def _keeps(own: AnyCalibration, other: AnyCalibration, leaked: float | None) -> str:
     if own.model.provenance == "private" and other.scales != own.scales:
-        return "not told: the model is private"
+        return "withheld: the model is private"
     return keeps_promise(other.scales[0], own.scales[0], leaked, own.epsilon)
 
 
@@ -403,7 +403,7 @@ def _source(subject: AnyCalibration | AnyRelease | Ledger) -> dict[str, Any]:
 def views_of(calibration: AnyCalibration, plain: Leakage | None) -> dict[str, Any]:
     """Return the numbers behind every picture there is; none of a private model.
 
-    `plain` is what the scale of plain DP leaks, where it has been worked out.
+    `plain` is what the scale of plain DP leaks, if it has been computed.
     """
     if calibration.model.provenance == "private":
         return {}

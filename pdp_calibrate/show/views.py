@@ -1,4 +1,4 @@
-"""The numbers behind the pictures: worked out here, only drawn elsewhere."""
+"""The numbers behind the pictures: computed here, only drawn elsewhere."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ScaleCurve:
     noise: Noise = "laplace"
     """What is drawn."""
     delta: float = 0.0
-    """The δ beside ε, for Gaussian noise."""
+    """The δ that goes with ε, for Gaussian noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +165,7 @@ def leakage_by_scale(
     calibration
         Whose query and adversaries.
     plain
-        What the scale of plain DP leaks, where it has been worked out already.
+        What the scale of plain DP leaks, if it has been computed already.
     points
         How many scales, beside the chosen one and that of plain DP.
     """
@@ -486,7 +486,7 @@ class RefreshCurve:
 
     persistence: tuple[float, ...]
     """The probabilities of staying, from pure chance upwards."""
-    told: tuple[float, ...]
+    leakage: tuple[float, ...]
     """The certified bound, for ever."""
     temporal: tuple[float, ...]
     """Temporal privacy leakage: somebody without hints."""
@@ -501,7 +501,7 @@ def refresh_curve(chosen: Refresh) -> RefreshCurve:
     cases = [dataclasses.replace(chosen, persistence=float(value)) for value in np.unique(grid)]
     return RefreshCurve(
         persistence=tuple(case.persistence for case in cases),
-        told=tuple(case.told for case in cases),
+        leakage=tuple(case.leakage for case in cases),
         temporal=tuple(case.temporal for case in cases),
         chosen=chosen,
     )

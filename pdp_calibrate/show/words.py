@@ -22,7 +22,7 @@ _MOST_LISTED = 6
 
 
 def entry(name: Hashable, model: Model | None = None) -> str:
-    """Call a tuple by its name, or by its place where it has none.
+    """Return the name of a tuple, or its position in words where it has none.
 
     Examples
     --------
@@ -207,28 +207,28 @@ def _runs(places: Sequence[int]) -> list[str]:
 def worst_adversary(
     witness: Witness | None, *, model: Model | None = None, certain: bool = True
 ) -> str:
-    """Describe who learns most, what they know and what they tell apart."""
+    """Describe who learns most, what they know and which secrets they distinguish."""
     if witness is None:
-        return "Nobody has anything to tell apart."
+        return "There are no two secrets to distinguish."
     who = "The worst adversary" if certain else "The worst adversary found"
     target = entry(witness.target, model)
     again = target if _place(witness.target) is None else "their entry"
     first, second = map(number, witness.secrets)
-    apart = f"{again} = {first}, and against {second}"
+    apart = f"{again} = {first} over {second}"
     if model is not None and model.covers_any_dependence and set(model.domains) == {ANY_RECORD}:
-        apart = "one of their possible records, and against another"
+        apart = "one of their possible records over another"
     return (
         f"{who} attacks {target} and {knowledge(witness.known, model)}. They learn most"
-        f" when the released answer is {place_of(witness.output)}, which speaks for {apart}."
+        f" when the released answer is {place_of(witness.output)}, which favours {apart}."
     )
 
 
 def data_share(witness: Witness | None) -> str:
-    """Say how much of the noise that somebody faces is the data's own, where that is counted."""
+    """Describe the data's own share of the noise that an adversary faces, where it is counted."""
     if witness is None or not witness.data_share:
         return ""
     return (
-        f" Of all that blurs the answer for them, {witness.data_share:.2%} is the data's own: what"
+        f" Of the noise in the answer for them, {witness.data_share:.2%} is the data's own: what"
         " they do not know."
     )
 
@@ -243,7 +243,8 @@ def kind_of_noise(calibration: AnyCalibration) -> str:
 def learns(leakage: float) -> str:
     """Say what a leakage does to somebody's odds."""
     after = 100 / (1 + math.exp(-leakage))
-    return f"odds grow by a factor of up to {factor(leakage)}, from even odds to {after:.3g} %, say"
+    up_to = f"odds grow by a factor of up to {factor(leakage)}"
+    return f"{up_to}, for example from even odds to {after:.3g} %"
 
 
 def factor(leakage: float) -> str:
@@ -285,7 +286,7 @@ def source(model: Model) -> str:
 
 
 def assumptions(model: Model, adversaries: Adversaries, *, clamped: bool = False) -> list[str]:
-    """List what carries the guarantee: if one of these fails, it may fail too."""
+    """List the assumptions of the guarantee: if one of these fails, it may fail too."""
     parts = members(model)
     if model.covers_any_dependence:
         found = [_ANY_DEPENDENCE]
@@ -324,7 +325,7 @@ def _of_adversaries(
         )
     elif not closed or clamped:
         found.append(
-            "Adversaries hold exact values of other entries; noisy knowledge can tell more."
+            "Adversaries hold exact values of other entries; noisy knowledge can reveal more."
         )
     if adversaries.known is not None or adversaries.at_most is not None:
         found.append("Nobody knows more than stated; plain differential privacy is not implied.")
@@ -388,7 +389,7 @@ def from_the_answer(calibration: AnyCalibration) -> str:
 
 
 def learning(calibration: AnyCalibration) -> str:
-    """Say what learning the model leaked, and whether the sample was worth anything."""
+    """Describe what learning the model leaked, and whether the sample was of any use."""
     found = []
     spent = calibration.estimation_epsilon
     if spent is not None:
@@ -467,7 +468,7 @@ def clamping(calibration: AnyCalibration) -> str:
     bias = clamping_bias(calibration)
     beside = (
         "Values outside their public range count as its nearest end. That moves the answer too,"
-        " and the interval does not contain it;"
+        " and the interval does not include it;"
     )
     if bias is None or calibration.model.provenance == "private":
         return (

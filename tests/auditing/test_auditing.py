@@ -365,5 +365,5 @@ def test_functions_that_cannot_be_audited_say_why():
 
     with pytest.raises(pdp.PdpError, match="raised on every database: an exception, KeyError"):
         pdp.audit(fails, witness=witness, draws=2000)
-    with pytest.raises(pdp.PdpError, match="speak of 1 numbers, and the function returns 2"):
+    with pytest.raises(pdp.PdpError, match="describe 1 numbers, and the function returns 2"):
         pdp.audit(lambda _: [0, 1], witness=witness, query=pdp.Sum(), scale=1.0, draws=2000)

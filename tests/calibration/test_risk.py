@@ -75,7 +75,7 @@ def test_beside_a_delta_twice_the_factor_fails_with_twice_its_probability(mu, ep
     beyond = norm.sf((math.log(risk.factor) - mu**2 / 2) / mu)
     assert beyond <= risk.failure
     assert risk.factor == pytest.approx(2 * math.exp(epsilon))
-    assert "but with probability" in str(risk)
+    assert "except with probability" in str(risk)
 
 
 @pytest.mark.parametrize("bad", [0, 1, -0.1, math.nan, "1", True, None])

@@ -163,7 +163,7 @@ def test_options_that_do_not_fit():
     for options, words in {
         "": "say how the values are correlated",
         "--kind magic": "a kind of model is one of",
-        "--kind groups": "the column that tells them apart",
+        "--kind groups": "the column that names the group",
         "--groups household": "bounds",
         "--groups household --bounds income=x:y": "a number or a range",
         "--groups household --bounds 0:1 --correlation 0:2": "correlation",

@@ -12,6 +12,7 @@ import pytest
 
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.main import app
+from pdp_calibrate.show.registry import check_entry
 from tests.support.cli_runs import fine, refused, run
 
 VALIDATOR = jsonschema.Draft202012Validator(pdp.json_schema())
@@ -62,41 +63,58 @@ def test_the_version_is_printed_and_nothing_else():
     assert fine("--version").out == f"pdp-calibrate {pdp.__version__}\n"
 
 
-def test_json_is_all_there_is_on_stdout_and_keeps_the_schema(folder):
+JSON_LINES = [
+    "fit survey.tsv --kind table --columns mother,child --public",
+    'advise people.csv -q "mean(income)" --groups household --bounds income=0:100',
+    'calibrate model.json -q "sum()"',
+    'calibrate model.json -q "sum(mother)" -q "sum(child)" -o joint.json',
+    'leakage model.json -q "sum()" --scale 2',
+    "ledger create budget.json --model model.json -e 3",
+    'release survey.csv -q "histogram(mother)" --model model.json --ledger budget.json',
+    'release survey.csv -q "sum(mother)" -q "sum(child)" --model model.json',
+    "ledger show budget.json",
+    "ledger charge budget.json 0.1",
+    "ledger draw budget.json next",
+    "ledger history budget.json",
+    "people create people.json people.csv --groups household --bounds income=0:100 -e 3",
+    'people price people.json people.csv -q "sum(income)" -e 0.5',
+    'people release people.json people.csv -q "sum(income)" -e 0.5',
+    "people show people.json",
+    "people history people.json",
+    "plan plan.toml --check",
+    "plan plan.toml",
+    "refresh --epsilon 1 --persistence 0.8",
+    "audit cal.json --draws 2000 --seed 1",
+    "check cal.json",
+    "explain cal.json",
+    "report cal.json -o page.html",
+    "demo",
+]
+
+
+def test_every_json_is_alone_on_stdout_and_keeps_the_schema(folder):
     fine("fit survey.csv --kind table --columns mother,child --public -o model.json")
-    fine("ledger create budget.json --model model.json -e 3")
     fine('calibrate model.json -q "sum()" -o cal.json')
-    for line in [
-        "fit survey.tsv --kind table --columns mother,child --public --json",
-        'calibrate model.json -q "sum()" --json',
-        'calibrate model.json -q "sum(mother)" -q "sum(child)" --json -o joint.json',
-        'leakage model.json -q "sum()" --scale 2 --json',
-        'release survey.csv -q "histogram(mother)" --model model.json --ledger budget.json --json',
-        'release survey.csv -q "sum(mother)" -q "sum(child)" --model model.json --json',
-        "audit cal.json --draws 2000 --seed 1 --json",
-        "demo --json",
-    ]:
-        VALIDATOR.validate(fine(line).json)
+    (folder / "plan.toml").write_text(
+        '[data]\nfile = "survey.csv"\n[model]\nfile = "model.json"\n[budget]\nepsilon = 1.0\n'
+        '[[queries]]\nquery = "sum(mother)"\nepsilon = 1.0\n'
+    )
+    for line in JSON_LINES:
+        found = fine(f"{line} --json").json
+        assert {"schema", "type"} <= set(found), line  # so that the schema says something about it
+        VALIDATOR.validate(found)
     VALIDATOR.validate(json.loads((folder / "joint.json").read_text()))
-    for line in [
-        "ledger show budget.json",
-        "ledger history budget.json",
-        "ledger charge budget.json 0.1",
-        "ledger draw budget.json next",
-        "explain cal.json",
-        "report cal.json -o page.html",
-    ]:
-        VALIDATOR.validate(fine(f"{line} --json").json)
     jsonschema.Draft202012Validator.check_schema(fine("schema --json").json)
-    everything = [
-        *app.registered_commands,
-        *app.registered_groups[0].typer_instance.registered_commands,
-    ]
-    pages = {"explore"}  # it serves a page, and prints where
-    for command in everything:
-        if command.callback.__name__ in pages:
-            continue
-        assert "json" in command.callback.__annotations__, command.callback
+    about = "--name Sum --curator Office --use statistics --region Norway --author Me"
+    check_entry(fine(f"registry cal.json {about} --json").json)
+    tried = {" ".join(line.split()[:2]) for line in JSON_LINES}
+    tried |= {line.split()[0] for line in JSON_LINES} | {"schema", "registry"}
+    for group in [None, *app.registered_groups]:
+        inside = app if group is None else group.typer_instance
+        for command in inside.registered_commands:
+            name = command.name or command.callback.__name__
+            said = name if group is None else f"{group.name} {name}"
+            assert said in tried or said == "explore", said  # that serves a page
 
 
 def test_every_query_means_what_python_means():

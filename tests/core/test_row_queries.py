@@ -212,7 +212,7 @@ def test_parts_of_values_that_move_against_each_other_are_refused(model):
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        (RowQuery(kind="count", where=[SICK]), "nothing about counts"),
+        (RowQuery(kind="count", where=[SICK]), "not cover counts"),
         (RowQuery(kind="sum", where=[SICK], **INCOME), "more than one secret"),
         (RowQuery(kind="sum", missing={"income": 3.0}, **INCOME), "missing may say"),
         (RowQuery(kind="mean", missing={"income": "zero"}, **INCOME), "missing may say"),

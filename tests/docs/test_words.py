@@ -11,7 +11,9 @@ from tests.support.pages import ROOT, pages
 DIALECT = (
     "hang together", "hangs together", "imagined data", "is told of", "are told of", "so many as",
     "is a room", "what is told about", "that is told about", "nobody is told", "is looked at",
-    "are looked at",
+    "are looked at", "begun anew", "speaks for", "speak for", "blurs the answer", "read off the",
+    "what nobody knows", "says nothing of", "worked out once", "tells groups apart", "was told of",
+    "in the place of ε", "would pass the budget", "would pass its budget",
 )  # fmt: skip
 TERMS = (r"θ", r"Θ", r"\btuples?\b", r"\bnats\b", r"log-odds", r"\bPDP\b", r"x_K", r"\bx_i\b")
 SOURCES = [

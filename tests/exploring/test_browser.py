@@ -164,21 +164,21 @@ def test_columns_are_typed_and_several_questions_asked(browser, typed_address, f
     mine.get_by_label("Highest value").fill("10")
     page.get_by_label("Number of people").fill("500")
     page.get_by_label("Of which column").select_option(HOSTILE)
-    page.get_by_label("What is asked").select_option("sum")
+    page.get_by_label("Statistic").select_option("sum")
     page.get_by_label("I don't know").check()
     wait_for_scale(page, pdp.calibrate(pdp.Unknown(size=4, bounds=(0, 10)), pdp.Sum()).scale)
     page.get_by_role("button", name="Ask for something else too").click()
     more = page.get_by_role("group", name="One more question")
     more.get_by_label("What").select_option("count")
     more.get_by_label("Of column").select_option("sick")
-    more.get_by_label("Values that count").fill("true")
+    more.get_by_label("Values to count").fill("true")
     page.wait_for_selector("#scale1")
     settled(page)
     titles = page.locator("figure h3").all_inner_texts()
     assert titles[-1] == "What an answer would look like: count(sick=true)"
     scales = [float(page.get_attribute(f"#scale{place}", "data-scale")) for place in ("", "1")]
     for button, name in (
-        ("Python code", "typed.py"), ("plan.toml", "plan.toml"), ("Rows of nobody", "people.csv"),
+        ("Python code", "typed.py"), ("plan.toml", "plan.toml"), ("Placeholder rows", "people.csv"),
     ):  # fmt: skip
         saved(page, button, folder, name)
     assert ran(folder, "typed.py") == f"({scales[0]!r}, {scales[1]!r})\n"

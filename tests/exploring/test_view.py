@@ -213,11 +213,11 @@ def test_a_page_without_a_file_begins_with_an_example():
         ({"people": "2000000"}, "at most 1,000,000"),
         ({"people": "0"}, "above 0"),
         ({"people": "many"}, "must be a number"),
-        ({"schema": "[]"}, "type in step 1"),
-        ({"schema": "{"}, "no list"),
-        ({"schema": '[{"name": 3}]'}, "no list"),
-        ({"schema": '[{"nom": "x"}]'}, "no list"),
-        ({"schema": '[{"name": "x", "kind": "shape"}]'}, "no known kind"),
+        ({"schema": "[]"}, "in step 1"),
+        ({"schema": "{"}, "must be a list"),
+        ({"schema": '[{"name": 3}]'}, "must be a list"),
+        ({"schema": '[{"nom": "x"}]'}, "must be a list"),
+        ({"schema": '[{"name": "x", "kind": "shape"}]'}, "must be one of number"),
         ({"schema": '[{"name": "x"}, {"name": "x"}]'}, "two columns are called x"),
         ({"schema": '[{"name": ""}]'}, "needs a name"),
         ({"schema": '[{"name": "income", "low": "9", "high": "1"}]', "groups": "income"}, "income"),
@@ -245,8 +245,8 @@ def test_a_page_without_a_file_begins_with_an_example():
         (HOMES | {"groups": "house"}, "no column house"),
         (HOMES | {"column": "pay"}, "no column pay"),
         (HOMES | {"kind": "median"}, "sum, mean, count or histogram"),
-        (HOMES | {"also": "sum(("}, "no list"),
-        (HOMES | {"also": '[{"kind": "count", "column": "sick"}]'}, "which values count"),
+        (HOMES | {"also": "sum(("}, "must be a list"),
+        (HOMES | {"also": '[{"kind": "count", "column": "sick"}]'}, "which values to count"),
         (HOMES | {"max_group_size": "2"}, "at most 2 rows"),
         (STATED | {"column": "sick"}, "ask for a count"),
         (HOMES | {"kind": "histogram", "column": "day"}, "which values day can have"),
@@ -321,7 +321,7 @@ def test_a_release_needs_a_ledger_and_somebody_who_says_so(tmp_path):
         ({"sure": "", "ledger": "", "budget": ""}, "tick the box"),
         ({"sure": ""}, "tick the box"),
         ({"ledger": ""}, "name a ledger"),
-        ({"budget": ""}, "which ε"),
+        ({"budget": ""}, "total ε"),
         ({"ledger": "../b.json"}, "outside the folder"),
     ):
         with pytest.raises(pdp.PdpError, match=words):
@@ -376,7 +376,7 @@ def test_a_plan_with_more_than_the_page_can_say_is_refused(page, folder):
         head, middle, tail = text.rpartition(old)
         assert middle
         (folder / "plan.toml").write_text(head + new + tail)
-        with pytest.raises(pdp.PdpError, match="page has no place for"):
+        with pytest.raises(pdp.PdpError, match=r"page (has no field for|cannot express)"):
             Page(subject=open_subject(folder / "plan.toml"))
     gaps = page.view(HOMES | {"missing": "zero"})
     (folder / "plan.toml").write_text(gaps.handover.plan)

@@ -44,7 +44,7 @@ def test_four_questions_are_asked_and_no_more():
         ),
         (
             {"query": "sum(income)", "independent": True, "bounds": (0, 100)},
-            "none: every row stands alone",
+            "none: the rows are independent",
         ),
     ],
 )

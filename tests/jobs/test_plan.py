@@ -210,7 +210,7 @@ def test_two_columns_of_the_same_people_need_one_model(folder):
     write(folder, '"sum(income)"', '"sum(age)"')
     assert "different columns" in refused(f"plan {folder}/plan.toml")
     write(folder, '"sum(income)"', '"count(income=1)"')
-    assert "a correlation says nothing about counts" in refused(f"plan {folder}/plan.toml")
+    assert "a correlation does not cover counts" in refused(f"plan {folder}/plan.toml")
 
 
 def test_counts_of_a_plan_state_what_is_possible(folder):

@@ -195,7 +195,7 @@ def test_plans_ask_and_say_it(tmp_path):
 @pytest.mark.usefixtures("files")
 def test_fitting_groups_on_the_command_line_warns():
     ran = fine("fit people.csv --kind groups --groups household --value sick --bounds 0:1 --public")
-    assert "two values only" in ran.err
+    assert "only two values" in ran.err
     assert "kind='binary'" in ran.err
 
 

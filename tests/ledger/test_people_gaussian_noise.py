@@ -40,7 +40,7 @@ def test_own_shifts_and_household_prices_add_in_squares(tmp_path):
     assert sigma == pytest.approx(100 * 1.8 / mu_of(0.3, 1e-6), rel=1e-6)
     entry = table.history[-1]
     assert entry.price == pytest.approx(300 / sigma)  # what a whole household shifts
-    assert entry.joint_mu == pytest.approx(300 / sigma)  # on records of other columns
+    assert entry.joint_mu == pytest.approx(300 / sigma)  # on other columns
     second = table.count({"sick": True}, epsilon=0.3).calibration
     assert second.scale == pytest.approx(3 / mu_of(0.3, 1e-6), rel=1e-6)
     assert isinstance(table.history[-1].spent, float)

@@ -92,7 +92,7 @@ def test_skipped_steps_count_nothing_and_late_ones_are_accepted_until_folded():
     ledger.charge(0.3, step=2 * LATE)
     assert ledger.spent == pytest.approx(0.3)
     ledger.charge(0.2, step=2 * LATE - 1)
-    with pytest.raises(pdp.LedgerError, match="folded"):
+    with pytest.raises(pdp.LedgerError, match="is closed"):
         ledger.charge(0.1, step=0)
     with pytest.raises(pdp.LedgerError, match=f"from {LATE} on"):
         ledger.charge(0.1, step=LATE - 1)
@@ -237,7 +237,7 @@ def test_a_ledger_is_opened_with_all_it_knew(path):
     assert (again.every, again.promise, again.spent) == ("D", 0.05, ledger.spent)
     assert again.spent_about("2026-01-02") == ledger.spent_about("2026-01-02")
     assert "2026-01-02" in pdp.explain(again)
-    assert "Every step to come may still spend" in pdp.explain(again)
+    assert "Every future step may still spend" in pdp.explain(again)
 
 
 def test_the_course_is_what_the_entries_add_up_to(path):

@@ -53,7 +53,7 @@ def search(
     scale
         The Laplace scale λ.
     incumbent
-        Adversaries who cannot leak more than this need not be told apart.
+        Adversaries who cannot leak more than this need not be distinguished.
     deadline
         Value of `time.monotonic()` after which the rest counts with its group bound.
     """
@@ -123,7 +123,7 @@ def _mixtures(problem: Problem, target: int, unknown: tuple[int, ...], scale: fl
         highest = np.where(possible, log_density, -np.inf)
         lowest = np.where(possible, log_density, np.inf)
         gain = highest.max(axis=1) - lowest.min(axis=1)
-        gain[piece.possible.sum(axis=1) < 2] = -np.inf  # one secret only: nothing to tell apart
+        gain[piece.possible.sum(axis=1) < 2] = -np.inf  # one possible secret: nothing to compare
         value = max(0.0, float(gain.max()) + error)
         if problem.hidden_noise:
             gain = np.where(is_tail, gain, -np.inf)

@@ -132,7 +132,7 @@ def test_a_private_model_is_not_described(tmp_path):
     text = text_of(pdp.report(cal.release(frame), tmp_path / "page.html"))
     assert "Careful: the model was learned from private rows" in text
     assert "Who could learn most" not in text
-    assert "not told: the model is private" in text
+    assert "withheld: the model is private" in text
     assert "That is not counted in ε" in text
 
 
@@ -140,7 +140,7 @@ def test_gaussian_noise_says_with_what_probability_it_fails(tmp_path):
     group = pdp.GaussianGroup(size=3, correlation=0.4, variance=1.0, bounds=(0, 4))
     cal = pdp.calibrate(group, pdp.Sum(), epsilon=1.0, delta=1e-6, noise="gaussian")
     text = text_of(pdp.report(cal, tmp_path / "page.html"))
-    assert "but with probability 0.000002, whatever" in text
+    assert "except with probability 0.000002, whatever" in text
     assert "×5.44" in text  # 2e, rounded up
     assert "two bell curves" in text
     assert "To be published, with noise added: the sum of all entries" in text

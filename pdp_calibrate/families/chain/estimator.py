@@ -58,13 +58,13 @@ class MarkovChainEstimator(SeriesEstimator):
     value
         The column that holds the state.
     groups
-        The column that tells series apart; None for a single one.
+        The column that names the series; None for a single one.
     order_by
         The column of times; by default rows count in the order they stand, which needs a frame in
         memory. Times may come unsorted, but neither twice in a series nor with gaps.
     time_format
         How times are written where they are text, as in `datetime.strptime`: ``%d/%m/%Y``. By
-        default text must be ISO 8601, every row in one form; other text is refused, which tells
+        default text must be ISO 8601, every row in one form; other text is refused, which reveals
         that much about the column.
     states
         The possible states. By default those that occur, which are then treated as public.
@@ -90,8 +90,8 @@ class MarkovChainEstimator(SeriesEstimator):
     model_ : MarkovChain or Blocks
         The chain; with several series, a block for each length with its count.
     order_test_ : FitTest or None
-        Whether one step of memory suffices; a small p-value speaks for more. None with `epsilon`,
-        for it would read the rows again.
+        Whether one step of memory suffices; a small p-value suggests more. None with `epsilon`,
+        because it would read the rows again.
 
     Examples
     --------

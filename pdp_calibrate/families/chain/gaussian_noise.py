@@ -9,13 +9,13 @@ average those of the smaller one with weights P(q|x_i) ≤ e^I·P(q|x_i'), so fo
 
     P(E) − e^{ε+I}·Q(E) ≤ Σ_q P(q|x_i)·(P_q(E) − e^ε·Q_q(E)):
 
-at the same δ, the larger window needs at most I more of ε. What stands for larger windows is
-charged so, as in the Laplace search.
+at the same δ, the larger window needs at most I more of ε. Windows that represent larger ones are
+charged that, as in the Laplace search.
 
-**At every δ** (μ, ρ) no window may stand for another. Where all of them are too many, couplings of
-both sides of the target are put together (`sides`); of chains beyond some thousand steps, only how
-far the whole answer can move is known: a coupling that walks along the chain may part for as long
-as it likes, though rarely.
+**At every δ** (μ, ρ) no window may represent another. If there are too many of them, couplings of
+both sides of the target are combined (`sides`); for chains of more than about a thousand steps,
+only the range of the whole answer is known: a coupling along the chain may differ for arbitrarily
+long, though rarely.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pdp_calibrate.core.couplings import one_number, output_side
 from pdp_calibrate.core.finite_noise import Case, FiniteSearch, Mixtures, Named, VectorBound
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem, WrittenOut
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
-from pdp_calibrate.core.tuning import FINITE_NUMBERS, SHORTEST_REACH, SIDE_STEPS
+from pdp_calibrate.core.tuning import FINITE_NUMBERS, SHORTEST_REACH, SIDE_STEPS, TOGETHER_LAWS
 from pdp_calibrate.families.chain.model import MarkovChain
 from pdp_calibrate.families.chain.search import all_left_parts, fits_a_table, separates
 from pdp_calibrate.families.chain.sides import move_by_sides
@@ -57,7 +57,6 @@ _DEEP = 600.0  # nats: no probability of a path is lost above e^{−600}
 _MISSING = 1e-80  # probability that may be missing from a law
 _START_ERROR = 1e-10  # of stationary probabilities, where a lower end needs no more digits
 _CLOSED = 1e-9  # of the upper end: nothing is left to be found
-_TOGETHER = 2**20  # numbers of laws walked side by side
 
 
 class ChainNoiseEngine(Engine):
@@ -131,7 +130,7 @@ class ChainNoiseEngine(Engine):
 
     @functools.cached_property
     def _blurred(self) -> FiniteSearch | None:
-        """One adversary as they are, with the noise of what they do not know outside the window.
+        """One adversary, including the noise of unknown tuples outside the window.
 
         Whatever else they know there is taken on one course, so that this is a lower end; if they
         know nothing else, it is all that there is.
@@ -209,14 +208,14 @@ class _Long:
 
 
 def _strongest(problem: Problem, setup: Setup, scale: float) -> Bracket:
-    """Knowing everyone else, an answer moves by what the target adds."""
+    """Evaluate who knows everyone else: an answer moves by what the target adds."""
     targets = problem.knowledge.targets
     target = max(targets, key=lambda place: float(setup.ranges[place]))
     return problem.plain_dp(target, scale, likely_course(setup))
 
 
 class _Begun(NamedTuple):
-    """The left part of some windows, and what their right ends count for."""
+    """The left part of some windows, and how their right ends are counted."""
 
     side: Side
     rows: FloatArray
@@ -225,7 +224,7 @@ class _Begun(NamedTuple):
 
 
 class _Windows:
-    """The laws of all windows that the adversaries of a problem look through."""
+    """The laws of all windows of the adversaries of a problem."""
 
     def __init__(self, problem: Problem, setup: Setup, reach: int) -> None:
         self._problem, self._setup, self._reach = problem, setup, reach
@@ -280,7 +279,7 @@ class _Windows:
         hidden = self._problem.hidden_noise
         rules = Rules(setup, knowledge, hidden=hidden, target=target, reach=reach)
         walk = self._walk(target, rules.most_left, rules.most_right)
-        most = max(1, _TOGETHER // (setup.states**2 * (len(walk.noise.decay))))
+        most = max(1, TOGETHER_LAWS // (setup.states**2 * (len(walk.noise.decay))))
         waiting: list[_Begun] = []
         for _, sides in all_left_parts(walk, rules):
             for side, rows, masses in sides:
@@ -387,7 +386,7 @@ class _Windows:
         secrets: tuple[int, int],
         output: float,
     ) -> Named:
-        """Name the adversary who looks through a window."""
+        """Return the adversary behind a window."""
         problem, setup = self._problem, self._setup
         state, place = divmod(event, len(lefts))
         left = lefts[place]

@@ -169,6 +169,7 @@ def compare_laws(here, masses, step, unit, tiny):
     """
     states, _, sides, size = here.shape
     whole = np.empty((states, sides))
+    # One bound per state of the right end and left side; `widest` proves it, rounding included.
     for u in range(states):
         for side in range(sides):
             whole[u, side] = widest(

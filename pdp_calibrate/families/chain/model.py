@@ -51,7 +51,7 @@ class MarkovChain(Model):
         of a step, releases are made step by step in a ledger, and every transition must be
         possible.
     states
-        The values of the states, in the order of the rows; numbers where a sum is asked for.
+        The values of the states, in the order of the rows; numbers if a sum is to be released.
     initial
         The law of x_0. None for the stationary law, which only an irreducible chain has.
     names, provenance

@@ -7,14 +7,14 @@ target. `search_one` evaluates one adversary: one window, and the limits r → �
 
 **One query about a chain, released again and again** (`repeated_bound`). The likelihood of M
 outputs of one query is Π_m e^{−|r_m − s|/λ_m}, a function of the answer s whose logarithm changes
-by at most Σ_m 1/λ_m per unit. So in a window of the chain no two secrets can be told apart
-further than by the worst likelihood that changes so slowly along the line of answers, however
-many releases share the sum Σ_m 1/λ_m. That is a recursion along the law of the window's sum
+by at most Σ_m 1/λ_m per unit. So in a window of the chain two secrets can be distinguished no
+better than by the worst likelihood that changes so slowly along the line of answers, however many
+releases share the sum Σ_m 1/λ_m. That is a recursion along the law of the window's sum
 (`core.line_program`), and windows are walked as for a single release. Where the worst likelihood
-climbs or falls all the way, as for states that follow each other, it is also the limit r → ±∞ of
-one release with all of the budget, and nothing is lost.
+is monotone, as for positively correlated states, it is also the limit r → ±∞ of one release with
+the whole budget, and nothing is lost.
 
-`ChainComposer` says what several releases about a chain leak together.
+`ChainComposer` bounds what several releases about a chain leak together.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _NOWHERE = Side("none", 0)
 
 
 class Preparation:
-    """What searches need to know whoever the adversaries are, worked out when first needed."""
+    """What searches need whatever the adversaries, computed when first needed."""
 
     def __init__(self, problem: Problem, chain: MarkovChain) -> None:
         self.problem, self.chain = problem, chain
@@ -158,7 +158,7 @@ class ChainEngine(Engine):
     def _bound_only(self, scale: float, limits: Limits) -> Bracket:
         """Bound answers of several numbers by Birkhoff or, where they repeat one, by windows.
 
-        Nor do they tell more than if all that is not known moved at once.
+        Nor do they leak more than if all unknown tuples moved at once.
         """
         problem, length, knowledge = self.problem, self.chain.length, self.problem.knowledge
         ranges = problem.contributions.tuple_ranges()
@@ -328,7 +328,7 @@ def _attained(
 
 @dataclass(kw_only=True)
 class Outcome:
-    """What the windows walked so far say, before rounding."""
+    """The result of the windows walked so far, before rounding."""
 
     upper: float = -np.inf
     """No window that was walked, or stands out of reach, leaks more."""
@@ -370,7 +370,7 @@ class _Begun(NamedTuple):
     sides: list[Side]
     """The left sides."""
     ends: list[Ends]
-    """What their right ends count for."""
+    """How their right ends are counted."""
     lefts: list[Left]
     """What the walk needs to know about them."""
 
@@ -497,7 +497,7 @@ def search_one(problem: Problem, setup: Setup, scale: float) -> Bracket:
 
 
 class Window(NamedTuple):
-    """What one window says, for all values of its ends, before rounding."""
+    """The result of one window, for all values of its ends, before rounding."""
 
     upper: float
     """It leaks no more."""
@@ -606,7 +606,7 @@ def repeated_bound(
     problem
         A chain and the query, in the unit 1/Σ_m 1/λ_m.
     incumbent
-        Windows that leak no more than this need not be told apart.
+        Windows that leak no more than this need not be distinguished.
     deadline
         Value of `time.monotonic()` after which no further window is walked.
 
@@ -713,8 +713,8 @@ def _reach(setup: Setup, scale: float, targets: int) -> int:
 class ChainComposer(Composer):
     """Bounds any releases by the plain-DP budget spent on each tuple, or through windows.
 
-    A step of the chain shrinks what a likelihood says about its end, by Birkhoff's theorem. One
-    pass along the chain bounds every adversary, whatever is known of whom.
+    A step of the chain contracts what a likelihood reveals about its end, by Birkhoff's theorem.
+    One pass along the chain bounds every adversary, whatever they know.
     """
 
     def forgotten(self, releases: Releases, deadline: float) -> float | None:

@@ -1,15 +1,15 @@
 """How far a coupling moves a sum along a long chain, one side of the target at a time.
 
-Given the target's state, what lies on its left is independent of what lies on its right. So both
-sides may be coupled apart: the answer moves by what the target itself moves it, and by what W∞ says
-of each side (`core.couplings`), whoever knows what. A side is known at some distance or open to the
-end of the chain, so there are as many sides as steps where there are as many windows as pairs of
-them. For one side the laws of the sum given the target's state and the state at its end are counted
-path by path, as logarithms: W∞ compares quantiles down to the rarest path.
+Given the target's state, the left side is independent of the right side. So both may be coupled
+separately: the answer moves by what the target itself moves it, plus W∞ of each side
+(`core.couplings`), whatever adversaries know. A side is known at some distance or open to the end
+of the chain, so there are as many sides as steps, while there are as many windows as pairs of
+steps. For one side the laws of the sum given the target's state and the state at its end are
+counted path by path, as logarithms: W∞ compares quantiles down to the rarest path.
 
 It holds at every δ. It moves further than a coupling of whole windows would, whose quantiles need
 not move furthest on both sides at once; shifts keep their sign, so that sides which move against
-the target make up for it.
+the target compensate for it.
 """
 
 from __future__ import annotations

@@ -214,13 +214,13 @@ class Walk:
         return np.asarray(kernel[gaps])
 
     def begun(self, rows: FloatArray, masses: FloatArray, inside: int, ends: Ends) -> Left:
-        """Return a left part with `inside` unknown tuples, and what its right ends count for."""
+        """Return a left part with `inside` unknown tuples, and how its right ends are counted."""
         return Left(rows, masses, float(self.left_costs[inside]), ends)
 
     def right_ends(self, lefts: Sequence[Left], threshold: float) -> list[Right]:
         """Walk to the right and compare secrets at all ends that count.
 
-        Windows that cannot leak more than the threshold need not be told apart.
+        Windows that cannot leak more than the threshold need not be distinguished.
         """
         costs = self.known_costs, self.right_costs
         return run_right(
@@ -400,7 +400,7 @@ def _largest_gap(
         gains[1:-1] = -np.inf
     point = int(gains.argmax())
     first, second = int(highest[:, point].argmax()), int(lowest[:, point].argmin())
-    if first == second:  # nothing to tell apart: any two secrets will do
+    if first == second:  # nothing to compare: any two secrets will do
         first, second = np.flatnonzero(possible)[:2].tolist()
     return (first, second), point
 

@@ -1,4 +1,4 @@
-"""Which windows an adversary can look through, and what their leakage counts for.
+"""Which windows an adversary can have, and which bounds their leakage enters.
 
 Theorem 5 (docs/theory).
 
@@ -19,7 +19,7 @@ joint law of the sum and the state, for releases repeated any number of times.
 
 `advance` and `compare` are NumPy; `kernels` has the same two compiled, for chains that are large.
 
-`Setup` is what a search along a chain needs to know, worked out once per chain and query: an
+`Setup` is what a search along a chain needs, computed once per chain and query: an
 engine makes it, and lends it to the engines of other adversaries of the same problem.
 """
 
@@ -47,6 +47,7 @@ from pdp_calibrate.core.tuning import (
     KEPT_WINDOWS,
     LATTICE_STEPS,
     LONGEST_SIDE,
+    SIDES_AT_ONCE,
     TRUNCATION,
 )
 from pdp_calibrate.families.chain.model import MarkovChain
@@ -87,7 +88,7 @@ class Setup:
         return np.where(ever, self.support.argmax(axis=0), self.length)
 
     def view(self, target: int, reach: int) -> object:
-        """Return what a target sees within reach; targets that see the same leak the same."""
+        """Return the surroundings of a target within reach; equal surroundings leak the same."""
         inner = reach < target < self.length - 1 - reach
         if not inner or not self.support.all():
             return target
@@ -211,11 +212,11 @@ class Left(NamedTuple):
     cost: float
     """What rounding the contributions of the left part may cost."""
     ends: Ends
-    """What the right ends count for."""
+    """How the right ends are counted."""
 
 
 class Right(NamedTuple):
-    """What all right ends of one left part say."""
+    """The result of all right ends of one left part."""
 
     upper: float
     """No window that was walked leaks more."""
@@ -340,7 +341,7 @@ def compare(here: FloatArray, masses: FloatArray, form: int) -> tuple[FloatArray
 
 
 class _Found:
-    """What the right ends of many left sides say so far."""
+    """The result of the right ends of many left sides so far."""
 
     def __init__(self, number: int) -> None:
         self.upper, self.lower = np.full(number, -np.inf), np.full(number, -np.inf)
@@ -499,9 +500,6 @@ def _side_by_side(lefts: Sequence[Left], noise: Noise) -> tuple[FloatArray, Floa
     return np.where(gaps > 0, noise.tail(edges, masses, np.maximum(gaps, 0)), rows), masses
 
 
-_SIDES_TOGETHER = 16  # left sides whose ends are worked out at once
-
-
 Kind = Literal["known", "none", "far"]
 
 
@@ -522,7 +520,7 @@ class Side(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """What the right ends of one left side count for, by their distance b from the target."""
+    """How the right ends of one left side are counted, by their distance b from the target."""
 
     counts: FloatArray
     """Five rows, as in `_NOTHING`. Of windows that end at a known tuple: what to add to their
@@ -593,20 +591,20 @@ class Rules:
         return [int(w) for w in np.flatnonzero(setup.support[self.target - distance])]
 
     def ends(self, left: Side) -> Ends:
-        """Say what every right end counts for, which does not depend on the scale."""
+        """Return how every right end is counted, which does not depend on the scale."""
         # Where every state is always possible, it does not matter what the known tuple holds.
         value = 0 if self._is_alike else left.value
         kept = self._kept.setdefault((left.kind, value), {})
-        block, place = divmod(left.inside, _SIDES_TOGETHER)
+        block, place = divmod(left.inside, SIDES_AT_ONCE)
         if block not in kept:
             if not self._keeps:
                 kept.clear()
-            first = block * _SIDES_TOGETHER
-            kept[block] = self._ends(left.kind, value, range(first, first + _SIDES_TOGETHER))
+            first = block * SIDES_AT_ONCE
+            kept[block] = self._ends(left.kind, value, range(first, first + SIDES_AT_ONCE))
         return kept[block][place]
 
     def _ends(self, kind: Kind, value: int, inside: range) -> list[Ends]:
-        """Work out what every right end counts for, for left sides of these numbers of unknowns.
+        """Compute how every right end is counted, for left sides of these numbers of unknowns.
 
         Arrays are indexed [left side, distance of the right end].
         """

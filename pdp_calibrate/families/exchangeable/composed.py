@@ -1,4 +1,4 @@
-"""Several releases about an exchangeable group with two values: only the number of ones counts."""
+"""Several releases about an exchangeable yes/no group: only the number of ones matters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class BinaryComposer(Composer):
     """Bounds releases about a yes/no group along the line of its counts."""
 
     def counted(self, releases: Releases, deadline: float) -> float | None:
-        """Bound by counting: it only matters how many members hold 1."""
+        """Bound by counting: only the number of members who hold 1 matters."""
         del deadline
         problem = releases.problem
         if not isinstance(problem.model, BinaryGroup):
@@ -38,7 +38,7 @@ class BinaryComposer(Composer):
         return min(known) if known else None
 
     def is_counted_exactly(self, releases: Releases) -> bool:
-        """Whether all that is released is about the count, or none of it is about answers."""
+        """Whether all releases are about the count alone, or none of them is an answer."""
         answers = releases.problem.contributions.total_range()
         only_one = releases.dp_epsilon == 0 or not answers
         small = len(releases.problem.model.names) <= COMPOSED_MEMBERS
@@ -46,7 +46,7 @@ class BinaryComposer(Composer):
 
 
 def coupled_budgets(problem: Problem, group: BinaryGroup, budgets: FloatArray) -> float | None:
-    """Bound releases of any kind by one coupling; None for a group too large.
+    """Bound releases of any kind by one coupling; None for too large a group.
 
     Some coupling of the group's laws under both values of x_i changes x_i and at most h other
     members (`gaussian_noise.members_moved`), so a likelihood changes by no more than the budget of
@@ -65,11 +65,11 @@ def coupled_budgets(problem: Problem, group: BinaryGroup, budgets: FloatArray) -
 def group_of_two_values(
     group: BinaryGroup, step: float, knowledge: Knowledge, *, by_count: bool
 ) -> float | None:
-    """Bound releases about an exchangeable yes/no group; None for a group too large.
+    """Bound releases about an exchangeable yes/no group; None for too large a group.
 
-    Exchangeable laws do not tell members apart, and the average of a likelihood over all orders of
-    the unknown members changes by no more than it does itself: so it is enough to consider
-    likelihoods of the number of ones, along a line. Given x_i = v and t ones among k known members,
+    Exchangeable laws do not distinguish members, and averaging a likelihood over all orders of the
+    unknown members makes it change no faster than before: so it is enough to consider likelihoods
+    of the number of ones, along a line. Given x_i = v and t ones among k known members,
     P(s more ones) ∝ W(v+t+s)/C(m, v+t+s)·C(m−1−k, s).
 
     Parameters
@@ -81,7 +81,7 @@ def group_of_two_values(
     knowledge
         The adversaries.
     by_count
-        Whether the likelihood depends on the number of all ones alone.
+        Whether the likelihood depends on the total number of ones alone.
     """
     size = group.size
     if size > COMPOSED_MEMBERS:
@@ -98,7 +98,7 @@ def group_of_two_values(
 def _with_known(
     log_masses: FloatArray, size: int, known: int, step: float, *, by_count: bool
 ) -> float:
-    """Bound adversaries who know a number of members, whatever these hold."""
+    """Bound adversaries who know a given number of members, whatever values these have."""
     unknown = size - 1 - known
     ways = np.array([math.log(math.comb(unknown, ones)) for ones in range(unknown + 1)])
     ones = np.arange(known + 1)[:, np.newaxis] + np.arange(unknown + 1)
@@ -116,7 +116,7 @@ def _with_known(
     if by_count:  # x_i itself moves along the same line
         none, one, own = np.pad(none, ((0, 0), (0, 1))), np.pad(one, ((0, 0), (1, 0))), 0.0
     steps = np.full(none.shape[1] - 1, step)
-    # Logarithms of up to some hundreds are right to as many roundings.
+    # Logarithms of size up to some hundreds err by as many roundings.
     additions = 2000 + 4 * size
     both = [line_bounds(*pair, steps, additions=additions) for pair in ((none, one), (one, none))]
     return own + float(np.max(both))

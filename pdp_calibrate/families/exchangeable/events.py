@@ -1,12 +1,12 @@
 """Two secrets of a yes/no group compared, for every number of ones among the known members.
 
 The number s of ones among u unknown members is an atom of the answer. Given the secret v of the
-target and t ones among those known, P(s | v, t) ∝ w(v + t + s)·C(u, s), where w(c) is the
+target and t ones among the known members, P(s | v, t) ∝ w(v + t + s)·C(u, s), where w(c) is the
 probability of one assignment with c ones. Forms and rounding are those of `core.mixtures`; in the
 form LOGS, weights and ways are logarithms too.
 
-`worst_event` compares all events at once, in NumPy. `kernels.worst_event` does the same one event
-after the other, compiled, from the same `law`, `sweep` and `excess`.
+`worst_event` compares all events at once, in NumPy. `kernels.worst_event` does the same in compiled
+code, one event at a time, from the same `law`, `sweep` and `excess`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LOWEST = -1.7e308
 
 
 class Worst(NamedTuple):
-    """The largest log-ratio of some events and outputs, and where it is."""
+    """The largest log-ratio among some events and outputs, and where it is attained."""
 
     gain: float
     """The log-ratio; −inf where no event has two secrets."""
@@ -31,7 +31,7 @@ class Worst(NamedTuple):
     point: int
     """The lattice point of the output."""
     secret: int
-    """The value that the output speaks for."""
+    """The value that the output favours."""
 
 
 def law(weights: Any, ways: Any, start: Any, shift: int, form: int, out: Any) -> Any:
@@ -42,8 +42,8 @@ def law(weights: Any, ways: Any, start: Any, shift: int, form: int, out: Any) ->
     size = len(ways)
     out[:] = -np.inf if form == LOGS else 0.0
     if form == LOGS:
-        # The largest logarithm is taken out before exponentials are added up; an event without any
-        # gets the lowest float instead, so that nothing is subtracted from −inf but a number.
+        # The largest logarithm is factored out before exponentials are added; for an impossible
+        # event it is replaced by the lowest float, so that −inf − (−inf) never occurs.
         peak = weights[start] + ways[0]
         for s in range(size):
             out[s + shift] = weights[start + s] + ways[s]
@@ -57,7 +57,7 @@ def law(weights: Any, ways: Any, start: Any, shift: int, form: int, out: Any) ->
         for s in range(size):
             out[s + shift] = out[s + shift] - moved
         return possible
-    # Masses, divided by their sum; the caller has seen to it that no possible one underflows.
+    # Masses, divided by their sum; the caller ensures that no possible one underflows.
     total = weights[start] * 0.0
     for s in range(size):
         out[s + shift] = weights[start + s] * ways[s]
@@ -71,13 +71,12 @@ def law(weights: Any, ways: Any, start: Any, shift: int, form: int, out: Any) ->
 def worst_event(
     weights: FloatArray, ways: FloatArray, own: int, known: int, step: float, form: int
 ) -> tuple[Worst, Worst]:
-    """Compare the two secrets of a target, for every number of ones that are known.
+    """Compare the two secrets of a target, for every number of ones among the known members.
 
     Parameters
     ----------
     weights
-        w of the group from which the unknown members outside the query were summed out, up to a
-        factor.
+        w of the group after summing out the unknown members outside the query, up to a factor.
     ways
         C(u, s) for s = 0 … u, u being the number of unknown members inside, up to a factor.
     own
@@ -100,7 +99,7 @@ def worst_event(
     possible &= law(weights, ways, ones + 1, own, form, laws[1])
     for secret in (0, 1):
         sweep(laws[secret], step, form, found[secret])
-    # An event under which one secret is impossible tells nothing apart.
+    # An event under which one secret is impossible compares nothing.
     with np.errstate(divide="ignore", invalid="ignore"):
         up, down = excess(found[1], found[0], form), excess(found[0], found[1], form)
     here = np.where(possible, np.maximum(up, down), -np.inf).T
@@ -115,9 +114,9 @@ def worst_event(
 
 
 def without_members(log_weights: FloatArray, members: int) -> FloatArray:
-    """Return log w of the group after 0, 1, … of its members are summed out.
+    """Return log w of the group after summing out 0, 1, … of its members.
 
-    Leaving one member out adds the two ways to fill it: w'(c) = w(c) + w(c + 1).
+    Summing one member out adds its two possible values: w'(c) = w(c) + w(c + 1).
     """
     reduced = np.full((members + 1, len(log_weights)), -np.inf)
     reduced[0] = log_weights

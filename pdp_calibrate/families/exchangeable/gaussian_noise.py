@@ -1,19 +1,19 @@
-"""Gaussian noise on exchangeable groups: adversaries by numbers of members, exactly.
+"""Gaussian noise on exchangeable groups: an exact search over numbers of known members.
 
 **Different queries about a yes/no group.** Let h be the largest W∞ between the laws of the number
-of ones among unknown members, under both values of the target, over all that may be known. Given
-their number every assignment is equally likely, so some coupling changes the target and at most h
-other members: those who must change are drawn among those who can. No answer then moves further
-than the target moves it, and the h members besides who move it most. One coupling serves all
-queries, so any number of them are covered together, also those chosen one after the other.
+of ones among unknown members, under both values of the target, over everything that may be known.
+Given their number every assignment is equally likely, so some coupling changes the target and at
+most h other members, drawn at random among those who can change. No answer then moves further than
+the target moves it plus the h other members who move it most. One coupling serves all queries, so
+any number of them is covered together, including queries chosen adaptively.
 
-Where others may follow, that coupling has to be the one from the first answer on. For the number of
-all ones it is the coupling of equal quantiles, which moves this answer by no more than W∞; what
-couples another answer best is another coupling, so such an answer is counted by h.
+If further queries may follow, this coupling has to be used from the first answer on. For the total
+number of ones it is the coupling of equal quantiles, which moves this answer by no more than W∞;
+another answer has a different best coupling, so such an answer is counted by h.
 
-Groups of more than some hundred members have too many laws to be compared, and in some a count is
-so rare that no float holds it beside the others: quantiles down to it are not known then, and only
-how far the whole answer can move is said at every δ.
+Groups of more than a few hundred members have too many laws to compare, and in some groups a count
+is too rare to be represented beside the others in floating point: then quantiles down to it are not
+known, and the range of the whole answer is used at every δ.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from pdp_calibrate.families.exchangeable.search import (
     equal_values,
 )
 
-_DEEPEST = 690.0  # nats between the likeliest and the rarest count that floats tell apart
+_DEEPEST = 690.0  # nats between the likeliest and the rarest count that floats can represent
 
 
 class GroupNoiseEngine(Engine):
@@ -62,7 +62,7 @@ class GroupNoiseEngine(Engine):
             raise TypeError(f"this engine searches exchangeable groups, got {group!r}.")
         self.problem = problem
         self._search: FiniteSearch | WrittenOut | VectorBound | None = None
-        if len(group.domains[0]) > 1:  # else nobody has two secrets
+        if len(group.domains[0]) > 1:  # otherwise there are no two secrets to compare
             self._search = _search_of(problem, group)
 
     def search(self, scale: float, limits: Limits) -> Bracket:
@@ -75,7 +75,7 @@ class GroupNoiseEngine(Engine):
 def _search_of(
     problem: Problem, group: BinaryGroup | CategoryGroup
 ) -> FiniteSearch | WrittenOut | VectorBound:
-    """Prepare the search by cases, where all members inside the query add the same."""
+    """Prepare the search by cases if all members inside the query contribute the same."""
     once, measure = one_number(problem.contributions), problem.measure
     if (
         isinstance(group, BinaryGroup)
@@ -106,14 +106,14 @@ def _search_of(
 
 
 def _strongest(problem: Problem, scale: float) -> Bracket:
-    """Knowing everyone else, an answer moves by what the target adds."""
+    """Evaluate who knows everyone else: an answer moves by what the target contributes."""
     ranges = problem.contributions.tuple_ranges()
     target = max(problem.knowledge.targets, key=lambda place: float(ranges[place]))
     return problem.plain_dp(target, scale, dict.fromkeys(range(len(ranges)), 0))
 
 
 def _is_about_everyone(problem: Problem) -> bool:
-    """Whether all members add the same to every answer."""
+    """Whether all members contribute the same to every answer."""
     contributions = problem.contributions
     first = contributions.values[0]
     return contributions.table is None and all(
@@ -122,7 +122,7 @@ def _is_about_everyone(problem: Problem) -> bool:
 
 
 def _is_coupled(group: BinaryGroup | CategoryGroup) -> bool:
-    """Whether its laws are few enough to be compared, and floats hold all they are made of."""
+    """Whether its laws are few enough to compare, and all their terms fit into floats."""
     masses = group.count_probabilities
     rarest = float(masses[masses > 0].min())
     depth = 2 * group.size * math.log(len(group.domains[0])) - math.log(rarest)
@@ -130,14 +130,14 @@ def _is_coupled(group: BinaryGroup | CategoryGroup) -> bool:
 
 
 def members_moved(problem: Problem, group: BinaryGroup) -> int:
-    """Return h: how many other members a coupling changes at most, besides the target."""
+    """Return h: the most members that a coupling changes besides the target."""
     if not _is_coupled(group):
         return group.size - 1
     counted = Contributions.additive([np.array([0.0, 1.0])] * group.size)
     inner = dataclasses.replace(problem, contributions=counted)
     added = equal_values(inner)
     if added is None:
-        raise TypeError("counts add up alike.")
+        raise TypeError("every member contributes the same to a count.")
     search, most = BinaryGroupSearch(inner, group, added), 0
     knowledge = problem.knowledge
     for unknown in range(group.size - 1 - knowledge.most, group.size - knowledge.fewest):
@@ -174,7 +174,7 @@ class _GroupMixtures(abc.ABC):
         self._most = float(search.added.max())
 
     def cases(self) -> Iterator[Listed]:
-        """List all adversaries but those who know everyone else."""
+        """List all adversaries except those who know everyone else."""
         for case in self._group.cases:
             target, unknown = self._group.members(case)
             if unknown or self._problem.hidden_noise:
@@ -188,7 +188,7 @@ class _GroupMixtures(abc.ABC):
     def _named(
         self, case: Case, held: FloatArray, event: int, secrets: tuple[int, int], output: float
     ) -> Named:
-        """Name members; `held` says how many of the known hold each value, by event."""
+        """Build a witness; `held` is how many known members hold each value, by event."""
         target, unknown = self._group.members(case)
         hidden = {target, *unknown}
         known = [position for position in range(self._group.size) if position not in hidden]
@@ -213,7 +213,7 @@ class _BinaryMixtures(_GroupMixtures):
         for secret in range(2):
             start = case.own * secret
             shifted[:, secret, start : start + case.inside + 1] = laws[:, secret]
-        if self._binary.step < 0:  # ones add nothing, zeros add the step
+        if self._binary.step < 0:  # ones contribute 0, zeros contribute the step
             shifted = shifted[:, :, ::-1]
         ones = np.arange(known + 1.0)
         yield Mixtures(

@@ -26,15 +26,17 @@ def worst_event(weights, ways, own, known, step, form):
     tail, tail_ones, tail_point, tail_secret = -np.inf, 0, 0, 0
     for ones in range(known + 1):
         # The laws of the sum under both secrets; an event under which one of them is impossible
-        # tells nothing apart.
+        # compares nothing and is skipped.
         if not _law(weights, ways, ones, 0, form, laws[0]):
             continue
         if not _law(weights, ways, ones + 1, own, form, laws[1]):
             continue
+        # Noise added: densities (or their form) at every lattice point, one pass in each direction;
+        # the rounding of law and sweep is what `BinaryGroupSearch._error` charges.
         _sweep(laws[0], step, form, found[0])
         _sweep(laws[1], step, form, found[1])
-        # The supremum over all outputs is attained at a lattice point (see `core.mixtures`), the
-        # limits r → ±∞ at the outermost ones.
+        # The supremum over all outputs is attained at a lattice point (see `core.mixtures`), and
+        # the limits r → ±∞ at the outermost ones.
         for point in range(size):
             up = _excess(found[1, point], found[0, point], form)
             down = _excess(found[0, point], found[1, point], form)

@@ -1,4 +1,4 @@
-"""Exchangeable groups: members who are alike, told apart by name only.
+"""Exchangeable groups: members are interchangeable, and differ by name only.
 
 The law of such a group is the law of how many members hold each value; given those counts, every
 assignment of values to members is equally likely.
@@ -50,7 +50,7 @@ class _Exchangeable(Model):
         return len(self.names)
 
     def _expanded(self, law: FloatArray) -> JointTable:
-        """Share out the law of the counts, listed as compositions are, among their cells."""
+        """Divide the law of the counts, in the order of `compositions`, among their cells."""
         size, domain = self.size, self.domains[0]
         refuse_too_many_cells([len(domain)] * size)
         ways = [math.exp(log_ways(counts)) for counts in compositions(size, len(domain))]
@@ -67,7 +67,7 @@ class _Exchangeable(Model):
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
 class BinaryGroup(_Exchangeable):
-    """Members with a yes/no value (0 or 1), of whom nobody can be told apart from another.
+    """Exchangeable members with a yes/no value (0 or 1).
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class BinaryGroup(_Exchangeable):
     """
 
     defined_by = ("count_probabilities",)
-    dependence = "yes/no members of a group, nobody told apart from another"
+    dependence = "interchangeable yes/no members of a group"
     json_fields: ClassVar = {"count_probabilities": VECTOR}
     engine = "pdp_calibrate.families.exchangeable.search:GroupEngine"
     gaussian_noise_engine = "pdp_calibrate.families.exchangeable.gaussian_noise:GroupNoiseEngine"
@@ -113,7 +113,7 @@ class BinaryGroup(_Exchangeable):
         return ((0, 1),) * self.size
 
     def to_table(self) -> JointTable:
-        """Write the group out as a joint table, if that has at most 2²⁴ cells."""
+        """Expand the group into a joint table, if that has at most 2²⁴ cells."""
         # Compositions are listed as (zeros, ones) with zeros ascending.
         return self._expanded(self.count_probabilities[::-1])
 
@@ -144,7 +144,7 @@ class BinaryGroup(_Exchangeable):
         with np.errstate(divide="ignore"):
             logs = np.log(self.count_probabilities)
         counts = np.arange(len(unknown) + 1)
-        # What is left is exchangeable again: each way to share out a count is equally likely.
+        # The other members are exchangeable again: given their count, all ways are equally likely.
         logs = logs[ones + counts] - _log_binomials(size)[ones + counts]
         logs += _log_binomials(len(unknown))
         masses = np.exp(logs - logs.max())
@@ -159,14 +159,14 @@ class BinaryGroup(_Exchangeable):
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False, repr=False)
 class CategoryGroup(_Exchangeable):
-    """Members with one of several values, of whom nobody can be told apart from another.
+    """Exchangeable members with one of several values.
 
     Parameters
     ----------
     size
         The number m of members.
     categories
-        The values they can take; numbers where a sum is asked for.
+        The values they can take; numbers if a sum is to be released.
     count_probabilities
         ``{counts: probability}``, the counts saying how many members hold each category; counts
         left out are impossible. Or one probability per composition, in the order of
@@ -183,7 +183,7 @@ class CategoryGroup(_Exchangeable):
     """
 
     defined_by = ("categories", "count_probabilities")
-    dependence = "members of a group with categories, nobody told apart from another"
+    dependence = "interchangeable members of a group, each in one category"
     json_fields: ClassVar = {"categories": NAMES, "count_probabilities": VECTOR}
     engine = "pdp_calibrate.families.exchangeable.search:GroupEngine"
     gaussian_noise_engine = "pdp_calibrate.families.exchangeable.gaussian_noise:GroupNoiseEngine"
@@ -228,7 +228,7 @@ class CategoryGroup(_Exchangeable):
         return (self.categories,) * self.size
 
     def to_table(self) -> JointTable:
-        """Write the group out as a joint table, if that has at most 2²⁴ cells."""
+        """Expand the group into a joint table, if that has at most 2²⁴ cells."""
         return self._expanded(self.count_probabilities)
 
     def draws(
@@ -243,7 +243,7 @@ class CategoryGroup(_Exchangeable):
 
 
 def compositions(size: int, categories: int) -> Iterator[Counts]:
-    """Yield every way to share out `size` members among the categories, first ones ascending.
+    """Yield every way to divide `size` members among the categories, in lexicographic order.
 
     Examples
     --------

@@ -2,15 +2,15 @@
 
 Theorem 6 (docs/theory).
 
-Members are alike, so an adversary is described by three numbers: whether the target is inside the
-query, and how many unknown members are inside and outside of it.
+Members are exchangeable, so an adversary is described by three numbers: whether the target is
+inside the query, and how many unknown members are inside and outside of it.
 
-In a yes/no group, what the known members hold matters only by how many of them hold a one. That
-makes O(m²) mixtures where a table of the same group has 2^m cells.
+In a yes/no group, all that matters about the known members is how many of them hold a one. That
+makes O(m²) mixtures, while a table of the same group has 2^m cells.
 
-With several categories, it matters by the counts t of the categories among the known members. Then
-P(counts s of the unknown | v, t) ∝ w(t + s + e_v)·(number of assignments with counts s), where w
-is the probability of one assignment.
+With several categories, what matters is the counts t of the categories among the known members.
+Then P(counts s of the unknown | v, t) ∝ w(t + s + e_v)·(number of assignments with counts s), where
+w is the probability of one assignment.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from pdp_calibrate.families.exchangeable.model import (
 
 
 class Case(NamedTuple):
-    """Adversaries who differ only in which members they name."""
+    """Adversaries who differ only in which members they know and attack."""
 
     own: int
     """Whether the target is inside the query (1) or outside (0)."""
@@ -74,7 +74,7 @@ class Case(NamedTuple):
 
 
 def equal_values(problem: Problem) -> FloatArray | None:
-    """Return what the values add for each member, from zero; None if weights differ."""
+    """Return what each value of each member contributes, from zero; None if members differ."""
     contributions = problem.contributions
     if contributions.table is not None or contributions.values[0].shape[-1] != 1:
         return None
@@ -92,9 +92,9 @@ KERNELS = "pdp_calibrate.families.exchangeable.kernels"
 
 
 class GroupSearch(abc.ABC):
-    """The cases of a group, and how one of them is judged.
+    """The cases of a group, and how one of them is evaluated.
 
-    Of all that is prepared here, only `problem` and `cases` depend on the adversaries.
+    Of everything prepared here, only `problem` and `cases` depend on the adversaries.
     """
 
     def __init__(self, problem: Problem, added: FloatArray) -> None:
@@ -117,13 +117,13 @@ class GroupSearch(abc.ABC):
     def evaluated(
         self, case: Case, scale: float, target: int, unknown: tuple[int, ...], attained: float
     ) -> Bracket:
-        """Find the worst of a case, somebody being unknown or hidden in noise.
+        """Find the worst adversary of a case in which some member is unknown, or noise is hidden.
 
-        Whoever leaks less than is `attained` by others need not be named.
+        A witness who learns less than is `attained` elsewhere need not be returned.
         """
 
     def run(self, scale: float, incumbent: float, deadline: float) -> Bracket:
-        """Go through all cases, those who see the answer move furthest first."""
+        """Evaluate all cases, starting with those in which the answer can move furthest."""
         attained = 0.0
 
         def judge(_bound: float, case: Case) -> Bracket:
@@ -184,7 +184,7 @@ class GroupSearch(abc.ABC):
 
 
 class _Terms(NamedTuple):
-    """Numbers up to a factor, with which the largest of them is one."""
+    """Numbers divided by the largest of them."""
 
     logs: FloatArray
     """Their logarithms."""
@@ -195,7 +195,7 @@ class _Terms(NamedTuple):
 
     @classmethod
     def of(cls, logs: FloatArray) -> _Terms:
-        """Divide by the largest."""
+        """Divide numbers, given by their logarithms, by the largest."""
         divided = logs - logs.max()
         return cls(divided, np.exp(divided), -float(divided[np.isfinite(divided)].min()))
 
@@ -232,13 +232,13 @@ class BinaryGroupSearch(GroupSearch):
     def evaluated(
         self, case: Case, scale: float, target: int, unknown: tuple[int, ...], attained: float
     ) -> Bracket:
-        """Go through all values that the known members may hold, by their number of ones."""
+        """Try every number of ones among the known members."""
         step = abs(self.step) / scale
         width = (case.own + case.inside) * step
         known_number = self.size - 1 - case.inside - case.outside
         weights, ways = self._terms(case)
         # No density is smaller than e^{−width} times the largest probability, so terms that
-        # underflow are lost in rounding: the larger of both exponents counts, not their sum.
+        # underflow are within the rounding error: the larger exponent counts, not their sum.
         form = LOGS if weights.depth + ways.depth > LARGEST_EXPONENT else form_of(width)
         terms = (weights.logs, ways.logs) if form == LOGS else (weights.masses, ways.masses)
         whole, tails = self._worst_event(*terms, case.own, known_number, step, form)
@@ -257,9 +257,9 @@ class BinaryGroupSearch(GroupSearch):
         return Bracket(upper=value, lower=lower, witness=witness, target=target, unknown=unknown)
 
     def laws(self, case: Case) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-        """Return the laws of the number of ones among unknown members inside, and what can occur.
+        """Return the laws of the number of ones among unknown members inside, and which can occur.
 
-        By the number of ones among the known, the secret, and that number.
+        The axes are the number of ones among the known members, the secret, and that number.
         """
         known = self.size - 1 - case.inside - case.outside
         ones, secret = np.ogrid[: known + 1, :2]
@@ -279,7 +279,7 @@ class BinaryGroupSearch(GroupSearch):
     def _worst_event(
         self, weights: FloatArray, ways: FloatArray, own: int, known: int, step: float, form: int
     ) -> tuple[Worst, Worst]:
-        """Compare the secrets in NumPy, or in compiled code for large groups and many of them."""
+        """Compare the secrets in NumPy, or in compiled code for large groups and many calls."""
         if self.size <= COMPILED_MEMBERS and not is_worth_loading(KERNELS):
             with interpreted(KERNELS):
                 return worst_event(weights, ways, own, known, step, form)
@@ -289,7 +289,7 @@ class BinaryGroupSearch(GroupSearch):
         return whole, tails
 
     def _moved(self, target: int, unknown: tuple[int, ...], point: int) -> float:
-        """Return what the target and the unknown members add at a point of the lattice."""
+        """Return what the target and the unknown members contribute at a lattice point."""
         if self.problem.hidden_noise:
             return math.inf if (point > 0) == (self.step > 0) else -math.inf
         values = self.problem.contributions.values
@@ -312,7 +312,7 @@ class BinaryGroupSearch(GroupSearch):
         )
 
 
-_DEEPEST = -600.0  # logarithms from here on are far from underflow
+_DEEPEST = -600.0  # logarithms above this are far from underflow
 
 
 class _Weights:
@@ -328,7 +328,7 @@ class _Weights:
         return np.asarray(self.logs[np.searchsorted(self._codes, counts @ self._radix)])
 
     def without_one(self) -> _Weights:
-        """Sum one member out: add up the ways to fill it."""
+        """Sum one member out: add up over its values."""
         smaller = list(compositions(self.size - 1, self.categories))
         counts = np.array(smaller, dtype=np.int64)
         filled = counts[:, np.newaxis] + np.eye(self.categories, dtype=np.int64)
@@ -336,20 +336,20 @@ class _Weights:
 
 
 class _Unknown(NamedTuple):
-    """All that some unknown members inside the query may hold."""
+    """All values that some unknown members inside the query may hold together."""
 
     counts: npt.NDArray[np.int64]
     """How many of them hold each category, shape (possibilities, categories)."""
     ways: FloatArray
     """The logarithm of the number of assignments with these counts."""
     sums: FloatArray
-    """The different sums of what they add."""
+    """The different sums of their contributions."""
     of_counts: list[int]
-    """Which of the sums belongs to which counts."""
+    """For each of the counts, the position of its sum."""
 
     @classmethod
     def members(cls, number: int, added: FloatArray) -> _Unknown:
-        """List what a number of members may hold, `added` being what each category adds."""
+        """List what this many members may hold; `added` is what each category contributes."""
         listed = list(compositions(number, len(added)))
         counts = np.array(listed, dtype=np.int64)
         totals = (counts @ added).tolist()
@@ -360,7 +360,7 @@ class _Unknown(NamedTuple):
 
 
 class _Laws(NamedTuple):
-    """What the known members hold, and what unknown members add given that and the secret."""
+    """What the known members hold, and the law of the unknown sum given that and the secret."""
 
     events: npt.NDArray[np.int64]
     """How many known members hold each category, shape (events, categories)."""
@@ -393,7 +393,7 @@ class CategoryGroupSearch(GroupSearch):
     def evaluated(
         self, case: Case, scale: float, target: int, unknown: tuple[int, ...], attained: float
     ) -> Bracket:
-        """Go through all values that the known members may hold, by their counts."""
+        """Try all counts of categories among the known members."""
         if case not in self._places:
             atoms = self.atoms(case)
             outputs = np.array(sorted(set(atoms.ravel().tolist())))
@@ -414,7 +414,7 @@ class CategoryGroupSearch(GroupSearch):
         return found
 
     def atoms(self, case: Case) -> FloatArray:
-        """Return what target and unknown members add, by secret, in the order of the laws."""
+        """Return the sums of target and unknown members, by secret, in the order of the laws."""
         return np.asarray(case.own * self.added[:, np.newaxis] + self._unknown_of(case).sums)
 
     def additions(self, case: Case) -> int:
@@ -428,9 +428,9 @@ class CategoryGroupSearch(GroupSearch):
         return self._unknown[case.inside]
 
     def laws(self, case: Case, outputs: int) -> Iterator[_Laws]:
-        """Yield the laws of what unknown members add, as many as densities at outputs allow.
+        """Yield the laws of the unknown sum, in chunks small enough for densities at all outputs.
 
-        Where those of a case come at once, they are kept for other scales.
+        If all laws of a case fit into one chunk, they are kept for other scales.
         """
         counts, ways, sums, of_counts = self._unknown_of(case)
         weights, kept = self.weights[case.outside], self._laws.get(case)
@@ -454,7 +454,7 @@ class CategoryGroupSearch(GroupSearch):
             yield found
 
     def _keeps(self, laws: _Laws) -> bool:
-        """Whether the laws of all cases are few enough, if they are like these."""
+        """Whether laws of this size may be kept for all cases."""
         return len(self.cases) * laws.laws.size <= KEPT_LAWS
 
     def _compared(
@@ -471,7 +471,7 @@ class CategoryGroupSearch(GroupSearch):
         highest = np.where(possible[..., np.newaxis], log_density, -np.inf)
         lowest = np.where(possible[..., np.newaxis], log_density, np.inf)
         gain = highest.max(axis=1) - lowest.min(axis=1)
-        gain[possible.sum(axis=1) < 2] = -np.inf  # one secret only: nothing to tell apart
+        gain[possible.sum(axis=1) < 2] = -np.inf  # only one possible secret: nothing to compare
         value = max(0.0, float(gain.max()) + error)
         if self.problem.hidden_noise:
             gain[:, 1:-1] = -np.inf
@@ -503,7 +503,7 @@ def _laws_of_sums(
     """Add up the shares of counts with the same sum, and divide by their total.
 
     `logs` holds the logarithms of the shares, at most 0. Where some are too small for a float, the
-    logarithms of the laws come as well.
+    logarithms of the laws are returned as well.
     """
     laws = np.zeros((*logs.shape[:2], number))
     shares = np.exp(logs)
@@ -525,13 +525,13 @@ class GroupEngine(Engine):
     """Searches an exchangeable group by its cases, or as a table where its members differ."""
 
     def __init__(self, problem: Problem, *, search: GroupSearch | WrittenOut | None = None) -> None:
-        """Prepare the search; `search` is one against others, whose preparation is taken over."""
+        """Prepare the search; `search` is one for other adversaries, whose work is reused."""
         group = problem.model
         if not isinstance(group, BinaryGroup | CategoryGroup):
             raise TypeError(f"this engine searches exchangeable groups, got {group!r}.")
         self.problem = problem
         self._search: GroupSearch | WrittenOut | None = None
-        if len(group.domains[0]) > 1:  # else nobody has two secrets
+        if len(group.domains[0]) > 1:  # otherwise there are no two secrets to compare
             found = _search_of(problem, group) if search is None else search.against(problem)
             self._search = found
 
@@ -549,7 +549,7 @@ class GroupEngine(Engine):
 
 
 def _search_of(problem: Problem, group: BinaryGroup | CategoryGroup) -> GroupSearch | WrittenOut:
-    """Prepare the search by cases, where all members inside the query add the same."""
+    """Prepare the search by cases if all members inside the query contribute the same."""
     added = equal_values(problem)
     if added is not None:
         if isinstance(group, BinaryGroup):
@@ -557,7 +557,8 @@ def _search_of(problem: Problem, group: BinaryGroup | CategoryGroup) -> GroupSea
         return CategoryGroupSearch(problem, group, added)
     if not ANY_TABLE.admits(list(map(len, group.domains))):
         raise UnsupportedQueryError(
-            "members of a group too large for a joint table must all weigh the same, or"
-            " nothing, and be asked one number. Use Sum, Mean or Count, with over= for a part."
+            "in a group too large for a joint table, all members of a query must have the same"
+            " weight, and the answer must be one number. Use Sum, Mean or Count, with over= for"
+            " some of the members."
         )
     return WrittenOut.of(problem, group.to_table())

@@ -1,4 +1,4 @@
-"""Gaussian groups and series: one number says how the tuples are correlated."""
+"""Gaussian groups and series: one number describes how the tuples are correlated."""
 
 from __future__ import annotations
 
@@ -24,17 +24,20 @@ from pdp_calibrate.errors import ModelError, UnsupportedQueryError
 from pdp_calibrate.families.gaussian.model import Gaussian
 
 STEPS_COVERED = 2.0**20
-"""Of a series without an end, the answers whose rounding a scale covers: two years of minutes."""
+"""How many answers about a series without an end have their rounding covered by a scale.
+
+About two years of minutes.
+"""
 
 _NOISE_FOR_EVER = {"gaussian_noise_engine": "pdp_calibrate.families.stream.noise:StreamNoiseEngine"}
 
-_CONCENTRATED = 2.0**-20  # standard deviation, in widths of the range, in place of the limit 0
+_CONCENTRATED = 2.0**-20  # standard deviation, in widths of the range, that stands in for 0
 
 
 class _Homogeneous(Model):
     """Equal variances, one public range, members called 0 … n−1 by default.
 
-    Without a stated variance a set Θ: any means, and any variance that all tuples share.
+    Without a stated variance it is a set Θ: any means, and any variance that all tuples share.
     """
 
     correlation: float | tuple[float, float]
@@ -53,10 +56,10 @@ class _Homogeneous(Model):
 
     @abc.abstractmethod
     def matrix(self, correlation: float) -> FloatArray:
-        """Return all correlations, if this one is stated."""
+        """Return the correlation matrix that follows from this one number."""
 
     def in_words(self) -> str:
-        """Say what kind of dependence the model allows, and what it leaves open."""
+        """Describe the dependence that the model allows, and what it leaves open."""
         kind = super().in_words()
         if self.variance is not None:
             return kind
@@ -69,10 +72,10 @@ class _Homogeneous(Model):
     def draws(
         self, number: int, *, given: Mapping[int, Any], target: int, rng: np.random.Generator
     ) -> FloatArray:
-        """Draw with the strongest correlation; with next to no variance if none is stated.
+        """Draw with the strongest correlation; with almost no variance if none is stated.
 
-        Where the worst member of the set has other means, the witness holds it already. See
-        `Model.draws`.
+        Where the worst member of the set has other means, the witness already holds that member.
+        See `Model.draws`.
         """
         low, high = self._ends
         if self.variance is None:
@@ -112,10 +115,10 @@ class _Homogeneous(Model):
         )
 
     def concentrated(self, correlation: float, *, still: Sequence[int] = ()) -> Gaussian | None:
-        """Return a member of the set with next to no variance, None if there are too many tuples.
+        """Return a member of the set with almost no variance, None if there are too many tuples.
 
-        Everyone's mean lies in the middle of the range, but for those who shall stand `still` at
-        its upper end, whatever the others do: theirs lie above it. Leakages of clamped answers
+        All means lie in the middle of the range, except for the tuples that should stay `still` at
+        its upper end whatever the others do: their means lie above it. Leakages of clamped answers
         tend to their supremum over Θ as the variance tends to 0.
         """
         low, high = self.bounds
@@ -139,7 +142,7 @@ class _Homogeneous(Model):
                 names=self.names,
                 provenance=self.provenance,
             )
-        except ModelError:  # correlations next to 1 make it singular
+        except ModelError:  # correlations close to 1 make it singular
             return None
 
     @property
@@ -154,24 +157,25 @@ class _Homogeneous(Model):
 
     @property
     def moves_one_way(self) -> bool:
-        """Where no correlation is negative."""
+        """True where no correlation is negative."""
         return self._ends[0] >= 0
 
     @property
     def covers_subsets(self) -> bool:
-        """Of a group always: without some members, others move by the same and add up to less.
+        """True for groups, and for series whose correlation is not negative.
 
-        With a negative correlation all others together move against a secret by at most as much
-        as it moves. Of a series where its correlation is not negative.
+        If some members of a group are left out, the others move as before and add up to less. With
+        a negative correlation all others together move against a secret by at most as much as the
+        secret itself moves.
         """
         return isinstance(self.correlation, tuple) or self.moves_one_way
 
     @property
     def covers_parts(self) -> bool:
-        """Where no negative correlation is larger than the largest positive one.
+        """True where no negative correlation is larger in size than the largest positive one.
 
-        Clamped, every value moves by at most its coefficient times the move of the secret, and
-        these add up to the bound; a positive correlation bounds a negative one of the same size.
+        A clamped value moves by at most its coefficient times the move of the secret, and these
+        moves add up to the bound; a positive correlation bounds a negative one of the same size.
         """
         return sum(self._ends) >= 0
 
@@ -189,14 +193,13 @@ class GaussianGroup(_Homogeneous):
         Number of members m.
     correlation
         The common correlation ρ, or a range (lo, hi): then the guarantee holds for every *common*
-        correlation in it, which is less than every matrix with entries in it. Above −1/(m−1) and
-        below 1.
+        correlation in it, which does not cover every matrix with entries in that range. Above
+        −1/(m−1) and below 1.
     bounds
         The public range of each value.
     variance
-        The common variance. By default it is not stated, and neither are the means: the guarantee
-        holds for any means and any variance that all members share. Only clamped answers depend
-        on it.
+        The common variance. By default neither it nor the means are stated: the guarantee holds for
+        any means and any variance that all members share. Only clamped answers depend on it.
     names
         One name per member, 0 … m−1 by default.
     provenance
@@ -319,11 +322,11 @@ class GaussianSeries(_Homogeneous):
         )
 
     def content(self) -> tuple[object, ...]:
-        """Return what defines it; that it has no end too."""
+        """Return what defines it, including that it has no end."""
         return (*super().content(), *(("endless",) if self.is_endless else ()))
 
     def parameters(self) -> dict[str, Any]:
-        """Return what defines it, ready for JSON; a length of its own only where it has no end."""
+        """Return what defines it, ready for JSON; with a `length` only where it has no end."""
         return super().parameters() | ({"length": None} if self.is_endless else {})
 
     def __repr__(self) -> str:

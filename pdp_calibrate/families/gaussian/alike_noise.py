@@ -1,26 +1,26 @@
-"""Gaussian noise on Gaussian groups and series: closed forms over what is known.
+"""Gaussian noise on Gaussian groups and series: closed forms over all known sets.
 
 Group of m members, correlation ρ, variance τ². With k known, γ = ρ/(1 + kρ), A the sum of the
 unknown weights and Q that of their squares,
 
     β = a_i + γA,    s² = τ²(1 − ρ)(Q + γA²),    μ = M|β|/√(σ² + s²),
 
-so only how many members of each weight are unknown matters. In a range of correlations with all
-weights equal an end is worst for every k: β grows with ρ and β²M²/μ² − s² is convex in β. With
+so all that matters is how many members of each weight are unknown. In a range of correlations with
+all weights equal an end is worst for every k: β grows with ρ and β²M²/μ² − s² is convex in β. With
 other weights the range is cut into pieces; in each, |β| is largest at an end, as γ grows with ρ,
 and s² is at least τ²(1 − ρ_hi)(Q + γ_lo·A²).
 
-Series (AR(1)). Given the target, its past and its future are independent, and given the nearest
-known point on each side whatever lies beyond. Adversaries who may know anything know all beyond:
-that keeps β and lowers s². So each side is one list over the distance of its known point, of
-coefficients and conditional covariances that add up over the two sides. With the point at distance
-b known, F_b = Σ_{d<b} a_d x_d and everything given x_i:
+Series (AR(1)). Given the target, its past and its future are independent; and given the nearest
+known point on each side, so is whatever lies beyond it. Adversaries who may know anything know all
+that lies beyond: that keeps β and lowers s². So each side is a list, over the distance of its known
+point, of coefficients and conditional covariances, which add up over the two sides. With the point
+at distance b known, F_b = Σ_{d<b} a_d x_d and everything conditional on x_i:
 
     m_{b+1} = m_b + a_b φ^b,  c_{b+1} = φ(c_b + a_b p_b),  p_{b+1} = φ²p_b + 1 − φ²,
     v_{b+1} = v_b + a_b c_b' + c_b a_b' + a_b a_b' p_b,
     β_b = m_b − c_b φ^b/p_b,  V_b = v_b − c_b c_b'/p_b.
 
-Where the variance is not stated, none of it counts: s² = 0.
+Where the variance is not stated, the data's own variance does not count as noise: s² = 0.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from pdp_calibrate.families.gaussian.units import Units
 
 
 class AlikeNoiseEngine(Engine):
-    """Searches groups and series at any scale σ of Gaussian noise; brackets are of μ.
+    """Searches groups and series at any scale σ of Gaussian noise; it brackets μ.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class AlikeNoiseEngine(Engine):
         variance = 1.0 if stated is None else stated
         if kept is None:
             kept = float(stated is not None and problem.measure.data_counts)
-        merely_merged = merged.changed <= MERGED  # closed forms allow for as much in every weight
+        merely_merged = merged.changed <= MERGED  # an error that closed forms allow in each weight
         low, high = model.bounds
         about = _About(kept * variance, high - low, problem.knowledge)
         if isinstance(model, GaussianSeries):
@@ -102,13 +102,13 @@ class AlikeNoiseEngine(Engine):
     def search(self, scale: float, limits: Limits) -> Bracket:
         """Bracket the largest μ at one scale; see `core.problem.Engine`."""
         if self._clamped is not None:
-            # Unstated variances may be as small as they like: then values sit where means are.
+            # Unstated variances may be arbitrarily small: then values sit at their means.
             attained = self._problem.model.variance is None  # type: ignore[attr-defined]
             return self._clamped.search(scale, deadline=limits.deadline, attained=attained)
         if self._search is not None:
             return self._named(*self._search.worst(noise_in(self._units, scale)))
         if self._shifts is not None:
-            # Too large to be searched: without the data's own noise the shifts add in squares.
+            # Too large to search: if the data's own noise is ignored, the squared shifts add up.
             return self._shifts.search(scale, deadline=limits.deadline)
         best: Bracket | None = None
         for engine in self._bounds:
@@ -119,7 +119,7 @@ class AlikeNoiseEngine(Engine):
         return best
 
     def _named(self, found: Bracket, data_share: float) -> Bracket:
-        """Name the adversary of a search, and the share of the variance that is the data's."""
+        """Add the witness: who the adversary is, and the data's share of the variance."""
         problem, target = self._problem, found.target
         names, domains = problem.names, problem.model.domains
         hidden = {target, *found.unknown}
@@ -143,10 +143,10 @@ class AlikeNoiseEngine(Engine):
 def _written_out(
     problem: Problem, model: GaussianGroup | GaussianSeries, variance: float, kept: float
 ) -> list[GaussianNoiseEngine]:
-    """Search the covariance matrix; of a range both ends, without the data's own noise.
+    """Return engines that search the covariance matrix; for a range, one for each end.
 
-    Every coefficient is linear in γ, which grows with ρ, so Σ_m β_m² is convex in it: largest at
-    an end. Nothing if the matrix is too large.
+    Every coefficient is linear in γ, which grows with ρ, so Σ_m β_m² is convex in γ and largest at
+    an end of the range; there the data's own noise is ignored. Empty if the matrix is too large.
     """
     size = len(model.names)
     if isinstance(model, GaussianSeries):
@@ -179,17 +179,18 @@ def _kinds(weights: FloatArray) -> int:
 
 
 class _About(NamedTuple):
-    """What is the same for all tuples."""
+    """What all tuples have in common."""
 
     variance: float
-    """Their own variance, as far as it counts as noise."""
+    """The part of their variance that counts as noise."""
     width: float
     """The width of their public range."""
     knowledge: Knowledge
+    """What adversaries may know."""
 
 
 class _GroupSearch:
-    """All numbers of unknown members of each weight, for one answer."""
+    """Tries every number of unknown members of each weight, for one answer."""
 
     def __init__(
         self, weights: FloatArray, correlation: tuple[float, float], about: _About
@@ -256,7 +257,7 @@ class _GroupSearch:
     def _values_of(
         self, kind: int, numbers: FloatArray, piece: tuple[float, float], noise: float
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return upper ends of μ in a piece of correlations, lower ends at its first, shares."""
+        """Return upper ends of μ over a piece of the range, lower ends at its start, and shares."""
         first, last = piece
         own, size = float(self._values[kind]), len(self._weights)
         known = size - 1 - numbers.sum(axis=1)
@@ -264,7 +265,7 @@ class _GroupSearch:
         sums, squares = numbers @ self._values, numbers @ self._values**2
         sizes = numbers @ np.abs(self._values)
         gammas = [np.where(hidden, rho / (1 + known * rho), 0.0) for rho in piece]
-        # One rounding per member, and what 1 + kρ loses where ρ is negative.
+        # One rounding per member, and the cancellation in 1 + kρ where ρ is negative.
         unit = 8 * UNIT_ROUNDOFF * (size + 8)
         slopes = [own + gamma * sums for gamma in gammas]
         errors = [
@@ -287,7 +288,7 @@ class _GroupSearch:
 
 
 class _SeriesSearch:
-    """All windows of unknown points around each target."""
+    """Tries every window of unknown points around each target."""
 
     def __init__(self, rows: FloatArray, phi: float, about: _About) -> None:
         self._rows = rows
@@ -303,8 +304,8 @@ class _SeriesSearch:
         for attacked in self._knowledge.targets:
             values, uppers, shares = self._windows(attacked, noise)
             upper = max(upper, float(uppers.max()))
-            # Points beyond the window's ends that are left unknown would blur the answer further:
-            # only who knows them all attains the value.
+            # Unknown points beyond the window's ends would add further noise to the answer: only
+            # an adversary who knows all of them attains the value.
             lowers = np.where(
                 self._beyond(attacked) <= self._knowledge.most, 2 * values - uppers, -1
             )
@@ -317,9 +318,9 @@ class _SeriesSearch:
         return found, share
 
     def _windows(self, target: int, noise: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return μ, its upper end and the data's share, by the distances a and b of what is known.
+        """Return μ, its upper end and the data's share, by the distances a and b of known points.
 
-        −1 where nobody admitted knows the ends of the window and nobody inside it.
+        −1 where no admitted adversary knows both ends of the window and nothing inside it.
         """
         size, answers = self._rows.shape[1], len(self._rows)
         mirrored = size - 1 - target
@@ -338,8 +339,8 @@ class _SeriesSearch:
             condition = 1 + np.trace(spread, axis1=-2, axis2=-1) / noise
         values = self._width * np.sqrt(gain)
         alone = self._width / math.sqrt(noise) * np.linalg.norm(slope, axis=-1)
-        # The metric is off by `off` in any direction, a solution by its condition. Where that
-        # could be much, the data's own noise is not counted at all.
+        # The metric errs by at most `off` in any direction, a solution by its condition number.
+        # Where that could be much, the data's own noise is not counted at all.
         loose = 2 * off / noise + 16 * answers**2 * UNIT_ROUNDOFF * condition
         uppers = np.where(loose < 1e-3, values * (1 + loose), alone * ROUND_UP)
         uppers += self._width / math.sqrt(noise) * math.sqrt(answers) * error * (1 + 1e-3)
@@ -352,7 +353,7 @@ class _SeriesSearch:
         )
 
     def _admitted(self, target: int) -> FloatArray:
-        """Say for which distances somebody admitted knows the ends and nobody inside them."""
+        """Return for which distances an admitted adversary knows the ends and nothing between."""
         a, b = np.arange(target + 1)[:, np.newaxis], np.arange(self._rows.shape[1] - target)
         ends = np.minimum(a, 1) + np.minimum(b, 1)
         enough = self._beyond(target) >= self._knowledge.fewest
@@ -367,9 +368,9 @@ class _SeriesSearch:
 
 @dataclass(frozen=True, kw_only=True)
 class _Sides:
-    """What unknown points to the right of each target do, by the distance of the known one.
+    """What unknown points to the right of each target contribute, by distance of the known point.
 
-    First axis the target, second the distance b; 0 stands for nobody known.
+    The first axis is the target, the second the distance b; 0 means that no point is known.
     """
 
     slopes: FloatArray
@@ -390,13 +391,13 @@ class _Sides:
         errors, off = np.zeros(shape), np.zeros(shape)
         mean, cross = np.zeros((size, answers)), np.zeros((size, answers))
         inner = np.zeros((size, answers, answers))
-        # The same recursion with every sign made positive bounds what rounding can do.
+        # The same recursion on absolute values bounds the rounding error.
         mean_size, cross_size, inner_size = np.zeros(size), np.zeros(size), np.zeros(size)
         own, power = 0.0, 1.0  # p_b and φ^b at b = 0
         left = (1 - abs(phi)) * (1 + abs(phi))
         for b in range(1, size + 1):
             own, power = phi * phi * own + left, power * phi
-            # Targets with a point at this distance; the others have taken in all they have.
+            # Targets that have a point at this distance; for the others the sums are complete.
             there = np.arange(size) + b < size
             unit = 8 * UNIT_ROUNDOFF * (b + 8)
             slopes[:, b] = mean - cross * power / own

@@ -7,12 +7,12 @@ when the answer is regressed on x_i and x_K (paper, Thm 6): a_i plus, for every 
 with c_u the coefficient of x_i in the regression of x_u. Here those have closed forms, so the worst
 K is found by sorting weights (`group_slope`) or along windows (`series_slope`).
 
-Clamped values. Couple the unknown under two secrets: x_u moves by c_u·M and its clamped value, in
-the same direction, by anything from nothing to that (|c_u| ≤ 1 here). So the answer moves by at
-most M·max over signs t of ( t·a_i + Σ_u max(t·a_u·c_u, 0) ), whatever the law. If means are free
-and the common variance is not stated, this is attained: let the variance tend to 0, with the mean
-of each u in the middle of its range if it shall move and far outside if it shall not. With a stated
-variance the lower end is what the same adversary learns in the tails, by quadrature: see
+Clamped values. Couple the unknown tuples under two secrets: x_u moves by c_u·M, and its clamped
+value moves in the same direction by between 0 and that much (|c_u| ≤ 1 here). So the answer moves
+by at most M·max over signs t of ( t·a_i + Σ_u max(t·a_u·c_u, 0) ), whatever the law. If means are
+free and the common variance is not stated, this is attained: let the variance tend to 0, with the
+mean of each u in the middle of its range if it should move and far outside if it should not. With a
+stated variance the lower end is what the same adversary learns in the tails, by quadrature: see
 `clamped_tails`.
 """
 
@@ -47,7 +47,7 @@ class Slope:
     value: float
     """How far the answer moves in direction `sign` with x_i, never negative for the worst one."""
     error: float
-    """No admitted adversary's exceeds it by more than this."""
+    """The value of no admitted adversary exceeds `value` by more than this."""
     target: int
     """The tuple attacked."""
     unknown: tuple[int, ...]
@@ -68,14 +68,14 @@ def group_slope(
 ) -> Slope | None:
     """Find the largest |a_i + ρ/(1+kρ)·Σ_{u unknown} a_u| over targets i and known sets of size k.
 
-    Given k, the target and a sign, the sum over the unknown is largest when the k that add least
-    are known. Clamped, what would lower it adds nothing instead. None if surely nobody's exceeds
-    what is `attained` elsewhere.
+    Given k, the target and a sign, the sum over the unknown members is largest when the k that add
+    least are known. In a clamped answer, members that would lower it add nothing instead. None if
+    certainly no value exceeds what is `attained` elsewhere.
     """
     size = len(weights)
     sizes = np.arange(knowledge.fewest, knowledge.most + 1, dtype=np.float64)
     shrunk = 1 + sizes * rho
-    # Nobody unknown, nothing to add. As 1+kρ > 0, all coefficients have the sign of ρ.
+    # With nobody unknown there is nothing to add. As 1+kρ > 0, coefficients have the sign of ρ.
     slopes = abs(rho) / shrunk
     if knowledge.most == size - 1:
         slopes[-1] = 0.0
@@ -86,7 +86,7 @@ def group_slope(
     for sign in (1.0, -1.0):
         own, others = sign * weights, sign * with_others
         rising = np.maximum(others, 0.0)
-        together = own.max() + steepest * rising.sum()  # if everyone pulled the same way
+        together = own.max() + steepest * rising.sum()  # if all moved in the same direction
         if together + error <= attained or (best is not None and together <= best.value):
             continue
         others = rising if clamped else others
@@ -101,7 +101,7 @@ def group_slope(
 def _largest_in_group(
     own: FloatArray, others: FloatArray, slopes: FloatArray, knowledge: Knowledge
 ) -> tuple[float, int, tuple[int, ...]]:
-    """Return the largest own_i + slope_k·Σ_{u unknown} others_u, its target and the unknown."""
+    """Return the largest own_i + slope_k·Σ_{u unknown} others_u, its target, who is unknown."""
     size = len(own)
     if knowledge.known is not None:
         (target,) = knowledge.targets
@@ -111,10 +111,10 @@ def _largest_in_group(
     by_size = order.tolist()
     sums = np.zeros(size + 1)
     others[order].cumsum(out=sums[1:])
-    first = np.arange(knowledge.fewest, knowledge.most + 1) + 1  # of those who are unknown
+    first = np.arange(knowledge.fewest, knowledge.most + 1) + 1  # where the unknown ones begin
     best = -math.inf, 0, 0
     for target in _distinct(own, knowledge.targets):
-        # Where the target is one of those added, another is taken.
+        # Where the target is among those added, the next one takes its place.
         among = first <= by_size.index(target)
         added = sums[-1] - sums[first - among] - among * others[target]
         values = own[target] + slopes * added
@@ -126,7 +126,7 @@ def _largest_in_group(
 
 
 def _distinct(weights: FloatArray, targets: tuple[int, ...]) -> list[int]:
-    """Members of equal weight are equally exposed: attack one of each."""
+    """Return one target for each weight: members of equal weight are equally exposed."""
     numbers = weights.tolist()
     return list({numbers[target]: target for target in reversed(targets)}.values())
 
@@ -138,9 +138,9 @@ def series_slope(
 
     Only the nearest known point on each side matters. With the right one at distance b, the point
     at distance d < b has coefficient (φ^d − φ^{2b−d})/(1 − φ^{2b}); with nobody known to the right
-    it is φ^d. The left side is the mirror image and adds up independently. All coefficients have
-    the signs of φ^d, so the search is one with |φ| and the weights' signs flipped at odd distances;
-    clamped, weights that would lower the sum add nothing instead.
+    it is φ^d. The left side is the mirror image, and the two sides add up. All coefficients have
+    the signs of φ^d, so the search uses |φ| and flips the signs of weights at odd distances; in a
+    clamped answer, weights that would lower the sum add nothing instead.
     """
     size, strength = len(weights), abs(phi)
     alternating = weights if phi >= 0 else weights * (-1.0) ** np.arange(size)
@@ -165,13 +165,13 @@ def series_slope(
 
 
 def _exposed(weights: FloatArray, phi: float, knowledge: Knowledge) -> Sequence[int]:
-    """Return the targets among which the worst is: all of them, or one that provably is.
+    """Return the targets that may be worst: all of them, or one that provably is.
 
-    With φ ≥ 0 and equal weights every unknown point adds, and a known one takes away: at distance
-    d < b its coefficient is at most φ^d, beyond b it is 0. So whoever may know nobody is worst off
-    knowing somebody, and sees Σ_t φ^|t−i|. That is a sum of two geometric sums of i and n−1−i
-    terms, each concave in its length: largest for the target nearest to the middle. Whoever must
-    know all others sees the weight alone, the same for every target.
+    With φ ≥ 0 and equal weights every unknown point adds to the sum, and knowing a point lowers it:
+    at distance d < b its coefficient is at most φ^d, beyond b it is 0. So an adversary who may know
+    nobody learns most by knowing nobody: Σ_t φ^|t−i|. That is two geometric sums of i and n−1−i
+    terms, each concave in its length, so it is largest for the target nearest to the middle. An
+    adversary who must know all others learns the weight alone, the same for every target.
     """
     alike = bool(np.all(weights == weights[0]))
     decided = knowledge.known is None and knowledge.fewest in (0, len(weights) - 1)
@@ -182,7 +182,7 @@ def _exposed(weights: FloatArray, phi: float, knowledge: Knowledge) -> Sequence[
 
 
 def _named_window(target: int, knowledge: Knowledge) -> tuple[int, int]:
-    """Return the distances of the nearest points that a named adversary knows, 0 for nobody."""
+    """Return the distances to the nearest points that a named adversary knows, 0 for none."""
     known = knowledge.known or ()
     before = max((p for p in known if p < target), default=target)
     after = min((p for p in known if p > target), default=target)
@@ -194,14 +194,14 @@ def _side_sums(
 ) -> tuple[FloatArray, FloatArray]:
     """Return what unknown points to the right add to the target's coefficient, and error bounds.
 
-    One entry for every distance b of the known point; index 0 is for nobody known. With
+    One number for every distance b of the known point; index 0 means that none is known. With
     a_d the weight at distance d, the sum is n_b/u_b where n and u start at 0 and 1 and
 
         n_{b+1} = φ²·n_b + Σ_{d≤b} a_d φ^d,    u_{b+1} = φ²·u_b + 1,
 
-    which subtracts nothing, so that digits last also where φ is nearly ±1. Distances at which φ^b
-    no longer shows in a float are left out: there the sum is that of index 0, whose error covers
-    the difference.
+    which subtracts nothing, so that no digits are lost even where φ is close to ±1. Distances at
+    which φ^b is too small to matter in floating point are left out: there the sum is that of index
+    0, whose error covers the difference.
     """
     after = weights[target + 1 :]
     fading = int(np.ceil(-45 / np.log(abs(phi)))) if phi else 1
@@ -213,7 +213,7 @@ def _side_sums(
     grown = _filtered(added, phi**2)
     between, between_sizes, shares = np.pad(grown, ((0, 0), (1, 0)))[:, :reach]
     shares = phi ** (2 * np.arange(reach)) + shares  # u starts at 1
-    # A sum of n terms is off by n roundings of its size; both recursions add three per step.
+    # A sum of n terms errs by up to n roundings of its size; both recursions add three per step.
     unit = 8 * UNIT_ROUNDOFF * (reach + 8)
     largest = np.abs(weights).max(initial=0.0) / (1 - abs(phi))
     truncated = 4 * largest * abs(phi) ** reach if reach < len(after) else 0.0
@@ -237,8 +237,8 @@ def _best_window(
 ) -> tuple[int, int]:
     """Choose distances a, b (0: nobody known on that side) with the largest left[a] + right[b].
 
-    Whoever knows the ends may also know anything beyond them, so a window admits every number of
-    known points between its ends' and all outside it.
+    An adversary who knows the ends may also know anything beyond them, so a window admits any
+    number of known points, from its ends alone to everything outside it.
     """
     if knowledge.most == 0:
         return 0, 0
@@ -260,7 +260,7 @@ def _best_window(
 
 
 def _unknown(target: int, a: int, b: int, size: int, knowledge: Knowledge) -> tuple[int, ...]:
-    """List the unknown points of a window; beyond its ends as many are known as may be."""
+    """List the unknown points of a window; beyond its ends as many are known as is allowed."""
     if knowledge.known is not None:
         return tuple(p for p in range(size) if p != target and p not in knowledge.known)
     known = [target - step for step in range(a, target + 1)] if a else []
@@ -271,7 +271,7 @@ def _unknown(target: int, a: int, b: int, size: int, knowledge: Knowledge) -> tu
 
 
 class AlikeEngine(Engine):
-    """Searches groups and series, once for all scales: quick at any size."""
+    """Searches groups and series, once for all scales; fast at any size."""
 
     def __init__(self, problem: Problem) -> None:
         contributions = problem.contributions
@@ -289,7 +289,7 @@ class AlikeEngine(Engine):
         combined, together = _combined(self._units.weights(answers), model, clamped=clamped)
         for weights in combined:
             for slope in _slopes(problem, model, weights):
-                # Clamped, somebody moves as far as that only if means and variance are free.
+                # A clamped answer moves as far as that only if means and variance are free.
                 attained = together and (not clamped or model.variance is None)
                 found = _found(problem, model, slope, weights, attained=attained)
                 if (
@@ -322,8 +322,8 @@ def _combined(
 ) -> tuple[list[FloatArray], bool]:
     """Return single answers whose worst movement is that of all answers together.
 
-    Σ_m |β_m| is the largest |β| of Σ_m ±f_m over all signs. Of very many clamped answers the
-    absolute weights together bound all patterns: then what is found need not be attained.
+    Σ_m |β_m| is the largest |β| of Σ_m ±f_m over all signs. For very many clamped answers the sums
+    of absolute weights bound all sign patterns: then what is found need not be attained.
     """
     width = weights.shape[1]
     if clamped and width > 1 and np.all(weights >= 0) and model.least_correlation >= 0:
@@ -347,7 +347,7 @@ def _slopes(
     at_high = group_slope(weights, high, knowledge, clamped=clamped)
     at_low = None
     if low < high:
-        # Clamped, it may be the smaller movement of which somebody is known to learn all.
+        # Of a clamped answer the smaller movement may be the one that is known to be attained.
         attained = -math.inf if clamped or at_high is None else at_high.value - at_high.error
         at_low = group_slope(weights, low, knowledge, clamped=clamped, attained=attained)
     return [slope for slope in (at_low, at_high) if slope is not None]
@@ -367,7 +367,7 @@ def _found(
     unknown = set(slope.unknown)
     attacked: Model = model
     if problem.contributions.clamped and model.variance is None:
-        # A movement of the answer of ±1 times the weight is wanted; who moves against it stays.
+        # Tuples that would move the answer the other way are held still.
         still = [u for u in slope.unknown if slope.sign * weights[u] * _sign(model, slope, u) < 0]
         attacked = model.concentrated(slope.correlation, still=still) or model
     elif problem.contributions.clamped and model.variance is not None:
@@ -396,7 +396,7 @@ def _found(
 def _strongest(
     problem: Problem, model: GaussianGroup | GaussianSeries, weights: FloatArray
 ) -> Bracket | None:
-    """Return what somebody learns who knows all others, if there is such an adversary."""
+    """Return what an adversary who knows all others learns, if such an adversary is admitted."""
     knowledge = problem.knowledge
     if not knowledge.admits_strongest or problem.hidden_noise:
         return None
@@ -415,9 +415,9 @@ def _strongest(
 def _in_the_tails(
     model: GaussianGroup | GaussianSeries, slope: Slope, weights: FloatArray
 ) -> float:
-    """Return a lower bound on what an adversary learns of clamped values, 0 if none is known.
+    """Return a lower bound on what an adversary learns from a clamped answer, 0 if none is known.
 
-    The weights are in widths of the range over λ.
+    The weights are in units of the width of the range over λ.
     """
     unknown, (low, high) = list(slope.unknown), model.bounds
     moving = slope.sign * weights

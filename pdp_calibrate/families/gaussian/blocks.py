@@ -1,4 +1,4 @@
-"""The independent blocks of a Gaussian problem: what a search of each needs, at any scale."""
+"""The independent blocks of a Gaussian problem, and what searching one needs at any scale."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from pdp_calibrate.families.gaussian.regression import center_of, multipliers_of
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """Tuples that say nothing about the others, some of which may be attacked."""
+    """Tuples that are independent of all others; some of them may be targets."""
 
     positions: list[int]
-    """Where they are in the problem."""
+    """Their positions in the problem."""
     instance: Instance
     """Their covariance and weights, rescaled."""
     known: tuple[int, ...] | None
-    """Whom a named adversary knows, as positions in the block."""
+    """What a named adversary knows, as positions in the block."""
 
     @functools.cached_property
     def tau(self) -> float:
@@ -54,7 +54,7 @@ class Block:
 def blocks_of(
     problem: Problem, weights: FloatArray, *, functions: int | None = None
 ) -> list[Block]:
-    """Return the blocks in which somebody is attacked.
+    """Return the blocks that hold a target.
 
     `functions` linear functions are bounded together: by default the sign patterns of the answer.
     """
@@ -77,8 +77,8 @@ def blocks_of(
 def components(model: Model) -> list[list[int]]:
     """Return the connected components of the covariance; a set of covariances is one block.
 
-    Independent tuples say nothing about each other: given x_K, the coefficient of x_i depends on
-    its own block alone.
+    Independent tuples carry no information about each other: given x_K, the coefficient of x_i
+    depends on its own block alone.
     """
     if not isinstance(model, Gaussian):
         return [list(range(len(model.names)))]

@@ -52,7 +52,7 @@ _GAIN = 1 + 1e-12  # smaller gains are rounding and could make a climb go in cir
 
 @dataclass(frozen=True, kw_only=True)
 class BlockSearch(Worst):
-    """What a search of one block knows when it ends."""
+    """What a search of one block has found when it ends."""
 
     best: float
     """Rounded leakage of this adversary; evaluate it anew before use."""
@@ -65,9 +65,9 @@ def branch_and_bound(
 ) -> BlockSearch:
     """Search all targets and sign patterns of one block against one best value.
 
-    Adversaries who cannot leak more than `incumbent` are not told apart. At the deadline (a value
-    of `time.monotonic()`), or when memory or patience end, the bracket stays certified: its upper
-    end is the largest bound among all nodes closed or still open.
+    Adversaries who cannot learn more than `incumbent` are not distinguished. At the deadline (a
+    value of `time.monotonic()`), or at the limit on memory or nodes, the bracket stays certified:
+    its upper end is the largest bound among all nodes closed or still open.
     """
     with interpreted(KERNELS):
         nodes = LinearNodes(instance, precision, tau=tau)
@@ -107,9 +107,9 @@ def explored(
 
 
 class _Open:
-    """Open nodes: `keys[:count]` are their bounds, `slots[:count]` the places of all else.
+    """Open nodes: `keys[:count]` are their bounds, `slots[:count]` where the rest is stored.
 
-    The slots behind them are free.
+    Slots from `count` on are free.
     """
 
     def __init__(self, keys: FloatArray, owners: Places, states: States) -> None:
@@ -126,7 +126,7 @@ class _Open:
         return float(self.keys[: self.count].max(initial=-np.inf))
 
     def reserve(self, more: int) -> None:
-        """Make place for this many more nodes."""
+        """Make space for this many more nodes."""
         before = len(self.keys)
         if self.count + more > before:
             places = max(self.count + more, 2 * before)
@@ -177,8 +177,8 @@ def _longer(array: _Array, places: int) -> _Array:
 class _Search:
     """The open nodes, and what is known about the closed ones.
 
-    Whatever happens, no adversary leaks more than the larger of the closed bound and the largest
-    bound of an open node.
+    Invariant: no adversary learns more than the larger of the closed bound and the largest bound
+    of an open node.
     """
 
     def __init__(self, nodes: Nodes, instance: Instance, incumbent: float) -> None:
@@ -204,7 +204,7 @@ class _Search:
             self.best, self.owner, self.state = value, owner, state
 
     def expand(self, deadline: float, *, at_most: int) -> None:
-        """Expand nodes until none that matters is open, or time, memory or patience end."""
+        """Expand nodes until no open one matters, or until a limit on time, memory or nodes."""
         with showing("searching adversaries") as show:
             while (
                 self.open.top > self.limit
@@ -220,7 +220,7 @@ class _Search:
                 show(self.visited)
 
     def finished(self, deadline: float) -> BlockSearch:
-        """Expand nodes, and say what is known then."""
+        """Expand nodes, and return what is known then."""
         self.expand(deadline, at_most=VISITED_AT_MOST)
         target = int(self.nodes.targets[self.owner])
         known = np.flatnonzero(self.state == KNOWN).tolist()
@@ -264,7 +264,7 @@ class _Search:
     def _expand_batch(self) -> None:
         """Judge the nodes with the largest bounds; close them or push two children of each.
 
-        A bound that is not a number says nothing: then `fmin` keeps the one the node had before.
+        A bound that is NaN carries no information: then `fmin` keeps the one the node had before.
         """
         fewest, most = self.instance.fewest, self.instance.most
         number = max(BATCHES[0], self.open.count // BATCH_SHARE)
@@ -298,7 +298,7 @@ class _Search:
         self.visited += len(keys)
         states[np.arange(len(keys)), self.nodes.targets[owners]] = UNKNOWN
         known = np.sum(states == KNOWN, axis=1)
-        # Where nobody else may be known, the open ones are unknown.
+        # Where no more tuples may be known, the open ones are unknown.
         full = known == self.instance.most
         states[full[:, np.newaxis] & (states == OPEN)] = UNKNOWN
         return keys, Batch(owners, states, known, np.sum(states == OPEN, axis=1))
@@ -319,14 +319,14 @@ class _Search:
         """Push what is left of each node, with the most promising open tuple decided both ways."""
         fewest, most = self.instance.fewest, self.instance.most
         states, known, opened = batch.states.copy(), batch.known.copy(), batch.opened.copy()
-        # Decisions that nobody admitted can take count as closed.
+        # Decisions that no admitted adversary allows count as closed.
         if_known = np.where((known + 1 > most)[:, np.newaxis], 0.0, found.if_known)
         if_unknown = np.where((known + opened - 1 < fewest)[:, np.newaxis], 0.0, found.if_unknown)
         is_open = states == OPEN
         order = np.where(is_open, found.order, np.inf)
         branch = np.argmin(order, axis=1)
         rows = np.arange(len(keys))
-        # Decisions that only one way can beat are taken at once.
+        # Where only one of the two decisions can beat the limit, it is taken at once.
         is_open[rows, branch] = False
         for place in np.flatnonzero(
             np.any(is_open & (np.minimum(if_known, if_unknown) <= limit), axis=0)
@@ -377,7 +377,7 @@ def _climbed(
             best, owner, best_state = float(values[place]), int(attacks[place]), states[place]
     target = int(nodes.targets[owner])
     known = [k for k in np.flatnonzero(best_state == KNOWN).tolist() if k != target]
-    # A climb loses digits on its way; a value too large would close nodes that beat the true one.
+    # A climb accumulates rounding; too large a value would close nodes that beat the true one.
     evaluated = regression(nodes.instance, target, known, tau=nodes.tau)
     return min(best, evaluated.value), owner, best_state
 
@@ -387,9 +387,9 @@ def climb(
 ) -> tuple[FloatArray, States]:
     """Flip known tuples while the leakage grows, from nobody or everybody known.
 
-    At first all flips that gain are made together, as many as are admitted: that leaves few steps
-    to do one at a time. All climbs make their steps at the same time. Returns the value that each
-    has reached, rounded: evaluate the set anew; and the state at its last set.
+    At first all flips that gain are made together, as many as are admitted, which leaves few steps
+    to take one at a time. All climbs take their steps together. Returns the value that each has
+    reached, rounded (evaluate the set again before using it), and the state of its last set.
     """
     instance, size = nodes.instance, nodes.instance.size
     fewest, most, multipliers = instance.fewest, instance.most, instance.multipliers
@@ -410,7 +410,7 @@ def climb(
     known = np.where(everyone, size - 1, 0)
     values, climbing = np.zeros(len(attacks)), np.arange(len(attacks))
     for step in range(8 * size + 8):
-        # The climbs that still go on: moments of target and answer given whom they know.
+        # The climbs that still go on: moments of target and answer given the known tuples.
         rows, target, number = np.arange(len(climbing)), targets[climbing], known[climbing]
         enters = outside[climbing]
         pivots = np.diagonal(tableaus, axis1=1, axis2=2)[:, :size]
@@ -419,7 +419,7 @@ def climb(
         inside = (fewest <= number) & (number <= most)
         here = _value_of(variance, cross, spread, multipliers[number])
         values[climbing] = np.where(inside, here, values[climbing])
-        # What each flip that is allowed would leave.
+        # The value after each flip that is allowed.
         allowed = np.where(enters, (number < most)[:, np.newaxis], (number > fewest)[:, np.newaxis])
         allowed &= pivots != 0
         allowed[rows, target] = False
@@ -477,8 +477,8 @@ def swept(tableaus: FloatArray, places: Places) -> FloatArray:
 def swept_together(tableaus: FloatArray, chosen: npt.NDArray[np.bool_]) -> FloatArray:
     """Move all chosen tuples of each tableau into the known set, or all of them out of it.
 
-    The same as one `swept` after the other, with their block in place of a pivot: definite, for
-    covariances so close to singular that it could be none in floating point are refused.
+    The same as one `swept` after the other, with a block in place of a pivot. The block is
+    definite: covariances too close to singular for that in floating point are refused.
     """
     chosen = np.column_stack([chosen, np.zeros(len(chosen), dtype=np.bool_)])
     rows, columns = chosen[:, :, np.newaxis], chosen[:, np.newaxis]

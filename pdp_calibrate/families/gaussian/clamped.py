@@ -33,8 +33,8 @@ def bracket_clamped(
 ) -> Bracket:
     """Bound the leakage of a clamped answer for every admitted adversary of one block.
 
-    The lower end is the strongest adversary's, plain DP, where someone admitted knows everyone
-    else in the block: then no clamped value but the target's moves. Otherwise it is 0.
+    The lower end is that of the strongest adversary (plain DP), where an admitted adversary knows
+    all other tuples of the block: then only the target's clamped value moves. Otherwise it is 0.
     """
     found = _worst(block, incumbent=incumbent, deadline=deadline)
     return _found(problem, weights, block, found)

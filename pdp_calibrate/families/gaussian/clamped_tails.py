@@ -11,16 +11,16 @@ h(z)·e^{B·y²/2} with B = 1 + n·ρ/(1+kρ): so the rule with step q errs by l
 4·e^{−2π²/(q²·B)} relative to the integral, which the step below makes e^{−38}.
 
 *Series.* Both sides of x_i are independent given it. From the far end inwards, V(x), the expected
-e^{−S'/λ} of the points beyond x, is the integral of the normal kernel, e^{−b·clamp(y)} and the V
-before. Between and beyond the ends of the range it is analytic: on panels no wider than the
+e^{−S'/λ} of the points beyond x, is the integral of the normal kernel times e^{−b·clamp(y)} times
+the previous V. Between and beyond the ends of the range it is analytic: on panels no wider than the
 standard deviation s of a step, Gauss-Legendre rules of 16 points err by less than 64/15·6^{−32}
 times the largest modulus on the ellipse of radius 6, where the kernel grows by at most e^{1.07} and
 V by no more; panels inside the range are no wider than it, and e^{−b·y} grows there by at most
 e^{1.5·b·min(s,1)}. Relative to the integral all panels of a step err by less than
 10^{−21}·e^{Σb·(1+1.5·min(s,1))}.
 
-Both leave out what lies too far out to matter, less than e^{−40} of the integral. What is left is
-the rounding of floats, for which `_MARGIN` is charged.
+Both truncate the tails, less than e^{−40} of the integral. What remains is floating-point rounding,
+for which `_MARGIN` is charged.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def group_tail(
     rho
         The common correlation, not negative.
     known
-        How many members are known; their values are in the middle.
+        How many members are known; their values lie in the middle of the range.
     deviation
         The standard deviation in widths of the range.
     """
@@ -88,7 +88,7 @@ def series_tail(
     own
         The weight of the target times the width of the range over λ, not negative.
     left, right
-        The same for the points before and after it, the nearest first. Nobody knows any of them.
+        The same for the points before and after it, the nearest first; all of them are unknown.
     phi
         The correlation of neighbours, not negative.
     deviation
@@ -140,7 +140,7 @@ def _log_clamped(mean: FloatArray, deviation: float, weight: float) -> FloatArra
 
 
 def _log_between(low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return the logarithm of a standard normal probability, from its smaller tails."""
+    """Return log P(low < Z < high) for standard normal Z, computed from the smaller tail."""
     flipped = low > 0
     low, high = np.where(flipped, -high, low), np.where(flipped, -low, high)
     larger = log_ndtr(high)
@@ -148,7 +148,7 @@ def _log_between(low: FloatArray, high: FloatArray) -> FloatArray:
 
 
 def _nodes(furthest: float, width: float) -> tuple[FloatArray, FloatArray]:
-    """Return places and weights of the rule on panels that end at the ends of the range."""
+    """Return quadrature nodes and weights, on panels that do not cross an end of the range."""
     points, shares = np.polynomial.legendre.leggauss(16)
     ends = [-furthest, -0.5, 0.5, furthest]
     edges = np.concatenate(
@@ -164,6 +164,6 @@ def _nodes(furthest: float, width: float) -> tuple[FloatArray, FloatArray]:
 
 
 def _kernel(here: FloatArray, there: FloatArray, phi: float, deviation: float) -> FloatArray:
-    """Return the density of the next value at each place, given this one."""
+    """Return the density of the next value at each node, given this one."""
     away = (there - phi * here[:, np.newaxis]) / deviation
     return np.asarray(np.exp(-(away**2) / 2) / (deviation * math.sqrt(2 * math.pi)))

@@ -21,9 +21,9 @@ from pdp_calibrate.families.gaussian.sets import SampledGaussian
 
 
 class ShiftComposer(Composer):
-    """Under another secret everyone unknown is shifted by a fixed amount.
+    """For models where another secret shifts every unknown tuple by a fixed amount.
 
-    Then the answers' costs are those of the exact leakage, and every tuple moved costs ε₀.
+    Then each answer costs its exact leakage, and a mechanism costs ε₀ for every tuple moved.
     """
 
     def shifted(self, releases: Releases, deadline: float) -> float | None:
@@ -37,14 +37,14 @@ class ShiftComposer(Composer):
         return total
 
     def moved_tuples(self, problem: Problem) -> int:
-        """Return how many tuples can differ: those that depend on the target, and are unknown."""
+        """Return how many tuples can differ: the unknown ones that depend on the target."""
         unknown = super().moved_tuples(problem)
         if problem.knowledge.known is not None:
             return unknown
         return min(unknown, self.largest_component(problem.model))
 
     def largest_component(self, model: Model) -> int:
-        """Return how many tuples depend on each other, at most."""
+        """Return the size of the largest set of tuples that depend on each other."""
         return max(map(len, components(model)))
 
     def parts(self, problem: Problem) -> list[Problem]:
@@ -53,7 +53,7 @@ class ShiftComposer(Composer):
 
 
 def few_directions(leaf: Problem) -> list[Problem]:
-    """Split an answer of many coordinates; a shift's costs may be bounded part by part."""
+    """Split an answer of many coordinates; the cost of a shift may be bounded part by part."""
     contributions = leaf.contributions
     weights = contributions.weights
     if weights is None or contributions.coordinates <= SIGNED_ANSWERS:

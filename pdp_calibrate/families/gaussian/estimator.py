@@ -45,16 +45,16 @@ class GaussianEstimator(FrameEstimator):
         Public range of each column: one pair for all, one per column, or ``{column: pair}``. Never
         take them from the data.
     confidence
-        None fits one law and claims nothing about its error. A number such as 0.95 fits a set of
+        None fits one law and makes no claim about its error. A number such as 0.95 fits a set of
         laws that fails to cover the truth with probability at most 1 − confidence, over the
         sample, if the rows are Gaussian.
     epsilon
         Learn under ε-differential privacy for substituting one row; the number of rows is public.
         Values are clipped to their bounds, noise goes on means of values and of products, and the
         covariance is repaired to be positive definite; its relative error grows with the square
-        of the number of columns. With `confidence` the set is a Loewner ball that holds the
-        noise too, values outside the bounds raise instead of being clipped, and a noise that
-        would rule nothing out raises. Sample covariance only.
+        of the number of columns. With `confidence` the set is a Loewner ball that covers the
+        noise too; values outside the bounds raise an error instead of being clipped, and so does
+        noise too large to rule anything out. Sample covariance only.
     source
         ``"private"`` if the rows are secret (then the noise scale itself leaks), ``"public"`` if
         they are public or historical.
@@ -89,7 +89,7 @@ class GaussianEstimator(FrameEstimator):
         if self.confidence is not None and self.covariance not in {"auto", "empirical"}:
             raise ModelError(
                 f"confidence needs the sample covariance, got covariance={self.covariance!r}:"
-                " confidence bands hold around the sample covariance only, a shrunk one can lie"
+                " confidence bands hold around the sample covariance only; a shrunk one can lie"
                 " outside its own bands. Use covariance='empirical', or leave confidence out."
             )
         if epsilon is not None:
@@ -111,8 +111,8 @@ class GaussianEstimator(FrameEstimator):
     def _fit_privately(self, frame: Any, epsilon: float) -> Gaussian | LoewnerBall:
         if self.covariance not in {"auto", "empirical"}:
             raise ModelError(
-                f"epsilon needs the sample covariance, got covariance={self.covariance!r}: how far"
-                " to shrink would be read off the rows."
+                f"epsilon needs the sample covariance, got covariance={self.covariance!r}: the"
+                " amount of shrinkage would be read from the rows. Use covariance='empirical'."
             )
         names, matrix = numbers_of(frame)
         bounds = checked_bounds(bounds_for(self.bounds, names), len(names))
@@ -173,8 +173,8 @@ def privately_fitted(
     covariance, changed = found.repaired() if radius is None else (found.covariance, False)
     if changed:
         warnings.warn(
-            "the noise of the estimation is as large as what it hides: correlations below it were"
-            " lost. More rows, a larger epsilon or narrower bounds help.",
+            "the noise of the estimation is as large as the covariance itself: correlations below"
+            " it were lost. More rows, a larger epsilon or narrower bounds help.",
             ModelFitWarning,
             stacklevel=5,
         )

@@ -9,19 +9,19 @@ A(i,K) is exactly μ-GDP with
 
     μ(i,K)² = M_i²·bᵀ(V + σ²)⁻¹b = M_i²·( 1/Var(x_i | x_K, r) − 1/Var(x_i | x_K) ).
 
-What is unknown is noise as well, so knowing nothing need not be worst. Releases compose by this
-formula, all of them as rows of B: their own μ² must not be added, for one answer may tell what
-blurs the other. Engines return brackets of μ.
+Unknown tuples act as noise as well, so knowing nothing need not be worst. Releases compose by this
+formula, with all of them as rows of B: their own μ² must not be added, because one answer may
+reveal what acts as noise in another. Engines bracket μ.
 
-V rests on the variance of the model, which Laplace noise never uses. Only the part that the
+V depends on the variance of the model, which Laplace noise never uses. Only the part that the
 model promises counts, κ·V, with κ = 1 for a stated covariance; κ = 1 − τ for a Loewner ball (also
 one from N rows, where 1/(1+δ)² ≥ 1 − τ); κ = 0 for the bands of a sample and for a variance that is
 not stated. An uncertain covariance adds at most m·√(t/(κt + σ²))/√Var(x_i|x_K), t = trace V, to
-√gain: as for Laplace noise, seen in the metric of the noise.
+√gain: the same as for Laplace noise, in the metric of the noise.
 
-Clamped answers are not linear. The coupling of `clamped` moves every answer by at most Δ_m at once,
-so μ² ≤ Σ_m (Δ_m/σ)² (hockey-stick divergences are jointly convex); each Δ_m is bounded by the
-engine for Laplace noise.
+Clamped answers are not linear. The coupling of `clamped` moves all answers together, each by at
+most Δ_m, so μ² ≤ Σ_m (Δ_m/σ)² (hockey-stick divergences are jointly convex); each Δ_m is bounded by
+the engine for Laplace noise.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.couplings import tuple_moves
 from pdp_calibrate.core.problem import LAPLACE, Bracket, Engine, Limits, Problem, engine_of
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
+from pdp_calibrate.core.tuning import NOISY_STARTS
 from pdp_calibrate.errors import PdpError, UnsupportedQueryError
 from pdp_calibrate.families.gaussian.blocks import components
 from pdp_calibrate.families.gaussian.gaussian_noise_search import (
@@ -54,14 +55,11 @@ from pdp_calibrate.families.gaussian.units import Units
 _SMALLEST_RATIO, _LARGEST_RATIO = 1e-140, 1e140  # of the scale to the weights: squares stay finite
 
 
-_REMEMBERED = 8  # adversaries that were worst at other scales
-
-
 class GaussianNoiseEngine(Engine):
     """Searches Gaussian tuples, or a set of Gaussians, at any scale σ of Gaussian noise.
 
-    Brackets are of μ. Independent tuples outside the problem that stay unknown blur the answer
-    further; they are dropped, which is the sound direction.
+    It brackets μ. Independent tuples outside the problem that stay unknown would add further noise
+    to the answer; ignoring them is the sound direction.
 
     Parameters
     ----------
@@ -101,7 +99,8 @@ class GaussianNoiseEngine(Engine):
                 part, noise, incumbent=threshold, deadline=limits.deadline, starts=starts
             )
             found = self._found(part, target, known, noise, upper)
-            # An incumbent hides who is worst; those seen at other scales may come closer.
+            # Below an incumbent the worst adversary is not searched for; those seen at other scales
+            # may give a better lower end.
             for other in starts:
                 found = found.with_lower(self._found(part, *other, noise, upper))
             best = found if best is None else best.or_worse(found)
@@ -112,7 +111,7 @@ class GaussianNoiseEngine(Engine):
 
     def _remember(self, place: int, target: int, known: tuple[int, ...]) -> None:
         who = place, target, known
-        self._seen = [*(other for other in self._seen if other != who), who][-_REMEMBERED:]
+        self._seen = [*(other for other in self._seen if other != who), who][-NOISY_STARTS:]
 
     def _found(
         self, part: Part, target: int, known: tuple[int, ...], noise: float, upper: float
@@ -128,7 +127,7 @@ class GaussianNoiseEngine(Engine):
         if problem.knowledge.known is not None:
             inside = set(problem.knowledge.known)
         else:
-            inside.update(outside)  # independent of the target: knowing them only takes noise away
+            inside.update(outside)  # independent of the target: knowing them only removes noise
         center = center_of(problem.model)
         witness = Witness(
             target=problem.names[place],
@@ -153,8 +152,8 @@ class GaussianNoiseEngine(Engine):
 def parts_of(problem: Problem, merged: Rows, kept: float) -> list[Part]:
     """Return the tuples that are searched together.
 
-    For adversaries who may know anything, independent tuples are searched apart: those who know
-    the rest learn most. For others all are one part, as what they leave unknown blurs the answer.
+    For adversaries who may know anything, independent tuples are searched separately: those who
+    know the rest learn most. Otherwise all tuples are one part, as unknown ones act as noise.
     """
     knowledge = problem.knowledge
     everyone = list(range(len(problem.model.names)))
@@ -228,11 +227,11 @@ def noise_in(units: Units, scale: float) -> float:
 
 
 class Shifts:
-    """Bounds μ by how far every answer is shifted at once, over σ, in squares.
+    """Bounds μ by the root of the summed squares of how far each answer is shifted, over σ.
 
-    The lower end is that of those who know everyone else, where they are admitted: then nothing
-    moves but what the target adds, by its whole width in every answer at once, and nothing of the
-    data is noise. That is μ itself, whatever the model and its variance.
+    The lower end is that of an adversary who knows everyone else, where one is admitted: then only
+    the target moves, by its whole width in every answer at once, and no data acts as noise. That is
+    μ itself, whatever the model and its variance.
 
     Parameters
     ----------
@@ -258,8 +257,8 @@ class Shifts:
         scale, deadline
             As for every engine.
         attained
-            Whether what somebody attains with Laplace noise is, in the limit, a mere shift of the
-            answer: then it says something of Gaussian noise too.
+            Whether the lower end for Laplace noise comes, in the limit, from a pure shift of the
+            answer: then it holds for Gaussian noise too.
         """
         found = [engine.bracket(scale, deadline=deadline) for engine in self._shifts]
         worst = max(found, key=lambda one: one.upper)

@@ -1,7 +1,7 @@
-"""The search for whoever tells a tuple most precisely from answers with Gaussian noise.
+"""The search for the adversary who learns a tuple most precisely from answers with Gaussian noise.
 
-A local search names a good adversary, best-first branch and bound proves that nobody is worse; the
-bounds are those of `noise_nodes`. What is returned is μ, rounded up.
+A local search finds a good adversary, and best-first branch and bound proves that nobody is worse;
+the bounds are those of `noise_nodes`. What is returned is μ, rounded up.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pdp_calibrate.families.gaussian.sign_certificate import certified_upper
 from pdp_calibrate.families.gaussian.sphere import KNOWN, UNKNOWN
 
 MERGED = 16 * UNIT_ROUNDOFF
-"""How exact BᵀB is where answers were merely merged, see `Rows`."""
+"""The relative error of BᵀB where answers were only merged; see `Rows`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,16 +34,16 @@ class Rows:
     """Answers with independent noise of one variance; only BᵀB counts."""
 
     rows: FloatArray
-    """B, one row per answer that is no multiple of another, at most one per tuple."""
+    """B, one row per answer that is not a multiple of another, at most one per tuple."""
     changed: float
-    """e: the entries of BᵀB are right to within e·‖B_j‖·‖B_k‖, columns of B."""
+    """e: the entries of BᵀB are exact to within e·‖B_j‖·‖B_k‖, columns of B."""
 
 
 def merged_rows(weights: FloatArray) -> Rows:
     """Replace answers that are multiples of each other by one, and too many by their QR factor.
 
-    Answers a·u and b·u with equal noise tell as much as √(a² + b²)·u, rounded up. They need be
-    multiples only up to rounding, and the factor is rounded: both change BᵀB a little.
+    Answers a·u and b·u with equal noise are worth one answer √(a² + b²)·u, rounded up. They need to
+    be multiples only up to rounding, and the factor is rounded: both change BᵀB slightly.
     """
     groups: list[list[FloatArray]] = []
     for row in weights:
@@ -69,7 +69,7 @@ def merged_rows(weights: FloatArray) -> Rows:
 
 
 def _added(group: list[FloatArray]) -> FloatArray:
-    """Return one answer that tells as much as several multiples of it."""
+    """Return one answer worth as much as several multiples of it."""
     if len(group) == 1:
         return group[0]
     peaks = np.abs(group).max(axis=1)
@@ -98,10 +98,10 @@ class Part(Block):
     kept: float
     """κ."""
     changed: float
-    """How exact the answers are, see `Rows`."""
+    """The relative error of BᵀB; see `Rows`."""
 
     def tau_at(self, noise: float) -> float:
-        """Relative error of conditional moments, of whitened ones too where there are several.
+        """Relative error of conditional moments, also of whitened ones where there are several.
 
         κV + z has a correlation matrix whose smallest eigenvalue is at least z/(z + max Var f).
         """
@@ -140,14 +140,14 @@ def evaluated(part: Part, target: int, known: Sequence[int], noise: float) -> Ev
     """Evaluate one adversary, with its rounding error.
 
     One Cholesky factor in the order K, i, U gives everything without cancellation: with y = Lᵀa for
-    each answer, b = y_i/L_ii and V are the products of what the answers have on U.
+    each answer, b = y_i/L_ii and V holds the inner products of the answers' parts y_U.
     """
     instance = part.instance
     unknown = [k for k in range(instance.size) if k != target and k not in set(known)]
     rows = instance.coordinates
     multiplier = float(instance.multipliers[len(known)])
     if not unknown:
-        # Knowing everyone else, the answers move by their own weights whatever the covariance is.
+        # With everyone else known, answers move by the target's weight whatever the covariance is.
         slope, own, deviation, tau = rows[:, target], np.zeros((len(rows), 0)), 1.0, 0.0
         multiplier = 0.0
     else:
@@ -215,7 +215,7 @@ def worst_of(
         return target, others[target][: instance.most], values[target]
     cap = math.inf
     if instance.fewest == 0 and instance.is_certain and len(instance.coordinates) == 1:
-        # Nobody known has the largest coefficient; without the data's noise that bounds everyone.
+        # K = ∅ has the largest coefficient; without the data's own noise that bounds every K.
         cap = (certified_upper(instance, part.precision) or math.inf) / math.sqrt(noise) * ROUND_UP
         cap = part.charged(cap, noise)
         if cap <= incumbent:
@@ -241,7 +241,7 @@ def _climbed(
     deadline: float,
     starts: list[tuple[int, tuple[int, ...]]],
 ) -> tuple[float, int, npt.NDArray[np.uint8]]:
-    """Let adversaries know one tuple more or less while that leaks more; return the best found."""
+    """Add or remove one known tuple at a time while the leakage grows; return the best found."""
     instance = part.instance
     tries = [(t, set(known)) for t, known in starts]
     climbs = max(1, min(NOISY_CLIMBS, int(NOISY_CLIMBING_WORK / instance.size**4)))
@@ -261,7 +261,7 @@ def _climbed(
         chosen = {k for k in range(instance.size) if k != owner}
         while len(chosen) > instance.fewest:
             chosen.pop()
-    # A climb loses digits on its way; a value too large would close nodes that beat the true one.
+    # A climb accumulates rounding; too large a value would close nodes that beat the true one.
     sure = evaluated(part, owner, sorted(chosen), noise).lower * float(instance.factors[owner])
     state = np.full(instance.size, UNKNOWN, dtype=np.uint8)
     state[sorted(chosen)] = KNOWN
@@ -291,7 +291,7 @@ def _climb(part: Part, target: int, known: set[int], noise: float, *, deadline: 
 
 
 def _flipped(part: Part, target: int, known: set[int], noise: float) -> FloatArray:
-    """Return √gain after each single flip: one more known, or one known less."""
+    """Return √gain after each single flip: one tuple more known, or one fewer."""
     instance = part.instance
     size, kept = instance.size, part.kept
     rows, products, totals = instance.coordinates, part.products, part.totals
@@ -315,7 +315,7 @@ def _flipped(part: Part, target: int, known: set[int], noise: float) -> FloatArr
         rest = rest - slope[:, np.newaxis] * slope * variance
         values[hidden] = _root_gains(slope, rest, kept, noise)
     if inside:
-        # Without U: the precision of the rest and the coefficients of the answers in it.
+        # With U eliminated: the precision of the rest, and the answers' coefficients on it.
         there = np.linalg.solve(
             part.precision[np.ix_(hidden, hidden)],
             np.column_stack([part.precision[hidden], rows[:, hidden].T]),

@@ -7,7 +7,7 @@ transformations of matrix multiplication, Numerical Algorithms 59, 2012), and on
 are rounded.
 
 **Units.** Every tuple is rescaled by a power of two, which is exact, until all variances lie in [1,
-4). No cut-off is absolute, so data in units of 1e-8, or in mixed units, are treated alike.
+4). No cut-off is absolute, so data in units of 1e-8, or in mixed units, is treated the same way.
 
 **Moments.** Cholesky factors and Schur complements of a symmetric positive definite H are the
 exact ones of H + F with |F_ij| ≤ (n+1)u·√(H_ii·H_jj) to first order (Higham, Accuracy and
@@ -112,7 +112,7 @@ class Instance:
     coordinates: FloatArray
     """Weights over scale, one row per answer: the leakage of A(i,K) is Σ_m |β_m|·factors[i]."""
     factors: FloatArray
-    """M_i in the units of H, rounded up, times what the weights were divided by."""
+    """M_i in the units of H, rounded up, times the factor by which the weights were divided."""
     multipliers: FloatArray
     """An uncertain covariance adds multipliers[|K|]·√(Var(f|x_i,x_K)/Var(x_i|x_K)) to |β|."""
     targets: tuple[int, ...]
@@ -158,7 +158,7 @@ def rescaled(
 
 
 def merged(weights: FloatArray) -> FloatArray:
-    """Add up answers whose weights are multiples of each other, and refuse too many others."""
+    """Merge answers whose weights are multiples of each other; refuse too many different ones."""
     directions: list[FloatArray] = []
     sizes: list[float] = []
     for row in weights:
@@ -185,7 +185,7 @@ def merged(weights: FloatArray) -> FloatArray:
 
 
 def precision_of(instance: Instance) -> FloatArray:
-    """Invert the covariance; `inverse.distance` says how well."""
+    """Invert the covariance; `distance` bounds the error."""
     factor = np.linalg.cholesky(instance.covariance)
     inverse_factor = solve_triangular(factor, np.eye(instance.size), lower=True)
     inverse = inverse_factor.T @ inverse_factor

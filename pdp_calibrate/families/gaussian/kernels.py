@@ -24,7 +24,7 @@ from pdp_calibrate.families.gaussian.nodes import (
     VISITED,
 )
 
-# As numpy's integers, so that no function is compiled anew for each of them.
+# As numpy integers, so that no function is compiled again for each literal.
 OPEN, KNOWN, UNKNOWN = np.int64(sphere.OPEN), np.int64(sphere.KNOWN), np.int64(sphere.UNKNOWN)
 
 # Inner functions need no entry from Python, and numpy's rules for 0/0 need no error branches.
@@ -37,20 +37,20 @@ _leaf_upper = _inner(sphere.leaf_upper)
 
 @_inner
 def _larger(one, other):
-    """Return the larger number; compiles faster than the built-in function."""
+    """Return the larger number; this compiles faster than the built-in function."""
     return other if other > one else one  # noqa: FURB136
 
 
 @_inner
 def _smaller(one, other):
-    """Return the smaller number, the first if the other is none."""
+    """Return the smaller number; the first if the other is NaN."""
     return other if other < one else one  # noqa: FURB136
 
 
 @_inner
 def _push(keys, slots, number, key, slot):
     """Put a node on the heap of `number` nodes."""
-    # Parents with smaller bounds move down until the place of the new one is found.
+    # Parents with smaller bounds move down until the new node's place is found.
     place = number
     while place > 0:
         parent = (place - 1) // 2
@@ -63,7 +63,7 @@ def _push(keys, slots, number, key, slot):
 
 @_inner
 def _pop(keys, slots, number):
-    """Take the node with the largest bound off the heap; its slot moves behind the end."""
+    """Remove the node with the largest bound from the heap; its slot moves behind the end."""
     key, slot = keys[0], slots[0]
     last = number - 1
     moved_key, moved_slot = keys[last], slots[last]
@@ -80,14 +80,14 @@ def _pop(keys, slots, number):
         keys[place], slots[place] = keys[child], slots[child]
         place = child
     keys[place], slots[place] = moved_key, moved_slot
-    # Slots are only ever exchanged, so none is lost: the one taken is free, behind the end.
+    # Slots are only ever swapped, so none is lost: the one removed is free, behind the end.
     slots[last] = slot
     return key, slot
 
 
 @_inner
 def _next(keys, slots, counts, limit):
-    """Take the node with the largest bound, if that matters; else return the slot −1."""
+    """Remove the node with the largest bound if it matters; otherwise return the slot −1."""
     if counts[OPENED] == 0 or keys[0] <= limit:
         return limit, -1
     key, slot = _pop(keys, slots, counts[OPENED])
@@ -100,11 +100,12 @@ def _next(keys, slots, counts, limit):
 def _take(stored, target, most, state):
     """Copy the decisions of a node; return the numbers of known and of open tuples."""
     known = opened = 0
+    # The target's own place is no decision: it counts as unknown.
     for k in range(len(state)):
         state[k] = UNKNOWN if k == target else stored[k]
         known += state[k] == KNOWN
         opened += state[k] == OPEN
-    # Where nobody else may be known, the open ones are unknown.
+    # Where no more tuples may be known, the open ones are unknown.
     if known == most and opened:
         for k in range(len(state)):
             if state[k] == OPEN:
@@ -115,7 +116,7 @@ def _take(stored, target, most, state):
 
 @_inner
 def _close(reached, bound):
-    """Remember the largest bound of what is not searched any further."""
+    """Keep the largest bound of any node that is not searched further."""
     if bound > reached[CLOSED]:
         reached[CLOSED] = bound
 
@@ -131,9 +132,9 @@ def _judged(
     reached, counts, best_state, key, owner, state, known, opened, fewest, most, ends, incumbent,
     tolerance,
 ):  # fmt: skip
-    """Take the candidates of a node; return its bound, or −1 where it does not matter: closed.
+    """Try a node's two extreme sets as candidates; return its bound, or −1 if it was closed.
 
-    A bound that is not a number says nothing: then `_smaller` keeps the one the node had before.
+    A bound that is NaN carries no information: `_smaller` keeps the one the node had before.
     """
     later = known + opened
     # The largest and the smallest known set of a node are candidates if they are admitted.
@@ -144,9 +145,11 @@ def _judged(
             reached[BEST], counts[OWNER] = value, owner
             for k in range(len(state)):
                 best_state[k] = decision if state[k] == OPEN else state[k]
+    # A leaf holds one admitted set, the largest: its own upper bound closes it.
     if opened == 0 or later == fewest:
         _close(reached, _smaller(key, ends[1]))
         return -1.0
+    # Otherwise a node whose bound is within the limit is closed, and the bound kept.
     bound = _smaller(key, ends[3])
     if bound <= _limit(reached, incumbent, tolerance):
         _close(reached, bound)
@@ -167,7 +170,8 @@ def _branch(
     for k in range(len(state)):
         if state[k] == OPEN and (branch < 0 or order[k] < order[branch]):
             branch = k
-    # Decisions that only one way can beat are taken at once.
+    # Where only one of the two decisions can beat the limit, it is taken at once. The bound of the
+    # other one is kept, so nobody is lost.
     for k in range(len(state)):
         if k == branch or state[k] != OPEN:
             continue
@@ -180,8 +184,8 @@ def _branch(
             state[k] = KNOWN
             known += 1
             opened -= 1
-    # One node for each way to decide, if it has adversaries who know an admitted number. The bound
-    # of one that does not matter is remembered: together they cover everybody of this node.
+    # One child for each decision, if it still holds an admitted adversary. The bound of a child
+    # that does not matter is kept: together the children cover every adversary of this node.
     for decision in (KNOWN, UNKNOWN):
         if decision == KNOWN and known + 1 > most:
             continue
@@ -216,11 +220,12 @@ def _decided(state, target, decision, chosen, count):
 
 @_inner
 def cholesky_row(matrix, work, step, place):
-    """Write what earlier rows of the Cholesky factor leave of one of the matrix.
+    """Write one row of the matrix with all earlier rows of the Cholesky factor subtracted.
 
-    Returns what the row is to be multiplied by: one over the root of its pivot.
+    Returns the factor that the row must be multiplied by: one over the root of its pivot.
     """
     size = len(matrix)
+    # Outer products of the rows before: the rounding is that of a nearby matrix, which τ covers.
     for k in range(size):
         work[step, k] = matrix[place, k]
     for earlier in range(step):
@@ -266,7 +271,7 @@ def _schur_rows(matrix, right, row, chosen, count, work, line, diagonal, column)
 
 @_inner
 def _unknown_regressions(precision, target, chosen, count, factor, inverse, halfway, slopes, rests):
-    """Regress each decided-unknown tuple on everyone decided or open: slope of x_i, variance left.
+    """Regress each decided-unknown tuple on all tuples outside U: slope of x_i, residual variance.
 
     With U the unknown tuples these are −Ω_UU⁻¹Ω_Ui and the diagonal of Ω_UU⁻¹.
     """
@@ -359,7 +364,7 @@ def linear_search(block, answers, space, frontier, incumbent, tolerance, budget)
         if key < 0.0:
             continue
         limit = _limit(reached, incumbent, tolerance)
-        # Ties are set aside, once, to be bounded with more care.
+        # Near-ties are set aside, once, to be bounded more carefully.
         if key <= limit * NEAR and not is_steady:
             place = counts[ASIDE]
             aside_keys[place], aside_owners[place] = key, owner
@@ -367,9 +372,10 @@ def linear_search(block, answers, space, frontier, incumbent, tolerance, budget)
                 aside_states[place, k] = state[k]
             counts[ASIDE] += 1
             continue
+        # Bounds after each single decision: a known tuple changes the moments given A, an unknown
+        # one those given A ∪ R. Both are rank-one updates of what is there.
         for k in range(size):
             if state[k] == OPEN:
-                # Known, a tuple changes the moments given A; unknown, those given A ∪ R.
                 part = lines[0, k] / lines[1, k]
                 after[KNOWN, k] = factor * _linear_bound(
                     variance - part * lines[0, k], cross - part * lines[2, k],
@@ -428,8 +434,8 @@ def clamped_search(block, answers, space, frontier, incumbent, tolerance, budget
             cap = factors[k] / factors[target] * (1 + 1e-14)
             weight = abs(weights[k])
             ends[2] += weight * _smaller(cap, abs(lines[0, k]) / variance)
-            # Decided to be unknown: its regression on everyone decided or open, which the largest
-            # known set has too. Open: the same once it is unknown itself.
+            # Decided unknown: its regression on all tuples outside U, which is also that of the
+            # largest known set. Open: the same regression once it is unknown itself.
             if state[k] == UNKNOWN:
                 lowest, slope, rest = floor, lines[5, k], lines[6, k]
                 value = _leaf_value(floor, slope, rest, multiplier)

@@ -45,7 +45,7 @@ class GaussianTuples(Model):
         provenance: str,
         **matrix: object,
     ) -> None:
-        """Check and set what all have beside the matrix that says how they are correlated."""
+        """Check and set all fields apart from the matrix that describes the correlations."""
         ranges, found = checked_bounds(bounds, size), checked_names(names, size)
         mean = checked_mean(mean, ranges)
         self._settle(mean=mean, bounds=ranges, names=found, provenance=provenance, **matrix)
@@ -67,8 +67,8 @@ class Gaussian(GaussianTuples):
     """Continuous tuples with a multivariate normal law θ.
 
     The leakage of a linear query depends on the covariance and on the widths of the ranges. The
-    mean shifts every answer alike and cancels: it only says where a witness places the values
-    known.
+    mean shifts every answer by the same amount and cancels: it only determines the known values
+    that a witness shows.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Gaussian tuples on a graph: who is coupled with whom stands in a sparse precision matrix."""
+"""Gaussian tuples on a graph: a sparse precision matrix says which tuples are coupled."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from pdp_calibrate.core.model import (
     json_value,
 )
 from pdp_calibrate.core.schema_parts import RANGE, VECTOR, described, items
+from pdp_calibrate.core.tuning import WRITTEN_NETWORK
 from pdp_calibrate.errors import ModelError
 from pdp_calibrate.families.gaussian.model import Gaussian, GaussianTuples
 from pdp_calibrate.families.gaussian.sparse_inverse import Scaled
 from pdp_calibrate.frames.open import asks_the_engine, collected, column_name, opened
 
 MOST_TUPLES = 100_000
-"""Tuples of the largest network; beyond, cut it into independent blocks."""
+"""The most tuples of a network; cut a larger one into independent blocks."""
 
 _ASYMMETRY = 1e-9  # relative to the diagonal; the rounding of a computed precision
 
@@ -35,15 +36,15 @@ class GaussianNetwork(GaussianTuples):
     """Continuous tuples of a normal law θ on a graph, up to 100,000 of them.
 
     Two tuples that the precision matrix Ω = Σ⁻¹ does not couple are independent given all others:
-    meters on a feeder, plots on a map, stations along a river. Leakages about a linear query are
-    exact where couplings and weights have signs that fit together (neighbours alike, a sum), and
-    certified upper bounds otherwise.
+    meters on a feeder, plots on a map, stations along a river. Leakages of a linear query are exact
+    where the signs of couplings and weights fit together (similar neighbours and a sum, for
+    example), and certified upper bounds otherwise.
 
     Parameters
     ----------
     precision
         Symmetric positive definite matrix Ω, one row per tuple: a sparse one of scipy, or an array.
-        Ω_kl < 0 couples two tuples that are alike, Ω_kl > 0 two that differ.
+        Ω_kl < 0 couples two tuples that tend to be alike, Ω_kl > 0 two that tend to differ.
     bounds, mean, names, provenance
         As for `Gaussian`.
 
@@ -95,26 +96,26 @@ class GaussianNetwork(GaussianTuples):
         names: Iterable[Hashable] | None = None,
         provenance: str = "assumed",
     ) -> GaussianNetwork:
-        """Say that neighbours are alike, from a list of who is next to whom.
+        """Build a model of similar neighbours from a list of who is next to whom.
 
-        Every tuple varies by itself with `variance`, and every edge pulls its two ends together:
+        Every tuple varies on its own with `variance`, and every edge pulls its two ends together:
         log-densities fall by strength·(x_k − x_l)²/(2·variance), so Ω = (I + L)/variance with L the
-        Laplacian of the graph, its edges weighted with their strengths. Strength 0 is independence;
-        1 makes a neighbour count as much as what a tuple would be by itself.
+        Laplacian of the graph, its edges weighted by their strengths. Strength 0 is independence;
+        with strength 1 a neighbour counts as much as the tuple's own tendency.
 
         Parameters
         ----------
         edges
-            A frame of any library with one row per edge, or a list of pairs. Every pair once; what
-            stands there counts as public.
+            A frame of any library with one row per edge, or a list of pairs. Every pair once; the
+            edges count as public.
         strength
-            One strength for all edges, or the name of the column that holds theirs.
+            One strength for all edges, or the name of the column that holds the strengths.
         bounds
             As for the class, or a mapping with the range of each tuple by name.
         ends
             The two columns that name the ends of an edge, by default the first two.
         variance
-            Of a tuple without neighbours. Leakages about it do not depend on this number.
+            The variance of a tuple without neighbours. Its leakages do not depend on this number.
         mean, names, provenance
             As for the class. Names are those of the edges, in order of appearance, by default; give
             them to include tuples without neighbours.
@@ -171,7 +172,7 @@ class GaussianNetwork(GaussianTuples):
         return int((self.precision.nnz - len(self.names)) // 2)
 
     def to_gaussian(self) -> Gaussian:
-        """Write the covariance out: the same law, rounded, of up to a few thousand tuples.
+        """Compute the covariance: the same law up to rounding, for up to a few thousand tuples.
 
         Examples
         --------
@@ -179,9 +180,9 @@ class GaussianNetwork(GaussianTuples):
         >>> network.to_gaussian().covariance.round(3).tolist()
         [[0.667, 0.333], [0.333, 0.667]]
         """
-        if len(self.names) > _WRITTEN:
+        if len(self.names) > WRITTEN_NETWORK:
             raise ModelError(
-                f"a covariance is written out for up to {_WRITTEN:,} tuples, this network has"
+                f"a covariance is written out for up to {WRITTEN_NETWORK:,} tuples, got"
                 f" {len(self.names):,}."
             )
         inverse = np.linalg.inv(self.precision.toarray())
@@ -194,7 +195,7 @@ class GaussianNetwork(GaussianTuples):
         )
 
     def content(self) -> tuple[object, ...]:
-        """Return what defines the model beside names and provenance, for equality."""
+        """Return what defines the model apart from names and provenance, for equality."""
         matrix = self.precision
         places = np.concatenate([matrix.indptr, matrix.indices]).astype(np.int64)
         return (self.mean, places, matrix.data, self.bounds)
@@ -250,9 +251,6 @@ class GaussianNetwork(GaussianTuples):
         )
 
 
-_WRITTEN = 2000  # tuples whose covariance is written out
-
-
 def _checked_precision(precision: Any) -> csc_array:
     """Return a read-only, exactly symmetric, positive definite matrix, or raise."""
     given: Any = precision if issparse(precision) else frozen_array(precision, "precision")
@@ -280,7 +278,7 @@ def _checked_precision(precision: Any) -> csc_array:
     matrix.sort_indices()
     if not Scaled.of(matrix).is_definite:
         raise ModelError(
-            "precision must be positive definite, by more than rounding can tell. Weaken the"
+            "precision must be positive definite by more than the rounding error. Weaken the"
             " couplings, or raise the diagonal."
         )
     for part in (matrix.data, matrix.indices, matrix.indptr):

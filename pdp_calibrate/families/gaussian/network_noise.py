@@ -1,9 +1,9 @@
 """Gaussian noise on Gaussian networks: how far the answers are shifted, over σ.
 
-An answer that a secret shifts by Δ is Δ/σ-GDP, whatever else blurs it, and several answers shifted
-at once by Δ_m are √Σ(Δ_m/σ_m)²-GDP. The engine for Laplace noise bounds every Δ. What the data of
-those whom an adversary does not know add to the noise is left out, which is the sound direction;
-who knows everyone else attains it. `GaussianNetwork.to_gaussian` counts that as well.
+An answer that a secret shifts by Δ is Δ/σ-GDP, whatever further noise it has, and several answers
+shifted together by Δ_m are √Σ(Δ_m/σ_m)²-GDP. The engine for Laplace noise bounds every Δ. The noise
+that unknown tuples add is ignored, which is the sound direction; an adversary who knows everyone
+else attains the bound. The model of `GaussianNetwork.to_gaussian` counts that noise as well.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pdp_calibrate.families.gaussian.gaussian_noise import Shifts
 
 
 class NetworkNoiseEngine(Engine):
-    """Bounds all adversaries of a Gaussian network at any scale σ; brackets are of μ.
+    """Bounds all adversaries of a Gaussian network at any scale σ; it brackets μ.
 
     Parameters
     ----------

@@ -11,11 +11,11 @@ with U. So for every K
 
 all targets at once, and several answers with |a| summed over them. Where signs s exist with
 s_j = sign(a_j) and s_k·s_l·Ω_kl ≤ 0, changing the signs of the tuples makes Ω equal to Ω̃ and all
-weights positive: then the bound is attained by who knows nobody. Given x_K, moving x_i by δ moves
-x_u by −(Ω_UU⁻¹Ω_Ui)_u·δ, at most (Ω̃⁻¹)_ui/(Ω̃⁻¹)_ii times δ; so clamped answers, whose values
-move by no more, have the same bound, and no value moves by more than its range.
+weights positive: then an adversary who knows nobody attains the bound. Given x_K, moving x_i by δ
+moves x_u by −(Ω_UU⁻¹Ω_Ui)_u·δ, at most (Ω̃⁻¹)_ui/(Ω̃⁻¹)_ii times δ; so clamped answers, whose
+values move by no more, have the same bound, and no value moves by more than its range.
 
-What is left, a few tuples with other signs, is searched as a dense Gaussian.
+The remaining case, a few tuples with other signs, is searched as a dense Gaussian.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _UP, _DOWN = 1 + 16 * UNIT_ROUNDOFF, 1 - 16 * UNIT_ROUNDOFF
 
 @dataclass(frozen=True, kw_only=True)
 class _One:
-    """What one adversary leaks, in units."""
+    """What one adversary learns, in the engine's units."""
 
     upper: float
     lower: float
@@ -67,7 +67,7 @@ class NetworkEngine(Engine):
     """Bounds all adversaries of a Gaussian network at once, for all scales."""
 
     def __init__(self, problem: Problem, *, lender: NetworkEngine | None = None) -> None:
-        """Prepare the search; `lender` is one against others, whose elimination is taken over."""
+        """Prepare the search; `lender` is an engine for other adversaries, to reuse its work."""
         model, contributions = problem.model, problem.contributions
         if not isinstance(model, GaussianNetwork):
             raise TypeError(f"this engine bounds Gaussian networks, got {model!r}.")
@@ -93,7 +93,7 @@ class NetworkEngine(Engine):
 
     @functools.cached_property
     def scaled(self) -> Scaled:
-        """The precision in units that floating point likes, and its inverse once it is needed."""
+        """The precision, rescaled for floating point, and its inverse once it is needed."""
         return Scaled.of(self.model.precision) if self._lender is None else self._lender.scaled
 
     def search(self, scale: float, limits: Limits) -> Bracket:
@@ -104,16 +104,18 @@ class NetworkEngine(Engine):
     def _searched(self, incumbent: float, deadline: float) -> Bracket:
         knowledge, size = self.problem.knowledge, len(self.model.names)
         if not self._total.any():
-            return self._told(knowledge.targets[0], (), _One(upper=0.0, lower=0.0, sign=1.0))
+            return self._bracket_of(knowledge.targets[0], (), _One(upper=0.0, lower=0.0, sign=1.0))
         if knowledge.known is not None:
             (target,), known = knowledge.targets, tuple(sorted(knowledge.known))
-            return self._checked(self._told(target, known, self._adversary(target, known)))
+            return self._checked(self._bracket_of(target, known, self._adversary(target, known)))
         if knowledge.fewest == size - 1:
             return self._strongest()
         target = max(knowledge.targets, key=self._uppers.__getitem__)
         known = self._farthest(target, knowledge.fewest)
         one = self._adversary(target, known)
-        found = self._told(target, known, dataclasses.replace(one, upper=self._uppers[target]))
+        found = self._bracket_of(
+            target, known, dataclasses.replace(one, upper=self._uppers[target])
+        )
         if knowledge.most == size - 1:
             found = found.with_lower(self._strongest())
         closed = found.upper <= max(found.lower * CLOSED, incumbent)
@@ -130,14 +132,14 @@ class NetworkEngine(Engine):
 
     @functools.cached_property
     def _is_mixed(self) -> npt.NDArray[np.bool_]:
-        """Whether no signs fit the couplings and weights of each component."""
+        """For each component, whether no signs fit its couplings and weights."""
         return self._coloured(self.scaled, self._weights, self._labels)[0]
 
     @staticmethod
     def _coloured(
         scaled: Scaled, weights: FloatArray, labels: npt.NDArray[np.int32]
     ) -> tuple[npt.NDArray[np.bool_], FloatArray]:
-        """Say which components have no fitting signs; with the signs for the first answer."""
+        """Return which components have no fitting signs, and the signs for the first answer."""
         from pdp_calibrate.families.gaussian.sparse_kernels import coloured
 
         matrix = scaled.matrix
@@ -171,7 +173,7 @@ class NetworkEngine(Engine):
         return np.asarray(bounds)
 
     def _capped(self, scaled: Scaled, kept: npt.NDArray[np.int64], place: int) -> float:
-        """Bound a clamped answer if the tuples kept are unknown: none moves beyond its range."""
+        """Bound a clamped answer with the `kept` tuples unknown: none moves beyond its range."""
         weights, factors = self._total[kept], self._factors[kept]
         if scaled.inverse is None:
             labels = connected_components(scaled.matrix, directed=False)[1]
@@ -188,11 +190,11 @@ class NetworkEngine(Engine):
     # One adversary
 
     def _strongest(self) -> Bracket:
-        """Knowing everyone else: plain DP, Σ|a_i|·M_i/λ over the answers."""
+        """Evaluate who knows everyone else: plain DP, Σ|a_i|·M_i/λ over the answers."""
         leaks = self._total * self._factors
         target = max(self.problem.knowledge.targets, key=leaks.__getitem__)
         others = tuple(k for k in range(len(leaks)) if k != target)
-        return self._told(target, others, self._adversary(target, others))
+        return self._bracket_of(target, others, self._adversary(target, others))
 
     def _adversary(self, target: int, known: tuple[int, ...]) -> _One:
         """Evaluate one adversary."""
@@ -228,7 +230,7 @@ class NetworkEngine(Engine):
     def _with_signs(
         self, scaled: Scaled, weights: FloatArray, place: int, factor: float, upper: float
     ) -> _One:
-        """Evaluate who knows the rest exactly, whatever the signs are: a column of Ω⁻¹."""
+        """Evaluate one adversary by a column of Ω⁻¹, which works for any signs."""
         found = scaled.column(place)
         if found is None or not found[0][place] > found[1][place]:
             return dataclasses.replace(_NOTHING_KNOWN, upper=upper)
@@ -251,13 +253,13 @@ class NetworkEngine(Engine):
 
     @staticmethod
     def _lowered(slope: float, factor: float) -> float:
-        """Round a lower end down; the factor itself was rounded up, below normal numbers by far."""
+        """Round a lower end down; 0 where the factor was raised to the smallest normal number."""
         if factor <= np.finfo(np.float64).tiny:
             return 0.0
         return float(slope) * factor * (1 - 64 * UNIT_ROUNDOFF)
 
     def _farthest(self, target: int, number: int) -> tuple[int, ...]:
-        """Return as many tuples as must be known, those that say least about the target."""
+        """Return the given number of tuples, those farthest from the target in the graph."""
         if number == 0:
             return ()
         near = breadth_first_order(
@@ -304,10 +306,10 @@ class NetworkEngine(Engine):
         one = dataclasses.replace(
             self._adversary(searched.target, known), upper=min(searched.upper, found.upper)
         )
-        return self._told(searched.target, known, one).with_lower(found)
+        return self._bracket_of(searched.target, known, one).with_lower(found)
 
     def _dense_one(self, target: int, known: tuple[int, ...]) -> _One:
-        """Evaluate one adversary by a dense regression, its covariance uncertain as it is."""
+        """Evaluate one adversary by a dense regression, charging the error of the covariance."""
         problem = dataclasses.replace(self.problem, model=self._ball.center)
         exponents = self.scaled.exponents
         for block in blocks_of(problem, np.ldexp(self._weights, exponents)):
@@ -319,9 +321,9 @@ class NetworkEngine(Engine):
                 return _One(upper=value.value, lower=value.lower, sign=float(value.signs[0]))
         raise PdpError("no adversary of the set attacks a tuple of this model.")
 
-    # What is said
+    # Results
 
-    def _told(self, target: int, known: tuple[int, ...], one: _One) -> Bracket:
+    def _bracket_of(self, target: int, known: tuple[int, ...], one: _One) -> Bracket:
         problem, model = self.problem, self.model
         everyone = set(known)
         hidden = (k for k in range(problem.knowledge.total) if k != target and k not in everyone)
@@ -344,23 +346,23 @@ class NetworkEngine(Engine):
         )
 
     def _checked(self, found: Bracket) -> Bracket:
-        """Refuse to say nothing."""
+        """Raise where nothing bounds the answer."""
         if math.isfinite(found.upper):
             return found
         raise UnsupportedQueryError(
-            f"nothing bounds this answer on a network of {len(self.model.names):,} tuples: signs of"
-            " couplings and weights do not fit together, and couplings are so strong that the"
-            f" comparison matrix is not positive definite. Up to {SEARCHED_TUPLES} tuples are"
-            " searched one by one; beyond, clamp the values (group privacy), weaken the couplings,"
-            " or ask the strongest adversaries alone."
+            f"nothing bounds this answer on a network of {len(self.model.names):,} tuples: the"
+            " signs of couplings and weights do not fit together, and the couplings are so strong"
+            f" that the comparison matrix is not positive definite. Up to {SEARCHED_TUPLES} tuples"
+            " are searched one by one; beyond that, clamp the values (group privacy), weaken the"
+            " couplings, or consider only the strongest adversaries."
         )
 
 
 class NetworkComposer(ShiftComposer):
-    """Several releases about a Gaussian network: one bound holds for any number of answers."""
+    """Composes releases about a Gaussian network: one bound holds for any number of answers."""
 
     def largest_component(self, model: Model) -> int:
-        """Return how many tuples depend on each other, at most."""
+        """Return the size of the largest set of tuples that depend on each other."""
         if not isinstance(model, GaussianNetwork):
             raise TypeError(f"this composer is for Gaussian networks, got {model!r}.")
         labels = connected_components(model.precision, directed=False)[1]

@@ -1,9 +1,9 @@
-"""What is known about all known sets below a node; what a compiled search is given.
+"""Bounds on all known sets below a node, and the data that a compiled search works on.
 
 A node has decided about some tuples (see `sphere.py`). Answers that are not clamped move by β·δ
 with the target, clamped ones by a sum of capped coefficients (see `clamped.py`): two kinds of
-nodes, searched alike. Small problems need no compiler: numpy judges their nodes in batches. What it
-computes for them is what the compiled search of large ones computes, to rounding.
+nodes, searched the same way. Small problems need no compiler: numpy judges their nodes in batches,
+and computes up to rounding what the compiled search of large problems computes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ States = npt.NDArray[np.uint8]
 _Three = tuple[FloatArray, FloatArray, FloatArray]
 
 KERNELS = "pdp_calibrate.families.gaussian.kernels"
-NEAR = 1 + 1e-4  # nodes so close to the best value are bounded a second time, more carefully
+NEAR = 1 + 1e-4  # nodes this close to the best value are bounded a second time, more carefully
 
 
 class Batch(NamedTuple):
@@ -60,7 +60,7 @@ class Verdicts(NamedTuple):
     upper: FloatArray
     """An upper bound on that."""
     smallest: FloatArray
-    """What the smallest known set leaks, rounded; 0 where it is not told."""
+    """What the smallest known set leaks, rounded; 0 where it is not computed."""
     bound: FloatArray
     """No known set below the node leaks more."""
     if_known: FloatArray
@@ -103,18 +103,18 @@ class Frontier(NamedTuple):
     slots: Places
     """Where each node of the heap is stored; behind them, the free places."""
     owners: Places
-    """By place: which attack the node belongs to; −1 − that, if it was bounded with more care."""
+    """By slot: the node's attack; −1 − attack once it was bounded more carefully."""
     states: States
-    """By place: what the node has decided."""
+    """By slot: what the node has decided."""
     reached: FloatArray
     """The largest bound ever closed, and the best value found."""
     counts: Places
     """The numbers of open and of visited nodes, the attack that attains the best value, and the
     number of nodes set aside."""
     best_state: States
-    """Whom the adversary of the best value knows."""
+    """Which tuples the adversary of the best value knows."""
     aside_keys: FloatArray
-    """The bounds of nodes that tie with the best value, to be bounded with more care."""
+    """The bounds of nodes that tie with the best value, to be bounded more carefully."""
     aside_owners: Places
     """Their attacks."""
     aside_states: States
@@ -144,13 +144,13 @@ class Answers(NamedTuple):
     totals: FloatArray
     """Their variances."""
     targets: Places
-    """Whom each attack attacks."""
+    """The target of each attack."""
     which: Places
-    """By which function."""
+    """The function it uses."""
 
 
 class Space(NamedTuple):
-    """Where compiled searches compute; nothing is kept there from one node to the next."""
+    """Scratch memory of compiled searches; nothing is kept from one node to the next."""
 
     work: FloatArray
     inverse: FloatArray
@@ -184,22 +184,22 @@ class Nodes(Protocol):
     """One kind of nodes."""
 
     targets: Places
-    """Whom each attack attacks."""
+    """The target of each attack."""
     keys: FloatArray
-    """No known set leaks more to each attack."""
+    """For each attack, a bound on the leakage of every known set."""
 
     def judge(self, batch: Batch) -> Verdicts:
         """Bound what the known sets below each node leak."""
 
     def steady(self, batch: Batch) -> FloatArray:
-        """Bound it once more, with more care, where a node ties with the best value."""
+        """Bound it again, more carefully, where a node ties with the best value."""
 
     def compiled(self, visited: int) -> CompiledSearch | None:
         """Return a compiled search if there is one, and this many nodes make it worthwhile."""
 
 
 class SizedNodes:
-    """What all kinds share: one block, and whether its search is worth compiled code."""
+    """What all kinds share: one block, and whether its search is worth compiling."""
 
     def __init__(self, instance: Instance, precision: FloatArray, *, tau: float) -> None:
         self.instance, self.precision, self.tau = instance, precision, tau
@@ -324,7 +324,7 @@ class LinearNodes(SizedNodes):
         smallest = np.where(instance.multipliers[now] == 0, abs(cross / variance), 0.0)
         top, bottom = (variance, cross, spread), (floor, slope, rest)
         everyone = bound(top, bottom, self.widest[now, later])
-        # What one more decision does: known, it changes the moments given A; unknown, the others.
+        # One more decision: a known tuple changes the moments given A, an unknown one the others.
         tops: _Three = (variance[:, np.newaxis], cross[:, np.newaxis], spread[:, np.newaxis])
         bottoms: _Three = (floor[:, np.newaxis], slope[:, np.newaxis], rest[:, np.newaxis])
         part = line_a / diagonal_a
@@ -379,7 +379,7 @@ class ClampedNodes(SizedNodes):
     def __init__(self, instance: Instance, precision: FloatArray, *, tau: float) -> None:
         super().__init__(instance, precision, tau=tau)
         self.targets = np.array(instance.targets, dtype=np.int64)
-        # Before anything is decided the group bound holds: everyone moves over the whole range.
+        # Before any decision the group bound holds: every tuple moves over its whole range.
         together = float(np.abs(instance.coordinates[0]) @ instance.factors) * (1 + 1e-12)
         self.keys = np.full(len(self.targets), together)
 
@@ -395,7 +395,7 @@ class ClampedNodes(SizedNodes):
         return Verdicts(largest, upper * rounding, smallest, bound, after, after, -terms)
 
     def steady(self, batch: Batch) -> FloatArray:
-        """Return nothing better: ties are not bounded again."""
+        """Return infinity: ties are not bounded again."""
         return np.full(len(batch.owners), np.inf)
 
     @functools.cached_property
@@ -545,10 +545,10 @@ def eliminated(
 def _unknown_regressions(
     precision: FloatArray, unknown: npt.NDArray[np.bool_], targets: Places
 ) -> tuple[FloatArray, FloatArray]:
-    """Regress each unknown tuple on everyone decided or open: slope of x_i, variance left.
+    """Regress each unknown tuple on all tuples outside U: slope of x_i, residual variance.
 
-    With U the unknown tuples these are −Ω_UU⁻¹Ω_Ui and the diagonal of Ω_UU⁻¹. The others are given
-    the rows of an identity matrix, which change nothing.
+    With U the unknown tuples these are −Ω_UU⁻¹Ω_Ui and the diagonal of Ω_UU⁻¹. The other tuples get
+    rows of the identity matrix, which change nothing.
     """
     size = len(precision)
     both = unknown[:, :, np.newaxis] & unknown[:, np.newaxis, :]

@@ -1,4 +1,4 @@
-"""How precisely answers with Gaussian noise tell one tuple: bounds for all known sets of a node.
+"""How precisely answers with Gaussian noise reveal a tuple: bounds for all known sets of a node.
 
 The answers f_m = Σ_j B_mj·x_j get independent noise of variance z. A node attacks x_i; the tuples
 in A are known, those in U unknown, those in R open. With b(K) the coefficients of x_i in the
@@ -10,18 +10,18 @@ regressions of the answers on (x_i, x_K) and V(K) = Cov(f | x_i, x_K), the value
 and κ ≤ 1 is the part of the data's own variance that may be counted. Two bounds hold for every K
 between A and A ∪ R; the smaller one counts.
 
-Precision: gain(K) ≤ gain(A ∪ R) + (1/Var(x_i|A∪R) − 1/Var(x_i|A))/κ, for conditioning on more never
-lowers a precision. (Dividing V and z by κ turns any κ into 1.)
+Precision: gain(K) ≤ gain(A ∪ R) + (1/Var(x_i|A∪R) − 1/Var(x_i|A))/κ, because conditioning on more
+never lowers a precision. (Dividing V and z by κ turns any κ into 1.)
 
 Spheres: V(K) ⪰ V(A ∪ R). With WᵀW = (κV(A∪R) + z)⁻¹ the gain is at most Σ_m t_m², t_m the sphere
-bound on the coefficient of the m-th row of W·B. Any rotation of W will do: its first row is laid
-along the coefficients, so that little is left for the others.
+bound on the coefficient of the m-th row of W·B. Any rotation of W will do: its first row is chosen
+along the coefficients, so that the others add little.
 
 Rounding. Moments given A and given A ∪ R are those of covariances within 1 ± τ of the true one. For
 any direction u, uᵀb moves by at most 2τ·√(uᵀVu/Var(x_i|x_K)), so √gain moves by at most
 2τ·√(t/(κt + z))/√Var(x_i|x_K) with t = trace V, and by a factor 1 + τ through V itself.
 
-Arrays of moments end with one axis per answer; what stands before is nodes, or nodes × tuples.
+Arrays of moments end with one axis per answer; the leading axes are nodes, or nodes × tuples.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class NoisyNodes(SizedNodes):
         )
         bound = self._bound(top, bottom, self.widest[now, later])
 
-        # What one more decision does: known, it changes the moments given A; unknown, the others.
+        # One more decision: a known tuple changes the moments given A, an unknown one the others.
         tops, bottoms = top.for_each_tuple(), bottom.for_each_tuple()
         own = np.swapaxes(columns_a, 1, 2)
         part = line_a / diagonal_a
@@ -156,7 +156,7 @@ class NoisyNodes(SizedNodes):
     def steady(self, batch: Batch) -> FloatArray:
         """Return the sphere bounds from one factorisation, for nodes that tie with the best value.
 
-        Only where the covariance is certain: its share would have to be bounded once more.
+        Only where the covariance is certain: otherwise its share would have to be bounded too.
         """
         targets = self.targets[batch.owners]
         if not self.instance.is_certain:
@@ -166,7 +166,7 @@ class NoisyNodes(SizedNodes):
             self.precision, self._rows, np.zeros_like(self._totals), states == UNKNOWN, targets
         )
         lower = self._noise_factor(-left)
-        # Per node: whitened answers, and the first laid along the coefficients.
+        # Per node: whitened answers, rotated so that the first points along the coefficients.
         white = np.swapaxes(_solved(lower[:, np.newaxis], self._rows.T), 1, 2)
         peak = 0.0
         if len(self._rows) > 1:
@@ -303,7 +303,7 @@ def _whitened(lower: FloatArray, matrix: FloatArray) -> FloatArray:
 
 
 def _mirror(direction: FloatArray) -> FloatArray:
-    """Return h such that v − 2h·<h,v> lays `direction` along the first axis."""
+    """Return h such that the reflection v − 2h·<h,v> turns `direction` into the first axis."""
     length = _length(direction)
     found = direction.copy()
     found[..., 0] += np.where(direction[..., 0] >= 0, length, -length)
@@ -312,7 +312,7 @@ def _mirror(direction: FloatArray) -> FloatArray:
 
 
 def _mirrored_diagonal(matrix: FloatArray, h: FloatArray) -> FloatArray:
-    """Return the diagonal of a symmetric matrix seen in the mirror."""
+    """Return the diagonal of a symmetric matrix after the reflection h."""
     image = np.sum(matrix * h[..., np.newaxis, :], axis=-1)
     along = np.sum(h * image, axis=-1, keepdims=True)
     diagonal = np.diagonal(matrix, axis1=-2, axis2=-1)

@@ -7,8 +7,8 @@ y by y' changes these, with a = y − y' and b = y + y', so that |a_j| + |b_j| �
 
 where A = Σ|a_j| and B = Σ|b_j| ≤ 2n − A. As Σ|a_j b_j| ≤ Σ|a_j|(2 − |a_j|) ≤ 2A − A²/n, this is at
 most (n+2)·A − (1 + 1/n)·A²/2, whose largest value is Δ = n(n+2)²/(2(n+1)): about half of what
-bounding every number by itself gives. With y in whole steps of 1/R all sums are whole in units of
-1/R² and Δ·R² is their sensitivity.
+bounding every number separately gives. With y in whole steps of 1/R all sums are whole numbers in
+units of 1/R², and Δ·R² is their sensitivity.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class PrivateMoments:
     mean: FloatArray
     """The noisy mean."""
     covariance: FloatArray
-    """The noisy covariance, divisor N − 1; perhaps not positive definite."""
+    """The noisy covariance, divisor N − 1; it may not be positive definite."""
     rows: int
     """N."""
     scale: float
@@ -45,14 +45,14 @@ class PrivateMoments:
 
     @property
     def spread(self) -> float:
-        """Standard deviation of the noise on an entry of the covariance, about."""
+        """Approximate standard deviation of the noise on an entry of the covariance."""
         return math.sqrt(2) * self.scale * self.rows / (self.rows - 1)
 
     def repaired(self) -> tuple[FloatArray, bool]:
         """Return a positive definite covariance, and whether anything was changed.
 
-        Eigenvalues below the noise say nothing: they are raised to its level. None exceeds n, for
-        no variance of a value in [−1, 1] exceeds 1.
+        Eigenvalues below the noise carry no information: they are raised to its level. None exceeds
+        n, because no variance of a value in [−1, 1] exceeds 1.
         """
         size = len(self.mean)
         values, axes = np.linalg.eigh(self.covariance)
@@ -65,7 +65,7 @@ class PrivateMoments:
         return repaired / 2 + repaired.T / 2, True
 
     def row_errors(self, failure: float) -> FloatArray:
-        """Bound Σ_k |E_jk| for every row j of the error E, but with the failure probability.
+        """Bound Σ_k |E_jk| for every row j of the error E, except with probability `failure`.
 
         With m̃ the noisy mean and e its noise, E is the noise on the products less
         m̃eᵀ + em̃ᵀ − eeᵀ. A sum of n absolute noises is at most a Gamma(n) variable times the
@@ -153,6 +153,6 @@ def ball_radius(found: PrivateMoments, *, confidence: float) -> float:
         raise ModelError(
             f"the noise of the estimation is too large for a confidence of {confidence:.4g}: no"
             " covariance could be ruled out. More rows, a larger epsilon or narrower bounds help;"
-            " without confidence the fit says nothing about its error."
+            " without confidence the fit makes no claim about its error."
         )
     return radius * (1 + 1e-9)

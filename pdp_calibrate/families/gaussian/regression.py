@@ -66,7 +66,7 @@ def regression(instance: Instance, target: int, known: Sequence[int], *, tau: fl
     functions = instance.functions()
     factor = float(instance.factors[target])
     if not unknown:
-        # Knowing everyone else, f moves by its own weight whatever the covariance is.
+        # With everyone else known, f moves by the target's weight whatever the covariance is.
         slopes, ratios, margin = functions[:, target], np.zeros(len(functions)), 0.0
     else:
         order = [*known, target, *unknown]
@@ -78,7 +78,7 @@ def regression(instance: Instance, target: int, known: Sequence[int], *, tau: fl
         margin = 2 * tau
     multiplier = instance.multipliers[len(known)]
     values = np.abs(slopes) + multiplier * ratios
-    # Weights added up over answers err relative to the patterns in which nothing cancels.
+    # Weights summed over answers err relative to the sign patterns in which nothing cancels.
     size = np.hypot(slopes, ratios).max()
     errors = margin * (1 + multiplier) * size + 16 * UNIT_ROUNDOFF * values.max()
     worst = int(values.argmax())
@@ -131,7 +131,7 @@ def multipliers_of(model: Model, *, functions: int) -> FloatArray:
         freedom = model.rows - known - 2
         log_sets = gammaln(size) - gammaln(known + 1) - gammaln(size - known)
         log_each = math.log((1 - model.confidence) / functions) - 2 * math.log(size) - log_sets
-        # Below the smallest float the quantile would be infinite: sound, but say nothing.
+        # Below the smallest float the quantile is infinite: a sound bound, but a useless one.
         quantiles = -stdtrit(freedom, np.exp(log_each) / 2)
         found[:-1] = quantiles / np.sqrt(freedom)
     return np.asarray(found * (1 + 1e-10))  # covers the rounding of the quantile
@@ -157,7 +157,7 @@ def found_from(
     upper: float,
     attained: bool = True,
 ) -> Bracket:
-    """Describe what a search of one block found there, in positions of the whole problem."""
+    """Return what the search of one block found as a bracket of the whole problem."""
     target = block[target]
     everyone = filled(problem, block, [block[place] for place in known])
     return Bracket(
@@ -172,9 +172,9 @@ def found_from(
 
 
 def filled(problem: Problem, block: Sequence[int], known: Sequence[int]) -> set[int]:
-    """Add tuples of other blocks until as many are known as the adversaries must know.
+    """Add tuples of other blocks until as many are known as adversaries must know.
 
-    They are independent of the block searched, so knowing them changes no ratio.
+    They are independent of the block searched, so knowing them changes no likelihood ratio.
     """
     if problem.knowledge.known is not None:
         return set(problem.knowledge.known)
@@ -191,9 +191,9 @@ def witness_of(
     known: set[int],
     regression: Regression,
 ) -> Witness:
-    """Name the adversary; the ratio is a limit, for outputs far below or far above.
+    """Describe the adversary; the ratio is a limit, for outputs far below or far above.
 
-    A large positive coefficient makes small answers speak for the lower end of the range.
+    With a positive coefficient, small answers are evidence for the lower end of the range.
     """
     center = center_of(problem.model)
     order = sorted(known)
@@ -245,5 +245,5 @@ def _worst_member(
             names=center.names,
             provenance=model.provenance,
         )
-    except ModelError:  # a radius next to 1 makes the worst member singular
+    except ModelError:  # a radius close to 1 makes the worst member singular
         return center

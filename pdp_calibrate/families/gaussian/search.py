@@ -28,8 +28,8 @@ from pdp_calibrate.families.gaussian.units import Remembered, Units
 class GaussianEngine(Engine):
     """Searches Gaussian tuples, or a set of Gaussians, once for all scales.
 
-    Unknown independent tuples outside the problem blur the answer but not its tails, where a
-    Gaussian model leaks most: they change nothing.
+    Unknown independent tuples outside the problem add noise to the answer but do not change its
+    tails, where a Gaussian model leaks most: they can be ignored.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -129,7 +129,7 @@ def _searched(block: Block, *, cap: float, incumbent: float, deadline: float) ->
     )
     if block.instance.most < block.instance.size - 1:
         return found
-    # Of those who tie, the one who knows everyone else attains it to the last digits.
+    # Among ties, the adversary who knows everyone else attains the value to the last digits.
     strongest = _strongest(block)
     if strongest.regression.lower <= evaluated.lower:
         return found
@@ -143,7 +143,7 @@ def _named(block: Block, target: int, known: tuple[int, ...]) -> _Worst:
 
 
 def _silent(instance: Instance) -> _Worst:
-    """No tuple of the block enters the answer, so nobody in it leaks."""
+    """Return leakage 0: no tuple of the block enters the answer."""
     target = instance.targets[0]
     others = [k for k in range(instance.size) if k != target]
     nothing = Regression(value=0.0, lower=0.0, signs=instance.signs()[0])
@@ -152,7 +152,7 @@ def _silent(instance: Instance) -> _Worst:
 
 
 def _strongest(block: Block) -> _Worst:
-    """Knowing everyone else: plain DP, |a_i|·M_i/λ."""
+    """Evaluate who knows everyone else: plain DP, |a_i|·M_i/λ."""
     instance = block.instance
     leaks = np.abs(instance.coordinates).sum(axis=0) * instance.factors
     target = max(instance.targets, key=lambda place: float(leaks[place]))
@@ -160,7 +160,7 @@ def _strongest(block: Block) -> _Worst:
 
 
 def _weakest(block: Block) -> _Worst:
-    """Knowing nobody, for all targets at once."""
+    """Evaluate who knows nobody, for all targets at once."""
     instance = block.instance
     if not instance.is_certain and instance.size <= SINGLE_REGRESSIONS:
         worst = [regression(instance, target, (), tau=block.tau) for target in instance.targets]

@@ -30,7 +30,7 @@ def neighbour_correlation(series: OrderedSeries, value: str) -> tuple[float, flo
     correlation = found.product / found.spread
     if not abs(correlation) < 1 - 1e-12:
         raise ModelError(
-            f"in column {value} each value fixes the next one: no noise can hide one of them."
+            f"in column {value} each value determines the next: no noise can hide one of them."
         )
     return correlation, found.variance
 
@@ -42,10 +42,10 @@ class GaussianSeriesEstimator(SeriesEstimator):
     Parameters
     ----------
     value
-        The column of values: numbers, jointly Gaussian. Booleans and text are refused, and rows
-        that are plainly not Gaussian warned of (with `epsilon` rows are not tested).
+        The column of values: numbers, jointly Gaussian. Booleans and text are refused, and a
+        warning says when rows are plainly not Gaussian (with `epsilon` rows are not tested).
     groups
-        The column that tells series apart; None if there is one.
+        The column that names the series; None if there is one.
     order_by
         The column of times: no two equal in a series and, if numbers or dates, without gaps.
         None takes the rows as they come, which needs a frame in memory.
@@ -61,7 +61,7 @@ class GaussianSeriesEstimator(SeriesEstimator):
     Attributes
     ----------
     correlation_ : float
-        The estimated correlation of neighbours. No account is taken of its error.
+        The estimated correlation of neighbours. Its error is not accounted for.
     model_ : GaussianSeries or Blocks
         The series; with several of them, a block for each length with its count.
 

@@ -17,7 +17,7 @@ from pdp_calibrate.families.gaussian.model import Gaussian
 
 
 class _AroundGaussian(Around):
-    """All Gaussians near one."""
+    """All Gaussians near a central one."""
 
     is_continuous = True
     engine = "pdp_calibrate.families.gaussian.search:GaussianEngine"
@@ -25,7 +25,7 @@ class _AroundGaussian(Around):
     composer = "pdp_calibrate.families.gaussian.composed:ShiftComposer"
 
     def pearson_matrix(self) -> FloatArray | None:
-        """Return the correlations in the middle."""
+        """Return the correlations of the central Gaussian."""
         return self.center.pearson_matrix()
 
 
@@ -56,7 +56,7 @@ class LoewnerBall(_AroundGaussian):
     exact_knowledge_is_worst = True
 
     center: Gaussian
-    """The Gaussian in the middle."""
+    """The central Gaussian."""
     radius: float
     """How far every variance may be off, as a fraction of it."""
 
@@ -69,13 +69,13 @@ class LoewnerBall(_AroundGaussian):
 
     @staticmethod
     def radius_for(*, rows: int, tuples: int, confidence: float) -> float:
-        """Return the τ whose ball around a sample covariance leaks at least what the truth does.
+        """Return a τ whose ball around a sample covariance leaks at least as much as the truth.
 
         With δ = (√n + √(2 ln(2/β)))/√(N−1) < 1, where N is the number of Gaussian rows, n of
         tuples and 1−β the confidence, the ball of radius 2δ/(1+δ²) around the sample covariance
         contains a multiple c·Σ of the true covariance with probability at least 1−β. It need not
         contain Σ itself, but coefficients, and so leakages, do not change with c. The bands of
-        `SampledGaussian` are tighter; this one is for stating a ball.
+        `SampledGaussian` are tighter; use this where a ball has to be stated.
 
         >>> round(LoewnerBall.radius_for(rows=1000, tuples=5, confidence=0.95), 3)
         0.306
@@ -101,7 +101,7 @@ class SampledGaussian(_AroundGaussian):
 
     The leakage of an adversary is a regression coefficient. In a sample of Gaussian rows the error
     of its estimate, over its standard error, is a Student t variable; bands that hold for all
-    targets and known sets together contain the truth with the wanted confidence. The answer then
+    targets and known sets together contain the truth with the stated confidence. The guarantee then
     fails with probability at most 1 − confidence over the sample, for the query asked (a list of
     queries asked together counts as one); it assumes that the rows are independent and Gaussian.
 
@@ -153,7 +153,7 @@ class SampledGaussian(_AroundGaussian):
 
     @property
     def certainty(self) -> str:
-        """Over the sample, with at least the confidence, for Gaussian rows."""
+        """How sure the promise is over the sample, for independent Gaussian rows."""
         return (
             "The error of the sample is covered: over the rows seen, the promise fails with"
             f" probability at most {1 - self.confidence:.2g}, for one query and independent"

@@ -1,13 +1,13 @@
-"""When nobody known is worst: a certificate that answers any number of tuples in O(n³).
+"""When knowing nobody is worst: a certificate for any number of tuples in O(n³).
 
 Theorem 8 (docs/theory).
 
 Let Ω be the inverse covariance. If signs s_j ∈ {±1} exist with s_j = sign(a_j) wherever a_j ≠ 0
 and s_i·s_j·Ω_ij ≤ 0 for all i ≠ j, then K = ∅ is worst for every target. In the coordinates s_j·x_j
 all partial correlations given everyone else are non-negative; that survives leaving tuples out, so
-in Cochran's formula β_i(K∖j) = β_i(K) + β_j(K)·δ_ji every term is non-negative and forgetting a
-tuple never lowers the coefficient. Tuples of weight zero keep a free sign but must stay in: they
-carry correlation between the others.
+in Cochran's formula β_i(K∖j) = β_i(K) + β_j(K)·δ_ji every term is non-negative and removing a tuple
+from K never lowers the coefficient. Tuples of weight zero have a free sign but must not be dropped:
+they carry correlation between the others.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
 from pdp_calibrate.families.gaussian.instance import Instance, distance
 
-_NEGLIGIBLE = 1e-6  # entries of Ω so small, relative to the diagonal, may be rounding
+_NEGLIGIBLE = 1e-6  # entries of Ω this small, relative to the diagonal, may be rounding errors
 
 
 def certified_upper(instance: Instance, precision: FloatArray) -> float | None:
-    """Return an upper end for all known sets if nobody known is certified worst, else None.
+    """Return an upper end for all known sets if knowing nobody is certified worst, else None.
 
     Each coordinate of the answer must have its own certificate: the sum over coordinates is then
-    largest at K = ∅ too. Entries of Ω with the wrong sign that may be rounding are set to zero; the
-    certificate then speaks of a covariance within 1 ± τ of the given one, which is charged twice
-    (from the given to the altered one, and back) as |δβ| ≤ τ/√(1−τ²)·√(Var(f)/Var(x_i|all)).
+    largest at K = ∅ too. Entries of Ω with the wrong sign that may be rounding errors are set to
+    zero; the certificate then holds for a covariance within 1 ± τ of the given one, which is
+    charged twice (there and back) as |δβ| ≤ τ/√(1−τ²)·√(Var(f)/Var(x_i|all)).
     """
     deviations = np.sqrt(np.diagonal(precision))
     partial = precision / np.outer(deviations, deviations)

@@ -4,7 +4,7 @@
 comparison matrix Ω̃ has −|Ω_kl| beside the same diagonal. Where Ω̃ is positive definite, so is Ω,
 |Ω⁻¹| ≤ Ω̃⁻¹ entry by entry, and the same holds on every subset of the tuples (Ostrowski; Horn and
 Johnson, Topics in Matrix Analysis, Thm 2.5.4): one sparse elimination, rounded outwards, bounds
-what every adversary knows.
+what every adversary learns.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pdp_calibrate.core.tuning import SPARSE_STEPS
 from pdp_calibrate.errors import ModelError
 
 LEAST_COUPLING = 1e-200
-"""Couplings, over the square root of both diagonal entries, that are not zero but smaller would
-be lost below the range of floats."""
+"""The smallest coupling, relative to the roots of both diagonal entries; smaller ones would
+underflow."""
 
 _Places = npt.NDArray[np.int64]
 
@@ -39,7 +39,7 @@ class Scaled:
 
     @classmethod
     def of(cls, precision: csc_array) -> Scaled:
-        """Scale a matrix with a positive diagonal; no digit changes."""
+        """Scale a matrix with a positive diagonal; this is exact."""
         exponents = np.frexp(np.sqrt(precision.diagonal()))[1] - 1
         found = precision.tocoo()
         entries = np.ldexp(np.ldexp(found.data, -exponents[found.row]), -exponents[found.col])
@@ -53,7 +53,7 @@ class Scaled:
         return cls(matrix=matrix, exponents=exponents)
 
     def without(self, known: npt.NDArray[np.bool_]) -> Scaled:
-        """Leave the tuples known out: what is left is the precision of the others, given them."""
+        """Remove the known tuples: what remains is the precision of the others given them."""
         kept = np.flatnonzero(~known)
         matrix = csc_array(self.matrix[kept][:, kept])
         matrix.sort_indices()
@@ -66,19 +66,19 @@ class Scaled:
 
     @functools.cached_property
     def elimination(self) -> Elimination:
-        """In which order tuples are eliminated, and what that fills."""
+        """The order in which tuples are eliminated, and the fill-in it causes."""
         return Elimination.of(self.matrix)
 
     @functools.cached_property
     def comparison(self) -> csc_array:
-        """Ω̃: the diagonal, and −|Ω_kl| beside it."""
+        """Ω̃: the diagonal of Ω, and −|Ω_kl| off the diagonal."""
         found = self.matrix.tocoo()
         entries = np.where(found.row == found.col, found.data, -np.abs(found.data))
         return csc_array((entries, (found.row, found.col)), shape=found.shape)
 
     @functools.cached_property
     def is_dominant(self) -> bool:
-        """Whether the diagonal outweighs every row, which makes Ω̃ and Ω positive definite.
+        """Whether Ω is strictly diagonally dominant, which makes Ω̃ and Ω positive definite.
 
         Rows are compared in the units of the matrix as it was given.
         """
@@ -101,7 +101,7 @@ class Scaled:
     def is_definite(self) -> bool:
         """Whether Ω is certainly positive definite.
 
-        Ω̃ tells where its elimination succeeds. Otherwise Ω − c·I is eliminated in plain rounding:
+        It is if the elimination of Ω̃ succeeds. Otherwise Ω − c·I is eliminated in plain rounding:
         if all pivots are positive, its smallest eigenvalue is at least −γ·trace(Ω), γ the rounding
         of one row (Rump, Verification of positive definiteness, BIT 46, 2006).
         """
@@ -118,7 +118,7 @@ class Scaled:
     def column(self, target: int) -> tuple[FloatArray, FloatArray] | None:
         """Return Ω⁻¹·e_i and a bound on the error of each entry; None where Ω̃ bounds nothing.
 
-        The residual of a computed column errs by few roundings, and |Ω⁻¹r| ≤ Ω̃⁻¹|r|.
+        The residual r of a computed column has a small rounding error, and |Ω⁻¹r| ≤ Ω̃⁻¹|r|.
         """
         from scipy.sparse.linalg import splu
 
@@ -169,16 +169,16 @@ class Factor:
 
 @dataclass(frozen=True, kw_only=True)
 class Elimination:
-    """An order of elimination that fills little, and the structure of the factors."""
+    """An order of elimination with little fill-in, and the structure of the factors."""
 
     order: _Places
     """Which tuple is eliminated when."""
     parents: _Places
-    """Of every column, the first row below the diagonal in which L has an entry."""
+    """For every column, the first row below the diagonal in which L has an entry."""
     below: _Places
     """Where the columns of L begin."""
     longest_row: int
-    """Entries of L in one row, at most."""
+    """The largest number of entries of L in one row."""
 
     @classmethod
     def of(cls, matrix: csc_array) -> Elimination:
@@ -193,7 +193,7 @@ class Elimination:
         steps = float((counts.astype(np.float64) ** 2).sum())
         if steps > SPARSE_STEPS:
             raise ModelError(
-                f"the network of {len(order):,} tuples is too closely knit: its elimination takes"
+                f"the network of {len(order):,} tuples is too dense: its elimination takes"
                 f" {steps:.1g} steps, at most {SPARSE_STEPS:.1g} are allowed. Leave out weak"
                 " couplings, or cut it into independent blocks."
             )
@@ -218,9 +218,9 @@ class Elimination:
 
 
 def _minimum_degree(matrix: csc_array) -> _Places:
-    """Return an order of elimination that fills little.
+    """Return an order of elimination with little fill-in.
 
-    SuperLU finds it; of its factorisation, here incomplete and of no use, nothing else is taken.
+    SuperLU finds it; the rest of its (incomplete) factorisation is thrown away.
     """
     from scipy.sparse.linalg import spilu
 

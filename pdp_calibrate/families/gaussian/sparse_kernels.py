@@ -26,7 +26,7 @@ _compiled = njit(cache=True, no_cfunc_wrapper=True, error_model="numpy")
 
 @njit(cache=True, no_cfunc_wrapper=True, error_model="numpy", no_cpython_wrapper=True)
 def _moved(value, operations, towards):
-    """Round a number that is not negative, after a number of roundings, up (1), down (−1)."""
+    """Round a non-negative result of some operations up (1), down (−1) or not at all (0)."""
     if towards == 0 or value == 0.0:
         return value
     moved = value * (1.0 + towards * (operations + 4) * _STEP) + towards * _TINY
@@ -35,18 +35,18 @@ def _moved(value, operations, towards):
 
 @_compiled
 def tree_of(starts, rows):
-    """Return each column's parent in the elimination tree, and how many entries L has in it.
+    """Return each column's parent in the elimination tree, and the number of entries of L in it.
 
-    And how many it has in the longest row.
+    The third result is the number of entries in the longest row.
     """
     size = len(starts) - 1
     parents, counts = np.full(size, -1, np.int64), np.zeros(size, np.int64)
     seen, longest = np.empty(size, np.int64), 0
     for column in range(size):
         seen[column], length = column, 0
-        # Row `column` of L has an entry for each of A, and for whoever stands above one of those in
-        # the tree. Climb from each until a part of the way that was climbed for this column: it
-        # stays below the column, where every row already has a parent or gets this one.
+        # Row `column` of L has an entry for each entry of A and for every ancestor of one in the
+        # tree. Climb from each until reaching a row already visited for this column; every row on
+        # the way lies below `column` and has a parent or gets this one.
         for place in range(starts[column], starts[column + 1]):
             row = rows[place]
             while row < column and seen[row] != column:
@@ -77,8 +77,8 @@ def factored(starts, rows, entries, parents, below, towards):
     )
     row_of_a = np.zeros(size)
     for column in range(size):
-        # Which entries this row of L has: the ways up the tree from those of A. Each way is written
-        # from its end towards the front, so that a column comes before those that need it.
+        # Which entries this row of L has: the paths up the tree from those of A. Each path is
+        # written back to front, so that a column comes before those that need it.
         top, diagonal = size, 0.0
         seen[column] = column
         for place in range(starts[column], starts[column + 1]):
@@ -97,9 +97,9 @@ def factored(starts, rows, entries, parents, below, towards):
                 length -= 1
                 top -= 1
                 order[top] = path[length]
-        # Column by column: y_j is complete, for the columns it needs were subtracted before.
+        # Column by column: y_j is complete, because the columns it needs were subtracted before.
         # Entries of A off the diagonal are not positive and products of two such numbers are
-        # subtracted, so nothing cancels; the row of A is zero again when this ends.
+        # subtracted, so nothing cancels; the row of A is zero again at the end.
         removed = 0.0
         for place in range(top, size):
             row = order[place]
@@ -107,10 +107,10 @@ def factored(starts, rows, entries, parents, below, towards):
             value, row_of_a[row] = row_of_a[row], 0.0
             if towards == 0:
                 ratio = value / pivots[row]
-            else:  # not positive: up is towards zero
+            else:  # values are not positive, so up is towards zero
                 ratio = -_moved(-value / pivots[row], done + 2, -towards)
                 value = -_moved(-ratio * pivots[row], 1, -towards)
-            # What y_j takes from the entries further down this row, and what the pivot loses.
+            # Subtract y_j's part from the later entries of this row, and from the pivot.
             for entry in range(below[row], ends[row]):
                 row_of_a[found_rows[entry]] -= found[entry] * value
             found_rows[ends[row]], found[ends[row]] = column, ratio
@@ -130,8 +130,8 @@ def solved(below, rows, entries, pivots, vector, towards):
     """Return A'⁻¹·vector for a vector that is not negative, rounded to one side (0: plainly)."""
     size = len(pivots)
     found, added = vector.copy(), np.zeros(size, np.int64)
-    # L·y = vector: entries of L are not positive, so only numbers that are not negative are added,
-    # and as many roundings are charged as there were additions.
+    # L·y = vector: entries of L are not positive, so only non-negative numbers are added, and one
+    # rounding is charged for each addition.
     for column in range(size):
         found[column] = _moved(found[column], added[column] + 1, towards)
         if found[column] == 0.0:
@@ -164,8 +164,8 @@ def least_diagonal(below, rows, entries, pivots):
         # Where the rows of this column are stored; −1 for all others.
         for place in range(start, end):
             where[rows[place]] = place
-        # Z_row,column = Σ over rows k of −L_k,column·Z_row,k. An entry Z of two rows of this column
-        # is stored once, below the diagonal, and counts for both; L has one for every such pair.
+        # Z_row,column = Σ over rows k of −L_k,column·Z_row,k. The entry of Z for two rows of this
+        # column is stored once, below the diagonal, and used for both; L has one for each pair.
         for place in range(start, end):
             row, weight = rows[place], -entries[place]
             inverse[place] += weight * diagonal[row]
@@ -205,9 +205,9 @@ def coloured(starts, rows, entries, labels, signs):
                 signs[start] = 1.0
             reached[start] = True
             waiting[0], number = start, 1
-            # Depth first to everyone linked. Each is marked before it waits, so it waits once and
-            # `size` places suffice. A sign that is there already and does not fit marks the
-            # component.
+            # Depth-first search. Each tuple is marked when it is pushed, so it is pushed once and a
+            # stack of `size` suffices. A sign that conflicts with an earlier one marks the
+            # component as mixed.
             while number > 0:
                 number -= 1
                 here = waiting[number]

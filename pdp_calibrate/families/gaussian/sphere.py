@@ -70,8 +70,8 @@ def widened(
 ) -> Numbers:
     """Add the largest share that an uncertain covariance can add below this node.
 
-    The share of a known set K is m·√(Var(f|x_i,x_K)/Var(x_i|x_K)). The numerator falls and the
-    denominator falls as K grows: the one is bounded at A, the other at A ∪ R.
+    The share of a known set K is m·√(Var(f|x_i,x_K)/Var(x_i|x_K)). Numerator and denominator both
+    fall as K grows: the first is bounded at A, the second at A ∪ R.
     """
     left = np.maximum(spread - cross * cross / variance, 0.0) + 4 * tau * total
     return bound + multiplier * np.sqrt(left / floor) * (1 + 2 * tau)
@@ -93,7 +93,7 @@ def leaf_upper(
 ) -> Numbers:
     """Bound the value of one known set from above, from its regression alone.
 
-    `peak` is 0, or the largest Var(f) among sign patterns: adding answers up can cancel, and then
+    `peak` is 0, or the largest Var(f) among sign patterns: sums of answers can cancel, and then
     rounded weights err relative to the patterns that do not.
     """
     spare = np.sqrt(np.maximum(rest, peak) / floor)

@@ -1,4 +1,4 @@
-"""Leakages of Gaussian models are proportional to 1/λ: what is found once holds at every scale.
+"""Leakages of Gaussian models are proportional to 1/λ: one search serves every scale.
 
 Weights enter a leakage as a_j/λ, and everything a search compares (coefficients, bands, caps of
 clamped values) is proportional to them. So the search runs once, with weights in units of a power
@@ -26,9 +26,10 @@ _LEAST_EXPONENT = -1021  # of normal floats
 
 @dataclass(frozen=True, kw_only=True)
 class Units:
-    """Which leakage counts as one: 2^exponent over the scale."""
+    """The unit in which leakages are measured: 2^exponent over the scale."""
 
     exponent: int
+    """The exponent of that power of two."""
 
     @classmethod
     def of(cls, weights: FloatArray, sizes: FloatArray) -> Units:
@@ -41,7 +42,7 @@ class Units:
         return cls(exponent=int(min(largest, exponents[used].min() - _LEAST_EXPONENT)))
 
     def weights(self, weights: FloatArray) -> FloatArray:
-        """Return the weights in these units, no digit changed."""
+        """Return the weights in these units, exactly."""
         return np.asarray(np.ldexp(weights, -self.exponent))
 
     def threshold(self, leak: float, scale: float) -> float:
@@ -52,8 +53,8 @@ class Units:
         return _rounded(leak, (below, above), -math.inf)
 
     def at(self, scale: float, found: Bracket) -> Bracket:
-        """Return what was found in these units at a scale: the upper end up, the lower one down."""
-        if not math.isfinite(found.upper):  # nothing could be said
+        """Convert a bracket in these units to a scale: upper end rounded up, lower end down."""
+        if not math.isfinite(found.upper):  # no bound was found
             return found
         one = self._one_at(scale)
         upper = _rounded(found.upper, one, math.inf)
@@ -66,17 +67,17 @@ class Units:
         return dataclasses.replace(found, upper=upper, lower=lower)
 
     def weight(self, width: float, scale: float) -> float:
-        """Return what a weight of one, in these units, adds at a scale when its value moves so."""
+        """Return what a unit weight adds at a scale when its value moves by `width`."""
         return float(Fraction(width) * Fraction(*self._one_at(scale)))
 
     def _one_at(self, scale: float) -> tuple[int, int]:
-        """Return 2^exponent over the scale as a quotient, no digit lost."""
+        """Return 2^exponent over the scale as an exact quotient."""
         above, below = scale.as_integer_ratio()
         return below << max(self.exponent, 0), above << max(-self.exponent, 0)
 
 
 def _rounded(leak: float, unit: tuple[int, int], towards: float) -> float:
-    """Return leak·unit where it is a float, else the next float in this direction."""
+    """Return leak·unit if it is exactly a float, else the next float in this direction."""
     above, below = leak.as_integer_ratio()
     above, below = above * unit[0], below * unit[1]
     try:
@@ -95,27 +96,27 @@ Search = Callable[[float, float], Bracket]
 
 @dataclass(kw_only=True)
 class Remembered:
-    """What a search found, for as long as nobody asks for more."""
+    """The result of a search, kept until a narrower one is asked for."""
 
     search: Search
-    """What searches."""
+    """The search itself."""
     _found: Bracket | None = None
     _incumbent: float = 0.0
-    """Who leaks less than this was not told apart."""
+    """Adversaries who learn less than this were not distinguished."""
     _finished: bool = False
-    """Whether no deadline cut it short."""
+    """Whether the search ended before its deadline."""
 
     def bracket(self, incumbent: float, deadline: float) -> Bracket:
-        """Return the bracket found before, if it is as narrow as is asked for; else search."""
+        """Return the bracket found before if it is narrow enough; otherwise search again."""
         before = self._found
         if before is not None:
             as_narrow = self._finished and incumbent >= self._incumbent
             if as_narrow or time.monotonic() > deadline:
                 return before
-        least = incumbent * (1 - 16 * UNIT_ROUNDOFF)  # at another scale it is rounded otherwise
+        least = incumbent * (1 - 16 * UNIT_ROUNDOFF)  # it is rounded differently at each scale
         found = self.search(least, deadline)
         self._finished = time.monotonic() <= deadline
-        # Somebody leaks more than the incumbent: then it has spared work, and hidden nothing.
+        # If somebody learns more than the incumbent, it only saved work and hid nobody who matters.
         self._incumbent = 0.0 if found.lower >= least else least
         if before is not None:
             found = found.at_most(before.upper).with_lower(before)

@@ -85,7 +85,7 @@ class Couplings:
 
     @functools.cached_property
     def is_forest(self) -> bool:
-        """Whether there is one way at most from tuple to tuple."""
+        """Whether there is at most one path between any two tuples."""
         return len(self.strengths) == self.size - len(self.components)
 
     def without(self, known: Collection[int]) -> Couplings:

@@ -17,7 +17,7 @@ _SMALLEST = 1e-280  # probabilities below this may have lost digits to underflow
 
 
 class Links:
-    """Who is next to whom in a tree, and how much they have in common."""
+    """Which tuples are neighbours in a tree, and the kernels between them."""
 
     def __init__(self, tree: MarkovTree) -> None:
         self.tree = tree

@@ -19,14 +19,13 @@ most D_jk on a function ρ of log-range at most D_jl. E[ρh]/(E[ρ]·E[h]) is la
 two values on one event, which gives e^{D_jk ⊗ D_jl}. Hints about single tuples cancel from every
 cross-ratio, and to know a tuple is to drop it, which only lowers the result. ∎
 
-**Orders.** Any order is sound; whoever is far from the target goes first. What happens to the
-couplings does not depend on the budgets, so an order is worked through once, into a `Program` that
-any budgets are passed through.
+**Orders.** Any order is sound; tuples far from the target go first. The couplings do not depend on
+the budgets, so an order is compiled once into a `Program`, which is then applied to any budgets.
 
-**All targets at once.** An order makes a tree of fronts: front j is tuple j and those that are
-coupled with it when its turn comes. Summed out up to what two fronts share, the tuples on one side
-of an edge of that tree leave couplings and budgets to the other side. Two passes, up and down, give
-them for both directions of every edge, and each target is then left alone within its own front.
+**All targets at once.** An order makes a tree of fronts: front j is tuple j and the tuples coupled
+with it when it is summed out. Summed out up to what two fronts share, the tuples on one side of an
+edge of that tree leave couplings and budgets to the other side. Two passes, up and down, give them
+for both directions of every edge, and each target then remains alone within its own front.
 """
 
 from __future__ import annotations
@@ -137,7 +136,7 @@ class _Fronts:
     couplings
         The network.
     order
-        The tuples that take part, in the order in which they are summed out; whoever is coupled
+        The tuples that take part, in the order in which they are summed out; every tuple coupled
         with one of them must be among them.
     """
 
@@ -309,7 +308,7 @@ def filled(later: list[set[int]]) -> list[IntArray]:
         near = {other for other in near if other > number}
         found.append(np.array(sorted(near), dtype=np.int64))
         if near:
-            # Whoever comes next among them is coupled with all others of them from now on.
+            # The next one among them is coupled with all the others from now on.
             later[min(near)] |= near
     return found
 
@@ -479,7 +478,7 @@ class Elimination:
         return around, fronts.last()
 
     def _neighbourhood(self, center: int, order: Sequence[int]) -> _Neighbourhood | None:
-        """Sum out whoever is farther from the center than this many others."""
+        """Sum out all tuples except this many nearest to the center."""
         distances = self.couplings.distances(center)
         last = sorted(distances.values())[NEIGHBOURHOOD - 1]
         fronts = _Fronts(self.couplings, order)

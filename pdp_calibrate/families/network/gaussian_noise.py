@@ -1,14 +1,14 @@
 """Gaussian noise on networks, trees and mixing chains.
 
 A small network is written out and searched exactly, as a joint table. In a large one a difference
-between two secrets spreads over couplings, the further the more rarely (`spreading`): at one δ that
-is the upper end. At every δ (μ, ρ) the rarest move counts as any other: nobody's answer moves
-further than all tuples together that are connected with the target, for tuples outside are
-independent of them and only add noise. More is not known there: W∞ would have to be compared for
-every known set, and a coupling that is drawn tuple by tuple may always reach the last of them.
+between two secrets spreads over couplings, more rarely the further away (`spreading`): at one δ
+that is the upper end. At every δ (μ, ρ) the rarest move counts like any other: the answer moves no
+further than all tuples connected with the target can move it together, because tuples outside are
+independent of them and only add noise. No better bound is known there: W∞ would have to be compared
+for every known set, and a coupling drawn tuple by tuple may always reach the last of them.
 
 The lower end is what one adversary learns who knows all but a few tuples around a target: a table.
-Of a set of laws, it is what one small member tells.
+For a set of laws, it is the leakage of one small member.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ from pdp_calibrate.core.model import SHORT_TABLE
 from pdp_calibrate.core.problem import Bracket, Engine, Limits, Problem, WrittenOut
 from pdp_calibrate.core.rounding import rounded_up
 from pdp_calibrate.core.table import JointTable
-from pdp_calibrate.core.tuning import MEMBER_TUPLES
+from pdp_calibrate.core.tuning import FEW_UNKNOWN, MEMBER_TUPLES
 from pdp_calibrate.families.network.network import Network
 from pdp_calibrate.families.network.spreading import random_move
 
-_FEW = 9  # unknown tuples besides the target: a table that is searched at once
 _LESS = 1 - 1e-9  # of a lower end, for the rounding of products of factors
 _RAREST = 1e-250  # of products of factors: below it digits may be lost
 
@@ -94,7 +93,7 @@ class _Example:
 
 
 def _example_of(problem: Problem, network: Network) -> _Example | None:
-    """Choose an adversary to search alone; None where there is none, or none so small."""
+    """Choose an adversary to search alone; None where no sufficiently small one exists."""
     knowledge = problem.knowledge
     if problem.hidden_noise or not problem.measure.data_counts:
         return None
@@ -110,7 +109,7 @@ def _example_of(problem: Problem, network: Network) -> _Example | None:
     if knowledge.known is not None:
         near = [p for p in range(len(problem.names)) if p != target and p not in knowledge.known]
         fewest = most = len(near)
-    number = min(len(near), most, _FEW)
+    number = min(len(near), most, FEW_UNKNOWN)
     if number < fewest:
         return None
     few = sorted([target, *near[:number]])
@@ -132,7 +131,7 @@ def _example_of(problem: Problem, network: Network) -> _Example | None:
 
 
 def _drawn(network: Network, place: int) -> float:
-    """Return how strongly a tuple is coupled with its neighbours, all together."""
+    """Return the total strength of a tuple's couplings with its neighbours."""
     return math.fsum(min(found, 50.0) for found in network.couplings.neighbours[place].values())
 
 

@@ -69,7 +69,7 @@ class Layers:
 
 
 class _Messages(NamedTuple):
-    """What branches say, in logarithms up to a constant."""
+    """The messages of branches, in logarithms up to a constant."""
 
     upwards: FloatArray
     """log E[e^{±f/λ} over the tuple and all below it | its parent], per value of the parent."""
@@ -94,7 +94,7 @@ def _messages(layers: Layers, tilts: FloatArray) -> _Messages:
         whole[layer] += downwards[layer]
         largest = max(largest, size)
     most = 1 + int(np.bincount(parents[parents >= 0], minlength=1).max())
-    # What one branch says is also worked out from what all branches say, in as many roundings.
+    # A branch's message is also computed from those of all branches, in as many roundings.
     return _Messages(upwards, downwards, tilts.shape[1] + 12 + (4 + most) * largest)
 
 
@@ -112,7 +112,7 @@ def _log_means(log_kernels: FloatArray, logs: FloatArray) -> tuple[FloatArray, f
 
 
 def _limit(problem: Problem, layers: Layers, scale: float, sign: int) -> Bracket | None:
-    """Compare two secrets at r → ±∞, each branch unknown or cut off, whichever tells more."""
+    """Compare two secrets at r → ±∞, each branch unknown or cut off, whichever leaks more."""
     knowledge, tree = problem.knowledge, layers.tree
     links, tilts = tree.links, sign * layers.added / scale
     messages = _messages(layers, tilts)
@@ -142,7 +142,7 @@ def _limit(problem: Problem, layers: Layers, scale: float, sign: int) -> Bracket
 def _most_promising(
     layers: Layers, tilts: FloatArray, messages: _Messages, targets: tuple[int, ...]
 ) -> tuple[int, int, int]:
-    """Return the target and secrets that tell most, if every branch may be cut off."""
+    """Return the target and secrets with the largest leakage, if every branch may be cut off."""
 
     def apart(logs: FloatArray) -> npt.NDArray[np.float64]:
         return np.asarray(logs[:, :, np.newaxis] - logs[:, np.newaxis, :])

@@ -48,7 +48,7 @@ class MixingChain(Network):
         The number T of tuples. None for chains without an end: `names` then names the one record of
         a step, and releases are made step by step in a ledger.
     states
-        The values of the states; numbers where a sum is asked for.
+        The values of the states; numbers if a sum is to be released.
     diameter
         D, zero or more. `diameter_of` gives that of a transition law.
     names, provenance

@@ -3,7 +3,7 @@
 Theorem 22 (docs/theory).
 
 In the limits r → ±∞ the density of an output is E[e^{±f/λ} | x_i, x_K] up to a constant: a sum over
-the unknown tuples of a product of factors. It is worked out along an order of elimination, one
+the unknown tuples of a product of factors. It is computed along an order of elimination, one
 array per front, for every target at once by two passes. Everything is in logarithms.
 
 **Positive association.** Let values be ordered by what they add to the answer, and let every factor
@@ -119,7 +119,7 @@ class Sums:
         Parameters
         ----------
         tilts
-            For each tuple, a row of its values for every tilt of the law: all are worked out
+            For each tuple, a row of its values for every tilt of the law: all are computed
             together.
 
         Returns
@@ -242,12 +242,12 @@ def _log_sum(logs: FloatArray, axes: tuple[int, ...]) -> FloatArray:
 
 
 class Limit(NamedTuple):
-    """What somebody learns in a limit r → ±∞."""
+    """What an adversary learns in a limit r → ±∞."""
 
     target: int
     """The tuple attacked."""
     secrets: tuple[int, int]
-    """The values told apart, by position: the one that the output speaks for first."""
+    """The values compared, by position; the one that the output favours comes first."""
     sign: int
     """Whether the output is +∞ or −∞."""
     gain: float
@@ -259,7 +259,7 @@ class Limit(NamedTuple):
 def best_limit(
     sums: Sums, contributions: Contributions, scale: float, targets: Sequence[int]
 ) -> Limit | None:
-    """Return the limit in which most is learned about one of the targets."""
+    """Return the limit with the largest leakage about one of the targets."""
     before, error = sums.plain_marginals
     best: Limit | None = None
     signs = 1, -1
@@ -312,7 +312,7 @@ class Moments:
         return association_slack(self.network, self._contributions)
 
     def given(self, known: Known, target: int | None) -> Sums:
-        """Return the sums over whoever is unknown."""
+        """Return the sums over all unknown tuples."""
         key = target, tuple(sorted(known.items()))
         if key not in self._kept:
             while len(self._kept) > MOMENT_EVENTS:
@@ -353,8 +353,8 @@ class Moments:
     def _values_of(self, known: frozenset[int], target: int) -> list[Known] | None:
         """Return all values of known tuples, so far as they matter to a target; None if too many.
 
-        Whoever shares no factor with the target or with an unknown tuple connected to it does not
-        matter. Where factors have zeros, not all values go together.
+        Tuples that share no factor with the target, or with an unknown tuple connected to it, do
+        not matter. Where factors have zeros, not all values go together.
         """
         if not known:
             return [{}] if self.given({}, target).is_affordable else None

@@ -158,10 +158,10 @@ class Network(Model):
         *,
         provenance: str = "assumed",
     ) -> Network:
-        """Hold every law of these tuples that couples no two of them more strongly than stated.
+        """Return the set of all laws that couple no two tuples more strongly than stated.
 
         The coupling of two tuples is the largest |log cross-ratio| of the law in their values,
-        whatever all others hold: if it is at most D, to learn the one changes the odds of any two
+        whatever the others hold: if it is at most D, learning one of them changes the odds of two
         values of the other by a factor of at most e^D, given everyone else. Two tuples that are not
         named together are independent given all others.
 
@@ -272,7 +272,7 @@ class Network(Model):
 
     @property
     def covers_hints(self) -> bool:
-        """In a set given by how strongly tuples are coupled."""
+        """True for a set given by how strongly tuples are coupled."""
         return self.only_additive
 
     def in_words(self) -> str:
@@ -313,7 +313,7 @@ class Network(Model):
         return coupled(list(map(len, self.domains)), self.scopes, self.factors)
 
     def member(self, contributions: Contributions) -> Model | None:
-        """Return one law of a set that tells much about these answers; None of a single law.
+        """Return one law of a set that leaks much through these answers; None for a single law.
 
         Every two coupled tuples like to hold what adds most to the answer both, or what adds least.
         """

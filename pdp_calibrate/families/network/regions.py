@@ -6,7 +6,7 @@ joint probability of what is known in it and of the sum of what is not, given ea
 tuple it is attached to.
 
 Branches that repeat in a tree (equal kernels, contributions and branches behind) are one object,
-so that each is worked out once, and equal branches at one tuple count in any order.
+so that each is computed once, and equal branches at one tuple count in any order.
 
 Views end at a horizon. There the last tuple, b, is taken as known, whatever it holds, at a
 price. Let all outputs together tell at most a about any one tuple, whatever else is known. The law
@@ -23,7 +23,7 @@ scales λ_m together have a likelihood g of the region's sum whose logarithm cha
 region. A single release with all of that budget has such a likelihood too.
 
 Regions reach as far from the target as the work allows; what lies beyond has its price (`Branch`).
-Targets around which a tree is the same are worked out once.
+Targets with equal surroundings are computed once.
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ _Ends = tuple[int, int]  # (outer tuple, its neighbour on the way to a target)
 
 
 class _Surroundings(NamedTuple):
-    """What a target sees; targets that see the same leak the same."""
+    """The surroundings of a target; targets with equal surroundings leak the same."""
 
     points: bytes
     possible: bytes

@@ -2,16 +2,16 @@
 
 Theorem 18 (docs/theory).
 
-Whatever is small enough is searched as a joint table. Of others there is a bracket. Above:
-elimination (`elimination`), which needs no more than how strongly tuples are coupled; on trees also
-the regions around a target (`regions`), which see signs. Below: plain DP; the limits r → ±∞ where
+A small network is searched as a joint table. Others get a bracket. Upper end: elimination
+(`elimination`), which needs only how strongly tuples are coupled; on trees also the regions around
+a target (`regions`), which take signs into account. Lower end: plain DP; the limits r → ±∞ where
 sums over the network are affordable (`moments`, on trees `limits`); a small neighbourhood of the
-target, everyone around it known; of a set of laws, one that it holds.
+target with everyone around it known; for a set of laws, one of its members.
 
 **Positive association.** Let the values of every tuple be ordered by what they add to the answer,
 and let every factor be log-supermodular in that order. Then for one adversary the worst output is
-r = ±∞ and the worst secrets are the extreme ones, so the limits are all there is to know. This is
-exact for sets of adversaries every one of whom was tried, with everything they may know.
+r = ±∞ and the worst secrets are the extreme ones, so the limits are exact. This applies to sets of
+adversaries all of whom were tried, with everything they may know.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pdp_calibrate.families.network.regions import Regions
 
 
 class Preparation:
-    """What searches need to know whoever the adversaries are, worked out when first needed."""
+    """What searches need whatever the adversaries, computed when first needed."""
 
     def __init__(self, problem: Problem, network: Network) -> None:
         self.problem, self.network = problem, network
@@ -129,7 +129,7 @@ class NetworkEngine(Engine):
         bounds = budget_bounds(self.prepared, self.problem, budgets, enough=limits.incumbent)
         if best is not None and best.upper >= bounds[list(knowledge.targets)].max():
             return best
-        # Whoever cannot leak more than this need not be told apart.
+        # Adversaries who cannot learn more than this need not be distinguished.
         if best is not None:
             limits = limits.above(best.upper)
         associated = None if self._in_table else self._associated(scale)
@@ -306,7 +306,7 @@ def budget_bounds(
     elimination = prepared.elimination(knowledge.known or frozenset())
     bounds = elimination.bounds(budgets, knowledge.targets, enough=enough)
     if knowledge.known is None and knowledge.fewest > 0:
-        # Whoever is known does not move.
+        # Known tuples do not move.
         moving = math.fsum(np.sort(budgets)[::-1][: knowledge.total - 1 - knowledge.fewest])
         bounds = np.minimum(bounds, (budgets + moving) * ROUND_UP)
     return bounds

@@ -46,7 +46,7 @@ _ROUNDED = 1 + 1e-9  # of sums of products of some hundred numbers, thousands of
 def random_move(
     couplings: Couplings, ranges: FloatArray, targets: Sequence[int], longest: float
 ) -> RandomMove:
-    """Return how far a coupling moves the answer, whoever is attacked, and how likely.
+    """Return how far a coupling moves the answer, for any target, and how likely.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ class MarkovTree(Network):
     Parameters
     ----------
     domains
-        The values of each tuple; numbers where a sum is asked for.
+        The values of each tuple; numbers if a sum is to be released.
     parents
         For each tuple the position of its parent; None for the root, of which there is one.
     tables

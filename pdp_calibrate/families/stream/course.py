@@ -1,15 +1,15 @@
-"""What was released at each step so far, and the leakage about any step, past or to come.
+"""What was released at each step so far, and the leakage about any step, past or future.
 
-A step without a budget between two others that have one has a smaller leakage than one of these:
-c^k(F) + c^{n−k}(B) is convex in k, for c is concave and never steeper than 1. Steps to come, each
-with the promised budget, have at most the leakage of the last one, or that of the promise for
-ever. So the largest is found among the steps that have a budget, in one pass each way.
+A step without a budget, between two steps that have one, leaks no more than one of these:
+c^k(F) + c^{n−k}(B) is convex in k, because c is concave and never steeper than 1. Future steps,
+each with the promised budget, leak at most as much as the last one, or as the promise for ever. So
+the largest leakage is found among the steps that have a budget, in one pass each way.
 
-**Folding.** Steps far in the past are written down as three numbers: where the open ones begin,
-what the folded ones pass on to them, and the largest leakage ever reached about one of the folded.
-Nothing can be released any more about a step `LATE` steps before the last one; what later steps,
-whatever they are, pass back to it is at most the budget ε, or the ledger would have refused them. A
-step is folded once even ε from there leaves it below the budget.
+**Folding.** Steps far in the past are summarised by three numbers: where the open steps begin, what
+the folded ones pass on to them, and the largest leakage about any folded step. Nothing more can be
+released about a step `LATE` steps before the last one; whatever later steps pass back to it is at
+most the budget ε, or the ledger would have refused them. A step is folded once even ε from there
+leaves it below the budget.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from pdp_calibrate.core.rounding import ROUND_UP
 from pdp_calibrate.families.stream.memory import Memory
 
 LATE = 400
-"""Steps that may be released about after the latest one: somewhat more than a year of days."""
+"""How far before the latest step a release may still be: somewhat more than a year of days."""
 
-_NEGLIGIBLE = 1e-14  # share of the budget that may still arrive at a step when it is folded
+_NEGLIGIBLE = 1e-14  # share of the budget that may still reach a step when it is folded
 
 
 @dataclass(frozen=True, kw_only=True)
 class Folded:
-    """What stands for all steps before the open ones."""
+    """A summary of all steps before the open ones."""
 
     before: int
     """The steps before this one are folded."""
     forward: float
-    """What all of them tell, from their side, about the last of them."""
+    """The leakage of all of them together about the last of them."""
     largest: float
     """The largest leakage about any of them, whatever is released later."""
 
@@ -46,17 +46,17 @@ class Course:
     """The amounts of all steps of one stream; see `memory` for what an amount is."""
 
     memory: Memory
-    """How a step passes on what was told."""
+    """How a step passes leakage on to its neighbours."""
     limit: float
-    """The largest leakage allowed about any step: later releases keep it."""
+    """The largest leakage allowed about any step; later releases respect it."""
     promise: float = 0.0
     """The amount that every step after the latest may still get."""
     amounts: Mapping[int, float] = field(default_factory=dict)
-    """Of the open steps that have any, in order."""
+    """The amounts of the open steps that have any, in order."""
     on_top: float = 0.0
-    """The leakage about every step alike: rounding of real answers, learning the model."""
+    """Leakage common to all steps: rounding of real answers, learning the model."""
     folded: Folded | None = None
-    """What stands for older steps."""
+    """The summary of older steps."""
 
     @property
     def latest(self) -> int | None:
@@ -67,7 +67,7 @@ class Course:
 
     @property
     def open_from(self) -> int | None:
-        """The first step about which may be released; None if any."""
+        """The first step that releases may still be about; None if any."""
         latest = self.latest
         return None if latest is None else latest - LATE
 
@@ -79,17 +79,17 @@ class Course:
         return dataclasses.replace(self, amounts=amounts)
 
     def plus_everywhere(self, amount: float) -> Course:
-        """Return the course after something that tells as much about every step."""
+        """Return the course after something that leaks this amount about every step."""
         total = (self.on_top + amount) * (ROUND_UP if self.on_top else 1.0)
         return dataclasses.replace(self, on_top=total)
 
-    def told(self) -> float:
-        """Return the largest leakage about any step, past or to come, rounded up."""
+    def leakage(self) -> float:
+        """Return the largest leakage about any step, past or future, rounded up."""
         most = self.by_steps()
         return (most + self.on_top) * ROUND_UP if self.on_top else most
 
     def by_steps(self) -> float:
-        """Return the same without the leakage about every step alike."""
+        """Return the same without the leakage common to all steps."""
         most = self.memory.for_ever(self.promise)
         if self.folded is not None:
             most = max(most, self.folded.largest)
@@ -144,7 +144,7 @@ class Course:
         return found
 
     def closed(self) -> Course:
-        """Return the same with all steps folded that are old enough."""
+        """Return the course with all sufficiently old steps folded."""
         border = self.open_from
         if border is None:
             return self
@@ -175,7 +175,7 @@ class Course:
         return {"steps": steps, "on_top": self.on_top, "folded": folded}
 
     def continued(self, described: Mapping[str, Any]) -> Course:
-        """Return the same stream with what `to_dict` wrote down; raise ValueError if it cannot."""
+        """Return this stream with the releases that `to_dict` described, or raise ValueError."""
         amounts = {_whole(step): float(amount) for step, amount in described["steps"]}
         on_top, held = float(described["on_top"]), described["folded"]
         folded = None
@@ -196,7 +196,7 @@ class Course:
 
 
 def _added(one: float, other: float) -> float:
-    """Add two numbers that are not negative, rounded up; nothing adds nothing."""
+    """Add two non-negative numbers, rounded up; adding 0 is exact."""
     return (one + other) * ROUND_UP if one and other else one + other
 
 

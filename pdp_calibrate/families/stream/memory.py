@@ -1,25 +1,25 @@
-"""How a step passes on the leakage about it: the arithmetic of streams.
+"""How leakage about one step passes on to the next: the arithmetic of streams.
 
 Theorem 23 (docs/theory).
 
-Give every step t an amount a_t of what its releases tell about its own record. What all steps up
-to t tell about step t from that side is F_t = a_t + c(F_{t−1}), from the other side B_t = a_t +
-c(B_{t+1}), and about record t altogether a_t + c(F_{t−1}) + c(B_{t+1}). Only c, what one step
-passes on to the next, depends on the model:
+Let the amount a_t of a step be the leakage of its releases about its own record. All steps up to t
+together leak F_t = a_t + c(F_{t−1}) about step t, those from t on leak B_t = a_t + c(B_{t+1}), and
+the total about record t is a_t + c(F_{t−1}) + c(B_{t+1}). Only c, what one step passes on to the
+next, depends on the model:
 
 - **Chains of Hilbert diameter D.** Amounts are plain-DP budgets, and c(a) = a ⊗ D, Birkhoff's
   contraction: it holds for every start, every set of known records, noisy knowledge of single
-  records, and any mechanism, adaptive ones too. For ever with budget ε₀ at each step,
-  sinh(ε/4) = e^{D/2}·sinh(ε₀/4). With two symmetric states that is attained, by an adversary who
-  knows something noisy about every record.
+  records, and any mechanism, adaptive ones too. With budget ε₀ at each step for ever,
+  sinh(ε/4) = e^{D/2}·sinh(ε₀/4). With two symmetric states that is attained, by an adversary with
+  noisy knowledge of every record.
 - **Gaussian series of correlation φ, Laplace noise.** A record moves its neighbour k steps away by
-  φ^k of its own move, and what an adversary knows can only make that less: c(a) = |φ|·a, for ever
-  ε₀·(1+|φ|)/(1−|φ|), exactly. Clamped values move by no more.
+  φ^k of its own move, and what an adversary knows can only reduce that: c(a) = |φ|·a, and for ever
+  exactly ε₀·(1+|φ|)/(1−|φ|). Clamped values move by no more.
 - **Gaussian series, Gaussian noise.** Amounts are precisions, the leakage is μ²/M², and
   c(a) = φ²/((1−φ²)τ² + 1/a) with τ² the variance, the step of a Kalman smoother. Where the variance
   is not stated or values are clamped, it counts as 0.
 
-c never falls, c(0) = 0, and c(a) ≤ a; all numbers are rounded up.
+c is non-decreasing, c(0) = 0, and c(a) ≤ a; all numbers are rounded up.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _SAFE = 1 + 64 * UNIT_ROUNDOFF
 
 
 class Memory(abc.ABC):
-    """What one step passes on, and what that makes of a budget that every step has."""
+    """What one step passes on to the next, and what a budget at every step adds up to."""
 
     @abc.abstractmethod
     def carried(self, amount: float, steps: int = 1) -> float:
-        """Return what is left of an amount a number of steps away, rounded up."""
+        """Return what remains of an amount after a number of steps, rounded up."""
 
     @abc.abstractmethod
     def for_ever(self, amount: float) -> float:
@@ -49,7 +49,7 @@ class Memory(abc.ABC):
 
     @abc.abstractmethod
     def fading(self, share: float) -> int:
-        """Return after how many steps at most this share of any amount is left."""
+        """Return after how many steps at most this share of any amount remains."""
 
     def one_sided(self, amount: float) -> float:
         """Return the leakage about the first step, or the last, if every step has this amount."""
@@ -64,7 +64,7 @@ class Contracting(Memory):
     """D, finite."""
 
     def carried(self, amount: float, steps: int = 1) -> float:
-        """Contract: a ⊗ D, of several steps by the product of their tanh(D/4)."""
+        """Return a ⊗ D; over several steps tanh(D/4) is multiplied."""
         if amount == 0 or self.diameter == 0:
             return 0.0
         return contracted(self._after(steps), amount)
@@ -75,7 +75,7 @@ class Contracting(Memory):
             return self.diameter
         log_product = steps * self._log_factor * (1 - 16 * UNIT_ROUNDOFF)
         product = math.exp(log_product)
-        # 1 − product, in the form that keeps its digits on either side.
+        # log(1 − product), in the form that is accurate on each side of ½.
         missing = math.log1p(-product) if product < 0.5 else math.log(-math.expm1(log_product))
         found = 2 * (math.log1p(product) - missing)
         return min(self.diameter, found * _SAFE + 1e-300)
@@ -91,7 +91,7 @@ class Contracting(Memory):
         """Solve sinh(ε/4) = e^{D/2}·sinh(ε₀/4); never above ε₀ + 2D."""
         if amount == 0 or self.diameter == 0:
             return amount
-        safe = 1 + (64 + 4 * self.diameter) * UNIT_ROUNDOFF  # e^{D/2} is off by D/2 roundoffs
+        safe = 1 + (64 + 4 * self.diameter) * UNIT_ROUNDOFF  # e^{D/2} errs by D/2 roundoffs
         simple = (amount + 2 * self.diameter) * ROUND_UP
         if self.diameter / 2 + amount / 4 > 600:
             return simple
@@ -99,7 +99,10 @@ class Contracting(Memory):
         return max(amount, min(4 * math.asinh(image) * safe, simple))
 
     def budget(self, epsilon: float) -> float:
-        """Return the amount at every step that tells at most ε for ever, rounded down; or 0."""
+        """Return the largest amount at every step that leaks at most ε for ever, rounded down.
+
+        It is 0 where no positive float suffices.
+        """
         if self.diameter == 0:
             return epsilon
         # e^{−D/2}·sinh(ε/4), by logarithms where that overflows
@@ -112,7 +115,7 @@ class Contracting(Memory):
         return found
 
     def fading(self, share: float) -> int:
-        """Use that k steps away at most tanh(D/4)^k of an amount is left."""
+        """Use that after k steps at most tanh(D/4)^k of an amount remains."""
         if self.diameter == 0:
             return 1
         return max(1, math.ceil(math.log(share) / self._log_factor))
@@ -120,7 +123,7 @@ class Contracting(Memory):
 
 @dataclass(frozen=True)
 class Shifting(Memory):
-    """Gaussian series under Laplace noise, or with nothing known of the variance."""
+    """Gaussian series under Laplace noise, or of unknown variance."""
 
     factor: float
     """|φ|; for precisions φ²."""
@@ -135,11 +138,11 @@ class Shifting(Memory):
             return amount
         if self.factor >= 1:
             return math.inf
-        # 1 − |φ| is exact from ½ on, and off by half an ulp below.
+        # 1 − |φ| is exact for |φ| ≥ ½, and errs by at most half an ulp below.
         return amount * ((1 + self.factor) / (1 - self.factor)) * _SAFE
 
     def fading(self, share: float) -> int:
-        """Use that k steps away factor^k is left."""
+        """Use that after k steps factor^k of an amount remains."""
         return 1 if self.factor == 0 else max(1, math.ceil(math.log(share) / math.log(self.factor)))
 
 
@@ -158,7 +161,7 @@ class Smoothing(Memory):
         return (1 - self.correlation) * (1 + self.correlation) * self.variance * (2 - _SAFE)
 
     def carried(self, amount: float, steps: int = 1) -> float:
-        """Return φ²/((1−φ²)τ² + 1/a), of several steps with φ^k in place of φ."""
+        """Return φ²/((1−φ²)τ² + 1/a); over k steps with φ^k in place of φ."""
         if amount == 0 or self.correlation == 0:
             return 0.0
         if steps == 1:
@@ -181,7 +184,7 @@ class Smoothing(Memory):
         return (amount + 4 * square * amount / (middle + root)) * _SAFE
 
     def fading(self, share: float) -> int:
-        """Use that k steps away at most φ^2k is left."""
+        """Use that after k steps at most φ^2k of an amount remains."""
         if self.correlation == 0:
             return 1
         return max(1, math.ceil(math.log(share) / (2 * math.log(abs(self.correlation)))))

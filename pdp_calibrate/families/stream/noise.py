@@ -5,7 +5,7 @@ Theorem 23 (docs/theory).
 With noise N(0, σ²) on a·x_t at every step, μ² = M²·(1/Var(x_t | all) − 1/Var(x_t)) =
 M²·(a²/σ² + 2I), I being the precision that arrives from one side. Nobody learns more than μ, and an
 adversary who knows no record learns exactly that. Where the variance is not stated, or values are
-clamped, the series itself blurs nothing: μ² = (Ma/σ)²·(1+φ²)/(1−φ²).
+clamped, the series itself does not count as noise: μ² = (Ma/σ)²·(1+φ²)/(1−φ²).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from pdp_calibrate.families.stream.search import Correlated, is_attained
 
 
 def noise_memory(model: Correlated, *, clamped: bool) -> Memory:
-    """Return how the steps of a series pass on what Gaussian noise lets through."""
+    """Return how the steps of a series pass leakage on under Gaussian noise."""
     if clamped or model.variance is None:
         return Shifting(model.correlation**2 * (1 + 4 * UNIT_ROUNDOFF))
     return Smoothing(model.correlation, model.variance)
 
 
 class StreamNoiseEngine(Engine):
-    """Bounds μ, of an answer at one step or at every step."""
+    """Bounds μ for an answer at one step or at every step."""
 
     def __init__(self, problem: Problem) -> None:
         contributions = problem.contributions
@@ -40,11 +40,11 @@ class StreamNoiseEngine(Engine):
         self.memory = noise_memory(model, clamped=contributions.clamped)
         self._width = (model.bounds[1] - model.bounds[0]) * ROUND_UP
         self._weight = float(lengths(contributions.weights[0])) * ROUND_UP
-        # What rounding the contributions may have changed, in units of the range.
+        # How much rounding may have changed the contributions, in units of the range.
         self._rounding = contributions.rounding / self._width if self._width else 0.0
 
     def search(self, scale: float, limits: Limits) -> Bracket:
-        """Bound everyone at once; see `core.problem.Engine`."""
+        """Bound all adversaries at once; see `core.problem.Engine`."""
         del limits
         weight = (self._weight + self._rounding) / scale * ROUND_UP
         told = weight * weight * ROUND_UP

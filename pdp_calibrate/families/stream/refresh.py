@@ -1,16 +1,17 @@
 """What a budget that is refreshed every period really promises about a period's record.
 
-Many systems grant a budget of ε per day, week or month and begin anew with the next. Where people
-stay as they were from one period to the next, each period's answers also tell about the records of
-the periods around it. For people who stay in their state with probability p and move to any of the
-k − 1 others alike, a step has the Hilbert diameter D = 2·|log(p(k − 1)/(1 − p))|, and whatever is
-released, nobody learns more than ε' about any one period's record, for ever, where
+Many systems grant a budget of ε per day, week or month and start again with the next. If people
+tend to stay as they were from one period to the next, each period's answers also leak about the
+records of the periods around it. For people who stay in their state with probability p and move to
+each of the k − 1 others with equal probability, a step has the Hilbert diameter
+D = 2·|log(p(k − 1)/(1 − p))|, and whatever is released, nobody ever learns more than ε' about any
+one period's record, where
 
     sinh(ε'/4) = e^{D/2}·sinh(ε/4).
 
-Beside it stand temporal privacy leakage (Cao, Yoshikawa, Xiao, Xiong: Quantifying differential
-privacy under temporal correlations, ICDE 2017), which is the same question asked by somebody who
-knows nobody's record and has no other hints, and counting every period, which has no limit.
+For comparison there are temporal privacy leakage (Cao, Yoshikawa, Xiao, Xiong: Quantifying
+differential privacy under temporal correlations, ICDE 2017), which is the same quantity for an
+adversary without known records or other hints, and the sum over all periods, which has no limit.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _EVERY = re.compile(r"(\d{1,4})? ?([hdwmqy])")
 
 @dataclass(frozen=True, kw_only=True)
 class Refresh:
-    """A budget that is refreshed, and what it comes to about the record of any one period."""
+    """A refreshed budget, and what it amounts to about the record of any one period."""
 
     epsilon: float
     """The budget of each period, plain DP for substituting a person's record of that period."""
@@ -61,39 +62,39 @@ class Refresh:
         return 2 * abs(math.log(odds)) * (1 + 1e-12) + (1e-15 if odds != 1 else 0.0)
 
     @property
-    def told(self) -> float:
+    def leakage(self) -> float:
         """The largest leakage about the record of any period, for ever, rounded up."""
         return Contracting(self.diameter).for_ever(self.epsilon)
 
     @property
-    def told_about_the_latest(self) -> float:
+    def leakage_about_the_latest(self) -> float:
         """The largest leakage about the first period, or so far about the latest one."""
         return Contracting(self.diameter).one_sided(self.epsilon)
 
     @property
     def temporal(self) -> float:
-        """Temporal privacy leakage: the same for somebody without hints or known records."""
+        """Temporal privacy leakage: the same for an adversary without hints or known records."""
         stay, move = self.persistence, (1 - self.persistence) / max(1, self.states - 1)
         high, low = max(stay, move), min(stay, move)
-        told = self.epsilon
+        leak = self.epsilon
         for _ in range(100_000):
-            # log((q(e^a − 1) + 1)/(d(e^a − 1) + 1)), with e^{−a} taken out where e^a is large
-            rest = math.exp(-told)
+            # log((q(e^a − 1) + 1)/(d(e^a − 1) + 1)), multiplied by e^{−a} so that nothing overflows
+            rest = math.exp(-leak)
             passed = math.log((high * (1 - rest) + rest) / (low * (1 - rest) + rest))
             following = self.epsilon + passed
-            if abs(following - told) <= 1e-14 * told:
+            if abs(following - leak) <= 1e-14 * leak:
                 break
-            told = following
-        return 2 * told - self.epsilon
+            leak = following
+        return 2 * leak - self.epsilon
 
     @property
     def periods_a_year(self) -> int:
-        """How many periods a year begins."""
+        """How many periods begin in a year."""
         return math.ceil(_YEAR / _days(self.every) - 1e-9)
 
     @property
     def counted_for_a_year(self) -> float:
-        """What counting all periods of one year comes to: group privacy, and plain composition."""
+        """The sum over all periods of one year: group privacy, and plain composition."""
         return self.periods_a_year * self.epsilon * ROUND_UP
 
     @property
@@ -103,7 +104,7 @@ class Refresh:
 
     @property
     def budget(self) -> float:
-        """The budget of each period that would keep what this one claims, rounded down."""
+        """The budget per period that would really keep ε for ever, rounded down."""
         return Contracting(self.diameter).budget(self.epsilon)
 
     def to_dict(self) -> dict[str, Any]:
@@ -115,8 +116,8 @@ class Refresh:
             "persistence": self.persistence,
             "states": self.states,
             "diameter": self.diameter,
-            "told": self.told,
-            "told_about_the_latest": self.told_about_the_latest,
+            "leakage": self.leakage,
+            "leakage_about_the_latest": self.leakage_about_the_latest,
             "temporal": self.temporal,
             "counted_for_a_year": self.counted_for_a_year,
             "still_gains": self.still_gains,
@@ -126,19 +127,20 @@ class Refresh:
     def __repr__(self) -> str:
         return (
             f"Refresh(epsilon {self.epsilon:.4g} every {period_words(self.every)} is at most"
-            f" {self.told:.4g} about any one)"
+            f" {self.leakage:.4g} about any one)"
         )
 
 
 def refresh(*, epsilon: float, every: str = "30d", persistence: float, states: int = 2) -> Refresh:
-    """Say what a budget that is refreshed every period promises about any period's record.
+    """Compute what a budget refreshed every period really promises about any period's record.
 
     Parameters
     ----------
     epsilon
         The plain-DP budget of each period, for substituting one person's record of it.
     every
-        How long a period is: ``30d``, ``w``, ``m``; of hours, days, weeks, months, quarters, years.
+        How long a period is, such as ``30d``, ``w``, ``m``: hours, days, weeks, months, quarters or
+        years, each by its first letter.
     persistence
         How likely a person's record stays the same from one period to the next, below 1.
     states
@@ -147,13 +149,13 @@ def refresh(*, epsilon: float, every: str = "30d", persistence: float, states: i
     Returns
     -------
     Refresh
-        With `told`, the largest leakage about any one period's record, for ever; `temporal` and
-        `counted_for_a_year` beside it; and `budget`, which would keep ε.
+        With `leakage`, the largest leakage about any one period's record, for ever; `temporal` and
+        `counted_for_a_year` for comparison; and `budget`, which would keep ε.
 
     Examples
     --------
     >>> found = refresh(epsilon=1.5, every="30d", persistence=0.8)
-    >>> round(found.told, 2), round(found.temporal, 2), round(found.budget, 3)
+    >>> round(found.leakage, 2), round(found.temporal, 2), round(found.budget, 3)
     (4.86, 3.81, 0.383)
     """
     _days(every)
@@ -165,7 +167,7 @@ def refresh(*, epsilon: float, every: str = "30d", persistence: float, states: i
         states=checked_size(states, "states"),
     )
     if not math.isfinite(found.diameter):
-        raise PdpError("persistence is too close to 1 to be told from it.")
+        raise PdpError(f"persistence must be below 1 by more than rounding, got {persistence!r}.")
     return found
 
 

@@ -1,9 +1,9 @@
-"""The engine for models without an end: closed forms above, a stretch of the stream below.
+"""The engine for models without an end: closed forms for upper ends, long stretches for lower ends.
 
-The leakage of every step is added up by its memory (`memory.py`). The lower end of a chain uses
-outputs far out, r → ±∞ at every step: there a state of contribution g weighs e^{±g/λ}, and beliefs
-about one record from either side are powers of one matrix. Further steps can only be more of the
-same, so a stretch that no longer changes them stands for all time.
+The memory of a model (`memory.py`) adds up the leakage over steps. The lower end for a chain uses
+extreme outputs, r → ±∞ at every step: there a state of contribution g has the weight e^{±g/λ}, and
+beliefs about one record from either side are powers of one matrix. Once a longer stretch of steps
+no longer changes them, it represents all time.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class Correlated(Protocol):
     bounds: tuple[float, float]
     """The public range of a record."""
     variance: float | None
-    """Of a record; None if any."""
+    """The variance of a record; None if any."""
 
 
 def memory_of(model: Model) -> Memory:
-    """Return how the steps of a model without an end pass on what Laplace noise lets through."""
+    """Return how the steps of a model without an end pass leakage on under Laplace noise."""
     if isinstance(model, Forgetting):
         return Contracting(model.diameter)
     return Shifting(abs(cast("Correlated", model).correlation))
@@ -60,23 +60,23 @@ def memory_of(model: Model) -> Memory:
 def is_attained(problem: Problem) -> bool:
     """Whether some adversary attains the closed form of a series.
 
-    Of clamped values with a stated variance it is a bound only: some do not move as far. Where the
-    variance may be anything, it may be next to nothing.
+    For clamped values with a stated variance it is only a bound: some values do not move as far. A
+    variance that is not stated may be arbitrarily small.
     """
     return not problem.contributions.clamped or getattr(problem.model, "variance", None) is None
 
 
 class StreamEngine(Engine):
-    """Bounds the leakage about the record of any step, by one step or by all of them."""
+    """Bounds the leakage about the record of any step, from one answer or one at every step."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.memory = memory_of(problem.model)
-        # Where rounding the contributions may have changed them, this is the exact range.
+        # Rounding may have changed the contributions; this is their exact range.
         self._range = float(problem.contributions.exact_ranges()[0])
 
     def search(self, scale: float, limits: Limits) -> Bracket:
-        """Bound everyone at once; see `core.problem.Engine`."""
+        """Bound all adversaries at once; see `core.problem.Engine`."""
         budget = self._range / scale * ROUND_UP
         every_step = self.problem.contributions.every_step
         upper = self.memory.for_ever(budget) if every_step else budget
@@ -92,7 +92,7 @@ class StreamEngine(Engine):
         added = contributions.in_every_cell()
         if len(added) < 2:
             return problem.nobody()
-        told, (one, other) = _own_step(added / scale)
+        leak, (one, other) = _own_step(added / scale)
         if (
             contributions.every_step
             and contributions.coordinates == 1
@@ -100,18 +100,18 @@ class StreamEngine(Engine):
         ):
             if isinstance(self.memory, Shifting):
                 if is_attained(problem):
-                    told = max(0.0, told - contributions.rounding / scale)
-                    told = told * (1 + self.memory.factor) / (1 - self.memory.factor)
+                    leak = max(0.0, leak - contributions.rounding / scale)
+                    leak = leak * (1 + self.memory.factor) / (1 - self.memory.factor)
             else:
                 kernel = _kernel(problem.model, added[:, 0])
-                stretched, pair = _told_by_extremes(kernel, added[:, 0] / scale)
-                if stretched > told:
-                    told, (one, other) = stretched, pair
+                stretched, pair = _leak_at_extremes(kernel, added[:, 0] / scale)
+                if stretched > leak:
+                    leak, (one, other) = stretched, pair
         if contributions.table is not None:
             return problem.nobody()  # a witness needs contributions by value
         return dataclasses.replace(
             problem.nobody(),
-            lower=told * ROUND_DOWN * (1 - 1e-10),
+            lower=leak * ROUND_DOWN * (1 - 1e-10),
             witness=problem.witness_at(0, {}, (one, other), _towards(contributions, one, other)),
         )
 
@@ -120,7 +120,7 @@ class StreamComposer(Composer):
     """Bounds budgets that are spent step by step."""
 
     def for_ever(self, model: Model, dp_epsilon: float) -> float:
-        """Bound what this budget at every step tells about any."""
+        """Bound the leakage about any step if every step has this budget."""
         return _chain_memory(model).for_ever(dp_epsilon)
 
     def budget_for_ever(self, model: Model, epsilon: float) -> float | None:
@@ -128,25 +128,26 @@ class StreamComposer(Composer):
         budget = _chain_memory(model).budget(epsilon)
         if budget <= 0:
             raise UnsupportedQueryError(
-                "the chain forgets so slowly that no budget above 0 keeps this epsilon for ever."
+                "the chain forgets too slowly: no budget above 0 keeps this epsilon for ever."
             )
         return budget
 
 
 def _chain_memory(model: Model) -> Contracting:
-    """Return the memory of a chain; outside mechanisms about Gaussian records have no bound."""
+    """Return the memory of a chain; raise for Gaussian series, where black boxes have no bound."""
     memory = memory_of(model)
     if not isinstance(memory, Contracting):
         raise UnsupportedQueryError(
-            "of an outside mechanism only its plain-DP budget is known, which bounds nothing about"
-            " a Gaussian series: any small move of a record may use all of it, at every step. Use"
-            " MixingChain on values in classes, or release sums and means through a ledger."
+            "only the plain-DP budget of an outside mechanism is known, and that bounds nothing"
+            " about a Gaussian series: any small change of a record may use all of it, at every"
+            " step. Use MixingChain on values sorted into classes, or release sums and means"
+            " through a ledger."
         )
     return memory
 
 
 def _own_step(likelihood: FloatArray) -> tuple[float, tuple[int, int]]:
-    """Return the largest L1 distance of two contributions, in units of the noise, and of whom."""
+    """Return the largest L1 distance of two contributions, in units of the noise, and the pair."""
     apart = np.abs(likelihood[:, np.newaxis, :] - likelihood[np.newaxis, :, :]).sum(axis=2)
     one, other = divmod(int(apart.argmax()), len(apart))
     if one == other:
@@ -166,13 +167,13 @@ def _kernel(model: Model, added: FloatArray) -> FloatArray:
     kernel[:, [top, bottom]] = 1 / 2
     kernel[top, [top, bottom]] = tilt / (1 + tilt), 1 / (1 + tilt)
     kernel[bottom, [bottom, top]] = tilt / (1 + tilt), 1 / (1 + tilt)
-    return kernel  # in the limit where the states between are as rare as can be
+    return kernel  # in the limit where the states between are as rare as possible
 
 
-def _told_by_extremes(kernel: FloatArray, gains: FloatArray) -> tuple[float, tuple[int, int]]:
-    """Return what outputs far out at every step tell about the record in the middle.
+def _leak_at_extremes(kernel: FloatArray, gains: FloatArray) -> tuple[float, tuple[int, int]]:
+    """Return what extreme outputs at every step leak about the record in the middle.
 
-    The adversary knows nobody: the chain runs in its stationary law before and after.
+    The adversary knows no record: the chain runs in its stationary law before and after.
     """
     reached = kernel.max(axis=0) > 0
     kernel, own = kernel[np.ix_(reached, reached)], gains[reached]
@@ -191,27 +192,27 @@ def _told_by_extremes(kernel: FloatArray, gains: FloatArray) -> tuple[float, tup
 
 
 def _message(kernel: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the logarithm of what all steps of one side say about a state, up to a constant."""
-    told = np.zeros(len(kernel))
+    """Return the log-likelihood of each state from all steps on one side, up to a constant."""
+    message = np.zeros(len(kernel))
     for _ in range(STREAM_STRETCH):
-        after = weights + told
+        after = weights + message
         peak = after.max()
         following = np.log(kernel @ np.exp(after - peak))
         following -= following.max()
-        if np.array_equal(following, told):
+        if np.array_equal(following, message):
             break
-        told = following
-    return told
+        message = following
+    return message
 
 
 def _reversed(kernel: FloatArray) -> FloatArray:
-    """Return the chain seen backwards from its stationary law."""
+    """Return the time-reversed chain, started in its stationary law."""
     law = np.full(len(kernel), 1 / len(kernel)) @ np.linalg.matrix_power(kernel, 2**12)
     backwards = kernel.T * law
     return np.asarray(backwards / backwards.sum(axis=1, keepdims=True))
 
 
 def _towards(contributions: Contributions, one: int, other: int) -> float:
-    """Return the end of the line that speaks for the first secret."""
+    """Return the extreme output that favours the first secret."""
     values = contributions.values[0]
     return math.inf if values[one].sum() >= values[other].sum() else -math.inf

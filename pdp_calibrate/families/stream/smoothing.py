@@ -6,11 +6,11 @@ contain the answer without noise with the stated probability, over the noise and
 - **Gaussian series.** The answer about N records is itself a Gaussian series of correlation φ, of
   any mean. Elimination along the steps (the forward and backward pass of a Kalman smoother) gives
   the best linear unbiased estimate. Its error is a Gaussian number, from the stream, plus a
-  weighted sum of the very noises that were drawn; its distribution is found from its
-  characteristic function, so that the interval is exact for Laplace noise too.
-- **Counts.** How many of N records of two states hold one of them is a Markov chain on 0 … N, and
-  so is a single record of any states: forward-backward gives the law of every answer given all that
-  was released.
+  weighted sum of the noises that were drawn; its distribution is computed from its characteristic
+  function, so that the interval is exact for Laplace noise too.
+- **Counts.** The number of N two-state records that are in one of the states is a Markov chain on
+  0 … N, and a single record with any states is a Markov chain too: forward-backward gives the law
+  of every answer given everything released.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ import numpy as np
 
 from pdp_calibrate.arrays import FloatArray
 
-_POINTS, _FURTHEST = 1200, 60.0  # of the characteristic function, in units of the deviation
+_POINTS, _FURTHEST = 1200, 60.0  # grid of the characteristic function, in units of the deviation
 
-_WEIGHTS = 40  # noises that count one by one; the many small ones add up to a bell curve
+_WEIGHTS = 40  # noises treated one by one; the many small ones are approximately Gaussian together
 
-_ROWS = 256  # at a time
+_ROWS = 256  # estimates computed at a time
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Smoothed:
 
     @classmethod
     def by(cls, smoother: tuple[FloatArray, FloatArray], answers: FloatArray) -> Smoothed:
-        """Smooth answers, in order of their steps, with what `series_smoother` returned."""
+        """Smooth answers, in the order of their steps, with the result of `series_smoother`."""
         weights, half = smoother
         values = weights @ answers
         return cls(values, values - half, values + half)
@@ -63,13 +63,13 @@ def series_smoother(
     correlation
         φ of neighbouring steps.
     variance
-        Of an answer without noise.
+        The variance of an answer without noise.
     noise
         The variance of the noise of each answer.
     laplace
-        Whether it is Laplace noise; else Gaussian.
+        Whether it is Laplace noise; otherwise Gaussian.
     alpha
-        How often the interval may miss.
+        The probability with which an interval may miss.
     """
     weights, own = _posterior(gaps, correlation, variance, noise)
     # The mean is not known: it is estimated by weighted least squares along with the rest.
@@ -77,7 +77,7 @@ def series_smoother(
     pull = left / noise
     weights = weights + np.outer(left, pull / pull.sum())
     own = own + left**2 / pull.sum()
-    bell = np.maximum(own - (weights**2) @ noise, 0.0)  # what of the error is the stream's
+    bell = np.maximum(own - (weights**2) @ noise, 0.0)  # the part of the error due to the stream
     deviation = np.sqrt(own)
     half = np.empty(len(noise))
     for start in range(0, len(noise), _ROWS):
@@ -167,9 +167,9 @@ def smooth_chain(
     gaps
         How many steps lie between neighbours.
     log_likelihoods
-        For each answer and state, how likely it is, up to a constant.
+        The log-likelihood of each answer in each state, up to a constant.
     alpha
-        How often the interval may miss.
+        The probability with which an interval may miss.
     """
     likelihoods = np.exp(log_likelihoods - log_likelihoods.max(axis=1, keepdims=True))
     size = len(likelihoods)
@@ -192,9 +192,9 @@ def smooth_chain(
 
 
 def count_kernel(stay: float, arrive: float, records: int) -> FloatArray:
-    """Return the law of the next number of records in a state, for each present number.
+    """Return the law of the next number of records in a state, for each current number.
 
-    Each of those in it stays with one probability, each of the others arrives with another.
+    Each record in the state stays with probability `stay`, each other one enters with `arrive`.
 
     Examples
     --------

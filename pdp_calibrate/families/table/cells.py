@@ -187,7 +187,7 @@ class Factors:
 class Cells:
     """A joint table and the answer in its cells: what neither adversaries nor scales change.
 
-    What only some searches need is worked out when the first of them runs, and then kept.
+    What only some searches need is computed when the first of them runs, and then kept.
     """
 
     probabilities: FloatArray

@@ -78,11 +78,11 @@ class TableEstimator(FrameEstimator):
         occur, which are then treated as public.
     bins
         Public edges of numeric columns, ``{column: edges}``. A bin holds its lower edge and not
-        its upper one, the last holds both; the middle of a bin stands for it, so a sum is off by
+        its upper one, the last holds both; the middle of a bin represents it, so a sum is off by
         up to half a width for each value. `binned` puts the middles into a frame, which is
         what to release about. Values outside raise.
     confidence
-        None fits one law and claims nothing about its error. A number such as 0.95 gives a
+        None fits one law and makes no claim about its error. A number such as 0.95 gives a
         `SampledTable`: all tables that the rows do not rule out. For ``joint`` only; domains or
         bins must then be stated for every column, for a value that never occurred is possible too.
     epsilon

@@ -1,15 +1,15 @@
-"""Gaussian noise on joint tables: the mixtures that the Laplace engine compares, for another noise.
+"""Gaussian noise on joint tables: the mixtures of the Laplace engine, compared for another noise.
 
-Every target, every known set and every value it may have gives one law of the answer per secret.
-Where there are few events all their laws stand in one matrix; else they are listed set by set, the
-sets whose answers move furthest first. Independent groups of tuples are searched apart, as for
-Laplace noise: what is independent of the target given what is known only adds noise, whatever noise
+Every target, every known set and every value of it gives one law of the answer per secret. If there
+are few events, all their laws are in one matrix; otherwise they are listed set by set, the sets
+whose answers move furthest first. Independent groups of tuples are searched separately, as for
+Laplace noise: tuples independent of the target given what is known only add noise, whatever noise
 there is already (hockey-stick divergences are jointly convex).
 
-Where the sets are too many to be listed, the upper end is how far the answer can move at all. W∞
-given some tuples bounds nothing given others: laws given more are no mixtures of those given less.
-Nor does one coupling serve all that may be known: a hint that leaves two cells far apart, each
-likelier under another secret, makes the answer move from one to the other.
+If there are too many sets to list, the upper end is the range of the whole answer. W∞ given some
+tuples bounds nothing given others: laws given more are not mixtures of those given less. Nor does
+one coupling serve everything that may be known: a hint that leaves two cells far apart, each
+likelier under a different secret, makes the answer move from one to the other.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class TableNoiseEngine(Engine):
         )
 
     def against(self, problem: Problem) -> TableNoiseEngine:
-        """Return an engine for other adversaries that takes over the table as it was prepared."""
+        """Return an engine for other adversaries that reuses the prepared table."""
         if self._varying is None:
             return TableNoiseEngine(problem, error=self._error)
         like = self._varying, self._prepared.cells
@@ -119,7 +119,7 @@ class TableMixtures:
         self.strongest = self._strongest if problem.admits_strongest else None
 
     def _strongest(self, scale: float) -> Bracket:
-        """Knowing everyone else, an answer moves by LS_i, whatever the table is."""
+        """Evaluate who knows everyone else: an answer moves by LS_i, whatever the table is."""
         prepared = self._prepared
         outcome = search_strongest(setting_of(prepared, scale))
         target = prepared.knowledge.targets[0] if outcome.attack is None else outcome.attack.target
@@ -153,7 +153,7 @@ class TableMixtures:
         return self._spread + self._rounding
 
     def cases(self) -> Iterator[Case]:
-        """List all adversaries but those who know everyone else; too many, who know least."""
+        """List all adversaries except those who know everyone else; if too many, who know least."""
         prepared, cells = self._prepared, self._prepared.cells
         if self._has_few_events:
             targets = prepared.knowledge.targets

@@ -1,4 +1,4 @@
-"""How much anybody can learn who ignores a set of binary tuples, from pairs of tuples alone.
+"""How much an adversary who ignores a set of binary tuples can learn, from pairs of tuples alone.
 
 For a hidden set V let, over all values x of the other tuples,
 
@@ -24,7 +24,7 @@ roundings, so the value there misses the extreme by as little.
 **The search** goes through every adversary of a table of binary tuples, one hidden set at a time.
 For a hidden set V a node holds, for every value x of all other tuples and every position p of the
 output, the filtered mass G(p, x) = Σ over x_V of P(x, x_V)·e^{−c·|p − f(x_V)|}, and the mass m(x).
-Whoever attacks tuple a and ignores V knows all others: the two secrets are neighbouring x, and
+An adversary who attacks tuple a and ignores V knows all others: two secrets are neighbouring x, and
 
     p(r | x_a = 1, x_K) / p(r | x_a = 0, x_K) = (G/m)(p − w_a, x_a = 1) / (G/m)(p, x_a = 0)
 
@@ -63,7 +63,7 @@ def first_intervals(
     pairs: FloatArray,
     ratios: FloatArray,
 ) -> bool:
-    """Fill level 0, nothing hidden; say whether the bound is worth using for this table.
+    """Fill level 0, nothing hidden; return whether the bound is worth using for this table.
 
     odds[level, end, a], pairs[level, end, a, b] and ratios[level, end, a, p] hold the lower (end 0)
     and upper (end 1) ends. Tuple j is bit j of the index of a cell. Done once: not compiled.
@@ -147,6 +147,8 @@ def _hide_in_odds(old, new, a, low, high, low_t, high_t):
 
     Both the odds given 0 and those given 1 lie in the old interval, and the new ones between them.
     """
+    # Factors from the ends of the old interval to those of the new one. Each is monotone in t and
+    # in the odds ratio, so its extreme lies at their ends; both are widened by the rounding.
     less, more = 1.0, 1.0
     if low > 1.0:
         less = (1.0 / low + high_t) / (1.0 + high_t)
@@ -266,7 +268,7 @@ def explore_hidden(
         More space, made by `space_to_explore`: allocating it here would take a second to compile.
     found
         Receives (hidden set as bits, target, x as bits of the tuples not hidden, position, whether
-        the output speaks for the value that adds more).
+        the output favours the value that adds more).
 
     Returns
     -------
@@ -416,6 +418,7 @@ def _compare(
 def _fill_scaled(space, at, size, added, scaled, inverses):
     """Write all densities in single precision; NaN, which exceeds nothing, where x cannot occur."""
     inverse, mass = inverses[:size], space[at : at + size]
+    # Each density is a product of two rounded numbers, which `_MARGIN` covers.
     for x in range(size):
         inverse[x] = _UNIT / mass[x] if mass[x] > 0.0 else np.nan
     for p in range(added + 1):

@@ -60,7 +60,7 @@ class Steps:
 
 @dataclass(frozen=True)
 class _Part:
-    """What one part of the sets came to."""
+    """The result for one part of the sets."""
 
     ratio: float
     found: npt.NDArray[np.int64]
@@ -100,11 +100,11 @@ def steps_of(setting: Setting) -> Steps | None:
 
 
 def search_hidden(search: BranchSearch, steps: Steps, incumbent: float, error: float) -> Outcome:
-    """Return the worst of all adversaries but those who know everyone else."""
+    """Return the worst of all adversaries except those who know everyone else."""
     setting = search.setting
     error += 2 * steps.moved
     outcome = NOTHING
-    # Whoever is cut at the bar must stay below the incumbent, rounding included; nobody leaks more
+    # Adversaries cut at the bar must stay below the incumbent, rounding included; nobody leaks more
     # than the furthest distance, however much others leak.
     least = min(incumbent, setting.furthest) - 2 * error
     bar = max(least, math.log(_LEAST_RATIO))
@@ -167,7 +167,7 @@ def _run(search: BranchSearch, steps: Steps, shared: FloatArray) -> list[_Part |
 
 
 def _intervals(steps: Steps) -> tuple[FloatArray, ...] | None:
-    """Return what bounds adversaries from pairs of tuples; None where it would say nothing."""
+    """Return the intervals that bound adversaries from pairs of tuples; None if useless."""
     number, positions = len(steps.weights), int(steps.weights.sum()) + 1
     shapes = (number + 1, 2, number), (number + 1, 2, number, number)
     found = *(np.empty(shape) for shape in shapes), np.empty((*shapes[0], positions))

@@ -1,9 +1,8 @@
 """Vectors of answers whose grid of outputs is too large to visit: a certified bracket.
 
-Upper end: the Lipschitz bound of each event and pair of secrets, the worst first; who is not
-reached counts with the group bound or that of the odds, whichever is smaller. Lower end: coordinate
-ascent over the output, in log space; of sets too large for it, only far outputs and the best of
-them.
+Upper end: the Lipschitz bound of each event and pair of secrets, the worst first; those not reached
+keep the group bound or that of the odds, whichever is smaller. Lower end: coordinate ascent over
+the output, in log space; for sets too large for it, only extreme outputs.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _TIGHT = 1e-9  # bounds this close to what is known to leak are not lowered furt
 
 
 class _Case(NamedTuple):
-    """Somebody to be judged: all events of one set, or two secrets given one event."""
+    """A case to be judged: all events of one set, or two secrets given one event."""
 
     target: int
     unknown: tuple[int, ...]
@@ -56,7 +55,7 @@ class _Case(NamedTuple):
 
 
 def search_vectors(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
-    """Return a bracket for all adversaries but those who know everyone else."""
+    """Return a bracket for all adversaries except those who know everyone else."""
     search = _Search(setting, clock)
     found = best_first(
         search.next_set(),
@@ -198,7 +197,7 @@ def _improved(setting: Setting, attack: Attack) -> Outcome:
 def _pairs(
     setting: Setting, events: Events, parent_bound: float, parent: _Case, event: int
 ) -> Iterator[tuple[Outcome, tuple[float, _Case]]]:
-    """Attack each ordered pair of secrets of one event, and say what is left to prove."""
+    """Attack each ordered pair of secrets of one event, and return what is left to prove."""
     atoms = events.atoms[event % len(events.atoms)] / setting.scale
     for first, second in itertools.permutations(np.flatnonzero(events.possible[event]), 2):
         laws = events.laws[event][[first, second]]

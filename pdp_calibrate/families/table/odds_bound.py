@@ -1,7 +1,7 @@
 """How much anybody can learn about a tuple, whatever they know, from the odds of its values alone.
 
 Fix the target i and two secrets v, w. A cell c of all other tuples has odds x = p(v, c)/p(w, c)
-and adds f(c) to the answer. Whoever knows or ignores the others, exactly or softly, weighs the
+and adds f(c) to the answer. An adversary's knowledge of the others, exact or soft, weighs the
 cells, and two cells suffice for the worst of them (`two_cell_bound`): the log-ratio is at most
 
     LS_i/λ + max over cells a, b of  log(x_a/x_b) ⊗ |f(a) − f(b)|/λ,

@@ -6,7 +6,7 @@ what the adversary knows (`tree_search`), many binary tuples through all hidden 
 for linear floating point through log space. All are exact. Vectors with too many outputs get a
 bracket (`chained_search` for counts, `joint_outputs`). Its ends include every rounding error.
 
-Whoever knows everyone else learns from the output what plain differential privacy says.
+An adversary who knows everyone else learns what plain differential privacy says.
 
 In small tables every adversary is evaluated, vectorised, without compiled code: all events
 (x_i, x_K) in one matrix product, laws of the answer times kernels e^{−distance}
@@ -136,7 +136,7 @@ def _furthest(answers: FloatArray) -> tuple[float, int, tuple[int, int]]:
 
 
 def _search(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
-    """Search everyone but those who know everyone else, by the means that suit the answers.
+    """Search everyone except those who know everyone else, by the method that suits the answers.
 
     Compiled code is loaded only where it is chosen.
     """
@@ -289,7 +289,7 @@ class TableEngine(Engine):
         ]
 
     def against(self, problem: Problem) -> TableEngine:
-        """Return an engine for other adversaries that takes over the table as it was prepared."""
+        """Return an engine for other adversaries that reuses the prepared table."""
         if self._varying is None:
             return TableEngine(problem)
         return TableEngine(problem, like=(self._varying, self._prepared.cells))
@@ -335,7 +335,7 @@ class TableEngine(Engine):
 
 
 def search_events(setting: Setting, grid: Grid) -> Outcome:
-    """Return the worst of all adversaries but those who know everyone else.
+    """Return the worst of all adversaries except those who know everyone else.
 
     For a table with few events: every law of the answer meets every output.
     """
@@ -448,7 +448,7 @@ def _worst_of_admitted(
 
 
 def search_sets(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
-    """Return the worst of all adversaries but those who know everyone else, set by set."""
+    """Return the worst of all adversaries except those who know everyone else, set by set."""
     kernels: dict[bytes, FloatArray] = {}
     return best_first(
         (
@@ -472,7 +472,7 @@ def judged_set(
     linear = setting.is_additive and setting.fits_linear_space
     pieces = _linear_pieces(setting, events, kernels) if linear else _log_pieces(setting, events)
     for first, possible, densities, gain, error, outputs in pieces:
-        gain[possible.sum(axis=1) < 2] = -np.inf  # one secret only: nothing to tell apart
+        gain[possible.sum(axis=1) < 2] = -np.inf  # only one possible secret: nothing to compare
         event, place = divmod(int(gain.argmax()), gain.shape[1])
         best = float(gain[event, place])
         if best - error <= outcome.lower and best + error <= outcome.upper:

@@ -68,7 +68,7 @@ class _SetMixtures(TableMixtures):
         self._merged = reachable.shift
 
     def cases(self) -> Iterator[Case]:
-        """List all adversaries but those who know everyone else."""
+        """List all adversaries except those who know everyone else."""
         parts = self._prepared.cells.parts
         for target, unknown in self._prepared.cases():
             move = sum(float(parts[place].max()) for place in (target, *unknown))

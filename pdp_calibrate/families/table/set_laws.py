@@ -18,7 +18,7 @@ from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.table import JointTable
-from pdp_calibrate.core.tuning import KEPT_LAWS
+from pdp_calibrate.core.tuning import KEPT_LAWS, SET_OUTPUTS
 from pdp_calibrate.errors import UnsupportedQueryError
 from pdp_calibrate.families.table.sampling_radius import noise_reach, sampling_radius
 from pdp_calibrate.families.table.sets import ConditionalBall, SampledTable
@@ -37,15 +37,11 @@ def varying_in(problem: Problem) -> Varying | None:
     return Varying.of(problem)
 
 
-MOST_OUTPUTS = 100_000
-"""Outputs of one adversary that are compared one by one."""
-
-
 Indices = npt.NDArray[np.intp]
 
 
 class Reachable:
-    """The distinct sums over sets of unknown tuples, each worked out once.
+    """The distinct sums over sets of unknown tuples, each computed once.
 
     Which sums count as one does not depend on the noise, so radii do not either. Taking two close
     values for one is sound: the bound on the distance of a counted law holds for any grouping of
@@ -111,7 +107,7 @@ def outputs_between(own: FloatArray, values: FloatArray, *, tails_only: bool) ->
     columns = [np.unique(column) for column in atoms.T]
     if tails_only:
         columns = [column[[0, -1]] for column in columns]
-    if math.prod(map(len, columns)) > MOST_OUTPUTS:
+    if math.prod(map(len, columns)) > SET_OUTPUTS:
         return None
     grid = np.meshgrid(*columns, indexing="ij")
     return np.stack([axis.ravel() for axis in grid], axis=1)
@@ -150,7 +146,7 @@ class Balls:
 
 
 def center_of(model: Model) -> JointTable:
-    """Return the table in the middle, for its size and as the start of a witness."""
+    """Return the central table, for its size and as the start of a witness."""
     if isinstance(model, ConditionalBall):
         return model.center
     if not isinstance(model, SampledTable):
@@ -167,7 +163,7 @@ def center_of(model: Model) -> JointTable:
 
 
 class ConditionalLaws:
-    """The conditional laws of a set of tables, each worked out once while they are not too many."""
+    """The conditional laws of a set of tables, each computed once while they are not too many."""
 
     def __init__(self, model: Model, reachable: Reachable) -> None:
         self.model, self.reachable = model, reachable

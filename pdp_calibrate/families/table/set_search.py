@@ -1,6 +1,6 @@
 """The engine for sets of tables: one target and one set of unknown tuples after the other.
 
-Whoever attains the bound is named together with a table in which the two worst laws hold.
+The witness of the bound comes with a table in which the two worst laws hold.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pdp_calibrate.core.table import JointTable
 from pdp_calibrate.core.tuning import (
     SET_CASES,
     SET_DISTANCES,
+    SET_OUTPUTS,
     SET_STEPS,
     SET_STEPS_BETWEEN_CHECKS,
 )
@@ -30,7 +31,6 @@ from pdp_calibrate.families.table.search import climbs, search_strongest
 from pdp_calibrate.families.table.set_kernels import LOST, moved_in, moved_out, worst_pair
 from pdp_calibrate.families.table.set_laws import (
     ANY_LAW,
-    MOST_OUTPUTS,
     Balls,
     ConditionalLaws,
     Indices,
@@ -165,7 +165,7 @@ class _Search:
 
 
 def _search(around: _Search, incumbent: float) -> Outcome:
-    """Judge everyone but those who know everyone else, from the largest group bound down."""
+    """Judge everyone except those who know everyone else, from the largest group bound down."""
     setting, prepared = around.setting, around.setting.prepared
     ranges = [group_bound(setting, (place,)) for place in range(len(setting.sizes))]
     if around.clock.is_over or _cases(prepared) > SET_CASES:
@@ -290,7 +290,7 @@ def _is_too_large(prepared: PreparedTable, reachable: Reachable) -> bool:
         levels = prepared.sizes[target] * len(values)
         if prepared.cells.coordinates > 1:
             levels = math.prod(len(np.unique(column)) + 1 for column in values.T)
-            levels = 0 if levels > MOST_OUTPUTS else levels
+            levels = 0 if levels > SET_OUTPUTS else levels
         steps += events * len(values) * levels
         if steps > SET_STEPS:
             return True
@@ -301,7 +301,7 @@ class TableSetEngine(Engine):
     """Searches the adversaries of one set of tables, at many scales.
 
     Prepared once: tuples of one value are left out, and the centre, what can be reached and whether
-    the set is too large to search are worked out. No event is impossible in all members, so whoever
+    the set is too large to search are computed. No event is impossible in all members, so who
     knows all others here learns what plain differential privacy says, tuples left out or not.
     """
 

@@ -37,7 +37,7 @@ class ConditionalBall(Around):
     Parameters
     ----------
     center
-        The table in the middle.
+        The central table.
     radius
         τ, from 0 to 1.
     provenance
@@ -59,7 +59,7 @@ class ConditionalBall(Around):
     only_additive = True
 
     center: JointTable
-    """The table in the middle."""
+    """The central table."""
     radius: float
     """How far every conditional law may be off, in total variation."""
 
@@ -167,7 +167,7 @@ class SampledTable(Model):
 
     @property
     def certainty(self) -> str:
-        """Over the sample, with at least the confidence."""
+        """How certain the promise is over the sample."""
         return (
             "The error of the sample is covered: over the rows counted, the promise fails with"
             f" probability at most {1 - self.confidence:.2g}, for one query and independent rows."

@@ -1,21 +1,21 @@
 """A table, a query and adversaries: before a scale is chosen, at a scale, and what a search finds.
 
 `PreparedTable` adds the adversaries to the `Cells` of a table, `Setting` the scale: what does not
-depend on the scale is worked out once. Every search over tables works on a `Setting` and returns an
+depend on the scale is computed once. Every search over tables works on a `Setting` and returns an
 `Outcome`, which gets names and the user's units later.
 
 **Before all that** a problem is made smaller (`Varying`, `Group`).
 
-**Tuples that can hold one value only** are left out of every search. They move no answer, hide
-nothing and tell nothing, and nobody has two secrets about them. Whoever knows k of all the tuples
-knows between k − c and k of the others, if c tuples are left out. Knowing everyone else takes them
-along: whoever knows all others but not all of them is still bound by what θ allows, and leaks no
-more than plain differential privacy says.
+**Tuples with only one possible value** are left out of every search. They move no answer, hide and
+reveal nothing, and have no two secrets. If c tuples are left out, an adversary who knows k of all
+the tuples knows between k − c and k of the others. Knowing everyone else includes them: an
+adversary who knows all other tuples here, but not all that were left out, is still bound by what θ
+allows, and learns no more than plain differential privacy says.
 
-**Columns that are independent of each other** are searched apart. If x_U is independent of x_i
-given x_K, not knowing it only blurs the answer: for an additive query the worst adversary knows
-every other independent group, so the table leaks what its worst group leaks alone. A table that
-factors only up to a relative error δ, p = Π p_g·(1 ± δ), has every sum of cells right to the factor
+**Columns that are independent of each other** are searched separately. If x_U is independent of x_i
+given x_K, not knowing it only adds noise: for an additive query the worst adversary knows every
+other independent group, so the table leaks what its worst group leaks alone. In a table that
+factors only up to a relative error δ, p = Π p_g·(1 ± δ), every sum of cells is exact up to a factor
 1 ± δ; a log-ratio of densities holds four such sums.
 """
 
@@ -50,7 +50,7 @@ class PreparedTable:
     """A problem about a joint table, in the form that searches work on; answers start at zero."""
 
     problem: Problem
-    """What was asked."""
+    """The problem as it was posed."""
     cells: Cells
     """The table and the answers."""
     counts_strongest: bool
@@ -410,7 +410,7 @@ class Attack:
     known: dict[int, int]
     """Position of a known tuple → position of its value."""
     secrets: tuple[int, int]
-    """The value that the output speaks for, and the one it speaks against."""
+    """The value that the output favours, and the one it speaks against."""
     output: FloatArray
     """Where, measured from the smallest answer of all, in each coordinate."""
 
@@ -648,7 +648,7 @@ class Varying:
 
 
 def no_secrets(problem: Problem) -> Bracket:
-    """Say that nobody learns anything: no tuple that is attacked has two values."""
+    """Return leakage 0: no target has two possible values."""
     target = problem.knowledge.targets[0]
     unknown = next(iter(problem.knowledge.unknown_sets(target)))
     return Bracket(upper=0.0, lower=0.0, witness=None, target=target, unknown=unknown)

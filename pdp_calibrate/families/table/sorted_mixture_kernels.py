@@ -44,7 +44,7 @@ def _sweep(masses, events, order, decay, loss, one, tails_only, limit, left, row
         for v in range(secrets):
             possible += int(inverse[v, k] > 0.0)
         for v in range(secrets):
-            counts = inverse[v, k] > 0.0 and possible > 1  # one secret alone: nothing to tell apart
+            counts = inverse[v, k] > 0.0 and possible > 1  # one possible secret: nothing to compare
             inverse[v, k] = 1.0 / inverse[v, k] if counts else 0.0
             never[v, k] = 0.0 if counts else -_OUTSIDE
             always[v, k] = 0.0 if counts else _OUTSIDE

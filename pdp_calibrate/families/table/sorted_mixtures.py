@@ -50,7 +50,7 @@ class _Compared:
 
 
 def search_lines(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
-    """Return the worst of all adversaries but those who know everyone else."""
+    """Return the worst of all adversaries except those who know everyone else."""
     ranges = [float(part[:, 0].max()) for part in setting.parts]
     spare = 1 + 4 * (len(setting.sizes) + 4) * UNIT_ROUNDOFF
 
@@ -147,7 +147,7 @@ class _Atoms:
 
 
 class _Kept:
-    """What sets of tuples have at one scale, whoever the target is: kept while there is memory."""
+    """What sets of tuples have at one scale, for any target; kept while there is memory."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting

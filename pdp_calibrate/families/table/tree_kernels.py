@@ -133,7 +133,8 @@ def leaf_ratio(data, at, secrets, width, one):
     """Return the largest ratio − 1 of a leaf, the output and the two secrets."""
     outputs = width - 1
     best, where, for_secret, against = -1.0, 0, 0, 0
-    # At each output the largest and the smallest density of the secrets that can occur.
+    # At each output the largest and the smallest density of the secrets that can occur: no pair has
+    # a larger ratio. Each is a sum of terms of one sign over a mass, so nothing cancels before.
     for r in range(outputs):
         least, most, least_at, most_at = np.inf, -np.inf, 0, 0
         for v in range(secrets):

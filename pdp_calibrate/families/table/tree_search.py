@@ -1,11 +1,11 @@
 """Search all adversaries of a table whose answers lie on a grid: branch and bound over knowledge.
 
-The tree is cut into branches whose first nodes fit in memory. A long search gets a good start by
-climbing, for the more is known to leak, the more can be cut; and one pass over the table bounds
-everybody who attacks one target. Before anything is decided, the density of a cell depends on the
-cell only through its answer, so among cells with equal answers only the two with extreme odds
-matter to the two-cell bound. What is left is a node of the tree with few cells, and `branch_bound`
-does the rest.
+The tree is cut into branches whose first nodes fit in memory. A long search gets a good starting
+point by climbing, because the more is known to leak, the more can be cut; and one pass over the
+table bounds everybody who attacks one target. Before anything is decided, the density of a cell
+depends on the cell only through its answer, so among cells with equal answers only the two with
+extreme odds matter to the two-cell bound. That leaves a node of the tree with few cells, which
+`branch_bound` bounds.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ def branch_search(
 
 
 def search_branches(setting: Setting, grid: Grid, incumbent: float, clock: Clock) -> Outcome:
-    """Return the worst of all adversaries but those who know everyone else."""
+    """Return the worst of all adversaries except those who know everyone else."""
     search, error = branch_search(setting, grid, incumbent, clock)
     branches = [
         branch for target in setting.knowledge.targets for branch in branches_of(search, target)

@@ -4,7 +4,7 @@ Theorem 19 (docs/theory).
 
 Fix the output r and two secrets v, w. In each cell c of the tuples still open stand the masses
 m_v, m_w and the filtered masses F_v, F_w (mass times e^{−|r−f|/λ}, summed over tuples decided to be
-unknown). Whoever knows or ignores the open tuples, exactly or softly, weighs the cells by some
+unknown). An adversary who knows or ignores open tuples, exactly or softly, weighs the cells by some
 h ≥ 0 and sees the ratio R(h) = (Σh·F_v · Σh·m_w) / (Σh·F_w · Σh·m_v).
 
 Two cells suffice: with three, keep Σh·F_v and Σh·F_w fixed along a line; the remaining quotient of
@@ -76,7 +76,7 @@ def branch_bound(data, start, bucket_of, secrets, width, begin, end, one, limit,
     """Write to result[r] an upper bound on ratio − 1 over all soft knowledge of the open tuples.
 
     Only for outputs from `begin` to `end`. bucket_of[c] is the bucket of cell c. Pairs of buckets
-    that cannot exceed `limit` at any output are not told apart.
+    that cannot exceed `limit` at any output are not resolved.
     """
     space, rows, span, turn = work
     outputs = end - begin
@@ -231,7 +231,7 @@ def _fill_buckets(data, first, second, bucket_of, mass_at, outputs, stride, one,
 
 @inlined
 def _beside_excluding(data, first, second, cells, mass_at, stride, one, result):
-    """Bound pairs with a cell that excludes a secret: each secret is spoken for by one cell only.
+    """Bound pairs with a cell that excludes a secret: each secret has mass in one cell only.
 
     Such a pair is at most the largest y_v over the smallest y_w, one of them in an excluding cell.
     """
@@ -252,6 +252,7 @@ def _beside_excluding(data, first, second, cells, mass_at, stride, one, result):
                 top_w, least_w = max(top_w, z), min(least_w, z)
                 if mass == 0.0:
                     only_top_w, only_least_w = max(only_top_w, z), min(only_least_w, z)
+        # One of the two cells excludes a secret: four combinations, in both directions.
         bound = max(_apart(top_v, only_least_w, one), _apart(only_top_v, least_w, one))
         bound = max(bound, _apart(top_w, only_least_v, one), _apart(only_top_w, least_v, one))
         result[r] = max(result[r], bound)

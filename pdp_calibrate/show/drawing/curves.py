@@ -115,15 +115,24 @@ def refresh(curve: RefreshCurve, theme: str) -> Figure:
     figure, axes = canvas(colours)
     chosen, period = curve.chosen, period_words(curve.chosen.every)
     period = f"a {period}" if period.isalpha() else period
-    _line(axes, curve.persistence, curve.told, colours.blue, "nobody learns more, for ever")
+    _line(axes, curve.persistence, curve.leakage, colours.blue, "nobody learns more, for ever")
     label = "temporal privacy leakage"
     _line(axes, curve.persistence, curve.temporal, colours.orange, label, dashed=True)
     label = "every period counted, one year"
     _level(axes, chosen.counted_for_a_year, colours, label=label, dashes=(1, 2))
     _level(axes, chosen.epsilon, colours, label=f"claimed: ε = {chosen.epsilon:.3g}")
-    _point(axes, chosen.persistence, chosen.told, colours.green, "o", colours)
-    _call(axes, f"here: {chosen.told:.3g}", chosen.persistence, chosen.told, colours.green, "left")
-    highest = max(chosen.counted_for_a_year, chosen.told, min(curve.told[-1], 8 * chosen.epsilon))
+    _point(axes, chosen.persistence, chosen.leakage, colours.green, "o", colours)
+    _call(
+        axes,
+        f"here: {chosen.leakage:.3g}",
+        chosen.persistence,
+        chosen.leakage,
+        colours.green,
+        "left",
+    )
+    highest = max(
+        chosen.counted_for_a_year, chosen.leakage, min(curve.leakage[-1], 8 * chosen.epsilon)
+    )
     axes.set_ylim(0, highest * 1.08)
     axes.set_xlabel(f"probability that a record stays as it was over {period}")
     axes.set_ylabel("ε about any one record")

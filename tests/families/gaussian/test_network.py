@@ -265,11 +265,11 @@ def test_a_long_path_is_a_gaussian_series():
     assert ours.value == pytest.approx(theirs.value, rel=1e-9)
 
 
-def test_too_many_or_too_closely_knit_is_said(monkeypatch):
+def test_too_many_or_too_dense_a_network_is_refused(monkeypatch):
     with pytest.raises(pdp.ModelError, match=r"at most 100,000"):
         GaussianNetwork(precision=eye_array(100_001), bounds=(0, 1))
     monkeypatch.setattr(sparse_inverse, "SPARSE_STEPS", 1e3)
-    with pytest.raises(pdp.ModelError, match="closely knit"):
+    with pytest.raises(pdp.ModelError, match="too dense"):
         pdp.leakage(GaussianNetwork(precision=grid_precision(20, 20), bounds=(0, 1)), pdp.Sum())
 
 

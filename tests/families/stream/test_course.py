@@ -127,7 +127,7 @@ def test_the_largest_is_the_largest_over_all_steps(memory):
         budgets = rng.choice([0.0, 0.0, 0.0, 0.3, 1.0], 12)
         course = course_of(memory, budgets)
         every = [course.about(step) for step in range(-3, 15)]
-        assert course.told() == max(every)
+        assert course.leakage() == max(every)
 
 
 @pytest.mark.parametrize("memory", MEMORIES, ids=lambda one: type(one).__name__)
@@ -138,8 +138,8 @@ def test_a_promise_is_what_steps_to_come_may_spend(memory):
     for step in range(4, 200):
         spent = spent.plus(step, promise)
     plain = Course(memory=memory, limit=1e9, amounts=spent.amounts)
-    assert plain.told() <= before.told() * (1 + 1e-12)
-    assert before.told() >= memory.for_ever(promise)
+    assert plain.leakage() <= before.leakage() * (1 + 1e-12)
+    assert before.leakage() >= memory.for_ever(promise)
     assert before.about(50) >= plain.about(50)
 
 
@@ -152,7 +152,7 @@ def test_folding_changes_nothing_that_matters(memory):
         folded = folded.plus(step, float(budget)).closed()
     assert folded.folded is not None
     assert len(folded.amounts) <= LATE + memory.fading(1e-14) + 1
-    assert whole.told() <= folded.told() <= whole.told() * (1 + 1e-11)
+    assert whole.leakage() <= folded.leakage() <= whole.leakage() * (1 + 1e-11)
     for step in (1499, 1450, 1200):
         assert folded.about(step) == pytest.approx(whole.about(step), rel=1e-11)
     again = Course(memory=memory, limit=10.0).continued(folded.to_dict())
@@ -163,7 +163,7 @@ def test_a_step_at_the_very_budget_is_never_folded_above_it():
     course = Course(memory=Contracting(2.0), limit=1.0).plus(0, 1.0 - 1e-15)
     for step in range(1000, 1100):
         course = course.plus(step, 0.01).closed()
-    assert 1.0 - 1e-15 <= course.told() <= 1.0
+    assert 1.0 - 1e-15 <= course.leakage() <= 1.0
     assert course.about(0) <= 1.0
 
 

@@ -12,12 +12,12 @@ from tests.support.cli_runs import fine, refused
 def test_the_verdict_is_the_closed_form():
     found = pdp.refresh(epsilon=1.5, every="30d", persistence=0.8, states=2)
     assert found.diameter == pytest.approx(2 * math.log(4), rel=1e-11)
-    assert math.sinh(found.told / 4) == pytest.approx(4 * math.sinh(1.5 / 4), rel=1e-9)
+    assert math.sinh(found.leakage / 4) == pytest.approx(4 * math.sinh(1.5 / 4), rel=1e-9)
     chain = pdp.MarkovChain(transition=[[0.8, 0.2], [0.2, 0.8]], length=None)
-    assert found.told == pytest.approx(pdp.black_box_leakage(chain, epsilon=1.5).value, rel=1e-9)
+    assert found.leakage == pytest.approx(pdp.black_box_leakage(chain, epsilon=1.5).value, rel=1e-9)
     assert found.counted_for_a_year == pytest.approx(13 * 1.5)
     kept = pdp.refresh(epsilon=found.budget, persistence=0.8)
-    assert 1.5 * (1 - 1e-9) <= kept.told <= 1.5
+    assert 1.5 * (1 - 1e-9) <= kept.leakage <= 1.5
 
 
 @pytest.mark.parametrize("states", [2, 3, 7])
@@ -28,8 +28,8 @@ def test_the_diameter_is_that_of_the_chain(states, persistence):
     found = pdp.refresh(epsilon=1.0, persistence=persistence, states=states)
     assert found.diameter >= pdp.MixingChain.diameter_of(law) * (1 - 1e-11)
     assert found.diameter == pytest.approx(pdp.MixingChain.diameter_of(law), rel=1e-9)
-    assert 1.0 <= found.told_about_the_latest <= found.told
-    assert found.temporal <= found.told * (1 + 1e-12)
+    assert 1.0 <= found.leakage_about_the_latest <= found.leakage
+    assert found.temporal <= found.leakage * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_temporal_privacy_leakage_is_what_somebody_without_hints_is_told(
 ):
     found = pdp.refresh(epsilon=budget, persistence=persistence)
     assert found.temporal == pytest.approx(temporal, abs=2e-8)
-    assert found.told == pytest.approx(1.0, abs=2e-9)
+    assert found.leakage == pytest.approx(1.0, abs=2e-9)
 
 
 def test_words_name_the_verdict_and_what_stands_beside_it():
@@ -75,8 +75,8 @@ def test_bad_budgets_are_refused(wrong):
 
 
 def test_records_of_one_value_or_pure_chance_tell_nothing_more():
-    assert pdp.refresh(epsilon=1.0, persistence=0.5).told == 1.0
-    assert pdp.refresh(epsilon=1.0, persistence=0.5, states=1).told == 1.0
+    assert pdp.refresh(epsilon=1.0, persistence=0.5).leakage == 1.0
+    assert pdp.refresh(epsilon=1.0, persistence=0.5, states=1).leakage == 1.0
 
 
 def test_the_command_says_it_and_draws_it(tmp_path):
@@ -87,5 +87,5 @@ def test_the_command_says_it_and_draws_it(tmp_path):
     assert "exists already" in refused(f"{line} --plot {picture}")
     shown = fine(f"{line} --json").json
     Draft202012Validator(pdp.json_schema()).validate(shown)
-    assert shown["told"] == pdp.refresh(epsilon=1.5, persistence=0.8).told
+    assert shown["leakage"] == pdp.refresh(epsilon=1.5, persistence=0.8).leakage
     refused("refresh -e 1.5 --persistence 1.2")
