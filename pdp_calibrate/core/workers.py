@@ -239,6 +239,10 @@ def load_kernels(module: str) -> ModuleType:
     return found
 
 
+# Without compiling, the same code in Python is far slower than NumPy; numba asks once, too.
+_COMPILES = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
+
+
 _interpreted: dict[str, float] = {}  # CPU seconds, by module of compiled functions
 
 
@@ -259,8 +263,8 @@ def is_worth_loading(module: str) -> bool:
     One small search is done before compiled code is loaded; a process that makes thousands of them
     gets it. Both say the same but for rounding, which both charge.
     """
-    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
-        return False  # nothing is compiled then, and the same code in Python is far slower
+    if not _COMPILES:
+        return False
     return module in sys.modules or _interpreted.get(module, 0.0) > _seconds_to_load(module)
 
 
