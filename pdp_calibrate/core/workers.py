@@ -159,8 +159,7 @@ class _Bar:
 _shown: _Bar | None = None  # the bar on the terminal: there is never more than one
 
 
-@contextlib.contextmanager
-def one_bar(what: str) -> Iterator[None]:
+def one_bar(what: str) -> contextlib.AbstractContextManager[None]:
     """Show one bar for all searches inside, instead of one for each of them.
 
     Nobody knows how many searches there will be, so each moves the bar less than the one before:
@@ -172,8 +171,19 @@ def one_bar(what: str) -> Iterator[None]:
     >>> with one_bar("calibrating"), progress("comparing adversaries", total=2) as show:
     ...     show(1)
     """
+    return under_one_bar(what) if _is_bar_missing() else contextlib.nullcontext()
+
+
+def _is_bar_missing() -> bool:
+    """Whether work that begins now may show a bar."""
+    return _shown is None and sys.stderr.isatty()
+
+
+@contextlib.contextmanager
+def under_one_bar(what: str) -> Iterator[None]:
+    """Do as `one_bar`, as a decorator: whoever calls the function later may see a terminal."""
     global _shown
-    if _shown is not None or not sys.stderr.isatty():
+    if not _is_bar_missing():
         yield
         return
     _shown = _Bar(what)
