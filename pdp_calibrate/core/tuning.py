@@ -258,9 +258,9 @@ BATCH_WORK = 4e8
 """Nodes × tuples³ of one batch."""
 COMPILED_CALL_WORK = 1e9
 """Nodes × tuples³ of one call of compiled code."""
-CLIMBS = ((768, 2), (4096, 4))
-"""After how many nodes the most promising attacks are climbed, and how many of them: by then the
-nodes took about as long as the climbs will."""
+CLIMBS = ((5e7, 2), (9e8, 4))
+"""After how many nodes × tuples³ the most promising attacks are climbed, and how many of them: few
+nodes of many tuples, for what a climb closes is worth more there than what it costs."""
 NOISY_CLIMBS = 12
 """Attacks that are climbed with Gaussian noise."""
 NOISY_CLIMBING_WORK = 1e9
