@@ -34,10 +34,12 @@ COMPILED_CHAIN_STEPS = 4e8
 
 CHUNK_NUMBERS = 2**20
 """Numbers held while densities of many events are evaluated."""
-TOGETHER_NUMBERS = 2**18
-"""Densities along a chain that NumPy carries side by side: about what a cache holds."""
+TOGETHER_NUMBERS = 2**16
+"""Densities along a chain that NumPy carries side by side: about what a fast cache holds."""
 TOGETHER_SIDES = 64
-"""Left sides of windows that go together: what they leak spares the next ones work."""
+"""Left sides of windows that go together even so, for fewer are not worth NumPy's calls."""
+TOGETHER_AT_MOST = 2**18
+"""Densities that these may have: about what a slower cache holds."""
 SET_DISTANCES = 2**21
 """Distances of outputs from values, in a search of a set of tables."""
 KEPT_LAWS = 2**22
