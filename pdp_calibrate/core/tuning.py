@@ -260,9 +260,9 @@ BATCH_WORK = 4e8
 """Nodes × tuples³ of one batch."""
 COMPILED_CALL_WORK = 1e9
 """Nodes × tuples³ of one call of compiled code."""
-CLIMBS = ((5e7, 2), (9e8, 4))
-"""After how many nodes × tuples³ the most promising attacks are climbed, and how many of them: few
-nodes of many tuples, for what a climb closes is worth more there than what it costs."""
+CLIMBS = ((768, 5e7, 2), (4096, 9e8, 4))
+"""After how many nodes, and nodes × tuples³, the most promising attacks are climbed, and how many
+of them: what a climb closes is worth more than it costs after fewer nodes of many tuples."""
 NOISY_CLIMBS = 12
 """Attacks that are climbed with Gaussian noise."""
 NOISY_CLIMBING_WORK = 1e9
