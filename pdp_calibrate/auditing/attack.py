@@ -26,7 +26,7 @@ from pdp_calibrate.core.adversary import Adversaries, Witness
 from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.model import Model, refuse_endless
 from pdp_calibrate.core.query import Query
-from pdp_calibrate.core.workers import one_bar
+from pdp_calibrate.core.workers import under_one_bar
 from pdp_calibrate.errors import PdpError
 
 _TRIED = 20_000  # outputs per secret on which adversaries are compared
@@ -82,7 +82,7 @@ class Audit:
         return card("Audit", rows)
 
 
-@one_bar("attacking")
+@under_one_bar("attacking")
 def audit(
     release: AnyCalibration | Mechanism,
     *,

@@ -33,7 +33,7 @@ from pdp_calibrate.calibration.solve import (
     scaled_rounding,
 )
 from pdp_calibrate.core import gaussian_dp
-from pdp_calibrate.core.adversary import Adversaries
+from pdp_calibrate.core.adversary import EVERYONE, Adversaries
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model, warn_if_private
 from pdp_calibrate.core.noise import Noise, checked_noise, scale_for_half_width
@@ -148,7 +148,7 @@ def calibrate(
     """
     target = _Target.of(noise, epsilon=epsilon, delta=delta, mu=mu, rho=rho)
     warn_if_private(model, "scale")
-    everyone = Adversaries.all() if adversaries is None else adversaries
+    everyone = EVERYONE if adversaries is None else adversaries
     deadline = deadline_after(time_limit)
     if isinstance(query, Query):
         if shares is not None:
@@ -354,7 +354,7 @@ def calibrate_to_accuracy(
     checked_share(alpha, "alpha", error=PdpError)
     measure = Measure.of(noise, unit="epsilon", delta=delta)
     warn_if_private(model, "scale")
-    everyone = Adversaries.all() if adversaries is None else adversaries
+    everyone = EVERYONE if adversaries is None else adversaries
     fixed = frozen(_checked_single(query), model)
     contributions = lower(fixed, model, rows=rows)
     scale = scale_for_half_width(
@@ -502,7 +502,7 @@ def sensitivity_curve(
     _checked_single(query)
     if not isinstance(parameter, str) or parameter in ("scale", "leakage"):
         raise PdpError(f"parameter must be a name other than scale and leakage, got {parameter!r}.")
-    everyone = Adversaries.all() if adversaries is None else adversaries
+    everyone = EVERYONE if adversaries is None else adversaries
     found = [
         calibrate(
             model_family(value),

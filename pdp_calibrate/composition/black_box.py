@@ -15,7 +15,7 @@ from typing import Literal, get_args
 
 from pdp_calibrate.arrays import checked_positive, deadline_after
 from pdp_calibrate.composition.joint import Spending, spent
-from pdp_calibrate.core.adversary import Adversaries
+from pdp_calibrate.core.adversary import EVERYONE, Adversaries
 from pdp_calibrate.core.model import Model, warn_if_private
 from pdp_calibrate.core.problem import Bound, composer_of
 from pdp_calibrate.errors import CalibrationError, PdpError
@@ -81,7 +81,7 @@ def black_box_leakage(
     """
     budget = substitution_budget(epsilon, neighbours)
     warn_if_private(model, "bound")
-    everyone = Adversaries.all() if adversaries is None else adversaries
+    everyone = EVERYONE if adversaries is None else adversaries
     if model.is_endless:
         everyone.resolve(model)  # refuses all but everyone
     spending = Spending(dp_epsilon=budget)
@@ -133,11 +133,11 @@ def dp_budget(
     deadline = deadline_after(time_limit)
     steady = composer_of(model).budget_for_ever(model, float(epsilon))
     if steady is not None:
-        (Adversaries.all() if adversaries is None else adversaries).resolve(model)
+        (EVERYONE if adversaries is None else adversaries).resolve(model)
         return steady / substitution_budget(1.0, neighbours)
 
     def leaks(budget: float) -> float:
-        everyone = Adversaries.all() if adversaries is None else adversaries
+        everyone = EVERYONE if adversaries is None else adversaries
         dp_epsilon = substitution_budget(budget, neighbours)
         spending = Spending(dp_epsilon=dp_epsilon)
         return spent(model, spending, everyone, deadline=deadline).value

@@ -155,6 +155,10 @@ class Adversaries:
         return f"Adversaries.knowing(at_least={self.at_least}, at_most={self.at_most})"
 
 
+EVERYONE = Adversaries.all()
+"""Against whom everything is protected unless somebody asks for less."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Knowledge:
     """A set of adversaries in the positions of one model: what engines enumerate."""

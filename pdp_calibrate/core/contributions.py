@@ -76,7 +76,7 @@ class Contributions:
             different = {weight: np.array([weight]) for weight in set(weights)}
             factors = tuple(different[weight] for weight in weights)
         columns = {
-            key: _column(array) if array.ndim == 1 else read_only(array)
+            key: as_column(array) if array.ndim == 1 else read_only(array)
             for key, array in {id(array): array for array in values}.items()
         }
         return cls(
@@ -91,7 +91,7 @@ class Contributions:
     @classmethod
     def tabulated(cls, table: FloatArray) -> Contributions:
         """Wrap the one-coordinate answer of every cell."""
-        return cls(values=(), table=_column(table))
+        return cls(values=(), table=as_column(table))
 
     @classmethod
     def joined(cls, parts: Sequence[Contributions], units: Sequence[float]) -> Contributions:
@@ -179,14 +179,14 @@ class Contributions:
         """Whether every contribution is a whole number, exactly representable."""
         if self.real:
             return False
-        arrays = self._different if self.table is None else (self.table,)
+        arrays = self.different if self.table is None else (self.table,)
         return all(
             np.all(array == np.floor(array)) and np.all(np.abs(array) < LARGEST_INTEGER)
             for array in arrays
         )
 
     @property
-    def _different(self) -> list[FloatArray]:
+    def different(self) -> list[FloatArray]:
         """The arrays of `values`, each once."""
         return list({id(array): array for array in self.values}.values())
 
@@ -195,8 +195,13 @@ class Contributions:
         """A bound on the absolute answer for one instance, in any coordinate."""
         if self.table is not None:
             return float(np.abs(self.table).max())
-        largest = {id(array): float(np.abs(array).max()) for array in self._different}
-        return sum(largest[id(array)] for array in self.values)
+        return sum(max(-low, high) for low, high in self._ends)
+
+    @functools.cached_property
+    def _ends(self) -> list[tuple[float, float]]:
+        """The smallest and the largest number that each tuple adds, in any coordinate."""
+        ends = {id(array): (float(array.min()), float(array.max())) for array in self.different}
+        return [ends[id(array)] for array in self.values]
 
     def select(self, positions: Sequence[int]) -> Contributions:
         """Keep only the tuples of one independent block; only additive queries split."""
@@ -228,8 +233,10 @@ class Contributions:
 
     @functools.cached_property
     def _ranges(self) -> FloatArray:
+        if self.table is None and self.coordinates == 1:
+            return read_only(np.array([high - low for low, high in self._ends]))
         if self.table is None:
-            ranges = {id(array): diameter(array) for array in self._different}
+            ranges = {id(array): diameter(array) for array in self.different}
             return read_only(np.array([ranges[id(array)] for array in self.values]))
         table = self.table
         return read_only(
@@ -250,7 +257,8 @@ class Contributions:
         return diameter(self.table.reshape(-1, self.table.shape[-1]))
 
 
-def _column(array: FloatArray) -> FloatArray:
+def as_column(array: FloatArray) -> FloatArray:
+    """Return one number per value as `Contributions` hold it."""
     return read_only(np.add(array, 0.0, dtype=np.float64)[..., np.newaxis])  # no negative zeros
 
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from pdp_calibrate.arrays import checked_scale, checked_scales, deadline_after
-from pdp_calibrate.core.adversary import Adversaries
+from pdp_calibrate.core.adversary import EVERYONE, Adversaries
 from pdp_calibrate.core.contributions import Contributions
 from pdp_calibrate.core.model import Model, warn_if_private
 from pdp_calibrate.core.noise import Noise
@@ -15,7 +15,6 @@ from pdp_calibrate.core.query import Query, checked_queries, lower
 from pdp_calibrate.core.workers import one_bar
 
 
-@one_bar("comparing adversaries")
 def leakage(
     model: Model,
     query: Query | Sequence[Query],
@@ -84,19 +83,20 @@ def leakage(
     """
     measure = Measure.of(noise, unit=unit, delta=delta)
     warn_if_private(model, "leakage")
-    everyone = Adversaries.all() if adversaries is None else adversaries
+    everyone = EVERYONE if adversaries is None else adversaries
     deadline = deadline_after(time_limit)
-    if isinstance(query, Query):
-        single = checked_scale(scale)
-        problems = split(model, lower(query, model, rows=rows), everyone, measure=measure)
-        found, _ = worst(problems, single, deadline=deadline)
-        return measure.leakage(found, single, found.witness)
-    queries = checked_queries(query)
-    scales = checked_scales(scale, len(queries))
-    parts = [lower(one, model, rows=rows) for one in queries]
-    joined = Contributions.joined(parts, scales)
-    found, _ = worst(split(model, joined, everyone, measure=measure), 1.0, deadline=deadline)
-    return as_joint_leakage(found, parts, scales, measure)
+    with one_bar("comparing adversaries"):
+        if isinstance(query, Query):
+            single = checked_scale(scale)
+            problems = split(model, lower(query, model, rows=rows), everyone, measure=measure)
+            found, _ = worst(problems, single, deadline=deadline)
+            return measure.leakage(found, single, found.witness)
+        queries = checked_queries(query)
+        scales = checked_scales(scale, len(queries))
+        parts = [lower(one, model, rows=rows) for one in queries]
+        joined = Contributions.joined(parts, scales)
+        found, _ = worst(split(model, joined, everyone, measure=measure), 1.0, deadline=deadline)
+        return as_joint_leakage(found, parts, scales, measure)
 
 
 def as_joint_leakage(

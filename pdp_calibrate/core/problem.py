@@ -185,7 +185,7 @@ class Measure:
                 raise PdpError(
                     "Laplace noise leaks a pure epsilon: delta= and unit= need noise='gaussian'."
                 )
-            return cls()
+            return LAPLACE
         kind = checked_noise(noise)
         chosen = unit or ("mu" if delta is None else "epsilon")
         for known in get_args(Unit):

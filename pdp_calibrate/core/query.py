@@ -28,7 +28,7 @@ import numpy as np
 
 from pdp_calibrate.arrays import FloatArray, damage_refused, plain, read_only
 from pdp_calibrate.core.composite import Blocks
-from pdp_calibrate.core.contributions import Contributions
+from pdp_calibrate.core.contributions import Contributions, as_column
 from pdp_calibrate.core.model import (
     Domain,
     Model,
@@ -211,9 +211,8 @@ def lower(query: Query, model: Model, *, rows: int = 1) -> Contributions:
         raise QueryError(f"rows must be a positive whole number, got {rows!r}.")
     if int(rows) > _MOST_ROWS:
         raise QueryError(f"rows must be at most {_MOST_ROWS:,}.")
-    with np.errstate(over="ignore"):
-        found = query.contributions(model, rows=int(rows))
-        magnitude = found.magnitude
+    found = query.contributions(model, rows=int(rows))
+    magnitude = found.magnitude
     if not magnitude <= _LARGEST_ANSWER:
         raise QueryError(
             f"answers may be as large as {magnitude:.3g}, but in floating point the proof holds up"
@@ -402,24 +401,24 @@ def _added(weight: float, domain: Domain, name: Hashable, divisor: int) -> Float
 def _linear(
     model: Model, weights: Mapping[Hashable, float], *, divisor: int = 1, clamp: bool
 ) -> Contributions:
-    factors = [weights.get(name, 0.0) / divisor for name in model.names]
-    values: list[FloatArray] = []
-    roundings: list[float] = []
-    alike: dict[tuple[int, float, bool], tuple[FloatArray, float]] = {}
+    # Tuples alike share one array, so that thousands of them cost little.
+    found: list[tuple[FloatArray, FloatArray, float]] = []
+    alike: dict[tuple[int, float, bool], tuple[FloatArray, FloatArray, float]] = {}
     for name, domain, real in zip(model.names, model.domains, model.continuous_tuples, strict=True):
         weight = weights.get(name, 0.0)
         key = id(domain), weight, real
         if key not in alike:
             added = _added(weight, domain, name, divisor)
-            alike[key] = added, _rounding(added, weight, domain, divisor, real=real)
-        values.append(alike[key][0])
-        roundings.append(alike[key][1])
-    return Contributions.additive(
-        values,
+            error = _rounding(added, weight, domain, divisor, real=real)
+            alike[key] = as_column(added), np.array([weight / divisor]), error
+        found.append(alike[key])
+    values, factors, roundings = zip(*found, strict=True)
+    return Contributions(
+        values=values,
         weights=factors,
         real=model.is_continuous,
         clamped=clamp,
-        roundings=roundings,
+        roundings=roundings if any(roundings) else (),
     )
 
 

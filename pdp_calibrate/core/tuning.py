@@ -34,14 +34,16 @@ COMPILED_CHAIN_STEPS = 4e8
 
 CHUNK_NUMBERS = 2**20
 """Numbers held while densities of many events are evaluated."""
-TOGETHER_NUMBERS = 2**18
-"""Densities along a chain that NumPy computes side by side: about what a cache holds."""
+TOGETHER_NUMBERS = 2**16
+"""Densities along a chain that NumPy computes side by side: about what a fast cache holds."""
+TOGETHER_SIDES = 64
+"""Left sides of windows that are evaluated together even so: fewer are not worth NumPy's calls."""
+TOGETHER_AT_MOST = 2**18
+"""Densities that these may have: about what a slower cache holds."""
 SIDES_AT_ONCE = 16
 """Left sides of windows whose right ends are prepared at once."""
 TOGETHER_LAWS = 2**20
 """Numbers in the laws of windows that are walked side by side, with Gaussian noise."""
-TOGETHER_SIDES = 64
-"""Left sides of windows evaluated together: what they leak saves work on the next ones."""
 SET_DISTANCES = 2**21
 """Distances of outputs from values, in a search of a set of tables."""
 KEPT_LAWS = 2**22
@@ -268,9 +270,9 @@ BATCH_WORK = 4e8
 """Nodes × tuples³ of one batch."""
 COMPILED_CALL_WORK = 1e9
 """Nodes × tuples³ of one call of compiled code."""
-CLIMBS = ((768, 2), (4096, 4))
-"""After how many nodes the most promising attacks are climbed, and how many of them: by then the
-nodes took about as long as the climbs will."""
+CLIMBS = ((768, 5e7, 2), (4096, 9e8, 4))
+"""After how many nodes, and nodes × tuples³, the most promising attacks are climbed, and how many
+of them: what a climb closes is worth more than it costs after fewer nodes of many tuples."""
 NOISY_STARTS = 8
 """Adversaries that were worst at other scales from which a search with Gaussian noise starts."""
 NOISY_CLIMBS = 12

@@ -159,8 +159,7 @@ class _Bar:
 _shown: _Bar | None = None  # the bar on the terminal: there is never more than one
 
 
-@contextlib.contextmanager
-def one_bar(what: str) -> Iterator[None]:
+def one_bar(what: str) -> contextlib.AbstractContextManager[None]:
     """Show one bar for all searches inside, instead of one for each of them.
 
     The number of searches is not known in advance, so each moves the bar less than the one before:
@@ -172,8 +171,19 @@ def one_bar(what: str) -> Iterator[None]:
     >>> with one_bar("calibrating"), progress("comparing adversaries", total=2) as show:
     ...     show(1)
     """
+    return under_one_bar(what) if _is_bar_missing() else contextlib.nullcontext()
+
+
+def _is_bar_missing() -> bool:
+    """Whether work that begins now may show a bar."""
+    return _shown is None and sys.stderr.isatty()
+
+
+@contextlib.contextmanager
+def under_one_bar(what: str) -> Iterator[None]:
+    """Do as `one_bar`, as a decorator: whoever calls the function later may see a terminal."""
     global _shown
-    if _shown is not None or not sys.stderr.isatty():
+    if not _is_bar_missing():
         yield
         return
     _shown = _Bar(what)
@@ -239,6 +249,10 @@ def load_kernels(module: str) -> ModuleType:
     return found
 
 
+# Without compiling, the same code in Python is far slower than NumPy; numba asks once, too.
+_COMPILES = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
+
+
 _interpreted: dict[str, float] = {}  # CPU seconds, by module of compiled functions
 
 
@@ -259,8 +273,8 @@ def is_worth_loading(module: str) -> bool:
     A single small search finishes before compiled code would be loaded; a process that makes
     thousands of them gets it. Results agree up to rounding, which both charge.
     """
-    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
-        return False  # nothing is compiled then, and the same code in Python is far slower
+    if not _COMPILES:
+        return False
     return module in sys.modules or _interpreted.get(module, 0.0) > _seconds_to_load(module)
 
 

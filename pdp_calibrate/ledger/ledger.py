@@ -26,7 +26,7 @@ from pdp_calibrate.calibration.result import (
 )
 from pdp_calibrate.calibration.stored import stored_model
 from pdp_calibrate.composition.black_box import substitution_budget
-from pdp_calibrate.core.adversary import Adversaries
+from pdp_calibrate.core.adversary import EVERYONE, Adversaries
 from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.model import (
     Model,
@@ -38,7 +38,7 @@ from pdp_calibrate.core.model import (
 )
 from pdp_calibrate.core.noise import Noise
 from pdp_calibrate.core.query import Query
-from pdp_calibrate.core.workers import one_bar
+from pdp_calibrate.core.workers import under_one_bar
 from pdp_calibrate.errors import BudgetExceededError, LedgerError, PdpError
 from pdp_calibrate.frames.answers import Sizes
 from pdp_calibrate.frames.counts import group_sizes
@@ -186,7 +186,7 @@ class Ledger(Budget):
         every: str | None = None,
         promise: float | None = None,
     ) -> None:
-        everyone = Adversaries.all() if adversaries is None else adversaries
+        everyone = EVERYONE if adversaries is None else adversaries
         everyone.resolve(model)
         if path is None and anchor is not None:
             raise LedgerError("an anchor is for a ledger in a file: give path= too.")
@@ -408,7 +408,7 @@ class Ledger(Budget):
         self._pages.add_draw(name)
         self._draw = name
 
-    @one_bar("adding up what is spent")
+    @under_one_bar("adding up what is spent")
     def would_spend(
         self,
         what: Query | Sequence[Query] | AnyCalibration | None = None,
@@ -501,7 +501,7 @@ class Ledger(Budget):
     ) -> Release[SeveralQueries, SeveralNumbers]: ...
 
     @with_columns
-    @one_bar("releasing")
+    @under_one_bar("releasing")
     def release(
         self,
         query: Query | Sequence[Query],
@@ -585,7 +585,7 @@ class Ledger(Budget):
             return instances_in(group_sizes(data, layout.groups), self._model)
         return 1 if isinstance(data, pd.Series | Mapping) else rows_in(data)
 
-    @one_bar("adding up what is spent")
+    @under_one_bar("adding up what is spent")
     def charge(
         self,
         dp_epsilon: float | None = None,

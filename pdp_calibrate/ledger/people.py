@@ -41,7 +41,7 @@ from pdp_calibrate.calibration.release import Layout, sizes_from
 from pdp_calibrate.calibration.result import AnyCalibration
 from pdp_calibrate.calibration.solve import certified_leakage
 from pdp_calibrate.composition.joint import NoisyAnswers, Spending
-from pdp_calibrate.core.adversary import Adversaries
+from pdp_calibrate.core.adversary import EVERYONE
 from pdp_calibrate.core.cards import card
 from pdp_calibrate.core.composite import Blocks
 from pdp_calibrate.core.model import Model, field_of, header
@@ -58,9 +58,6 @@ from pdp_calibrate.ledger.allowance import Allowance
 from pdp_calibrate.ledger.store import FileStore, MemoryStore, Pages, State, Store
 
 _DRAW = "first"
-
-
-_EVERYONE = Adversaries.all()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +77,7 @@ def charge_of(calibration: AnyCalibration) -> Charge:
     model, queries = calibration.model, calibration.queries
     if not isinstance(model, Blocks) or not all(isinstance(one, RowQuery) for one in queries):
         raise LedgerError("a ledger about people counts questions about rows in groups.")
-    if calibration.adversaries != _EVERYONE:
+    if calibration.adversaries != EVERYONE:
         raise LedgerError("a ledger about people holds against everyone: leave adversaries= out.")
     household = Blocks(
         models=[Unknown(size=len(block.names), bounds=ANY_RECORD) for block in model.models],
@@ -90,7 +87,7 @@ def charge_of(calibration: AnyCalibration) -> Charge:
         household,
         [lower(query, household) for query in queries],
         calibration.scales,
-        _EVERYONE,
+        EVERYONE,
         rows=calibration.rows,
         measure=calibration.measure.everywhere,
     )
@@ -417,7 +414,7 @@ class PeopleLedger(Budget):
         if known is None or known[0] != model:
             known = (
                 model,
-                Accounts(model, _EVERYONE, allowance=self._allowance, time_limit=None),
+                Accounts(model, EVERYONE, allowance=self._allowance, time_limit=None),
             )
             self._accounts[column] = known
         return known[1]

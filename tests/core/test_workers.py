@@ -104,7 +104,7 @@ def test_where_the_package_cannot_be_written_the_users_cache_is_used(tmp_path):
 
 
 def test_compiled_code_is_loaded_once_numpy_took_as_long_as_compiling_it(monkeypatch):
-    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
+    monkeypatch.setattr(workers, "_COMPILES", True)
     name = "pdp_calibrate.families.nowhere.kernels"
     assert not workers.is_worth_loading(name)
     seconds = iter([0.0, 3.0, 3.0, 5.0])
@@ -117,12 +117,12 @@ def test_compiled_code_is_loaded_once_numpy_took_as_long_as_compiling_it(monkeyp
         pass
     assert workers.is_worth_loading(name)
     assert workers.is_worth_loading(workers.__name__)  # whatever is loaded is used
-    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    monkeypatch.setattr(workers, "_COMPILES", False)
     assert not workers.is_worth_loading(name)
 
 
 def test_what_was_compiled_before_is_loaded_sooner(monkeypatch, tmp_path):
-    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
+    monkeypatch.setattr(workers, "_COMPILES", True)
     package = types.ModuleType("family")
     package.__file__ = str(tmp_path / "__init__.py")
     monkeypatch.setitem(sys.modules, "family", package)

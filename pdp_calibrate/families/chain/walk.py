@@ -24,7 +24,7 @@ from pdp_calibrate.core.mixtures import (
 )
 from pdp_calibrate.core.problem import Problem
 from pdp_calibrate.core.rounding import UNIT_ROUNDOFF
-from pdp_calibrate.core.tuning import TOGETHER_NUMBERS, TOGETHER_SIDES
+from pdp_calibrate.core.tuning import TOGETHER_AT_MOST, TOGETHER_NUMBERS, TOGETHER_SIDES
 from pdp_calibrate.core.workers import is_worth_loading, load_kernels
 from pdp_calibrate.families.chain.windows import (
     LAWS,
@@ -114,8 +114,9 @@ class Walk:
         # By the number of tuples walked: the last one is unknown, or known and not counted.
         self.right_costs = np.append(ahead, ahead[-1])
         self.known_costs = np.concatenate([[0.0], ahead])
-        most = TOGETHER_NUMBERS // (setup.states**2 * (total + 1))
-        self.together = max(1, min(TOGETHER_SIDES, most))
+        each = setup.states**2 * (total + 1)
+        few = min(TOGETHER_SIDES, TOGETHER_AT_MOST // each)
+        self.together = max(1, few, TOGETHER_NUMBERS // each)
         self._is_compiled = compiled or (laws and not plain)
         self._is_plain = plain
 

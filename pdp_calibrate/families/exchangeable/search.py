@@ -74,18 +74,13 @@ class Case(NamedTuple):
 
 
 def equal_values(problem: Problem) -> FloatArray | None:
-    """Return what each value of each member contributes, from zero; None if members differ."""
+    """Return what values contribute, from zero, for every member who does; None if they differ."""
     contributions = problem.contributions
-    if contributions.table is not None or contributions.values[0].shape[-1] != 1:
+    if contributions.table is not None or contributions.coordinates != 1:
         return None
-    first = contributions.values[0]
-    if all(array is first for array in contributions.values):
-        added: FloatArray = first[:, 0] - first[:, 0].min()
-        return added[np.newaxis].repeat(len(contributions.values), axis=0)
-    values = np.array(contributions.values)[:, :, 0]
-    added = values - values.min(axis=1, keepdims=True)
-    inside = added[np.any(added > 0, axis=1)]
-    return None if len(inside) and np.any(inside != inside[0]) else added
+    added: list[FloatArray] = [array[:, 0] - array.min() for array in contributions.different]
+    inside = [values for values in added if values.any()] or added
+    return inside[0] if all(np.array_equal(values, inside[0]) for values in inside[1:]) else None
 
 
 KERNELS = "pdp_calibrate.families.exchangeable.kernels"
@@ -98,11 +93,10 @@ class GroupSearch(abc.ABC):
     """
 
     def __init__(self, problem: Problem, added: FloatArray) -> None:
-        self.problem, self.size = problem, len(added)
-        reach = added.max(axis=1).tolist()
+        reach = problem.contributions.tuple_ranges().tolist()
+        self.problem, self.size, self.added = problem, len(reach), added
         self.members_in = [place for place, furthest in enumerate(reach) if furthest]
         self.members_out = [place for place, furthest in enumerate(reach) if not furthest]
-        self.added: FloatArray = added[self.members_in[0] if self.members_in else 0]
         self.most = max(reach)
         self.cases = list(self._cases())
 
@@ -197,7 +191,10 @@ class _Terms(NamedTuple):
     def of(cls, logs: FloatArray) -> _Terms:
         """Divide numbers, given by their logarithms, by the largest."""
         divided = logs - logs.max()
-        return cls(divided, np.exp(divided), -float(divided[np.isfinite(divided)].min()))
+        lowest = float(divided.min())
+        if lowest == -math.inf:
+            lowest = float(divided[np.isfinite(divided)].min())
+        return cls(divided, np.exp(divided), -lowest)
 
 
 def log_choices(size: int) -> FloatArray:

@@ -73,9 +73,9 @@ def branch_and_bound(
         nodes = LinearNodes(instance, precision, tau=tau)
         search = _Search(nodes, instance, incumbent)
         climbed = 0
-        for visited, attacks in CLIMBS:
-            if nodes.compiled(0) is not None:  # most searches then end before a climb would
-                search.expand(deadline, at_most=visited)
+        for visited, work, attacks in CLIMBS:
+            if nodes.compiled(0) is not None:  # most small searches then end before a climb would
+                search.expand(deadline, at_most=min(visited, int(work / instance.size**3)))
             if search.open.top > search.limit:
                 search.start_at(*_climbed(nodes, climbed, attacks, search.limit, deadline))
             climbed = attacks
