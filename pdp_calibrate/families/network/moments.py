@@ -285,8 +285,9 @@ def best_limit(
     """Return the limit in which most is learned about one of the targets."""
     before, error = sums.plain_marginals
     signs = 1, -1
-    added = np.concatenate([array[:, 0] - array[:, 0].min() for array in contributions.values])
-    ends = np.cumsum([0, *map(len, contributions.values)]).tolist()
+    values = np.concatenate([array[:, 0] for array in contributions.values])
+    ends = list(itertools.accumulate(sums.sizes, initial=0))
+    added = values - np.repeat(np.minimum.reduceat(values, ends[:-1]), sums.sizes)
     tilts = np.outer(signs, added) / scale
     after, errors = sums.log_marginals([tilts[:, k:m] for k, m in itertools.pairwise(ends)])
     # By sign, target and value; a target may have fewer values than others.
