@@ -122,6 +122,9 @@ _NEGLIGIBLE = 1e-9  # of the scale that group privacy needs
 _MAXIMAL_SEARCHES = 10_000
 
 
+_MEASURABLE = 1e-6  # how far logarithms of scales must be apart to tell how a bound falls
+
+
 _LARGEST_SCALE = 1e300  # searches double it, and noise of it is added to answers
 
 
@@ -250,18 +253,21 @@ class _Ascent:
 
     def settle(self, parts: Sequence[_Part]) -> Bracket:
         """Raise the scale until a search proves that nobody in these parts leaks more than ε."""
-        too_small = math.inf  # the largest scale that a mere bound refused
+        refused = list[tuple[float, float]]()  # scales, and mere bounds that were too high there
         for _ in range(_MAXIMAL_SEARCHES):
             found, part = self._search(parts, self.scale, enough=FAR_ABOVE * self._epsilon)
             if found.upper <= self._epsilon:
-                return self._tightened(parts, found, too_small)
+                return self._tightened(parts, found, refused) if refused else found
             case = _Case(part, found.target, found.unknown)
-            if case in self._solved or time.monotonic() > self._deadline:
-                # This scale is refused by a bound, not by an adversary.
-                too_small = self.scale
-                self._give_slack()
-            else:
+            if case not in self._solved and time.monotonic() <= self._deadline:
+                before = self.scale
                 self._raise_for(case)
+                if self.scale > before or case not in self._solved:
+                    continue
+            # This scale is refused by a bound, not by an adversary.
+            was_stopped = found.lower > FAR_ABOVE * self._epsilon
+            refused.append((self.scale, math.inf if was_stopped else found.upper))
+            self._give_slack(refused)
         raise CalibrationError(f"no scale could be certified for epsilon = {self._epsilon}.")
 
     def closest(self, found: Bracket, extremes: Sequence[_Part]) -> Bracket:
@@ -287,23 +293,37 @@ class _Ascent:
         )
         return found, next(part for part in parts if part.problem is problem)
 
-    def _give_slack(self) -> None:
-        """Raise the scale by a growing amount, stopping once at that of group privacy."""
+    def _give_slack(self, refused: Sequence[tuple[float, float]]) -> None:
+        """Raise the scale by a growing amount, stopping once at that of group privacy.
+
+        A bound that a search has worked out is followed to where it seems to meet ε.
+        """
+        guess = _meeting(refused, self._epsilon)
         if time.monotonic() > self._deadline:
-            self._slack = max(self._slack, HASTY_SLACK)
-        further = self.scale * (1 + self._slack)
+            self._slack, guess = max(self._slack, HASTY_SLACK), 0.0
+        further = max(self.scale * (1 + self._slack), guess)
         self.scale = self._as_group if self.scale < self._as_group < further else further
         self._slack = min(2 * self._slack, 1.0)
 
-    def _tightened(self, parts: Sequence[_Part], found: Bracket, too_small: float) -> Bracket:
+    def _tightened(
+        self, parts: Sequence[_Part], found: Bracket, refused: Sequence[tuple[float, float]]
+    ) -> Bracket:
         """Take back the part of the slack that a bound did not need."""
-        while self.scale > too_small * (1 + COARSEST_SLACK) and time.monotonic() < self._deadline:
-            between = math.sqrt(too_small * self.scale)
+        below = refused[-1]
+        for turn in itertools.count():
+            if self.scale <= below[0] * (1 + COARSEST_SLACK) or time.monotonic() > self._deadline:
+                return found
+            between = math.sqrt(below[0] * self.scale)
+            # A little below where the bounds seem to meet ε: if that is refused, that is the end.
+            guess = _meeting([below, (self.scale, found.upper)], self._epsilon)
+            guess *= 1 - COARSEST_SLACK / 2
+            if turn % 2 == 0 and below[0] < guess < self.scale:
+                between = guess
             tried, _ = self._search(parts, between)
             if tried.upper <= self._epsilon:
                 self.scale, found = between, tried
             else:
-                too_small = between
+                below = between, tried.upper
         return found
 
     def _raise_for(self, case: _Case) -> None:
@@ -349,6 +369,24 @@ class _Ascent:
             only = case.part.whole.restricted(case.target, case.unknown)
             self._curves[adversary] = _Curve(only, self._rounding)
         return self._curves[adversary]
+
+
+def _meeting(at_scales: Sequence[tuple[float, float]], epsilon: float) -> float:
+    """Return where bounds at rising scales seem to meet ε: between logarithms, along a line.
+
+    Just a guess, at most twice the last scale: everyone is searched again there. Bounds fall about
+    as 1/λ, so that is the slope where two of them do not tell it well; 0 where the last one says
+    nothing.
+    """
+    (scale, bound), slope = at_scales[-1], 1.0
+    if not 0 < bound < math.inf:
+        return 0.0
+    if len(at_scales) > 1:
+        before, higher = at_scales[-2]
+        apart, fallen = math.log(scale / before), math.log(higher / bound)
+        if apart > _MEASURABLE and math.isfinite(fallen):
+            slope = min(max(fallen / apart, 0.5), 8.0)
+    return scale * math.exp(min(math.log(bound / epsilon) / slope, math.log(2)))
 
 
 def _bracket(problems: Sequence[Problem], epsilon: float) -> tuple[float, float]:

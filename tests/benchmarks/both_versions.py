@@ -1,4 +1,4 @@
-"""The benchmarks of tables, chains, trees, frames and ledgers on two versions, case by case.
+"""The benchmarks that two versions share, case by case.
 
     git worktree add --detach EARLIER da6183d
     OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.both_versions EARLIER [script[:case] …]
@@ -9,8 +9,8 @@ both: a case is run until it has taken `WARMING` seconds in each, after which co
 loaded, and the best of three rounds in turn counts, or one that takes more than `LONG` seconds.
 In a new checkout run everything twice: the first time compiles, and uses NumPy longer. Version
 0.1.0 keeps what it prepared for trees and balls, and finds it again by value: these get other names
-in every run. What a script only writes down (coverage, prices, pictures) is left out. Every line
-goes to standard output.
+in every run. What a script only writes down (coverage, prices, pictures) is left out, and what is
+no work of the library (brute force, other methods). Every line goes to standard output.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ LEAST, MOST_RUNS = 0.05, 50  # CPU seconds of a round, and runs in it
 PATIENCE = 20.0  # seconds after which a case is warm in any event
 ENTRIES = 200  # releases in the ledger: a thousand take minutes to write
 LARGE_ROWS = (100_000, 1_000_000)  # twenty million need 1.5 GB of files
+SOAKED = 30  # models of each family, of a hundred thousand in all
 
 Job = Callable[[], Any]
 Maker = Callable[[], Job]
@@ -181,6 +182,97 @@ def table_sets(_script: Any, _folder: Path) -> Iterator[tuple[str, Maker]]:
         yield f"{size} binary, calibrate", lambda size=size: made(size, calibrated=True)
 
 
+def calibrations(script: Any, _folder: Path) -> Iterator[tuple[str, Maker]]:
+    """Calibrations of fifteen binary tuples, and the leakage at the scale that was found."""
+    import pdp_calibrate as pdp
+
+    def made(build: Callable[[], Any]) -> Job:
+        model = build()
+        return lambda: pdp.calibrate(model, pdp.Sum(), epsilon=1.0).scale
+
+    def searched(build: Callable[[], Any]) -> Job:
+        model = build()
+        scale = pdp.calibrate(model, pdp.Sum(), epsilon=1.0).scale
+        return lambda: pdp.leakage(model, pdp.Sum(), scale=scale).value
+
+    for name, build in script.CASES.items():
+        yield f"{name}, calibrate", lambda build=build: made(build)
+        yield f"{name}, leakage", lambda build=build: searched(build)
+
+
+def compare(script: Any, _folder: Path) -> Iterator[tuple[str, Maker]]:
+    """Our own calibrations among those of other methods, all of a family together."""
+    import pdp_calibrate as pdp
+
+    def run(cases: list[Any]) -> float:
+        scales = []
+        for case in cases:
+            for epsilon in case.epsilons:
+                for who in ("all", "weakest") if case.weakest else ("all",):
+                    asked = {"epsilon": epsilon, "adversaries": getattr(pdp.Adversaries, who)()}
+                    scales.append(pdp.calibrate(case.model, case.query, **asked).scale)
+                if case.composed:
+                    joint = pdp.calibrate(case.model, [case.query] * 10, epsilon=epsilon)
+                    scales.append(joint.scales[0])
+        return math.fsum(scales)
+
+    by_family = itertools.groupby(script.cases(), lambda case: case.group)
+    for family, cases in [(family, list(cases)) for family, cases in by_family]:
+        job = lambda cases=cases: run(cases)  # noqa: E731
+        yield f"{family}, {len(cases)} cases", lambda job=job: job
+
+
+def soak(script: Any, _folder: Path) -> Iterator[tuple[str, Maker]]:
+    """Leakages of random models, and a calibration of each tenth."""
+    import numpy as np
+
+    import pdp_calibrate as pdp
+
+    def made(family: Any) -> Job:
+        asked = []
+        for seed in range(SOAKED):
+            rng = np.random.default_rng(seed)
+            asked.append((family.draw(rng), math.exp(rng.uniform(math.log(0.05), math.log(50)))))
+
+        def job() -> float:
+            found = [pdp.leakage(model, pdp.Sum(), scale=scale).value for model, scale in asked]
+            found += [pdp.calibrate(model, pdp.Sum()).scale for model, _ in asked[1::10]]
+            return math.fsum(found)
+
+        return job
+
+    for name, family in script.FAMILIES.items():
+        yield f"{name}, {SOAKED} models", lambda family=family: made(family)
+
+
+def private(script: Any, _folder: Path) -> Iterator[tuple[str, Maker]]:
+    """Fits with noise, and calibrations of what they found, which differs from fit to fit."""
+    import warnings
+
+    import pdp_calibrate as pdp
+
+    warnings.simplefilter("ignore", pdp.ModelFitWarning)
+    for name, (estimator, frame, needed, asked) in script.cases().items():
+        noisy = type(estimator)(**(estimator.get_params() | needed | {"epsilon": 1.0}))
+        several = [noisy, frame, asked["query"]]
+        run = lambda several=several: script.scale_of(*several) and None  # noqa: E731
+        yield name, lambda run=run: run
+
+
+def audits(script: Any, _folder: Path) -> Iterator[tuple[str, Maker]]:
+    """Attacks on calibrated releases."""
+    import pdp_calibrate as pdp
+
+    def run(model: Any, query: Any, options: dict[str, Any]) -> float:
+        cal = pdp.calibrate(model, query, epsilon=1.0, **options)
+        pdp.audit(cal, draws=100_000, seed=1)
+        return float(cal.scales[0] if isinstance(query, list) else cal.scale)
+
+    for name, case in script.CASES.items():
+        job = lambda case=case: run(*case)  # noqa: E731
+        yield name, lambda job=job: job
+
+
 SCRIPTS: dict[str, tuple[str | None, Callable[[Any, Path], Iterator[tuple[str, Maker]]]]] = {
     "tables": ("tables", tables),
     "small_tables": (None, small_tables),
@@ -188,8 +280,13 @@ SCRIPTS: dict[str, tuple[str | None, Callable[[Any, Path], Iterator[tuple[str, M
     "trees": ("trees", trees),
     "scaling": ("scaling", scaling),
     "large": ("large", large),
-    "ledger": ("ledger", ledger),
     "table_sets": (None, table_sets),
+    "ledger": ("ledger", ledger),
+    "calibrate": ("calibrate", calibrations),
+    "compare": ("compare", compare),
+    "soak": ("soak", soak),
+    "private": ("private", private),
+    "audits": ("audits", audits),
 }
 
 

@@ -1,11 +1,15 @@
-"""The root finder on curves whose answer is known, jumps included."""
+"""The root finder, and mere bounds, on curves whose answer is known, jumps included."""
 
 import math
 
 import pytest
 
-from pdp_calibrate.calibration.solve import smallest_scale
+import pdp_calibrate as pdp
+from pdp_calibrate.calibration.solve import _Ascent, smallest_scale
+from pdp_calibrate.core.problem import Bracket
 from pdp_calibrate.errors import CalibrationError
+from pdp_calibrate.families.network.search import NetworkEngine
+from tests.support.networks import regular_tree
 
 
 @pytest.mark.parametrize(
@@ -46,3 +50,62 @@ def test_a_curve_that_trembles_by_rounding_still_ends_on_the_private_side():
 
     scale = smallest_scale(trembling, 0.3, low=1e-3, high=10.0)
     assert trembling(scale) <= 0.3
+
+
+class Bounds(_Ascent):
+    """An ascent that hears of a bound on everyone, and of nobody who leaks that much."""
+
+    def __init__(self, curve, deadline=math.inf):
+        super().__init__(1.0, rounding=0.0, deadline=deadline, low=1.0, high=1e4)
+        self.curve, self.tried = curve, []
+
+    def _search(self, parts, scale, **_):
+        self.tried.append(scale)
+        upper = self.curve(scale)
+        bound = Bracket(upper=upper, lower=0.0, witness=None, target=0, unknown=())
+        return bound, parts[0]
+
+    def _raise_for(self, case):
+        self._solved[case] = self.curve
+
+
+@pytest.mark.parametrize(
+    ("curve", "truth", "searches"),
+    [
+        (lambda s: 3 / s, 3.0, 8),
+        (lambda s: 1.02 / s, 1.02, 5),
+        (lambda s: (2 / s) ** 0.3, 2.0, 25),
+        (lambda s: (2.3 / s) ** 5, 2.3, 12),
+        (lambda s: 1 / s + 1 / s**3, 1.4655712318767682, 12),
+        (lambda s: 1 + 1e-9 if s < 7 else 0.5, 7.0, 60),
+        (lambda s: 1e300 if s < 7 else 0.0, 7.0, 60),
+        (lambda s: math.inf if s < 7 else 1.0, 7.0, 70),
+    ],
+)
+def test_a_mere_bound_is_followed_to_where_it_keeps_epsilon(curve, truth, searches):
+    ascent = Bounds(curve)
+    assert ascent.settle([None]).upper <= 1
+    assert curve(ascent.scale) <= 1
+    assert truth * (1 - 1e-12) <= ascent.scale <= truth * (1 + 1.01e-4)
+    assert len(ascent.tried) <= searches
+
+
+def test_where_no_time_is_left_a_bound_is_met_in_large_steps():
+    ascent = Bounds(lambda s: 3 / s, deadline=-math.inf)
+    ascent.settle([None])
+    assert ascent.tried == pytest.approx([1, 1.25, 1.875, 3.75])
+
+
+def test_a_tree_whose_bound_is_above_its_worst_adversary_takes_few_searches(monkeypatch):
+    searches, search = [], NetworkEngine.search
+
+    def counted(self, scale, limits):
+        searches.append(scale)
+        return search(self, scale, limits)
+
+    monkeypatch.setattr(NetworkEngine, "search", counted)
+    tree = regular_tree(200, 3, 0.55)
+    scale = pdp.calibrate(tree, pdp.Sum(), epsilon=1.0).scale
+    assert len(searches) <= 40  # 70 when slack grew from 1e-12 by doubling
+    assert pdp.leakage(tree, pdp.Sum(), scale=scale).value <= 1
+    assert pdp.leakage(tree, pdp.Sum(), scale=scale * (1 - 1.1e-4)).value > 1

@@ -35,6 +35,7 @@ from pdp_calibrate.core.tuning import (
 )
 from pdp_calibrate.families.network.couplings import Couplings
 from pdp_calibrate.families.network.elimination import filled, least_fill
+from pdp_calibrate.families.network.fronts import Batch, Run, in_batches
 from pdp_calibrate.families.network.network import Network
 
 
@@ -73,15 +74,6 @@ class Sums:
         rank = {place: number for number, place in enumerate(self.order)}
         self._later = filled([{rank[k] for k in graph.neighbours[place]} for place in self.order])
         self._members = [(number, *later.tolist()) for number, later in enumerate(self._later)]
-        self._children: list[list[int]] = [[] for _ in self.order]
-        for number, later in enumerate(self._later):
-            if len(later):
-                self._children[int(later[0])].append(number)
-        # As an array over its parent's front, what a child says has this shape; -1: by tilt.
-        self._said_shapes = [
-            [-1, *self._shape(later, self._members[later[0]])] if later else []
-            for _, *later in self._members
-        ]
         self._own: list[list[FloatArray]] = [[] for _ in self.order]
         for scope, logs in self._parts:
             ranks = tuple(rank[place] for place in scope)
@@ -102,6 +94,20 @@ class Sums:
     def is_affordable(self) -> bool:
         """Whether the arrays of all fronts are small enough."""
         return max(self._cells, default=0) <= MOMENT_CELLS and sum(self._cells) <= MOMENT_NUMBERS
+
+    @functools.cached_property
+    def _batches(self) -> list[tuple[Batch, FloatArray]]:
+        """Fronts alike, those below others first, and the logarithms of their own factors.
+
+        Arrays are by front, by tilt and by the values of the front's members.
+        """
+        found = []
+        for batch in in_batches(self._members, [self.sizes[place] for place in self.order]):
+            members = self._members[batch.fronts[0]]
+            none = np.zeros((1, *self._shape(members, members)))
+            own = [sum(self._own[number], none) for number in batch.fronts]
+            found.append((batch, np.stack(own)))
+        return found
 
     @functools.cached_property
     def plain_marginals(self) -> tuple[dict[int, FloatArray], float]:
@@ -128,37 +134,28 @@ class Sums:
             The logarithms by tuple, a row for every tilt, and how far the difference of two of a
             row may be off.
         """
-        largest, said = np.zeros(len(tilts[0])), dict[int, FloatArray]()
-        for number, children in enumerate(self._children):
-            table = self._table(number, tilts, [(child, said[child]) for child in children])
-            largest = np.maximum(largest, _magnitudes(table))
-            if self.order[number] == self.target:
-                return {self.target: table}, self._error(largest)
-            said[number] = _log_sum(table, (1,))
-        heard: dict[int, FloatArray] = {}
-        found: dict[int, FloatArray] = {}
-        for number in reversed(range(len(self.order))):
-            members = self._members[number]
-            table = self._table(number, tilts, [])
-            if number in heard:
-                table = table + heard.pop(number)[:, np.newaxis]
-            below = [
-                (child, said[child].reshape(self._said_shapes[child]))
-                for child in self._children[number]
-            ]
+        tables, said = self._upwards(tilts)
+        largest = functools.reduce(np.maximum, map(_magnitudes, tables), np.zeros(len(tilts[0])))
+        if self.target is not None:
+            return {self.target: self._by_place(tables)[self.target]}, self._error(largest)
+        heard = [np.zeros_like(logs) for logs in said]
+        for number, (batch, own) in reversed(list(enumerate(self._batches))):
+            table = self._tilted(batch, own, tilts) + heard[number][:, :, np.newaxis]
+            below = [_placed(said, run) for run in batch.runs]
             # What all children but one say is a sum of those before it and those after it.
-            behind = [np.zeros(())]
-            for _, logs in reversed(below):
-                behind.append(behind[-1] + logs)
-            for child, logs in below:
-                behind.pop()
-                _, *shared = self._members[child]
-                away = tuple(axis for axis, member in enumerate(members, 1) if member not in shared)
-                heard[child] = _log_sum(table + behind[-1], away)
-                table = table + logs
+            behind, later = list[FloatArray](), np.zeros(())
+            for logs in reversed(below):
+                behind.append(_running(later, logs[:, ::-1]))
+                later = behind[-1][:, -1]
+            for run, logs in zip(batch.runs, below, strict=True):
+                ahead = _running(table, logs)
+                others = ahead[:, :-1] + behind.pop()[:, -2::-1]
+                told = _log_sum(others.reshape(-1, *table.shape[1:]), run.away)
+                heard[run.batch][run.rows] = told
+                table = ahead[:, -1]
             largest = np.maximum(largest, _magnitudes(table))
-            found[self.order[number]] = _log_sum(table, tuple(range(2, table.ndim)))
-        return found, self._error(largest)
+            tables[number] = _log_sum(table, tuple(range(3, table.ndim)))
+        return self._by_place(tables), self._error(largest)
 
     def _error(self, largest: FloatArray) -> FloatArray:
         """Bound what rounding does to the difference of two logarithms of one tuple."""
@@ -173,36 +170,49 @@ class Sums:
         drawn = np.empty((number, len(self.sizes)))
         for place, value in self.fixed.items():
             drawn[:, place] = value
-        none = [np.zeros((1, size)) for size in self.sizes]
-        tables: list[FloatArray] = []
-        said: dict[int, FloatArray] = {}
-        for front in range(len(self.order)):
-            below = [(child, said[child]) for child in self._children[front]]
-            table = self._table(front, none, below)
-            tables.append(table[0])
-            said[front] = _log_sum(table, (1,))
+        tables, _ = self._upwards([np.zeros((1, size)) for size in self.sizes])
+        by_place = self._by_place(tables)
         for front in reversed(range(len(self.order))):
             later = [drawn[:, self.order[member]].astype(np.intp) for member in self._later[front]]
             index: tuple[Any, ...] = (slice(None), *later)
-            logs = tables[front][index].T if later else tables[front][np.newaxis]
+            (table,) = by_place[self.order[front]]
+            logs = table[index].T if later else table[np.newaxis]
             shares = np.exp(logs - logs.max(axis=1, keepdims=True))
             levels = np.cumsum(np.broadcast_to(shares, (number, shares.shape[1])), axis=1)
             picks = rng.random(number) * levels[:, -1]
             drawn[:, self.order[front]] = (picks[:, np.newaxis] >= levels[:, :-1]).sum(axis=1)
         return drawn
 
-    def _table(
-        self, number: int, tilts: Sequence[FloatArray], below: Sequence[tuple[int, FloatArray]]
-    ) -> FloatArray:
-        """Add up all that a front has to say: its own factors, and what those below it say."""
-        members = self._members[number]
-        table = np.zeros([self.sizes[self.order[member]] for member in members])
-        for logs in self._own[number]:
-            table = table + logs
-        for child, logs in below:
-            table = table + logs.reshape(self._said_shapes[child])
-        own = tilts[self.order[number]]
-        return table + own.reshape(*own.shape, *[1] * (len(members) - 1))
+    def _upwards(self, tilts: Sequence[FloatArray]) -> tuple[list[FloatArray], list[FloatArray]]:
+        """Return all that the fronts of each batch know, and what they say to their parents.
+
+        The latter are arrays without the axis of the tuple that a front sums over.
+        """
+        tables, said = list[FloatArray](), list[FloatArray]()
+        for batch, table in self._batches:
+            for run in batch.runs:
+                logs = _placed(said, run)
+                table = table + logs[:, 0] if logs.shape[1] == 1 else _running(table, logs)[:, -1]
+            tables.append(self._tilted(batch, table, tilts))
+            said.append(_log_sum(tables[-1], (2,)))
+        return tables, said
+
+    def _by_place(self, arrays: Sequence[FloatArray]) -> dict[int, FloatArray]:
+        """Return what is said of the fronts of each batch by the tuple that they sum over."""
+        return {
+            place: array
+            for (batch, _), several in zip(self._batches, arrays, strict=True)
+            for place, array in zip(self._places(batch), several, strict=True)
+        }
+
+    def _places(self, batch: Batch) -> list[int]:
+        """Return the tuples that the fronts of a batch sum over."""
+        return [self.order[number] for number in batch.fronts]
+
+    def _tilted(self, batch: Batch, table: FloatArray, tilts: Sequence[FloatArray]) -> FloatArray:
+        """Add the tilts of the tuples that fronts sum over."""
+        own = np.array([tilts[place] for place in self._places(batch)])
+        return np.asarray(table + own.reshape(*own.shape, *[1] * (table.ndim - 3)))
 
     def _shape(self, ranks: Sequence[int], members: Sequence[int]) -> list[int]:
         """Return the shape of an array about some members of a front, over all of them."""
@@ -222,14 +232,27 @@ def _sliced(
         return free, np.log(cells) - math.log(factor.max())
 
 
+def _placed(said: Sequence[FloatArray], run: Run) -> FloatArray:
+    """Return what children say, over the members of their parents."""
+    return said[run.batch][run.rows].reshape(run.shape)
+
+
+def _running(start: FloatArray, steps: FloatArray) -> FloatArray:
+    """Return a start [front, …] and what it becomes with each further step [front, step, …]."""
+    fronts, *rest = np.broadcast(start, steps[:, 0]).shape
+    sums = np.empty((fronts, steps.shape[1] + 1, *rest))
+    sums[:, 0], sums[:, 1:] = start, steps
+    return np.add.accumulate(sums, axis=1)
+
+
 def _magnitudes(table: FloatArray) -> FloatArray:
     """Return the largest finite magnitude for every tilt."""
     sizes = np.abs(np.where(np.isfinite(table), table, 0.0))
-    return np.asarray(sizes.reshape(len(table), -1).max(axis=1))
+    return np.asarray(sizes.max(axis=(0, *range(2, table.ndim))))
 
 
 def _log_sum(logs: FloatArray, axes: tuple[int, ...]) -> FloatArray:
-    """Return log Σ e^{logs} along axes, for every tilt less its largest entry."""
+    """Return log Σ e^{logs} along axes, for every front and tilt less its largest entry."""
     peak = logs.max(axis=axes, keepdims=True)
     safe = np.where(np.isfinite(peak), peak, 0.0)
     sums = np.exp(logs - safe)
@@ -237,7 +260,7 @@ def _log_sum(logs: FloatArray, axes: tuple[int, ...]) -> FloatArray:
         sums = sums.sum(axis=axis, keepdims=True)
     with np.errstate(divide="ignore"):
         found = np.squeeze(np.log(sums) + safe, axis=axes)
-    top = found.max(axis=tuple(range(1, found.ndim)), keepdims=True)
+    top = found.max(axis=tuple(range(2, found.ndim)), keepdims=True)
     return np.asarray(found - np.where(np.isfinite(top), top, 0.0))
 
 
@@ -261,27 +284,31 @@ def best_limit(
 ) -> Limit | None:
     """Return the limit with the largest leakage about one of the targets."""
     before, error = sums.plain_marginals
-    best: Limit | None = None
     signs = 1, -1
-    added = [array[:, 0] - array[:, 0].min() for array in contributions.values]
-    after, errors = sums.log_marginals([np.outer(signs, array) / scale for array in added])
-    for row, sign in enumerate(signs):
-        off = 2 * (error + float(errors[row]))
-        for target in targets:
-            possible = np.isfinite(before[target])
-            if possible.sum() < 2:
-                continue
-            with np.errstate(invalid="ignore"):
-                told = after[target][row] - before[target]
-            one = int(np.where(possible, told, -np.inf).argmax())
-            other = int(np.where(possible, told, np.inf).argmin())
-            if one == other:
-                continue
-            gain = float(told[one] - told[other])
-            off_too = off + 16 * UNIT_ROUNDOFF * float(np.abs(told[possible]).max())
-            if best is None or gain > best.gain:
-                best = Limit(target, (one, other), sign, gain, off_too)
-    return best
+    values = np.concatenate([array[:, 0] for array in contributions.values])
+    ends = list(itertools.accumulate(sums.sizes, initial=0))
+    added = values - np.repeat(np.minimum.reduceat(values, ends[:-1]), sums.sizes)
+    tilts = np.outer(signs, added) / scale
+    after, errors = sums.log_marginals([tilts[:, k:m] for k, m in itertools.pairwise(ends)])
+    # By sign, target and value; a target may have fewer values than others.
+    shape = len(targets), max(sums.sizes[target] for target in targets)
+    plain, tilted = np.full(shape, -np.inf), np.full((len(signs), *shape), -np.inf)
+    for row, target in enumerate(targets):
+        plain[row, : sums.sizes[target]] = before[target]
+        tilted[:, row, : sums.sizes[target]] = after[target]
+    possible = np.isfinite(plain)
+    with np.errstate(invalid="ignore"):
+        told = tilted - plain
+    highest, lowest = np.where(possible, told, -np.inf), np.where(possible, told, np.inf)
+    gains = highest.max(axis=2) - lowest.min(axis=2)
+    which, row = divmod(int(gains.argmax()), len(targets))
+    gain = float(gains[which, row])
+    if gain <= 0:
+        return None  # no two values of a target are possible, or nothing is learned
+    off = 2 * (error + float(errors[which]))
+    off += 16 * UNIT_ROUNDOFF * float(np.abs(told[which, row][possible[row]]).max())
+    secrets = int(highest[which, row].argmax()), int(lowest[which, row].argmin())
+    return Limit(targets[row], secrets, signs[which], gain, off)
 
 
 Known = dict[int, int]

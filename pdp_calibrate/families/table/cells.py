@@ -229,6 +229,11 @@ class Cells:
         return int((self.parts[0] if self.table is None else self.table).shape[-1])
 
     @cached_property
+    def reaches(self) -> FloatArray:
+        """The most that each tuple of an additive query adds to its one coordinate."""
+        return np.array([part.max() for part in self.parts])
+
+    @cached_property
     def spread(self) -> FloatArray:
         """The largest answer, per coordinate."""
         if self.table is not None:

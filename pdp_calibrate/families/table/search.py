@@ -584,6 +584,8 @@ def _columns(atoms: FloatArray, *, tails_only: bool) -> list[FloatArray]:
 def product_grid(atoms: FloatArray, *, tails_only: bool) -> FloatArray:
     """Return the product grid of the atoms' coordinates, or just its corners."""
     columns = _columns(atoms, tails_only=tails_only)
+    if len(columns) == 1:
+        return columns[0][:, np.newaxis]
     return np.stack(np.meshgrid(*columns, indexing="ij"), axis=-1).reshape(-1, len(columns))
 
 

@@ -109,6 +109,8 @@ def outputs_between(own: FloatArray, values: FloatArray, *, tails_only: bool) ->
         columns = [column[[0, -1]] for column in columns]
     if math.prod(map(len, columns)) > SET_OUTPUTS:
         return None
+    if len(columns) == 1:
+        return columns[0][:, np.newaxis]
     grid = np.meshgrid(*columns, indexing="ij")
     return np.stack([axis.ravel() for axis in grid], axis=1)
 
@@ -119,8 +121,7 @@ def by_distance(
     """Sort the values by their distance from each output, for each secret."""
     atoms = own[:, np.newaxis] + values
     distances = np.abs(outputs[:, np.newaxis, np.newaxis] - atoms).sum(axis=-1)
-    order = np.argsort(distances, axis=-1)
-    return order, np.take_along_axis(distances, order, axis=-1)
+    return np.argsort(distances, axis=-1), np.sort(distances, axis=-1)
 
 
 ANY_LAW = 2.0

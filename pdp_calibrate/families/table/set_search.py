@@ -196,6 +196,7 @@ def _judge(around: _Search, target: int, unknown: tuple[int, ...], bound: float)
     wider = np.where(balls.radii < 1, rounded_up(balls.radii, 4 * roundings), ANY_LAW)
     near = around.setting.is_near_one
     best = (-np.inf, 0, 0, 0, 0)
+    there: tuple[Indices, FloatArray] | None = None
     per_output = len(own) * len(values)
     step = max(1, SET_DISTANCES // per_output)
     for begin in range(0, len(outputs), step):
@@ -210,6 +211,7 @@ def _judge(around: _Search, target: int, unknown: tuple[int, ...], bound: float)
             )
             if gain > best[0]:
                 best = (gain, start + event, begin + output, *secrets)
+                there = order[output : output + 1], distances[output : output + 1]
     gain, event, output, first, second = best
     error = _error(around, roundings)
     attack = Attack(
@@ -218,7 +220,7 @@ def _judge(around: _Search, target: int, unknown: tuple[int, ...], bound: float)
         secrets=(int(first), int(second)),
         output=outputs[output],
     )
-    lower = _attained(balls, event, outputs[output], own, values, near=near) - error
+    lower = 0.0 if there is None else _attained(balls, event, *there, near=near) - error
     return Outcome(
         upper=min(bound, math.nextafter(max(gain, 0.0) + error, math.inf)),
         lower=max(0.0, math.nextafter(lower, -math.inf)),
@@ -227,13 +229,12 @@ def _judge(around: _Search, target: int, unknown: tuple[int, ...], bound: float)
 
 
 def _attained(
-    balls: Balls, event: int, output: FloatArray, own: FloatArray, values: FloatArray, *, near: bool
+    balls: Balls, event: int, order: Indices, distances: FloatArray, *, near: bool
 ) -> float:
     """Return the log-ratio at one output, with laws certainly inside their balls."""
-    roundings = balls.additions + len(values) + 16
+    roundings = balls.additions + len(balls.values) + 16
     radii = balls.radii[event : event + 1]
     narrower = np.where(radii < 1, radii * (1 - 8 * roundings * UNIT_ROUNDOFF), ANY_LAW)
-    order, distances = by_distance(output[np.newaxis], own, values)
     laws = balls.laws[event : event + 1]
     gain = worst_pair(laws, narrower, order, distances, near, 0.0, LOST)[0]
     return float(gain)

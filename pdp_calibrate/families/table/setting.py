@@ -292,6 +292,8 @@ class Setting:
     @cached_property
     def diameters(self) -> tuple[float, ...]:
         """How far each tuple of an additive query moves the answer, in units of the scale."""
+        if self.coordinates == 1:  # parts start at zero, and a quotient of the largest is largest
+            return tuple((self.prepared.cells.reaches / self.scale).tolist())
         return tuple(map(diameter, self.parts))
 
     @cached_property
@@ -520,18 +522,17 @@ def _merged(
 ) -> tuple[FloatArray, FloatArray, int]:
     """Decide that one more tuple is unknown: add up the masses that give the same answer.
 
-    `masses` has an axis for what the unknown tuples add, and one for all cells that follow, of
-    which this tuple is the first axis. Returns the new masses, what is added, and how many masses
-    went into one at most.
+    `masses` has an axis for what the unknown tuples add, and one for all cells that follow, this
+    tuple's first. Returns the new masses, what is added, and how many went into one at most.
     """
     events, secrets, _, rest = masses.shape
     sums = (added[:, np.newaxis] + part).reshape(-1, part.shape[-1])
-    distinct, inverse = np.unique(sums, axis=0, return_inverse=True)
-    order = np.argsort(inverse.ravel(), kind="stable")
-    starts = np.searchsorted(inverse.ravel()[order], np.arange(len(distinct)))
+    order = np.lexsort(sums.T[::-1])  # stable: masses are added up in their order
+    is_new = (sums[order[1:]] != sums[order[:-1]]).any(axis=1)
+    ends = np.concatenate([[0], np.flatnonzero(is_new) + 1, [len(sums)]])
+    starts, most = ends[:-1], int((ends[1:] - ends[:-1]).max())
     masses = masses.reshape(events, secrets, len(sums), rest // len(part))
-    most = int(np.diff(starts, append=len(sums)).max())
-    return combined(masses, order, starts, np.add), distinct, most
+    return combined(masses, order, starts, np.add), sums[order[starts]], most
 
 
 def combined(
@@ -544,7 +545,7 @@ def combined(
 
     Group g has the rows order[starts[g]], order[starts[g] + 1], …
     """
-    sizes = np.diff(starts, append=len(order))
+    sizes = np.concatenate([starts[1:], [len(order)]]) - starts
     found = rows[..., order[starts], :]
     for turn in range(1, int(sizes.max())):
         larger = np.flatnonzero(sizes > turn)
