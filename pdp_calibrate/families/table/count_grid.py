@@ -120,6 +120,7 @@ class CountLaws(Generic[_Masses]):
         self._all_count = all(np.all(places >= 0) for places in bins)
         self._table: _Masses = np.ascontiguousarray(probabilities).reshape(1, -1).view()
         self._table.setflags(write=False)
+        self._moves = functools.cache(self._moves_of)
         self._lock = threading.Lock()  # two threads at once would do the same twice
         self._kept: list[tuple[tuple[int, ...], _Masses]] = []
 
@@ -151,22 +152,23 @@ class CountLaws(Generic[_Masses]):
         at = left.index(last)
         before = math.prod(self._sizes[place] for place in left[:at])
         after = math.prod(self._sizes[place] for place in left[at + 1 :])
-        vectors, joined = self._vectors(len(gone)), self._vectors(len(unknown))
-        levels = len(unknown) + 1
-        places = np.full(levels**self._coordinates, -1)
-        places[self._flat(joined, levels)] = np.arange(len(joined))
-        moves = np.stack(
-            [
-                places[self._flat(vectors, levels) + step]
-                for step in steps_of(self._bins[last], levels, self._coordinates)
-            ]
-        )
+        moves = self._moves(len(unknown), last)
+        joined = self._vectors(len(unknown))
         found = np.zeros((len(joined), before * after), dtype=masses.dtype)
         load_kernels("pdp_calibrate.families.table.chained_kernels").count_out(
             masses, (before, self._sizes[last], after), moves, found
         )
         found.setflags(write=False)  # as the table is: kernels are compiled for one of the two
         return found
+
+    def _moves_of(self, number: int, last: int) -> npt.NDArray[np.intp]:
+        """Return where each value of the last of some tuples moves each vector of counts."""
+        vectors, joined = self._vectors(number - 1), self._vectors(number)
+        levels = number + 1
+        places = np.full(levels**self._coordinates, -1)
+        places[self._flat(joined, levels)] = np.arange(len(joined))
+        steps = steps_of(self._bins[last], levels, self._coordinates)
+        return np.stack([places[self._flat(vectors, levels) + step] for step in steps])
 
     def _flat(self, vectors: npt.NDArray[np.intp], levels: int) -> npt.NDArray[np.intp]:
         return vectors @ steps_of(np.arange(self._coordinates), levels, self._coordinates)

@@ -208,7 +208,11 @@ class ThresholdBound:
         left = [place for place in range(len(sizes)) if place not in case.unknown]
         at, size = left.index(case.target), sizes[case.target]
         after = math.prod(sizes[place] for place in left[at + 1 :])
-        columns = apart.far(size, after, screen.most)
+        columns, own = apart.far(size, after, screen.most), self._own[case.target]
+        log_t = math.log(float(screen.t))
+        if not columns.size:
+            self.settle(case, (own + log_t) * (1 + 1e-15))
+            return 0
         found = np.empty(columns.shape[1], dtype=np.float32)
         if len(found):
             _kernels().compare_laws(masses, *columns, screen.t, _LEAST_MASS, found)
@@ -220,9 +224,7 @@ class ThresholdBound:
         begins = np.flatnonzero(np.diff(events, prepend=-1))
         if len(begins):
             found, bits = np.maximum.reduceat(found, begins), np.bitwise_or.reduceat(bits, begins)
-        own = self._own[case.target]
         rest = np.log1p(screen.gain * (found.astype(np.float64) + screen.error))
-        log_t = math.log(float(screen.t))
         log_bounds = np.minimum(own + np.maximum(rest, log_t), group)
         order = np.argsort(events[begins])
         self._left[case] = Some(
