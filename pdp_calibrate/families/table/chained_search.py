@@ -308,7 +308,8 @@ class _Search:
                 continue
             least = float(np.partition(bounds, -most)[-most]) if len(bounds) > most else 0.0
             for case, left in zip(some, above, strict=True):
-                worst = left.events[left.log_bounds >= least][:_LANES]
+                worst = left.events[left.log_bounds >= least][:most]  # bounds may be all alike
+                most -= len(worst)
                 if len(worst) and not self.clock.is_over:
                     self._note(case, worst, self._values(case, worst, grid) - grid.error)
             self._climb(grid)

@@ -251,7 +251,7 @@ class _Apart:
 
         Pairs about the same event stand together.
         """
-        # Events that stand side by side are looked at together.
+        # Events are taken together if they stand side by side.
         rest = self._found.shape[1] // self._tail
         is_turned = size * after <= self._tail < rest
         found, after = (self._turned, after * rest) if is_turned else (self._found, after)
