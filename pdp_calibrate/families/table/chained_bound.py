@@ -35,6 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.core.workers import Clock, load_kernels, run
+from pdp_calibrate.families.table.events import Case, Events, Some, every_secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,19 +121,11 @@ class ChainedBound:
         self._setting = setting
         self._clock = clock
         self._own = setting.diameters
-        self._proved: dict[tuple[int, tuple[int, ...]], Singles] = {}
+        self._proved: dict[Case, Singles] = {}
         for target in range(len(setting.sizes)):
-            self.assume(target, (), self._own[target])
+            bound = np.float32(math.exp(self._own[target]) * _CHARGE)
+            self._proved[Case(target, ())] = np.full(self._events((target,)), bound)
         self._kernels = load_kernels("pdp_calibrate.families.table.chained_kernels")
-
-    def assume(self, target: int, unknown: tuple[int, ...], log_bound: float) -> None:
-        """Take over a bound for all events of a case."""
-        bound = np.float32(math.exp(log_bound) * _CHARGE)
-        self._proved[target, unknown] = np.full(self._events((target, *unknown)), bound)
-
-    def events(self, target: int, unknown: tuple[int, ...]) -> int:
-        """Count the events of a case."""
-        return self._events((target, *unknown))
 
     def work(self, number: int) -> float:
         """Return how many events are compared to bound all who ignore this number of tuples."""
@@ -148,39 +141,32 @@ class ChainedBound:
         few = len(moving) * self._events(moving[0]) <= _SMALL_LEVEL
         run(moving, self._prove, self._clock, what="bounding adversaries", small=few)
 
-    def worst(self, target: int, unknown: tuple[int, ...]) -> int:
-        """Return the event with the largest bound."""
-        return int(self._proved[target, unknown].argmax())
-
-    def above(
-        self, target: int, unknown: tuple[int, ...], cutoff: float
-    ) -> tuple[FloatArray, npt.NDArray[np.intp]]:
-        """Return the bounds above a cutoff, and of which events they are."""
-        bounds = self._proved[target, unknown]
+    def above(self, case: Case, cutoff: float) -> Some:
+        """Return the events whose bounds are above a cutoff, for all secrets."""
+        bounds = self._proved.get(case, np.empty(0, dtype=np.float32))
         events = np.flatnonzero(bounds > np.float32(math.exp(cutoff)))
-        return np.log(bounds[events].astype(np.float64)), events
+        every = every_secret(self._setting.sizes[case.target])
+        return Some(
+            events,
+            np.log(bounds[events].astype(np.float64)),
+            np.full(len(events), every, dtype=np.int32),
+        )
 
-    def lower(
-        self,
-        target: int,
-        unknown: tuple[int, ...],
-        events: npt.NDArray[np.intp],
-        log_bounds: FloatArray,
-    ) -> None:
+    def lower(self, case: Case, events: Events, log_bounds: FloatArray) -> None:
         """Take over smaller bounds on some events."""
-        bounds = self._proved[target, unknown]
+        bounds = self._proved[case]
         proved = (np.exp(log_bounds) * _CHARGE).astype(np.float32)
         bounds[events] = np.minimum(bounds[events], proved)
 
-    def largest(self, target: int, unknown: tuple[int, ...]) -> float:
+    def largest(self, case: Case) -> float:
         """Return the largest of them, infinite if there are none."""
-        found = self._proved.get((target, unknown))
+        found = self._proved.get(case)
         return math.inf if found is None else math.log(float(found.max())) * (1 + 1e-15)
 
     def _prove(self, moving: tuple[int, ...]) -> None:
         """Bound everyone for whom these tuples are the target and the unknown ones."""
         for i, j in itertools.permutations(moving, 2):
-            if (i, _without(moving, i, j)) not in self._proved:
+            if Case(i, _without(moving, i, j)) not in self._proved:
                 return
         marginals = self._setting.prepared.cells.marginals
         found = {target: self._group(target, _without(moving, target)) for target in moving}
@@ -188,19 +174,17 @@ class ChainedBound:
         for i, j in _pairs(moving):
             gone = _without(moving, i, j)
             masses, shape = marginals.of_two(i, j, gone)
-            gains = (np.float32(0), np.float32(0))
-            if not gone and max(self._own[i], self._own[j]) <= math.log(self._kernels.MOST_GAIN):
-                gains = (_gain(self._own[i]), _gain(self._own[j]))
             self._kernels.lower_bounds(
-                *_side_by_side(masses, shape, self._proved[i, gone], self._proved[j, gone]),
-                gains,
+                *_side_by_side(
+                    masses, shape, self._proved[Case(i, gone)], self._proved[Case(j, gone)]
+                ),
                 charge,
                 least,
                 found[i],
                 found[j],
             )
         for target, bounds in found.items():
-            self._proved[target, _without(moving, target)] = bounds
+            self._proved[Case(target, _without(moving, target))] = bounds
 
     def _group(self, target: int, unknown: tuple[int, ...]) -> Singles:
         """Return the group bound for every event."""
@@ -211,11 +195,6 @@ class ChainedBound:
         """Count the values of all tuples but these."""
         sizes = self._setting.sizes
         return math.prod(size for place, size in enumerate(sizes) if place not in moving)
-
-
-def _gain(log_bound: float) -> np.float32:
-    """Return e^L − 1, rounded up, and positive."""
-    return np.float32(max(math.expm1(log_bound), 1e-30) * _CHARGE)
 
 
 def _without(moving: tuple[int, ...], *gone: int) -> tuple[int, ...]:

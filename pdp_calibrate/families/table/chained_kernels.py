@@ -18,8 +18,8 @@ ROWS = WIDTH * WIDTH + 2 * WIDTH
 """25 masses, then the five bounds about the first tuple, and the five about the second."""
 
 
-MOST_GAIN = 8.0
-"""κ − 1 that `judge_alone` serves."""
+FEW_AFTER = 16
+"""Values after a tuple for which `count_out` runs along those before it."""
 
 
 _LEAST = np.float32(1e-30)  # no sum of masses that counts is as small
@@ -34,6 +34,12 @@ _inside = numba.njit(
     no_cfunc_wrapper=True,
 )
 """For what the loop over a block is made of: only without a call does it become vectors."""
+
+
+_apart = numba.njit(
+    cache=True, nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
+)
+"""For what is called: compiled once, and not again within each caller."""
 
 
 @_inside
@@ -148,115 +154,10 @@ def _every(number):
     return number, number, number, number, number
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=True, no_cfunc_wrapper=True)
-def judge_block(block, by_secret, by_value, about, other, result):
-    """Write to result[e] the largest quotient of event e over z, 1 ≤ z_a ≤ κ, and all secrets.
-
-    Row by_secret·v + by_value·a of the block: the mass of secret v with the unknown value a. From
-    row `about` on, e^L about the target for each a; from row `other` on, e^L about the unknown
-    tuple for each secret. Everything is positive, so that each number is right to the roundings of
-    its own terms: fewer than 60 in all, and `lower_bounds` is charged for them.
-    """
-    one = np.float32(1)
-    for event in range(BLOCK):
-        # masses[a]: the masses of value a of the unknown tuple, with five secrets side by side.
-        masses = (
-            _row(block, 0, by_secret, event),
-            _row(block, by_value, by_secret, event),
-            _row(block, 2 * by_value, by_secret, event),
-            _row(block, 3 * by_value, by_secret, event),
-            _row(block, 4 * by_value, by_secret, event),
-        )
-        about_target, about_unknown = _row(block, about, 1, event), _row(block, other, 1, event)
-        gain = _largest(about_unknown) - one  # κ − 1
-        # P(a | v), and P(a | v)·e^L: sums below the least one belong to events that are discarded.
-        sums = _total(masses)
-        inverse = (
-            one / max(sums[0], _LEAST),
-            one / max(sums[1], _LEAST),
-            one / max(sums[2], _LEAST),
-            one / max(sums[3], _LEAST),
-            one / max(sums[4], _LEAST),
-        )
-        shares = (
-            _times(masses[0], inverse),
-            _times(masses[1], inverse),
-            _times(masses[2], inverse),
-            _times(masses[3], inverse),
-            _times(masses[4], inverse),
-        )
-        raised = (
-            _times(shares[0], _every(about_target[0])),
-            _times(shares[1], _every(about_target[1])),
-            _times(shares[2], _every(about_target[2])),
-            _times(shares[3], _every(about_target[3])),
-            _times(shares[4], _every(about_target[4])),
-        )
-        # The quotient is largest at a corner: no value raised to κ, then every set of values.
-        above, below = _total(raised), _every(one)
-        worst = (_largest(above), one)
-        raised, shares = _each_times(raised, gain), _each_times(shares, gain)
-        worst = _from_first(above, below, raised, shares, worst)
-        result[event] = worst[0] / worst[1]
+# Assigning to slices and expressions of arrays compile for seconds: hence the loops.
 
 
-@_inside
-def _compared(above, worst, gain):
-    """Raise the worst quotient to that of a set of values, whose masses are given, and of the rest.
-
-    The rest has one minus these masses. That is right to a rounding of one, and what is divided by
-    is at least one: sound for gains up to `MOST_GAIN`.
-    """
-    one = np.float32(1)
-    most, least = _largest(above), _smallest(above)
-    worst = max(worst, (one + gain * most) / (one + gain * least))
-    return max(worst, (one + gain * (one - least)) / (one + gain * (one - most)))
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=True, no_cfunc_wrapper=True)
-def judge_alone(block, by_secret, by_value, gain, result):
-    """Write to result[e] the largest quotient of event e if the unknown tuple is the only one.
-
-    As `judge_block`, with e^L equal for all values, left out here, and κ = 1 + gain. Of a set and
-    its complement one suffices: those without the last value are tried.
-    """
-    one = np.float32(1)
-    for event in range(BLOCK):
-        first = _row(block, 0, by_secret, event)
-        second = _row(block, by_value, by_secret, event)
-        third = _row(block, 2 * by_value, by_secret, event)
-        fourth = _row(block, 3 * by_value, by_secret, event)
-        fifth = _row(block, 4 * by_value, by_secret, event)
-        sums = _total((first, second, third, fourth, fifth))
-        inverse = (
-            one / max(sums[0], _LEAST),
-            one / max(sums[1], _LEAST),
-            one / max(sums[2], _LEAST),
-            one / max(sums[3], _LEAST),
-            one / max(sums[4], _LEAST),
-        )
-        # P(a | v) of the first four values; what is left of 1 is the fifth's.
-        first, second = _times(first, inverse), _times(second, inverse)
-        third, fourth = _times(third, inverse), _times(fourth, inverse)
-        # All 15 sets of these four, each together with its complement: single values, then pairs
-        # and what extends them.
-        worst = _compared(first, _compared(second, one, gain), gain)
-        worst = _compared(third, _compared(fourth, worst, gain), gain)
-        both = _plus(first, second)
-        worst = _compared(both, worst, gain)
-        three = _plus(both, third)
-        worst = _compared(_plus(three, fourth), _compared(three, worst, gain), gain)
-        worst = _compared(_plus(both, fourth), worst, gain)
-        both = _plus(first, third)
-        worst = _compared(_plus(both, fourth), _compared(both, worst, gain), gain)
-        worst = _compared(_plus(first, fourth), worst, gain)
-        both = _plus(second, third)
-        worst = _compared(_plus(both, fourth), _compared(both, worst, gain), gain)
-        worst = _compared(_plus(second, fourth), worst, gain)
-        result[event] = _compared(_plus(third, fourth), worst, gain)
-
-
-@_inside
+@_apart
 def _copied(numbers, start, block, at, number):
     """Copy a run of numbers into the block."""
     source, to = numbers[start : start + number], block[at : at + number]
@@ -264,7 +165,7 @@ def _copied(numbers, start, block, at, number):
         to[event] = source[event]
 
 
-@_inside
+@_apart
 def _lessened(smallest, at, numbers, start, number):
     """Keep the smallest mass of each event."""
     source, to = numbers[start : start + number], smallest[at : at + number]
@@ -272,105 +173,153 @@ def _lessened(smallest, at, numbers, start, number):
         to[event] = min(to[event], source[event])
 
 
-@_inside
-def _filled(block, secrets, by_secret, values, by_value):
+@_apart
+def _filled(block, nothing, secrets, by_secret, values, by_value):
     """Fill up to five: values that are not there have no mass, secrets are the first one again."""
     for v in range(WIDTH):
         for a in range(WIDTH):
-            row = (by_secret * v + by_value * a) * BLOCK
-            if a >= values:
-                block[row : row + BLOCK] = 0.0
-            elif v >= secrets:
-                first = by_value * a * BLOCK
-                for lane in range(BLOCK):  # assigning one slice to another compiles for seconds
-                    block[row + lane] = block[first + lane]
+            row, first = (by_secret * v + by_value * a) * BLOCK, by_value * a * BLOCK
+            if a >= values or v >= secrets:
+                source, at = (nothing, np.int64(0)) if a >= values else (block, first)
+                _copied(source, at, block, row, np.int64(BLOCK))
 
 
-@_inside
-def _lowered(bounds, result, charge, smallest, least):
+@_apart
+def _lowered(bounds, start, result, factor, smallest, least):
     """Take over what was proved where every mass counts."""
-    for event in range(bounds.size):
-        proved = result[event] * charge
-        proved = proved if smallest[event] >= least else bounds[event]
-        bounds[event] = min(bounds[event], proved)
+    for event in range(min(BLOCK, bounds.size - start)):
+        bound = bounds[start + event]
+        if smallest[event] >= least:
+            bounds[start + event] = min(bound, result[event] * factor)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-def lower_bounds(masses, shape, one, other, gains, charge, least, one_bounds, other_bounds):
+@_apart
+def _gathered(masses, shape, one, other, start, number, block, smallest):
+    """Copy the numbers of a block of events: masses, and bounds about both tuples."""
+    _, firsts, between, seconds, after = shape
+    for event in range(BLOCK):
+        smallest[event] = _MOST
+    done = np.int64(0)  # no literal: what is called would be compiled for that as well
+    while done < number:
+        # Events that differ on the last axis only stand side by side in every array.
+        outer, inner = divmod(start + done, after)
+        length = min(after - inner, number - done)
+        far, near = divmod(outer, between)
+        for v in range(firsts):
+            for a in range(seconds):
+                place = (((far * firsts + v) * between + near) * seconds + a) * after + inner
+                _copied(masses, place, block, (WIDTH * v + a) * BLOCK + done, length)
+                _lessened(smallest, done, masses, place, length)
+        for k in range(WIDTH):
+            a, v = (k if k < seconds else 0), (k if k < firsts else 0)
+            place = (outer * seconds + a) * after + inner
+            _copied(one, place, block, (25 + k) * BLOCK + done, length)
+            place = ((far * firsts + v) * between + near) * after + inner
+            _copied(other, place, block, (30 + k) * BLOCK + done, length)
+        done += length
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=True, no_cfunc_wrapper=True)
+def lower_bounds(masses, shape, about_one, about_other, charge, least, one_bounds, other_bounds):
     """Lower the bounds about two tuples to what each proves about the other, where it proves any.
 
     The table of masses, flat, has the shape (before, firsts, between, seconds, after): the first
     tuple's values v stand on its second axis, the second tuple's values a on its fourth; events
-    are counted along the others. one[·, a, after]: e^L about the first tuple if a is known of the
-    second as well; other[before, v, ·] the reverse, both flat. If no other tuple is unknown, each
-    of them is one number everywhere: gains = e^L − 1 of the two; else 0. A mass below `least`
+    are counted along the others. about_one[·, a, after]: e^L about the first tuple if a is known of
+    the second as well; about_other[before, v, ·] the reverse, both flat. A mass below `least`
     proves nothing.
+
+    A result is the largest quotient of an event over z, 1 ≤ z_a ≤ κ, and all secrets. Everything
+    is positive, so that each number is right to the roundings of its own terms: fewer than 60 in
+    all, and the charge is for them.
     """
-    before, firsts, between, seconds, after = shape
-    events = before * between * after
+    firsts, seconds = shape[1], shape[3]
+    events = shape[0] * shape[2] * shape[4]
     block = np.ones(ROWS * BLOCK, dtype=np.float32)
+    nothing = np.zeros(BLOCK, dtype=np.float32)
     result = np.empty(BLOCK, dtype=np.float32)
     smallest = np.empty(BLOCK, dtype=np.float32)
+    one, side_by_side = np.float32(1), np.int64(1)
     for start in range(0, events, BLOCK):
         number = min(BLOCK, events - start)
-        smallest[:] = _MOST
-        done = 0
-        while done < number:
-            # Events that differ on the last axis only stand side by side in every array.
-            outer, inner = divmod(start + done, after)
-            length = min(after - inner, number - done)
-            far, near = divmod(outer, between)
-            for v in range(firsts):
-                for a in range(seconds):
-                    place = (((far * firsts + v) * between + near) * seconds + a) * after + inner
-                    _copied(masses, place, block, (WIDTH * v + a) * BLOCK + done, length)
-                    _lessened(smallest, done, masses, place, length)
-            for k in range(WIDTH if gains[0] == 0 else 0):
-                a, v = (k if k < seconds else 0), (k if k < firsts else 0)
-                place = (outer * seconds + a) * after + inner
-                _copied(one, place, block, (25 + k) * BLOCK + done, length)
-                place = ((far * firsts + v) * between + near) * after + inner
-                _copied(other, place, block, (30 + k) * BLOCK + done, length)
-            done += length
-        if firsts < WIDTH or seconds < WIDTH:
-            _filled(block, firsts, WIDTH, seconds, 1)
-        if gains[0] > 0:
-            judge_alone(block, WIDTH, 1, gains[1], result)
-            result *= 1 + gains[0]
-        else:
-            judge_block(block, WIDTH, 1, 25, 30, result)
-        _lowered(one_bounds[start : start + number], result, charge, smallest, least)
-        if firsts < WIDTH or seconds < WIDTH:
-            _filled(block, seconds, 1, firsts, WIDTH)
-        if gains[0] > 0:
-            judge_alone(block, 1, WIDTH, gains[0], result)
-            result *= 1 + gains[1]
-        else:
-            judge_block(block, 1, WIDTH, 30, 25, result)
-        _lowered(other_bounds[start : start + number], result, charge, smallest, least)
+        _gathered(masses, shape, about_one, about_other, start, number, block, smallest)
+        # About the first tuple from the second, then the reverse, and both written once: the
+        # compiler repeats a function wherever it is called.
+        for turn in range(2):
+            by_first, by_second = (WIDTH, 1) if turn == 0 else (1, WIDTH)
+            about, other = (25, 30) if turn == 0 else (30, 25)
+            if firsts < WIDTH or seconds < WIDTH:
+                secrets, values = (firsts, seconds) if turn == 0 else (seconds, firsts)
+                _filled(block, nothing, secrets, by_first, values, by_second)
+            for event in range(BLOCK):
+                # cells[a]: the masses of value a of the unknown tuple, with five secrets.
+                cells = (
+                    _row(block, 0 * by_second, by_first, event),
+                    _row(block, by_second, by_first, event),
+                    _row(block, 2 * by_second, by_first, event),
+                    _row(block, 3 * by_second, by_first, event),
+                    _row(block, 4 * by_second, by_first, event),
+                )
+                about_target = _row(block, about, side_by_side, event)
+                about_unknown = _row(block, other, side_by_side, event)
+                gain = _largest(about_unknown) - one  # κ − 1
+                # P(a | v), and P(a | v)·e^L: sums below the least are those of events that are
+                # discarded.
+                sums = _total(cells)
+                inverse = (
+                    one / max(sums[0], _LEAST),
+                    one / max(sums[1], _LEAST),
+                    one / max(sums[2], _LEAST),
+                    one / max(sums[3], _LEAST),
+                    one / max(sums[4], _LEAST),
+                )
+                shares = (
+                    _times(cells[0], inverse),
+                    _times(cells[1], inverse),
+                    _times(cells[2], inverse),
+                    _times(cells[3], inverse),
+                    _times(cells[4], inverse),
+                )
+                raised = (
+                    _times(shares[0], _every(about_target[0])),
+                    _times(shares[1], _every(about_target[1])),
+                    _times(shares[2], _every(about_target[2])),
+                    _times(shares[3], _every(about_target[3])),
+                    _times(shares[4], _every(about_target[4])),
+                )
+                # The quotient is largest at a corner: no value raised to κ, then every set.
+                above, below = _total(raised), _every(one)
+                worst = (_largest(above), one)
+                raised, shares = _each_times(raised, gain), _each_times(shares, gain)
+                worst = _from_first(above, below, raised, shares, worst)
+                result[event] = worst[0] / worst[1]
+            bounds = one_bounds if turn == 0 else other_bounds
+            _lowered(bounds, start, result, charge, smallest, least)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-def gather_laws(cells, bases, own, offsets, places, steps, masses_at, scaled, laws):
+def gather_laws(cells, bases, offsets, places, steps, masses_at, scaled, laws):
     """Write the law of the counts given each secret, for many events.
 
-    Secret v of event e has its masses at cells[bases[e] + own[v] + offsets]; the c-th of them
+    Secret v of event e has its masses at cells[bases[v, e] + offsets]; the c-th of them
     counts at masses_at[places[c] + steps[v]]. Written to laws[place, v, e]; each law sums to
     `scaled`. A secret without mass repeats one that has some, and lanes without an event the first
     event: neither adds a quotient.
     """
     size, secrets, lanes = laws.shape
-    events = bases.size
+    events = bases.shape[1]
     # In double precision, for thousands of masses may meet at one place. Events side by side:
     # their masses are often neighbours.
     sums = np.empty((size, events))
     totals = np.zeros((secrets, events))
     for v in range(secrets):
-        sums[:] = 0.0
-        for c in range(offsets.size):
-            row, shift = sums[masses_at[places[c] + steps[v]]], own[v] + offsets[c]
+        for place in range(size):
             for event in range(events):
-                row[event] += cells[bases[event] + shift]
+                sums[place, event] = 0.0
+        for c in range(offsets.size):
+            row, shift = sums[masses_at[places[c] + steps[v]]], offsets[c]
+            for event in range(events):
+                row[event] += cells[bases[v, event] + shift]
         for place in range(size):
             for event in range(events):
                 totals[v, event] += sums[place, event]
@@ -405,20 +354,23 @@ def count_out(masses, shape, moves, found):
     for c in range(masses.shape[0]):
         for a in range(size):
             row, to = masses[c], found[moves[a, c]]
-            for outer in range(before):
+            for inner in range(after if after < FEW_AFTER else 0):
+                for outer in range(before):
+                    to[outer * after + inner] += row[(outer * size + a) * after + inner]
+            for outer in range(before if after >= FEW_AFTER else 0):
                 source = row[(outer * size + a) * after : (outer * size + a + 1) * after]
                 target = to[outer * after : (outer + 1) * after]
                 for inner in range(after):
                     target[inner] += source[inner]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-def _blur(source, at, width, lengths, factor, work, to, levels):
+@_apart
+def _blur(work, at, width, lengths, factor, to, levels):
     """Blur along one coordinate: from each line of masses x, Σ_n x_n·factor^|r−n| for every r.
 
-    A line has up to `levels` rows of `width` numbers each; lengths[l] of them hold masses. Rows of
-    `source` begin at `at`, line after line. Row r of line l goes to place r·lines + l of `work`,
-    counted from `to`; one more row there is scratch. All terms are positive, so that nothing
+    A line has up to `levels` rows of `width` numbers each; lengths[l] of them hold masses. Their
+    rows begin at `at`, line after line. Row r of line l goes to place r·lines + l, counted from
+    `to`; one more row there is scratch. All terms are positive, so that nothing
     cancels: every number is right to the roundings of its own terms.
     """
     lines = lengths.size
@@ -428,22 +380,23 @@ def _blur(source, at, width, lengths, factor, work, to, levels):
         number, here = lengths[line], to + line * width
         # What lies at r or before it, from the left …
         for w in range(width):
-            work[here + w] = source[at + w]
+            work[here + w] = work[at + w]
         for r in range(1, levels):
             row = work[here + r * step : here + r * step + width]
             before = work[here + (r - 1) * step : here + (r - 1) * step + width]
             if r < number:
-                masses = source[at + r * width : at + (r + 1) * width]
+                masses = work[at + r * width : at + (r + 1) * width]
                 for w in range(width):
                     row[w] = masses[w] + factor * before[w]
             else:
                 for w in range(width):
                     row[w] = factor * before[w]
         # … and what lies after it, from the right.
-        tail[:] = 0.0
+        for w in range(width):
+            tail[w] = 0.0
         for r in range(number - 2, -1, -1):
             row = work[here + r * step : here + r * step + width]
-            masses = source[at + (r + 1) * width : at + (r + 2) * width]
+            masses = work[at + (r + 1) * width : at + (r + 2) * width]
             for w in range(width):
                 after = factor * (tail[w] + masses[w])
                 tail[w] = after
@@ -451,7 +404,7 @@ def _blur(source, at, width, lengths, factor, work, to, levels):
         at += number * width
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+@_apart
 def _compare(densities, most, least, best):
     """Raise best[e] to the largest quotient of two secrets' densities; a row per secret."""
     lanes = best.size
@@ -469,40 +422,38 @@ def _compare(densities, most, least, best):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-def worst_ratios(laws, factors, lengths, begins, starts, work, best):
+def worst_ratios(work, width, factors, lengths, begins, starts, best):
     """Write to best[e] the largest quotient of two secrets' densities over all outputs.
 
-    laws[place, v, e]: masses of count vectors, the first coordinate counting fastest. Coordinate d
-    is blurred for every r_d; then, one r_d after the other, the coordinates that are left. So the
-    densities at each output of the product grid come by, and none is kept.
+    `work` begins with masses of count vectors, the first coordinate counting fastest: a row of
+    `width` numbers each, one for secret v of event e. Coordinate d is blurred for every r_d; then,
+    one r_d after the other, the coordinates that are left. So the densities at each output of the
+    product grid come by, and none is kept.
 
     lengths[begins[d] : begins[d + 1]]: how many masses the lines along coordinate d have. Results
     of coordinate d are kept in `work` from starts[d] on.
     """
-    coordinates = factors.size
-    width = laws.shape[1] * laws.shape[2]
-    flat = laws.reshape(-1)
-    levels = lengths[0]
-    output = np.zeros(coordinates, dtype=np.int64)
-    most, least = np.empty_like(best), np.empty_like(best)
-    best[:] = 1.0
-    d = 0
-    _blur(flat, 0, width, lengths[begins[0] : begins[1]], factors[0], work, starts[0], levels)
-    while d >= 0:
-        # Down to the last coordinate, with those before it at `output`.
-        while d < coordinates - 1:
-            at = starts[d] + output[d] * (begins[d + 1] - begins[d]) * width
-            lines = lengths[begins[d + 1] : begins[d + 2]]
-            d += 1
-            _blur(work, at, width, lines, factors[d], work, starts[d], levels)
-        for r in range(levels):
-            here = starts[d] + r * width
-            _compare(work[here : here + width], most, least, best)
-        # The next output of the coordinates before it.
-        d -= 1
-        while d >= 0:
-            output[d] += 1
-            if output[d] < levels:
-                break
-            output[d] = 0
+    levels, last = lengths[0], factors.size - 1
+    output = np.zeros(factors.size, dtype=np.int64)
+    most, least = np.empty(best.size, dtype=np.float32), np.empty(best.size, dtype=np.float32)
+    for e in range(best.size):
+        best[e] = 1.0
+    d, at = np.int64(0), np.int64(0)  # not literals: `_blur` would be compiled for each
+    while True:
+        _blur(work, at, width, lengths[begins[d] : begins[d + 1]], factors[d], starts[d], levels)
+        if d == last:
+            for r in range(levels):
+                here = starts[d] + r * width
+                _compare(work[here : here + width], most, least, best)
+            # The next output of the coordinates before it.
             d -= 1
+            while d >= 0:
+                output[d] += 1
+                if output[d] < levels:
+                    break
+                output[d] = 0
+                d -= 1
+            if d < 0:
+                return
+        at = starts[d] + output[d] * (begins[d + 1] - begins[d]) * width
+        d += 1

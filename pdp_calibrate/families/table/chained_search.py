@@ -1,17 +1,25 @@
-"""Large tables and vectors of answers: everybody bounded by `ChainedBound`, the worst evaluated.
+"""Large tables and vectors of answers: everybody bounded, the worst evaluated.
 
 For queries that count (histograms). Everybody is capped first: by the group bound, and where the
 table is a mixture of few `LatentClasses`, by what these allow. If few are left above what is known
-to leak, they are evaluated, and that is all. Else the adversaries are taken by the number of tuples
-that they ignore, fewest first. `ChainedBound` bounds all of one number; whoever may leak more than
-what is known to leak is evaluated, the largest bounds first, and the values take the place of the
-bounds, so that the bounds for one more unknown tuple start from them. Upper end: the largest bound
-or value that is left. Lower end: the largest leakage evaluated.
+to leak, they are evaluated, and that is all. Else one of two bounds is taken:
+
+`ThresholdBound` screens out whoever cannot leak more than what is known to leak, and compares laws
+of counts for that. It suits tables in which who ignores few tuples may leak most, without any
+structure: a sample tells. Who ignores one tuple or two is screened first, in rounds between which
+the worst are evaluated, so that more is known to leak; then all others.
+
+`ChainedBound` goes by the number of tuples that they ignore, fewest first. It bounds all of one
+number; whoever may leak more than what is known to leak is evaluated, the largest bounds first, and
+the values take the place of the bounds, so that the bounds for one more unknown tuple start from
+them.
+
+Upper end: the largest bound or value that is left. Lower end: the largest leakage evaluated.
 
 The law of the counts given what is known, blurred along each coordinate, gives the density of every
 output of the product grid. Evaluated first is a bound on a smaller grid: the target itself changes
 the densities by at most e^LS, so that only the others are counted. Then, where that does not
-suffice, the leakage itself, target included. Both in single precision, 64 events at a time, and
+suffice, the leakage itself, target included. Both in single precision, 128 events at a time, and
 charged for it; the worst event again in double precision, with the output that proves it.
 
 Before all that, somebody who leaks much is sought among those for whom the worst output lies
@@ -24,7 +32,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +48,7 @@ from pdp_calibrate.families.table.count_grid import (
     CountLaws,
     steps_of,
 )
+from pdp_calibrate.families.table.events import Bound, Case, are_two, two_secrets
 from pdp_calibrate.families.table.latent_classes import class_bounds
 from pdp_calibrate.families.table.setting import (
     NOTHING,
@@ -49,31 +58,45 @@ from pdp_calibrate.families.table.setting import (
     bracket,
     group_bound,
 )
+from pdp_calibrate.families.table.threshold_bound import ThresholdBound
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
 _TIGHT = 0.0095  # of the leakage found: closer bounds are not sought, if everybody is unknown
 _WORK = 5.75e9  # to bound and to evaluate adversaries, about a nanosecond each
 _SHARE = 0.8  # of the work that is left, until the last tuple may be unknown
-_FIRST_POINTS = 1e5  # of the grids of those who are evaluated first, one for each case
-_FIRST = 16  # … and the most of them
+_FIRST_POINTS = 1e5  # of the grids of those who are evaluated first
+_FIRST = 32  # … and the most of them
 _HALVINGS = 2  # of the tuples, while somebody who leaks much is sought
 _ROUNDS = 3  # of changing what is known of each tuple
-_LANES, _FEWEST_LANES = 64, 4  # events evaluated together
+_LANES, _FEWEST_LANES = 128, 4  # events evaluated together
 _EACH = 3e3  # work for an event, however small
+_TWO = 0.4  # of the work for an event, if two secrets only are left
+_COMPARED = 120.0  # work for two secrets of an event that are compared
+_PAIRS = 20.0  # so many of them are, for one event that is left in the end
+_MASS = 2.0  # work for a mass of the counts that everybody is screened by
 _STEP = 80.0  # work for an event that is bounded, from one tuple
+_SCREENED_FIRST = 1, 2  # unknown tuples of those who are screened in any case
+_SAMPLED, _SAMPLED_TOGETHER = 1024, 16  # events with a number of unknown tuples, from a few cases
+_SAMPLED_CELLS = 4e6  # … and their cells at most
+_ROUNDS_OF_SCREENING = (
+    0.01,
+    0.03,
+    0.1,
+    0.2,
+    0.4,
+    0.7,
+    1.0,
+)  # of those who ignore equally many tuples, all in the end
 _POINT, _CELL = 6.0, 2.5  # work for an event at a point of the grid, and for a cell of its law
 _COUNTED = 2.0  # work for a mass, where they are counted for everybody
 _KEPT = 16  # sets of unknown tuples whose places on the grid are remembered
 _MOST_POINTS = 2e6  # of a grid
 
 
-class _Case(NamedTuple):
-    """All who attack a target and ignore some tuples."""
-
-    target: int
-    unknown: tuple[int, ...]
+_Counted = tuple[npt.NDArray[np.intp], FloatArray]
+"""Vectors of counts, and their masses."""
 
 
 def can_search(setting: Setting) -> bool:
@@ -89,7 +112,7 @@ def can_search(setting: Setting) -> bool:
 def search_chained(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
     """Return a bracket for all adversaries but those who know everyone else."""
     caps = {
-        _Case(target, unknown): group_bound(setting, (target, *unknown))
+        Case(target, unknown): group_bound(setting, (target, *unknown))
         for target, unknown in setting.prepared.cases()
     }
     if not caps:
@@ -104,25 +127,15 @@ def search_chained(setting: Setting, incumbent: float, clock: Clock) -> Outcome:
     if classes is not None:
         learned = class_bounds(setting, classes, search.bins)
         caps = {case: min(cap, learned.get(case, cap)) for case, cap in caps.items()}
-    bound = ChainedBound(setting, clock)
-    numbers = range(1, len(setting.sizes))
-    # Where few may leak more than what is known to leak, the few are evaluated, and nobody else
-    # need be bounded: those with most unknown tuples first, for they are fewest and leak most.
-    few = search.are_few(bound, caps)
-    if not few:
-        search.reserve(sum(map(bound.work, numbers)))
-    left = max((cap for case, cap in caps.items() if not case.unknown), default=0.0)
-    for number in reversed(numbers) if few else numbers:
-        cases = [case for case in caps if len(case.unknown) == number]
-        if few:
-            search.cap_bounds(bound, {case: caps[case] for case in cases})
-        else:
-            bound.prove(number)
-        search.lower_bounds(bound, cases)
-        left = max([left, *(min(caps[case], bound.largest(*case)) for case in cases)])
-        if search.leaks > clock.enough:
-            left = widest
-            break
+    screened = ThresholdBound(setting, search.bins, clock)
+    if search.are_few(screened, caps):
+        left = search.evaluate_few(screened, caps)
+    elif search.can_screen(screened, caps):
+        left = search.screen_all(screened, caps)
+    else:
+        left = search.bound_all(ChainedBound(setting, clock), caps)
+    if search.leaks > clock.enough:
+        left = widest
     search.evaluate_worst()
     return search.attained.or_worse(Outcome(upper=left, lower=0.0, attack=None))
 
@@ -137,7 +150,7 @@ class _Search:
         self.setting, self.incumbent, self.clock, self.bins = setting, incumbent, clock, bins
         self.attained = NOTHING
         self.leaks = 0.0  # what somebody leaks, right to single precision and rounded down
-        self._worst: tuple[_Case, int] | None = None  # who
+        self._worst: tuple[Case, int] | None = None  # who
         self._left = _WORK
         self._cells = np.ascontiguousarray(setting.probabilities).reshape(-1).view()
         self._cells.setflags(write=False)  # as the counts of `CountLaws` are
@@ -147,70 +160,190 @@ class _Search:
         self._kept_corners: dict[tuple[int, frozenset[tuple[int, int]]], float] = {}
         self._places_of = functools.lru_cache(maxsize=_KEPT)(self._grid_places)
 
-    def _cutoff(self, unknown: int) -> float:
-        """Return up to which bound those who ignore this number of tuples are not evaluated.
+    @property
+    def _cutoff(self) -> float:
+        """Up to which bound nobody is evaluated."""
+        return max(self.incumbent, self.leaks * (1 + _TIGHT))
 
-        Lower for small numbers: few are spared there, and the next bounds start from these.
-        """
-        tight = _TIGHT * (0.6 + 0.4 * unknown / (len(self.setting.sizes) - 1))
-        return max(self.incumbent, self.leaks * (1 + tight))
-
-    def are_few(self, bound: ChainedBound, caps: dict[_Case, float]) -> bool:
+    def are_few(self, bound: ThresholdBound, caps: dict[Case, float]) -> bool:
         """Return whether the work allows to evaluate everybody whose cap is not low enough."""
         work = 0.0
-        above = [case for case, cap in caps.items() if cap > self._cutoff(len(case.unknown))]
+        above = [case for case, cap in caps.items() if cap > self._cutoff]
         for number in range(1, len(self.setting.sizes)):
             grid = CountGrid.of(self.setting.coordinates, number)
             some = [case for case in above if len(case.unknown) == number]
             gathered = 0.0
             for case in some:
                 each, cells = self._work(case, grid)
-                work += each * bound.events(*case)
-                gathered += cells * bound.events(*case)
+                work += each * bound.events(case)
+                gathered += cells * bound.events(case)
             work += min(gathered, self._count_work(some))
         return work <= self._left * _SHARE
 
-    def cap_bounds(self, bound: ChainedBound, caps: dict[_Case, float]) -> None:
-        """Start from the caps that are not low enough."""
-        for case, cap in caps.items():
-            if cap > self._cutoff(len(case.unknown)):
-                bound.assume(*case, cap)
+    def evaluate_few(self, bound: ThresholdBound, caps: dict[Case, float]) -> float:
+        """Return an upper end from caps, evaluating everybody whose cap is not low enough.
 
-    def reserve(self, steps: float) -> None:
-        """Count the work of bounding events as done: so many, each from one tuple."""
-        self._left -= _STEP * steps
+        Those with most unknown tuples first, for they are fewest and leak most.
+        """
+        for number in reversed(range(len(self.setting.sizes))):
+            cases = _with(number, caps)
+            for case in cases:
+                bound.settle(case, caps[case])
+                if number and caps[case] > self._cutoff:
+                    bound.assume(case, caps[case])
+            self.lower_bounds(bound, cases)
+            if self.leaks > self.clock.enough:
+                break
+        return _upper(bound, caps)
 
-    def lower_bounds(self, bound: ChainedBound, cases: list[_Case]) -> None:
+    def can_screen(self, bound: ThresholdBound, caps: dict[Case, float]) -> bool:
+        """Return whether few enough are left by the threshold bound, as far as samples tell.
+
+        It suits tables in which whoever ignores few tuples may leak most. These are screened
+        before it is decided about the others, for one of them may leak more than was known.
+        """
+        first = [case for case in caps if len(case.unknown) in _SCREENED_FIRST]
+        above = [case for case in first if caps[case] > self._cutoff]
+        if not any(sum(self._sampled(bound, _with(number, above))) for number in _SCREENED_FIRST):
+            return False
+        for number in _SCREENED_FIRST:
+            self._screen(bound, {case: caps[case] for case in _with(number, caps)})
+        others = {case: cap for case, cap in caps.items() if case not in first}
+        return self._screening(bound, others) <= self._left
+
+    def _sampled(self, bound: ThresholdBound, cases: list[Case]) -> tuple[float, float]:
+        """Return the share of events that are above the cutoff, for two secrets and for more."""
+        if not cases:
+            return 0.0, 0.0
+        rng, number = np.random.default_rng(0), len(cases[0].unknown)
+        cells = self.setting.probabilities.size / max(1, min(map(bound.events, cases)))
+        some = max(1, min(_SAMPLED, int(_SAMPLED_CELLS / cells)))
+        lanes = min(some, _SAMPLED_TOGETHER)
+        grid, found = CountGrid.of(self.setting.coordinates, number), []
+        for at in rng.integers(len(cases), size=-(-some // lanes)):
+            case = cases[at]
+            events = rng.integers(bound.events(case), size=lanes)
+            secrets = np.arange(self.setting.sizes[case.target])[:, np.newaxis]
+            bases = self._bases(case, events, secrets, shared=False)
+            own = np.zeros(len(bases), dtype=np.intp)
+            laws = self._laws(*self._masses(case.unknown, grid, None), bases, own, grid)
+            found.append(bound.shares_above(case, laws, self._cutoff))
+        two, more = np.mean(found, axis=0)
+        return float(two), float(more)
+
+    def _screening(self, bound: ThresholdBound, caps: dict[Case, float]) -> float:
+        """Return the work to screen some cases and to evaluate who is left, from a sample."""
+        cases = [case for case, cap in caps.items() if case.unknown and cap > self._cutoff]
+        work = _MASS * bound.work(cases)
+        for number in range(1, len(self.setting.sizes)):
+            some = _with(number, cases)
+            two, more = self._sampled(bound, some)
+            grid = CountGrid.of(self.setting.coordinates, number)
+            gathered = 0.0
+            for case in some:
+                events = bound.events(case)
+                each, cells = self._work(case, grid)
+                work += events * (two + more) * _PAIRS * _COMPARED
+                work += events * (_TWO * two + more) * each
+                gathered += events * (two + more) * cells
+            work += min(gathered, self._count_work(some))
+        return work
+
+    def screen_all(self, bound: ThresholdBound, caps: dict[Case, float]) -> float:
+        """Return an upper end from the threshold bound, evaluating whoever it leaves.
+
+        Those who ignore one tuple, then two, then all others: what is found to leak screens the
+        next, and of the last, sets of tuples share what was counted.
+        """
+        most = len(self.setting.sizes) - 1
+        for turn in ([0], [1], [2], [*range(3, most + 1)]):
+            cases = [case for case in caps if len(case.unknown) in turn]
+            self._screen(bound, {case: caps[case] for case in cases})
+            for number in turn:
+                self.lower_bounds(bound, _with(number, cases))
+            if self.leaks > self.clock.enough:
+                break
+        return _upper(bound, caps)
+
+    def bound_all(self, bound: ChainedBound, caps: dict[Case, float]) -> float:
+        """Return an upper end from the chained bound, evaluating whoever seems worst."""
+        numbers = range(1, len(self.setting.sizes))
+        self._left -= _STEP * sum(map(bound.work, numbers))
+        for number in numbers:
+            bound.prove(number)
+            self.lower_bounds(bound, _with(number, caps))
+            if self.leaks > self.clock.enough:
+                break
+        return _upper(bound, caps)
+
+    def _screen(self, bound: ThresholdBound, caps: dict[Case, float]) -> None:
+        """Find who may leak more than what is known to leak, in a few rounds.
+
+        After each the worst are evaluated, so that the next screens out more.
+        """
+        cases = sorted(
+            (case for case in caps if bound.largest(case) == math.inf),
+            key=lambda case: case.unknown[::-1],
+        )
+        begun = 0
+        for share in _ROUNDS_OF_SCREENING:
+            end = math.ceil(share * len(cases))
+            some = {c for c in cases[begun:end] if c.unknown and caps[c] > self._cutoff}
+            for case in cases[begun:end]:
+                if case not in some:
+                    bound.settle(case, caps[case])
+            self._left -= _COMPARED * bound.screen(some, self._cutoff) + _MASS * bound.work(some)
+            self._try_worst(bound, sorted(some))
+            begun = end
+
+    def _try_worst(self, bound: Bound, cases: list[Case]) -> None:
+        """Evaluate those with the largest bounds, so that more is known to leak."""
+        for unknown in sorted({len(case.unknown) for case in cases}):
+            grid = CountGrid.of(self.setting.coordinates, unknown + 1)
+            some = [case for case in cases if len(case.unknown) == unknown]
+            above = [bound.above(case, self._cutoff) for case in some]
+            bounds = np.concatenate([left.log_bounds for left in above])
+            most = max(1, min(_FIRST, int(_FIRST_POINTS / grid.points)))
+            if not len(bounds):
+                continue
+            least = float(np.partition(bounds, -most)[-most]) if len(bounds) > most else 0.0
+            for case, left in zip(some, above, strict=True):
+                worst = left.events[left.log_bounds >= least][:most]  # bounds may be all alike
+                most -= len(worst)
+                if len(worst) and not self.clock.is_over:
+                    self._note(case, worst, self._values(case, worst, grid) - grid.error)
+            self._climb(grid)
+
+    def lower_bounds(self, bound: Bound, cases: list[Case]) -> None:
         """Evaluate who of these cases seems worst, and lower the bounds to what they leak.
 
         All cases ignore equally many tuples.
         """
-        largest = {case: bound.largest(*case) for case in cases}
-        unknown, coordinates = len(cases[0].unknown) if cases else 0, self.setting.coordinates
-        falling = sorted(cases, key=lambda case: -largest[case])
-        falling = [case for case in falling if self._cutoff(unknown) < largest[case] < math.inf]
+        falling = self._above(bound, cases)
         if not falling:
             return
-        # One of each case, so that more is known to leak.
-        grid = CountGrid.of(coordinates, unknown + 1)
-        for case in falling[: max(1, min(_FIRST, int(_FIRST_POINTS / grid.points)))]:
-            if largest[case] > self._cutoff(unknown) and not self.clock.is_over:
-                event = np.array([bound.worst(*case)])
-                self._note(case, event, self._values(case, event, grid) - grid.error)
-        self._climb(grid)
+        self._try_worst(bound, falling)
+        unknown, coordinates = len(cases[0].unknown), self.setting.coordinates
+        falling = self._above(bound, falling)
         # The others counted alone, then the target too; neighbouring sets share counts.
         falling.sort(key=lambda case: case.unknown)
-        cutoff = 0.0
-        for tuples in (unknown, unknown + 1):
-            grid = CountGrid.of(coordinates, tuples)
-            cutoff = max(cutoff, self._cutoff(unknown))
-            cutoff, shared = self._affordable(bound, falling, grid, cutoff)
-            judge = functools.partial(self._judge, bound, grid, cutoff, shared=shared)
-            found = run(falling, judge, self.clock, what="comparing adversaries", small=False)
-            if tuples > unknown:
-                for case, judged in zip(falling, found, strict=True):
-                    if judged is not None:
-                        self._note(case, judged[0], judged[1] - grid.error)
+        sets = [list(some) for _, some in itertools.groupby(falling, lambda case: case.unknown)]
+        grid = CountGrid.of(coordinates, unknown)
+        cutoff, shared = self._affordable(bound, falling, grid, self._cutoff)
+        alone = functools.partial(self._judge_alone, bound, grid, cutoff, shared=shared)
+        run(sets, alone, self.clock, what="comparing adversaries", small=False)
+        grid = CountGrid.of(coordinates, unknown + 1)
+        falling = self._above(bound, falling)
+        cutoff, shared = self._affordable(bound, falling, grid, cutoff)
+        judge = functools.partial(self._judge, bound, grid, cutoff, shared=shared)
+        found = run(falling, judge, self.clock, what="comparing adversaries", small=False)
+        for case, judged in zip(falling, found, strict=True):
+            if judged is not None:
+                self._note(case, judged[0], judged[1] - grid.error)
+
+    def _above(self, bound: Bound, cases: Iterable[Case]) -> list[Case]:
+        """Return the cases with events that are not settled."""
+        return [case for case in cases if len(bound.above(case, self._cutoff).events)]
 
     def _climb(self, grid: CountGrid) -> None:
         """While that leaks more, change what the worst of this grid knows of one tuple."""
@@ -235,14 +368,20 @@ class _Search:
                 return
 
     def _affordable(
-        self, bound: ChainedBound, cases: list[_Case], grid: CountGrid, cutoff: float
+        self, bound: Bound, cases: list[Case], grid: CountGrid, cutoff: float
     ) -> tuple[float, bool]:
         """Return above which bound, from the cutoff on, a share of the work serves everybody.
 
         And whether they share the counts of the unknown tuples. That work is counted as done.
         """
-        above = np.concatenate([bound.above(*case, cutoff)[0] for case in cases])
+        if not cases:
+            return cutoff, False
+        left_over = [bound.above(case, cutoff) for case in cases]
+        above = np.concatenate([some.log_bounds for some in left_over])
         each, cells = self._work(cases[0], grid)
+        if grid.levels == len(cases[0].unknown) + 1:  # then only two secrets may be left
+            two = sum(int(np.sum(are_two(some.secrets))) for some in left_over)
+            each *= 1 - (1 - _TWO) * two / max(1, len(above))
         whole = self._count_work(cases)
         is_last = len(cases[0].unknown) == len(self.setting.sizes) - 1
         left = max(0.0, self._left * (1.0 if is_last else _SHARE))
@@ -254,24 +393,49 @@ class _Search:
             return cutoff, shared
         return float(np.partition(above, len(above) - most - 1)[len(above) - most - 1]), shared
 
+    def _judge_alone(
+        self, bound: Bound, grid: CountGrid, cutoff: float, cases: list[Case], *, shared: bool
+    ) -> None:
+        """Lower the bounds above a cutoff by counting the unknown tuples, the same in all cases.
+
+        Who was screened out but for two secrets is not compared for the others.
+        """
+        above = [(case, bound.above(case, cutoff)) for case in cases]
+        unknown, most = cases[0].unknown, max(self.setting.sizes)
+        counted = self._count_laws.of(unknown) if shared else None
+        for only_two in (True, False):
+            some, bases = [], []
+            for case, left in above:
+                at = np.flatnonzero(are_two(left.secrets) == only_two)
+                secrets = (
+                    two_secrets(left.secrets[at]) if only_two else np.arange(most)[:, np.newaxis]
+                )
+                secrets = np.minimum(secrets, self.setting.sizes[case.target] - 1)
+                some.append((case, left.events[at]))
+                bases.append(
+                    self._bases(case, left.events[at], secrets, shared=counted is not None)
+                )
+            values = self._ratios(
+                unknown, np.concatenate(bases, axis=1), np.zeros(most, dtype=np.intp), grid, counted
+            )
+            for case, events in some:
+                own = self.setting.diameters[case.target] + grid.error
+                bound.lower(case, events, values[: len(events)] + own)
+                values = values[len(events) :]
+
     def _judge(
-        self, bound: ChainedBound, grid: CountGrid, cutoff: float, case: _Case, *, shared: bool
+        self, bound: Bound, grid: CountGrid, cutoff: float, case: Case, *, shared: bool
     ) -> tuple[npt.NDArray[np.intp], FloatArray]:
         """Evaluate the events of a case above a cutoff, and lower their bounds."""
-        _, events = bound.above(*case, cutoff)
-        values = np.zeros(len(events))
+        events = bound.above(case, cutoff).events
         counted = self._count_laws.of(case.unknown) if shared and len(events) else None
-        own = self.setting.diameters[case.target] if grid.levels == len(case.unknown) + 1 else 0.0
-        for start in range(0, len(events), _LANES):
-            if self.clock.is_over:
-                return events[:start], values[:start]
-            some = slice(start, start + _LANES)
-            values[some] = self._values(case, events[some], grid, counted) + own
-            bound.lower(*case, events[some], values[some] + grid.error)
+        values = self._values(case, events, grid, counted)
+        bound.lower(case, events, values + grid.error)
         return events, values
 
-    def _note(self, case: _Case, events: npt.NDArray[np.intp], leaks: FloatArray) -> None:
+    def _note(self, case: Case, events: npt.NDArray[np.intp], leaks: FloatArray) -> None:
         """Remember who leaks most."""
+        leaks = np.where(np.isfinite(leaks), leaks, 0.0)
         if len(events) and leaks.max() > self.leaks:
             self.leaks, self._worst = float(leaks.max()), (case, int(events[leaks.argmax()]))
 
@@ -280,67 +444,112 @@ class _Search:
         if self._worst is not None:
             self._evaluate(*self._worst)
 
-    def _work(self, case: _Case, grid: CountGrid) -> tuple[float, float]:
+    def _work(self, case: Case, grid: CountGrid) -> tuple[float, float]:
         """Return what it takes to evaluate one of many events, and to gather its law."""
         sizes = self.setting.sizes
         cells = math.prod(sizes[place] for place in (case.target, *case.unknown))
         return _EACH + _POINT * grid.points * sizes[case.target] / 5, _CELL * cells
 
-    def _count_work(self, cases: list[_Case]) -> float:
+    def _count_work(self, cases: list[Case]) -> float:
         """Return what it takes to count the unknown tuples of all cases."""
         return _COUNTED * self._count_laws.work({case.unknown for case in cases})
 
     def _values(
         self,
-        case: _Case,
+        case: Case,
         events: npt.NDArray[np.intp],
         grid: CountGrid,
-        counted: tuple[npt.NDArray[np.intp], FloatArray] | None = None,
+        counted: _Counted | None = None,
     ) -> FloatArray:
         """Return the largest log-ratio of two secrets' densities on the grid, for each event.
 
         From the cells, or from the counts of the unknown tuples, as `CountLaws` gives them.
         """
-        setting, (target, unknown) = self.setting, case
-        known, sizes = self._known(case), setting.sizes
-        if counted is None:
-            cells, strides, offsets = self._cells, self._strides, np.zeros(1, dtype=np.int64)
-            for place in unknown:
-                steps = strides[place] * np.arange(sizes[place])
-                offsets = np.add.outer(offsets, steps).ravel()
-            places = self._places_of(unknown, grid.levels)
-        else:
-            vectors, masses = counted
-            cells, strides = masses.reshape(-1), _strides(sizes, unknown)
-            offsets, every = (
-                masses.shape[1] * np.arange(len(vectors)),
-                np.arange(setting.coordinates),
-            )
-            places = vectors @ steps_of(every, grid.levels, setting.coordinates)
+        size = self.setting.sizes[case.target]
+        own = np.zeros(size, dtype=np.intp)
+        if grid.levels > len(case.unknown) + 1:
+            own = steps_of(self.bins[case.target], grid.levels, self.setting.coordinates)
+        secrets = np.arange(size)[:, np.newaxis]
+        bases = self._bases(case, events, secrets, shared=counted is not None)
+        return self._ratios(case.unknown, bases, own, grid, counted)
+
+    def _bases(
+        self,
+        case: Case,
+        events: npt.NDArray[np.intp],
+        secrets: npt.NDArray[np.intp],
+        *,
+        shared: bool,
+    ) -> npt.NDArray[np.int64]:
+        """Return where the masses of events begin, in a row for each secret."""
+        sizes, known = self.setting.sizes, self._known(case)
+        strides = _strides(sizes, case.unknown if shared else ())
         bases = np.zeros(len(events), dtype=np.int64)
         if known:
             values = np.unravel_index(events, [sizes[place] for place in known])
             for place, value in zip(known, values, strict=True):
                 bases += value * strides[place]
-        own = np.zeros(sizes[target], dtype=np.intp)
-        if grid.levels > len(unknown) + 1:
-            own = steps_of(self.bins[target], grid.levels, setting.coordinates)
-        lanes = -(-len(events) // _FEWEST_LANES) * _FEWEST_LANES
-        laws = np.empty((grid.masses, sizes[target], lanes), dtype=np.float32)
-        self._kernels.gather_laws(
-            cells,
-            bases,
-            strides[target] * np.arange(sizes[target]),
-            offsets,
-            places,
-            own,
-            grid.masses_at,
-            SCALED,
-            laws,
-        )
-        return grid.worst_log_ratios(laws, self._unit)[: len(events)]
+        return bases + strides[case.target] * secrets
 
-    def try_corners(self, admitted: Collection[_Case]) -> None:
+    def _ratios(
+        self,
+        unknown: tuple[int, ...],
+        bases: npt.NDArray[np.int64],
+        own: npt.NDArray[np.intp],
+        grid: CountGrid,
+        counted: _Counted | None,
+    ) -> FloatArray:
+        """Return the largest log-ratios of events whose masses begin there, in time.
+
+        Infinite for those who are not reached. The target moves each secret's counts by its own.
+        """
+        secrets, events = bases.shape
+        found = np.full(events, math.inf)
+        if not events:
+            return found
+        masses = self._masses(unknown, grid, counted)
+        lanes = _LANES * max(self.setting.sizes) // secrets
+        for start in range(0, events, lanes):
+            if self.clock.is_over:
+                break
+            laws = self._laws(*masses, bases[:, start : start + lanes], own[:secrets], grid)
+            ratios = grid.worst_log_ratios(laws, self._unit)
+            found[start : start + lanes] = ratios[: events - start]
+        return found
+
+    def _masses(
+        self, unknown: tuple[int, ...], grid: CountGrid, counted: _Counted | None
+    ) -> tuple[FloatArray, npt.NDArray[np.int64], npt.NDArray[np.intp]]:
+        """Return all masses, how far those of an event stand apart, and where they count."""
+        sizes, coordinates = self.setting.sizes, self.setting.coordinates
+        if counted is not None:
+            vectors, masses = counted
+            places = vectors @ steps_of(np.arange(coordinates), grid.levels, coordinates)
+            return masses.reshape(-1), masses.shape[1] * np.arange(len(vectors)), places
+        offsets = np.zeros(1, dtype=np.int64)
+        for place in unknown:
+            steps = self._strides[place] * np.arange(sizes[place])
+            offsets = np.add.outer(offsets, steps).ravel()
+        return self._cells, offsets, self._places_of(unknown, grid.levels)
+
+    def _laws(
+        self,
+        cells: FloatArray,
+        offsets: npt.NDArray[np.int64],
+        places: npt.NDArray[np.intp],
+        bases: npt.NDArray[np.int64],
+        own: npt.NDArray[np.intp],
+        grid: CountGrid,
+    ) -> npt.NDArray[np.float32]:
+        """Return the laws of the counts, for a number of events that suits the kernels."""
+        secrets, events = bases.shape
+        lanes = -(-events // _FEWEST_LANES) * _FEWEST_LANES
+        laws = np.empty((grid.masses, secrets, lanes), dtype=np.float32)
+        bases = np.ascontiguousarray(bases)
+        self._kernels.gather_laws(cells, bases, offsets, places, own, grid.masses_at, SCALED, laws)
+        return laws
+
+    def try_corners(self, admitted: Collection[Case]) -> None:
         """Compare adversaries at outputs beyond all counts, and evaluate the worst of them.
 
         At such an output every value of every tuple has a factor of its own, e^{±unit}, and the
@@ -350,7 +559,7 @@ class _Search:
         setting = self.setting
         factors = self._corners
         rng, places = np.random.default_rng(0), np.arange(len(setting.sizes))
-        starts: list[tuple[_Case, int]] = []
+        starts: list[tuple[Case, int]] = []
         for _ in range(_HALVINGS):
             half = len(places) // 2
             sides = tuple(map(int, places[:half])), tuple(map(int, places[half:]))
@@ -366,8 +575,8 @@ class _Search:
             self._evaluate(*worst)
 
     def _climb_corners(
-        self, case: _Case, event: int, admitted: Collection[_Case]
-    ) -> tuple[_Case, int]:
+        self, case: Case, event: int, admitted: Collection[Case]
+    ) -> tuple[Case, int]:
         """While that leaks more at a corner, change what is known of one tuple."""
         sizes, target = self.setting.sizes, case.target
         known = self._known(case)
@@ -382,7 +591,7 @@ class _Search:
                     if value is not None:
                         changed[place] = value
                     unknown = (p for p in range(len(sizes)) if p != target and p not in changed)
-                    if changed == given or _Case(target, tuple(unknown)) not in admitted:
+                    if changed == given or Case(target, tuple(unknown)) not in admitted:
                         continue
                     if self.clock.is_over:
                         break
@@ -392,7 +601,7 @@ class _Search:
             if best <= before:
                 break
         unknown = (p for p in range(len(sizes)) if p != target and p not in given)
-        case = _Case(target, tuple(unknown))
+        case = Case(target, tuple(unknown))
         return case, self._event(case, given)
 
     def _at_corners(self, target: int, given: dict[int, int]) -> float:
@@ -428,8 +637,8 @@ class _Search:
         others: tuple[int, ...],
         summed: FloatArray,
         factors: list[FloatArray],
-        admitted: Collection[_Case],
-    ) -> list[tuple[_Case, int]]:
+        admitted: Collection[Case],
+    ) -> list[tuple[Case, int]]:
         """Return who of one half leaks most at a corner; nobody if nobody is admitted."""
         sizes = [self.setting.sizes[place] for place in side]
         summed = summed.reshape(*sizes, -1)
@@ -438,9 +647,10 @@ class _Search:
             unknown = (moved * factors[place]).sum(axis=-2, keepdims=True)
             summed = np.moveaxis(np.concatenate([moved, unknown], axis=-2), -2, axis)
         best, worst = 0.0, []
-        for target, flags in itertools.product(range(len(side)), _flags(len(side))):
+        all_flags = list(itertools.product((False, True), repeat=len(side)))
+        for target, flags in itertools.product(range(len(side)), all_flags):
             hidden = [place for axis, place in enumerate(side) if flags[axis] and axis != target]
-            case = _Case(side[target], tuple(sorted([*others, *hidden])))
+            case = Case(side[target], tuple(sorted([*others, *hidden])))
             if flags[target] or case not in admitted:
                 continue
             index = tuple(
@@ -462,17 +672,17 @@ class _Search:
                 worst = [(case, self._event(case, given))]
         return worst
 
-    def _event(self, case: _Case, given: dict[int, int]) -> int:
+    def _event(self, case: Case, given: dict[int, int]) -> int:
         """Return the place of what is known in the order of their product."""
         known = self._known(case)
         sizes = [self.setting.sizes[place] for place in known]
         return int(np.ravel_multi_index([given[place] for place in known], sizes)) if known else 0
 
-    def _known(self, case: _Case) -> tuple[int, ...]:
+    def _known(self, case: Case) -> tuple[int, ...]:
         places = range(len(self.setting.sizes))
         return tuple(p for p in places if p != case.target and p not in case.unknown)
 
-    def _evaluate(self, case: _Case, event: int) -> Outcome:
+    def _evaluate(self, case: Case, event: int) -> Outcome:
         """Compare the densities of all secrets at every output, given the values of an event."""
         setting, (target, unknown) = self.setting, case
         known, sizes = self._known(case), setting.sizes
@@ -554,19 +764,26 @@ class _Search:
         return places
 
 
+def _with(number: int, cases: Iterable[Case]) -> list[Case]:
+    """Return the cases with a number of unknown tuples."""
+    return [case for case in cases if len(case.unknown) == number]
+
+
+def _upper(bound: Bound, caps: dict[Case, float]) -> float:
+    """Return what nobody exceeds."""
+    return max(min(cap, bound.largest(case)) for case, cap in caps.items())
+
+
 def _by_cell(before: FloatArray, factors: FloatArray) -> FloatArray:
     """Return the factors of cells, one tuple more; by cell and corner."""
     return (before[:, np.newaxis] * factors).reshape(-1, factors.shape[1])
 
 
+@functools.lru_cache(maxsize=_KEPT)
 def _strides(sizes: tuple[int, ...], gone: tuple[int, ...]) -> tuple[int, ...]:
     """Return how far apart a tuple's values stand in a table without those that are gone."""
     left = [1 if place in gone else size for place, size in enumerate(sizes)]
     return tuple(math.prod(left[place + 1 :]) for place in range(len(sizes)))
-
-
-def _flags(number: int) -> list[tuple[bool, ...]]:
-    return list(itertools.product((False, True), repeat=number))
 
 
 def _bins(setting: Setting) -> tuple[npt.NDArray[np.intp], ...] | None:

@@ -11,6 +11,7 @@ import math
 import threading
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.workers import load_kernels
 
 Singles = npt.NDArray[np.float32]
+_Masses = TypeVar("_Masses", FloatArray, npt.NDArray[np.float32])
 Bins = tuple[npt.NDArray[np.intp], ...]
 """The coordinate that each value of each tuple counts in, −1 for none."""
 
@@ -89,37 +91,40 @@ class CountGrid:
         """
         _, secrets, lanes = laws.shape
         width = secrets * lanes
+        work = np.empty(laws.size + int(self.starts[-1]) * width, dtype=np.float32)
+        work[: laws.size] = laws.reshape(-1)
         best = np.empty(lanes, dtype=np.float32)
         load_kernels("pdp_calibrate.families.table.chained_kernels").worst_ratios(
-            laws,
+            work,
+            width,
             np.exp(-unit).astype(np.float32),
             self.lengths,
             self.begins,
-            self.starts * width,
-            np.empty(int(self.starts[-1]) * width, dtype=np.float32),
+            laws.size + self.starts * width,
             best,
         )
         return np.log(best.astype(np.float64))
 
 
-class CountLaws:
+class CountLaws(Generic[_Masses]):
     """The table with tuples replaced by their counts, from one set of tuples to the next.
 
     A set's masses come from those of the set without its last tuple: sets that are asked for in
     order share what they begin with.
     """
 
-    def __init__(self, probabilities: FloatArray, bins: Bins, coordinates: int) -> None:
+    def __init__(self, probabilities: _Masses, bins: Bins, coordinates: int) -> None:
         self._sizes = probabilities.shape
         self._bins = bins
         self._coordinates = coordinates
         self._all_count = all(np.all(places >= 0) for places in bins)
-        self._table = np.ascontiguousarray(probabilities).reshape(1, -1).view()
+        self._table: _Masses = np.ascontiguousarray(probabilities).reshape(1, -1).view()
         self._table.setflags(write=False)
+        self._moves = functools.cache(self._moves_of)
         self._lock = threading.Lock()  # two threads at once would do the same twice
-        self._kept: list[tuple[tuple[int, ...], FloatArray]] = []
+        self._kept: list[tuple[tuple[int, ...], _Masses]] = []
 
-    def of(self, unknown: tuple[int, ...]) -> tuple[npt.NDArray[np.intp], FloatArray]:
+    def of(self, unknown: tuple[int, ...]) -> tuple[npt.NDArray[np.intp], _Masses]:
         """Return the vectors of counts, and for each the masses, the others' values in a row."""
         with self._lock:
             while self._kept and self._kept[-1][0] != unknown[: len(self._kept)]:
@@ -133,35 +138,37 @@ class CountLaws:
     def work(self, sets: Collection[tuple[int, ...]]) -> float:
         """Return how many masses are added for all of some sets."""
         begun = {unknown[:number] for unknown in sets for number in range(1, len(unknown) + 1)}
-        return sum(self._size(unknown[:-1]) for unknown in begun)
+        return sum(self.size(unknown[:-1]) for unknown in begun)
 
-    def _size(self, unknown: tuple[int, ...]) -> float:
+    def size(self, unknown: tuple[int, ...]) -> float:
+        """Return how many masses there are once some tuples are counted."""
         left = math.prod(n for place, n in enumerate(self._sizes) if place not in unknown)
         return float(left * len(self._vectors(len(unknown))))
 
-    def _counted(self, masses: FloatArray, unknown: tuple[int, ...]) -> FloatArray:
+    def _counted(self, masses: _Masses, unknown: tuple[int, ...]) -> _Masses:
         """Count the last of some tuples, the others being counted already."""
         *gone, last = unknown
         left = [place for place in range(len(self._sizes)) if place not in gone]
         at = left.index(last)
         before = math.prod(self._sizes[place] for place in left[:at])
         after = math.prod(self._sizes[place] for place in left[at + 1 :])
-        vectors, joined = self._vectors(len(gone)), self._vectors(len(unknown))
-        levels = len(unknown) + 1
-        places = np.full(levels**self._coordinates, -1)
-        places[self._flat(joined, levels)] = np.arange(len(joined))
-        moves = np.stack(
-            [
-                places[self._flat(vectors, levels) + step]
-                for step in steps_of(self._bins[last], levels, self._coordinates)
-            ]
-        )
-        found = np.zeros((len(joined), before * after))
+        moves = self._moves(len(unknown), last)
+        joined = self._vectors(len(unknown))
+        found = np.zeros((len(joined), before * after), dtype=masses.dtype)
         load_kernels("pdp_calibrate.families.table.chained_kernels").count_out(
             masses, (before, self._sizes[last], after), moves, found
         )
         found.setflags(write=False)  # as the table is: kernels are compiled for one of the two
         return found
+
+    def _moves_of(self, number: int, last: int) -> npt.NDArray[np.intp]:
+        """Return where each value of the last of some tuples moves each vector of counts."""
+        vectors, joined = self._vectors(number - 1), self._vectors(number)
+        levels = number + 1
+        places = np.full(levels**self._coordinates, -1)
+        places[self._flat(joined, levels)] = np.arange(len(joined))
+        steps = steps_of(self._bins[last], levels, self._coordinates)
+        return np.stack([places[self._flat(vectors, levels) + step] for step in steps])
 
     def _flat(self, vectors: npt.NDArray[np.intp], levels: int) -> npt.NDArray[np.intp]:
         return vectors @ steps_of(np.arange(self._coordinates), levels, self._coordinates)

@@ -11,9 +11,10 @@ import pdp_calibrate as pdp
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.leakage import leakage
 from pdp_calibrate.core.workers import Clock
-from pdp_calibrate.families.table import chained_kernels, chained_search, search
+from pdp_calibrate.families.table import chained_search, search
 from pdp_calibrate.families.table.chained_bound import ChainedBound, is_chained
 from pdp_calibrate.families.table.count_grid import CountGrid
+from pdp_calibrate.families.table.events import Case
 from pdp_calibrate.families.table.setting import Setting
 from tests.support.marks import bounds_checked
 from tests.support.random_tables import additive_problem
@@ -104,7 +105,7 @@ def test_no_adversary_exceeds_it(kind: str, is_histogram: bool) -> None:
             for number in range(1, cells.ndim):
                 for unknown in itertools.combinations(others, number):
                     exact = worst_by_hand(cells, parts, scale, target, unknown)
-                    found = bound.largest(target, unknown)
+                    found = bound.largest(Case(target, unknown))
                     moving = (target, *unknown)
                     group = sum(
                         np.abs(parts[p][:, None] - parts[p]).sum(axis=-1).max() for p in moving
@@ -119,7 +120,7 @@ def test_an_independent_tuple_proves_what_plain_differential_privacy_says() -> N
     setting = setting_at(additive_problem(cells, [np.eye(5)[:k] for k in (2, 3, 5)]), 2.0)
     bound = bound_of(setting)
     for target, unknown in ((0, (1, 2)), (1, (2,)), (2, (0, 1))):
-        assert bound.largest(target, unknown) == pytest.approx(1.0, abs=1e-4)
+        assert bound.largest(Case(target, unknown)) == pytest.approx(1.0, abs=1e-4)
 
 
 @pytest.mark.compiled
@@ -128,7 +129,7 @@ def test_two_tuples_with_one_unknown_are_bounded_exactly_where_counts_agree() ->
     cells = np.array([[0.4, 0.1], [0.1, 0.4]])
     setting = setting_at(additive_problem(cells, [np.eye(2)] * 2), 1.0)
     exact = worst_by_hand(cells, [np.eye(2)] * 2, 1.0, 0, (1,))
-    assert bound_of(setting).largest(0, (1,)) == pytest.approx(exact, abs=1e-4)
+    assert bound_of(setting).largest(Case(0, (1,))) == pytest.approx(exact, abs=1e-4)
 
 
 @pytest.mark.compiled
@@ -136,7 +137,7 @@ def test_who_is_not_reached_in_time_has_no_bound() -> None:
     cells = np.random.default_rng(0).dirichlet(np.ones(27)).reshape(3, 3, 3)
     setting = setting_at(additive_problem(cells, [np.eye(3)] * 3), 2.0)
     bound = ChainedBound(setting, Clock(-math.inf))
-    assert bound.largest(0, (1, 2)) == math.inf
+    assert bound.largest(Case(0, (1, 2))) == math.inf
     found = chained_search.search_chained(setting, 0.0, Clock(-math.inf))
     assert found.upper == pytest.approx(3.0)
 
@@ -147,9 +148,12 @@ def only_chained(patched: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize(("work", "few"), [(1.5e9, True), (1.5e9, False), (0.0, False)])
+@pytest.mark.parametrize(
+    ("work", "few", "screened"),
+    [(1.5e9, True, False), (1.5e9, False, False), (1.5e9, False, True), (0.0, False, False)],
+)
 def test_the_bracket_holds_the_exact_leakage(
-    monkeypatch: pytest.MonkeyPatch, work: float, few: bool
+    monkeypatch: pytest.MonkeyPatch, work: float, few: bool, screened: bool
 ) -> None:
     """Enough work settles everybody to the tolerance, bounded before or not; none leaves bounds."""
     for seed in range(12):
@@ -167,6 +171,7 @@ def test_the_bracket_holds_the_exact_leakage(
             only_chained(patched)
             patched.setattr(chained_search, "_WORK", work)
             patched.setattr(chained_search._Search, "are_few", lambda *_, few=few: few)
+            patched.setattr(chained_search._Search, "can_screen", lambda *_: screened)
             found = leakage(table, pdp.Histogram(), scale=3.0)
         assert found.lower <= exact.value * (1 + 1e-9)
         assert found.value >= exact.lower * (1 - 1e-9)
@@ -242,7 +247,7 @@ def test_events_evaluated_together_leak_what_they_leak_by_hand(seed: int) -> Non
     for target in range(3):
         others = [place for place in range(3) if place != target]
         for unknown in ((others[0],), (others[1],), tuple(others)):
-            case = chained_search._Case(target, unknown)
+            case = Case(target, unknown)
             known = [sizes[place] for place in others if place not in unknown]
             events = np.arange(math.prod(known))
             whole = CountGrid.of(coordinates, len(unknown) + 1)
@@ -292,7 +297,7 @@ def test_a_start_at_corners_is_attained_and_admitted() -> None:
         cells = rare_and_excluded(rng, (3, 2, 3, 2))
         parts = [np.eye(3)[:size] for size in cells.shape]
         setting = setting_at(additive_problem(cells, parts), 2.0)
-        cases = [chained_search._Case(*case) for case in setting.prepared.cases()]
+        cases = [Case(*case) for case in setting.prepared.cases()]
         some = [case for case in cases if len(case.unknown) < 3]
         found = chained_search._Search(setting, 0.0, Clock(math.inf))
         found.try_corners(some)
@@ -302,31 +307,3 @@ def test_a_start_at_corners_is_attained_and_admitted() -> None:
         unknown = tuple(p for p in range(4) if p != attack.target and p not in attack.known)
         exact = worst_by_hand(cells, parts, 2.0, attack.target, unknown)
         assert 0 < found.attained.lower <= exact
-
-
-@pytest.mark.compiled
-def test_one_unknown_tuple_by_either_kernel() -> None:
-    """The kernel for the first unknown tuple proves what the general one proves."""
-    rng = np.random.default_rng(0)
-    for firsts, seconds in ((5, 5), (2, 5), (4, 3)):
-        shape = (3, firsts, 2, seconds, 7)
-        masses = rng.random(math.prod(shape)).astype(np.float32) + np.float32(1e-3)
-        events, bounds = 42, []
-        for gains in ((0.0, 0.0), (0.5, 2.0)):
-            one = np.full(events * seconds, 1.5, dtype=np.float32)
-            other = np.full(events * firsts, 3.0, dtype=np.float32)
-            found = np.full((2, events), 100.0, dtype=np.float32)
-            chained_kernels.lower_bounds(
-                masses,
-                shape,
-                one,
-                other,
-                (np.float32(gains[0]), np.float32(gains[1])),
-                np.float32(1),
-                np.float32(1e-20),
-                found[0],
-                found[1],
-            )
-            bounds.append(found)
-        assert np.all(bounds[0] < 4.6)
-        np.testing.assert_allclose(bounds[0], bounds[1], rtol=2e-6)

@@ -1,0 +1,275 @@
+"""How much anybody learns about a tuple, from how far two laws of counts lie apart.
+
+Theorem 26 (docs/theory): let h be the density of an output as the unknown tuples alone decide it.
+It changes by a factor of e^c at most, c the sum of their LS/λ. If P and Q are the laws of the
+counts of the unknown tuples given two secrets, then for every t ≥ 1
+
+    Σ(P − t·Q)⁺ ≤ (t − 1)/(e^c − 1)   implies   E_P[h] ≤ t·E_Q[h],
+
+and whoever knows the rest learns at most LS/λ of the target and log t. So one number t, from what
+is known to leak, screens everybody: those who pass need no further look. For the others
+t = 1 + (e^c − 1)·Σ(P − s·Q)⁺ serves, with the s that they were screened by.
+
+Two screens, the cheaper first. Σ(P − t·Q)⁺ ≤ Σ(P − s·R)⁺ + Σ(s·R − t·Q)⁺ for any law R, so that
+each law is compared with one law in the middle, once for all targets and secrets; only where that
+does not suffice are the laws of two secrets compared.
+
+The laws are in single precision, and what is compared is charged for it. They are compared by
+absolute differences: a mass that is too small for such floats changes nothing, unless it is all
+that a secret has; then the secret counts as apart from the others.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pdp_calibrate.core.workers import Clock, load_kernels, run
+from pdp_calibrate.families.table.count_grid import Bins, CountLaws, Singles
+from pdp_calibrate.families.table.events import Case, Events, Some, are_two, every_secret
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from pdp_calibrate.arrays import FloatArray
+    from pdp_calibrate.families.table.setting import Setting
+
+_SCALED = 2.0**60  # what all masses together are multiplied by
+_LEAST_MASS = np.float32(1e-12)  # of those, for all that a secret has
+_LARGEST = 1e6  # t: times _SCALED / _LEAST_MASS it is a number of single precision
+_MIDDLE = 0.25  # s = t^0.25: that leaves fewest pairs, where nearly independent tuples were tried
+_SAMPLE = 200  # laws that the middle is the mean of
+_ROOM = 2**17  # pairs of laws that are expected to be compared for a case
+_SINGLE = 2.0**-24  # unit roundoff
+
+
+_NOBODY = Some(np.empty(0, dtype=np.intp), np.empty(0), np.empty(0, dtype=np.int32))
+
+
+class _Screen(NamedTuple):
+    """How laws of so many tuples are screened."""
+
+    t: np.float32
+    gain: float
+    """e^c − 1."""
+    error: float
+    """Of a sum Σ(P − t·Q)⁺, or of both sums about the middle."""
+
+    @property
+    def most(self) -> float:
+        """Return the largest sum that passes."""
+        return (float(self.t) - 1) / self.gain - self.error
+
+    @classmethod
+    def of(cls, log_t: float, others: float, unknown: int, counts: int) -> _Screen:
+        """Prepare it, for others who change the output by so many scales."""
+        t = _rounded_down(math.exp(min(log_t, math.log(_LARGEST))))
+        # A mass is the sum of up to five in each step that counts a tuple, a law one of `counts`
+        # masses, and so are the sums; they and what they are divided by are positive. Both sums
+        # about the middle are up to 2t + 1.
+        roundings = 2 * (5 * unknown + 2 * counts) + 64
+        return cls(t, math.expm1(others), (2 * float(t) + 2) * roundings * _SINGLE)
+
+
+class ThresholdBound:
+    """Who may leak more than a cutoff, and how much at most; everybody else is screened out."""
+
+    def __init__(self, setting: Setting, bins: Bins, clock: Clock) -> None:
+        self._setting, self._clock = setting, clock
+        self._own = setting.diameters
+        self._left: dict[Case, Some] = {}  # who was not screened out
+        self._rest: dict[Case, float] = {}  # a bound for all others of the case
+        self._bins = bins
+
+    @functools.cached_property
+    def _counts(self) -> CountLaws[Singles]:
+        setting = self._setting
+        table = (setting.probabilities * _SCALED).astype(np.float32)
+        return CountLaws(table, self._bins, setting.coordinates)
+
+    def assume(self, case: Case, log_bound: float) -> None:
+        """Take over a bound for all events of a case."""
+        number, every = self.events(case), every_secret(self._setting.sizes[case.target])
+        self._left[case] = Some(
+            np.arange(number), np.full(number, log_bound), np.full(number, every, dtype=np.int32)
+        )
+        self._rest[case] = 0.0
+
+    def settle(self, case: Case, log_bound: float) -> None:
+        """Take over a bound for all events of a case, none of which matters any more."""
+        self._left[case], self._rest[case] = _NOBODY, log_bound
+
+    def events(self, case: Case) -> int:
+        """Count the events of a case."""
+        places = enumerate(self._setting.sizes)
+        return math.prod(
+            size for place, size in places if place not in (case.target, *case.unknown)
+        )
+
+    def work(self, cases: Collection[Case]) -> float:
+        """Return how many masses are counted to screen some cases."""
+        return sum(map(self._counts.size, {case.unknown for case in cases}))
+
+    def screen(self, cases: Collection[Case], cutoff: float) -> int:
+        """Find whoever may leak more than a cutoff; return for how many secrets were compared."""
+        _ = self._counts  # before the threads ask for them
+        targets: dict[tuple[int, ...], list[int]] = {}
+        for case in cases:
+            targets.setdefault(case.unknown, []).append(case.target)
+        # In this order, sets share what was counted of their last tuples.
+        sets = sorted(targets, key=lambda unknown: unknown[::-1])
+        work = functools.partial(self._screen_set, targets, cutoff)
+        found = run(sets, work, self._clock, what="bounding adversaries", small=False)
+        return sum(compared for compared in found if compared is not None)
+
+    def shares_above(self, case: Case, laws: Singles, cutoff: float) -> tuple[float, float]:
+        """Return how many of some events may leak more than a cutoff, from their laws of counts.
+
+        laws[count, v, e], of secret v of event e. First those for whom two secrets only are far
+        apart, then all others.
+        """
+        own, others = self._own[case.target], sum(self._own[place] for place in case.unknown)
+        counts, size, lanes = laws.shape
+        screen = _Screen.of(max(cutoff - own, 0.0), others, len(case.unknown), counts)
+        shares = laws / np.maximum(laws.sum(axis=0), _LEAST_MASS)
+        pairs = np.array(list(itertools.permutations(range(size), 2))).reshape(-1, 2)
+        far = np.zeros((len(pairs), lanes), dtype=np.bool_)
+        for at, (one, other) in enumerate(pairs):
+            apart = np.maximum(shares[:, one] - screen.t * shares[:, other], 0).sum(axis=0)
+            far[at] = apart > screen.most
+        bits = (1 << pairs).sum(axis=1)
+        secrets = np.bitwise_or.reduce(np.where(far, bits[:, np.newaxis], 0), axis=0)
+        two = are_two(np.asarray(secrets, dtype=np.int32))
+        return float(np.mean(two)), float(np.mean((secrets > 0) & ~two))
+
+    def above(self, case: Case, cutoff: float) -> Some:
+        """Return the events whose bounds are above a cutoff."""
+        left = self._left.get(case, _NOBODY)
+        some = left.log_bounds > cutoff
+        return Some(left.events[some], left.log_bounds[some], left.secrets[some])
+
+    def lower(self, case: Case, events: Events, log_bounds: FloatArray) -> None:
+        """Take over smaller bounds on some events and the secrets that were left of them."""
+        left = self._left[case]
+        at = np.searchsorted(left.events, events)
+        left.log_bounds[at] = np.minimum(left.log_bounds[at], log_bounds)
+
+    def largest(self, case: Case) -> float:
+        """Return the largest bound of any event, infinite for a case that was not reached."""
+        if case not in self._rest:
+            return math.inf
+        return float(self._left[case].log_bounds.max(initial=self._rest[case]))
+
+    def _screen_set(
+        self, targets: dict[tuple[int, ...], list[int]], cutoff: float, unknown: tuple[int, ...]
+    ) -> int:
+        """Screen everybody who ignores these tuples."""
+        _, masses = self._counts.of(unknown[::-1])
+        others = sum(self._own[place] for place in unknown)
+        sizes = self._setting.sizes
+        left = [size for place, size in enumerate(sizes) if place not in unknown]
+        tail, compared = math.prod(left[-2:]), 0
+        for own in {self._own[target] for target in targets[unknown]}:
+            some = [target for target in targets[unknown] if self._own[target] == own]
+            if others == 0:  # then nothing is learned but from the target itself
+                for target in some:
+                    self.settle(Case(target, unknown), own)
+                continue
+            screen = _Screen.of(max(cutoff - own, 0.0), others, len(unknown), len(masses))
+            apart = self._from_middle(masses, screen, tail)
+            for target in some:
+                case = Case(target, unknown)
+                compared += self._screen_case(case, masses, screen, apart, own + others)
+        return compared
+
+    def _from_middle(self, masses: Singles, screen: _Screen, tail: int) -> _Apart:
+        """Compare every law with one in the middle."""
+        some = masses[:, :: -(-masses.shape[1] // _SAMPLE)].astype(np.float64)
+        totals = some.sum(axis=0)
+        mean = (some[:, totals > 0] / totals[totals > 0]).sum(axis=1)
+        law = np.full(len(masses), 1 / len(masses)) if mean.sum() == 0 else mean / mean.sum()
+        law = (law * float(screen.t) ** _MIDDLE).astype(np.float32)
+        found = np.empty((2, masses.shape[1]), dtype=np.float32)
+        total = np.float32(law.sum(dtype=np.float64))
+        _kernels().compare_with(masses, law, total, screen.t, _LEAST_MASS, *found)
+        return _Apart(found, tail)
+
+    def _screen_case(
+        self, case: Case, masses: Singles, screen: _Screen, apart: _Apart, group: float
+    ) -> int:
+        """Screen the events of a case, whose laws are so far from the middle."""
+        sizes = self._setting.sizes
+        left = [place for place in range(len(sizes)) if place not in case.unknown]
+        at, size = left.index(case.target), sizes[case.target]
+        after = math.prod(sizes[place] for place in left[at + 1 :])
+        columns, own = apart.far(size, after, screen.most), self._own[case.target]
+        log_t = math.log(float(screen.t))
+        if not columns.size:
+            self.settle(case, (own + log_t) * (1 + 1e-15))
+            return 0
+        found = np.empty(columns.shape[1], dtype=np.float32)
+        if len(found):
+            _kernels().compare_laws(masses, *columns, screen.t, _LEAST_MASS, found)
+        ones, others = columns[:, found > screen.most].astype(np.int64)
+        found = found[found > screen.most]
+        # Of all pairs of secrets of an event, the largest sum, and a bit for every secret.
+        events = ones // (size * after) * after + ones % after
+        bits = (1 << ones // after % size) | (1 << others // after % size)
+        begins = np.flatnonzero(np.diff(events, prepend=-1))
+        if len(begins):
+            found, bits = np.maximum.reduceat(found, begins), np.bitwise_or.reduceat(bits, begins)
+        rest = np.log1p(screen.gain * (found.astype(np.float64) + screen.error))
+        log_bounds = np.minimum(own + np.maximum(rest, log_t), group)
+        order = np.argsort(events[begins])
+        self._left[case] = Some(
+            events[begins][order], log_bounds[order], bits[order].astype(np.int32)
+        )
+        self._rest[case] = (own + log_t) * (1 + 1e-15)
+        return len(columns[0])
+
+
+class _Apart:
+    """How far every law is above the middle, and how far below it."""
+
+    def __init__(self, found: Singles, tail: int) -> None:
+        self._found, self._tail = found, tail
+
+    @functools.cached_property
+    def _turned(self) -> Singles:
+        """The same with the last two tuples, of so many values, before all others."""
+        turned = self._found.reshape(2, -1, self._tail).swapaxes(1, 2)
+        return np.ascontiguousarray(turned).reshape(2, -1)
+
+    def far(self, size: int, after: int, most: float) -> npt.NDArray[np.uint32]:
+        """Return all pairs of columns, `after` apart, for secrets that may be far apart.
+
+        Pairs about the same event stand together.
+        """
+        # Events are taken together if they stand side by side.
+        rest = self._found.shape[1] // self._tail
+        is_turned = size * after <= self._tail < rest
+        found, after = (self._turned, after * rest) if is_turned else (self._found, after)
+        room = _ROOM
+        while True:
+            columns = np.empty((2, room), dtype=np.uint32)
+            number = _kernels().far_apart(*found, size, after, np.float32(most), *columns)
+            if number <= room:
+                break
+            room = number
+        columns = np.ascontiguousarray(columns[:, :number])
+        return columns % rest * self._tail + columns // rest if is_turned else columns
+
+
+def _rounded_down(number: float) -> np.float32:
+    single = np.float32(number)
+    return single if single <= number else np.nextafter(single, np.float32(0))
+
+
+def _kernels() -> ModuleType:
+    return load_kernels("pdp_calibrate.families.table.threshold_kernels")

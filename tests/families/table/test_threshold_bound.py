@@ -1,0 +1,177 @@
+"""Nobody who is screened out leaks more than the cutoff: Theorem 26, and its kernels."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from pdp_calibrate.arrays import FloatArray
+from pdp_calibrate.core.workers import Clock
+from pdp_calibrate.families.table import chained_search, threshold_kernels
+from pdp_calibrate.families.table.events import Case, are_two, two_secrets
+from pdp_calibrate.families.table.threshold_bound import ThresholdBound
+from tests.support.marks import bounds_checked
+from tests.support.random_tables import additive_problem
+from tests.support.table_searches import setting_at
+
+
+def apart(one: FloatArray, other: FloatArray, t: float) -> FloatArray:
+    return np.asarray(np.maximum(one - t * other, 0).sum(axis=0))
+
+
+def test_a_sum_of_differences_bounds_every_likelihood() -> None:
+    """Also where a law has zeros, and with equality for the likelihood that is largest there."""
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        one, other = rng.dirichlet(np.full(6, 0.5), size=2)
+        one[rng.random(6) < 0.2] = 0
+        one = one / one.sum() if one.sum() > 0 else other
+        gain, s = math.expm1(rng.uniform(0.01, 3)), rng.uniform(1, 3)
+        t = max(s, 1 + gain * float(apart(one, other, s)))
+        likelihoods = 1 + gain * rng.random((100, 6))
+        likelihoods[:50] = 1 + gain * (rng.random((50, 6)) < 0.5)
+        assert np.all(likelihoods @ one <= t * (likelihoods @ other) * (1 + 1e-12))
+        worst = 1 + gain * (one > s * other)
+        assert worst @ one - s * (worst @ other) == pytest.approx(
+            1 - s + gain * float(apart(one, other, s))
+        )
+
+
+def leaks_by_pair(
+    cells: FloatArray, parts: list[FloatArray], scale: float, case: Case
+) -> list[FloatArray]:
+    """For every event the largest log-ratio of each two secrets at any output, by logarithms.
+
+    −∞ for a secret that cannot be.
+    """
+    places = range(cells.ndim)
+    known = [place for place in places if place != case.target and place not in case.unknown]
+    moving = (case.target, *case.unknown)
+    found = []
+    for values in itertools.product(*(range(cells.shape[place]) for place in known)):
+        index = [slice(None)] * cells.ndim
+        for place, value in zip(known, values, strict=True):
+            index[place] = value  # type: ignore[call-overload]
+        left = [place for place in places if place not in known]
+        masses = cells[tuple(index)].transpose([left.index(place) for place in moving])
+        atoms = np.zeros((*masses.shape, parts[0].shape[1]))
+        for axis, place in enumerate(moving):
+            shape = [1] * (masses.ndim + 1)
+            shape[axis], shape[-1] = parts[place].shape
+            atoms = atoms + parts[place].reshape(shape) / scale
+        flat = atoms.reshape(-1, atoms.shape[-1])
+        grid = np.array(list(itertools.product(*map(np.unique, flat.T))))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(masses.reshape(len(masses), -1))
+            points = atoms.reshape(len(masses), -1, 1, atoms.shape[-1])
+            densities = np.logaddexp.reduce(
+                logs[:, :, np.newaxis] - np.abs(points - grid).sum(axis=-1), axis=1
+            ) - np.logaddexp.reduce(logs, axis=1).reshape(-1, 1)
+            ratios = (densities[:, np.newaxis] - densities).max(axis=-1)
+        found.append(np.where(np.isnan(ratios), -math.inf, ratios))
+    return found
+
+
+def random_table(rng: np.random.Generator, kind: str) -> FloatArray:
+    """A table of three or four tuples, one of them perhaps constant."""
+    sizes = tuple(int(size) for size in rng.integers(1, 6, size=rng.integers(3, 5)))
+    cells = rng.dirichlet(np.full(math.prod(sizes), rng.choice([0.5, 3.0, 50.0]))).reshape(sizes)
+    if kind == "zeros":
+        cells[rng.random(sizes) < 0.3] = 0.0
+    if kind == "rare":
+        cells[rng.random(sizes) < 0.3] = rng.choice([1e-300, 1e-45, 1e-33, 1e-25])
+    cells[tuple(0 for _ in sizes)] += 0.05
+    return np.asarray(cells / cells.sum())
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("kind", ["dense", "zeros", "rare"])
+@pytest.mark.parametrize("seed", bounds_checked(range(8), 2))
+def test_who_is_screened_out_leaks_no_more_than_the_cutoff(kind: str, seed: int) -> None:
+    """Every event and every two secrets, from a low cutoff to a high one."""
+    rng = np.random.default_rng(seed)
+    cells = random_table(rng, kind)
+    parts = [np.eye(5)[:size] for size in cells.shape]
+    if seed % 4 == 3:
+        parts = [part[:, 1:] for part in parts]  # the first value counts nowhere
+    scale = float(np.exp(rng.uniform(0.2, 2.2)))
+    setting = setting_at(additive_problem(cells, parts), scale)
+    bins = chained_search._bins(setting)
+    assert bins is not None
+    cases = [Case(*case) for case in setting.prepared.cases()]
+    cases = [case for case in cases if case.unknown]
+    exact = {case: leaks_by_pair(cells, parts, scale, case) for case in cases}
+    left = 0
+    for cutoff in (0.0, 1.1 * 2 / scale, 1.4 * 2 / scale, 2.0 * 2 / scale):
+        bound = ThresholdBound(setting, bins, Clock(math.inf))
+        bound.screen(cases, cutoff)
+        for case in cases:
+            own = setting.diameters[case.target]
+            group = own + sum(setting.diameters[place] for place in case.unknown)
+            every = bound.above(case, -1.0)
+            left += len(every.events)
+            listed = dict(zip(every.events, every.log_bounds, strict=True))
+            rest = min(group, max(cutoff, own)) + 1e-12
+            assert bound.largest(case) >= max(leaks.max() for leaks in exact[case]) - 1e-12
+            for event, leaks in enumerate(exact[case]):
+                assert leaks.max() <= listed.get(event, rest) + 1e-12
+            for event, pair in zip(
+                every.events[are_two(every.secrets)],
+                two_secrets(every.secrets[are_two(every.secrets)]).T,
+                strict=True,
+            ):
+                others = exact[case][event].copy()
+                others[pair[0], pair[1]] = others[pair[1], pair[0]] = 0.0
+                assert others.max() <= rest
+    assert left > 0 or cells.size < 20  # too few cells for any to be left
+
+
+@pytest.mark.compiled
+def test_a_law_is_compared_in_the_same_way_by_kernels_and_arrays() -> None:
+    rng = np.random.default_rng(1)
+    for counts, columns in ((1, 10), (5, 700), (15, 300), (37, 20)):
+        masses = rng.random((counts, columns)).astype(np.float32)
+        masses[:, 3] = 0.0
+        masses.setflags(write=False)
+        with np.errstate(invalid="ignore"):
+            laws = masses / masses.sum(axis=0)
+        middle = rng.dirichlet(np.ones(counts)).astype(np.float32) * np.float32(1.2)
+        above, below = np.empty((2, columns), dtype=np.float32)
+        s, t, least = np.float32(middle.sum()), np.float32(1.7), np.float32(1e-12)
+        threshold_kernels.compare_with(masses, middle, s, t, least, above, below)
+        counted = np.arange(columns) != 3
+        up = np.maximum(laws - middle[:, np.newaxis], 0).sum(axis=0)
+        down = np.maximum(middle[:, np.newaxis] - t * laws, 0).sum(axis=0)
+        np.testing.assert_allclose(above[counted], up[counted], atol=1e-5)
+        np.testing.assert_allclose(below[counted], down[counted], atol=1e-5)
+        assert above[3] > 1e38
+        ones, others = rng.integers(columns, size=(2, 400)).astype(np.uint32)
+        found = np.empty(400, dtype=np.float32)
+        threshold_kernels.compare_laws(masses, ones, others, t, least, found)
+        counted = (ones != 3) & (others != 3)
+        expected = apart(laws[:, ones], laws[:, others], 1.7)
+        np.testing.assert_allclose(found[counted], expected[counted], atol=1e-5)
+        assert np.all(found[~counted] > 1e38)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("case", bounds_checked([(5, 1), (5, 4), (3, 300), (1, 6), (2, 7)], 5))
+def test_all_pairs_far_from_the_middle_are_found(case: tuple[int, int]) -> None:
+    """Nobody is compared to himself; without room for all, the number tells."""
+    size, after = case
+    rng = np.random.default_rng(size)
+    above, below = rng.random((2, 4 * size * after)).astype(np.float32)
+    expected = []
+    for outer, inner in itertools.product(range(4), range(after)):
+        for v, w in itertools.permutations(range(size), 2):
+            one, other = ((outer * size + x) * after + inner for x in (v, w))
+            if above[one] + below[other] > np.float32(1.2):
+                expected.append((one, other))
+    for room in (len(expected), len(expected) // 2):
+        ones, others = np.zeros((2, room), dtype=np.uint32)
+        number = threshold_kernels.far_apart(
+            above, below, size, after, np.float32(1.2), ones, others
+        )
+        assert number == len(expected)
+        assert list(zip(ones, others, strict=True)) == expected[:room]
