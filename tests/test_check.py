@@ -22,6 +22,7 @@ from pdp_calibrate.cli.main import app
 from tests.support.check_cases import calibration, network, shrunk
 from tests.support.check_mutants import (
     changed_files,
+    changed_orders,
     changed_plans,
     changed_radii,
     changed_trees,
@@ -204,6 +205,122 @@ def test_long_chains_are_decided_as_their_tables_are(monkeypatch):
         assert found in (truth, UNDECIDED), described
         decided += found != UNDECIDED
     assert decided >= 15
+
+
+def random_table(rng, sizes, *, zeros=0.0):
+    """Return a table of these sizes, some cells of it impossible."""
+    cells = rng.gamma(1.0, size=sizes) * (rng.random(sizes) >= zeros)
+    cells.flat[0] += 0.1
+    domains = [list(range(size)) for size in sizes]
+    return pdp.JointTable(probabilities=cells / cells.sum(), domains=domains)
+
+
+def asked_of(model, weights):
+    """Return a stored calibration of a weighted sum that states no leakage."""
+    return stored(model, pdp.Linear(weights=weights.tolist())) | {"leakage": None}
+
+
+@pytest.mark.parametrize("zeros", [0.0, 0.2])
+@pytest.mark.parametrize("sizes", [(2, 2, 2, 2, 2), (3, 2, 3, 2), (2, 4, 3)])
+def test_the_bound_of_what_is_undecided_covers_all_who_know_a_part_of_it(monkeypatch, sizes, zeros):
+    # Every bound that the checker computes is compared with all whom it is to cover, one by one.
+    rng, seen, pruned = np.random.default_rng(sum(sizes)), [], 0
+    bounds = checker.Division.bounds
+
+    def watched(self, tables):
+        seen.append((tables, bounds(self, tables)))
+        return seen[-1][1]
+
+    monkeypatch.setattr(checker.Division, "bounds", watched)
+    for _ in range(4):
+        model = random_table(rng, sizes, zeros=zeros)
+        described = asked_of(model, rng.choice([1, 2, -1], len(sizes)))
+        assert check(described)[0] == PROVED
+    for place in rng.permutation(len(seen))[:150]:
+        tables, found = seen[place]
+        masses = np.array(tables[checker.MASSES], dtype=float)
+        key = int(rng.choice([*found])) if found else None
+        if key is None or not math.isfinite(found[key]):
+            continue
+        densities, pruned = np.array(tables[key], dtype=float), pruned + (masses.shape[1] > 1)
+        parts = rng.random((60, masses.shape[1])) < rng.random(
+            (60, 1)
+        )  # any cells, so any knowledge
+        mass, density = parts @ masses.T, parts @ densities.T
+        for given in (row[row > 0] for row in density / np.where(mass > 0, mass, 1)):
+            if len(given) > 1:
+                assert given.max() / given.min() <= float(found[key]) * (1 + 1e-12)
+    assert pruned > 10
+
+
+@pytest.mark.parametrize("sizes", [(2,) * 6, (3, 3, 3, 2), (4, 3, 3)])
+def test_tables_are_decided_in_floats_as_in_decimals_and_in_any_order(monkeypatch, sizes):
+    rng = np.random.default_rng(20)
+    for zeros in (0.0, 0.0, 0.1):
+        model = random_table(rng, sizes, zeros=zeros)
+        described = asked_of(model, rng.choice([1, 1, 2, -1], len(sizes)))
+        for one in (described, shrunk(described), shrunk(described, 1.1), shrunk(described, 0.9)):
+            code = check(one)[0]
+            assert code == (PROVED if one["scale"] >= described["scale"] else BROKEN)
+            orders = {}
+            for target in range(len(sizes)):
+                others = [k for k in range(len(sizes)) if k != target]
+                orders[str(target)] = rng.permutation(others).tolist()
+            assert check(one | {"certificate": {"orders": orders}})[0] == code
+            monkeypatch.setattr(checker, "TINY", 1.0)  # so that nothing is left to floats
+            assert check(one)[0] == code
+            monkeypatch.undo()
+
+
+def test_where_everybody_learns_the_same_decimals_decide():
+    # The tuples are independent: who knows what makes no difference, and no float tells the
+    # quotients from the limit.
+    one = np.array([0.3, 0.7])
+    cells = np.einsum("a,b,c,d,e->abcde", *[one] * 5)
+    model = pdp.JointTable(probabilities=cells, domains=[[0, 1]] * 5)
+    described = stored(model, pdp.Sum())
+    assert check(described)[0] == PROVED
+    assert check(shrunk(described))[0] == BROKEN
+    assert check(shrunk(described, 1 - 1e-11) | {"leakage": None})[0] == BROKEN
+
+
+def wheeze(years):
+    """Return a table of children who wheeze more or less often, in every year alike."""
+    often, share = np.array([0.05, 0.3, 0.8]), np.array([0.6, 0.3, 0.1])
+    cells = share
+    for year in range(years):
+        chance = np.clip(often * (1 + year / 50), 0, 1)
+        law = np.stack([1 - chance, chance], axis=1).reshape(3, *[1] * year, 2)
+        cells = cells[..., np.newaxis] * law
+    return pdp.JointTable(probabilities=cells.sum(axis=0), domains=[[0, 1]] * years)
+
+
+def with_orders_of_a_table(years):
+    """Check a table that is large enough for a certificate, and what else is made of that."""
+    described = stored(wheeze(years), pdp.Sum(), certificate=True)
+    orders = described["certificate"]["orders"]
+    assert sorted(orders) == sorted(map(str, range(years)))
+    assert check(described)[0] == PROVED
+    assert check(shrunk(described))[0] == BROKEN
+    for order in ([], [0] * (years - 1), list(range(years)), [-1] * (years - 1)):
+        code, text = check(described | {"certificate": {"orders": orders | {"3": order}}})
+        assert code == BROKEN, order
+        assert "must name all others once" in text
+    for order in (7, "abc", [None] * 12, {"0": 1}, [0.5] * 12):
+        wrong = {"orders": orders | {"0": order}}
+        assert check(described | {"certificate": wrong})[0] != PROVED, order
+
+
+def test_a_table_of_more_cells_than_others_are_written_out_as(monkeypatch):
+    monkeypatch.setattr(checker, "MOST_CELLS", 2**4)
+    monkeypatch.setattr(certificate, "_TRIED_CELLS", 2**4)
+    with_orders_of_a_table(6)
+    assert check(stored(wheeze(7), pdp.Sum()))[0] == UNDECIDED
+
+
+@pytest.mark.slow
+def test_a_table_of_thirteen_columns():
+    with_orders_of_a_table(13)
 
 
 def chains(rng):
@@ -510,12 +627,24 @@ def no_tables(monkeypatch):
         (changed_files(3, 400), (), 50),
         (changed_trees(7, 200), ["few_tuples"], 20),
         (changed_radii(9, 300), ["no_tables"], 60),
+        (changed_orders(11, 200), (), 40),
         (changed_plans(5, 400), ["plans_alone"], 60),
         pytest.param(changed_files(4, 3000), (), 300, marks=pytest.mark.slow),
         pytest.param(changed_trees(8, 1000), ["few_tuples"], 60, marks=pytest.mark.slow),
+        pytest.param(changed_orders(12, 2000), (), 400, marks=pytest.mark.slow),
         pytest.param(changed_plans(6, 4000), ["plans_alone"], 600, marks=pytest.mark.slow),
     ],
-    ids=["files", "trees", "radii", "plans", "more files", "more trees", "more plans"],
+    ids=[
+        "files",
+        "trees",
+        "radii",
+        "orders",
+        "plans",
+        "more files",
+        "more trees",
+        "more orders",
+        "more plans",
+    ],
 )
 def test_a_changed_file_or_certificate_is_proved_only_if_it_is_sound(
     request, changed, limits, least

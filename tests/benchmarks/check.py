@@ -32,6 +32,7 @@ from tests.benchmarks.heading import heading, keep
 from tests.support.check_cases import calibration, shrunk
 from tests.support.check_mutants import (
     changed_files,
+    changed_orders,
     changed_radii,
     changed_trees,
     confirmed,
@@ -94,6 +95,7 @@ def compared(found_ones: Iterator[tuple[str, Any]]) -> list[str]:
 def changed(wanted: int) -> list[str]:
     """Change files and certificates; what is proved and unsound raises."""
     files = confirmed(changed_files(1, wanted))
+    orders = confirmed(changed_orders(4, wanted))
     checker.MOST_GAUSSIAN = certificate.TRIED = 1  # so that four tuples need a certificate
     certificate._LEFT_TO_TRY = 0
     trees = confirmed(changed_trees(2, wanted))
@@ -101,6 +103,7 @@ def changed(wanted: int) -> list[str]:
     radii = confirmed(changed_radii(3, wanted))
     return [
         f"{wanted} changed files: {files} proved, all of them sound",
+        f"{wanted} changed tables and orders: {orders} proved, all of them sound",
         f"{wanted} changed certificates: {trees} proved, all of them sound",
         f"{wanted} changed chains and radii: {radii} proved, all of them sound",
     ]
