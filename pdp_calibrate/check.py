@@ -56,7 +56,7 @@ from dataclasses import dataclass, replace
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Subnormal, localcontext
 from fractions import Fraction
 from functools import lru_cache, partial, reduce
-from itertools import chain, combinations, pairwise, permutations, product
+from itertools import chain, combinations, compress, pairwise, permutations, product
 from operator import add, le, lt, mul, or_, truediv
 from pathlib import Path
 from typing import Any
@@ -448,7 +448,7 @@ def check_table(part: Part) -> None:
     axes = [sorted(set(column)) for column in zip(*there, strict=True)]
     many = math.prod(map(len, axes))
     need(many * max(4 * len(cells), 16 * len(there)) <= MOST_WORK, "there are too many outputs.")
-    places = [(k, x) for k, values in enumerate(axes) for x in values]
+    places = ((k, x) for k, values in enumerate(axes) for x in values)
     bits = {place: 1 << n for n, place in enumerate(places)}
     marks = {answer: sum(bits[place] for place in enumerate(answer)) for answer in product(*axes)}
     allowed = [marks[answer] if weight else 0 for answer, weight in cells]
@@ -487,7 +487,7 @@ class Division:
     def check(self, tables: Tables, decided: tuple[int, ...], *, exact: bool) -> None:
         """Check all who know the first of the others as decided, and any part of the rest."""
         left, known = self.sizes[len(decided) :], sum(map(lt, decided, self.sizes))
-        if known + len(left) < self.part.fewest:
+        if known > self.most or known + len(left) < self.part.fewest:
             return
         there = reduce(or_, chain(*tables[ANSWERS]))  # no other output is worse than these (A)
         tables = {key: rows for key, rows in tables.items() if key <= 0 or not key & ~there}
@@ -503,13 +503,13 @@ class Division:
             self.part.claim.judge(max(bounds.values()), self.name)
         elif bounds:
             for choice, inner in enumerate(divided(tables, left[0])):
-                if choice == left[0] or known < self.most:
-                    self.check(inner, (*decided, choice), exact=exact)
+                self.check(inner, (*decided, choice), exact=exact)
 
     def bounds(self, tables: Tables) -> dict[int, Any]:
-        """Bound, for each output, what they learn (M); of one who is left it is what they do."""
-        masses = [row for row in tables[MASSES] if any(row)]
-        pairs, outputs = list(combinations(range(len(masses)), 2)), [k for k in tables if k > 0]
+        """Bound what they learn, for each output (M): if nobody is left, it is what they learn."""
+        possible, outputs = [any(row) for row in tables[MASSES]], [k for k in tables if k > 0]
+        masses = list(compress(tables[MASSES], possible))
+        pairs = list(combinations(range(len(masses)), 2))
         self.work += len(tables) * sum(map(len, masses))
         need(self.work <= 10 * MOST_WORK, "the table is too large.")
         if not pairs or any(0 in row for row in masses):
@@ -518,10 +518,9 @@ class Division:
         ratios = [[*map(truediv, masses[v], masses[w])] for v, w in pairs]
         odds, found = [root(max(ratio) / min(ratio)) for ratio in ratios], {}
         for key in outputs:
-            rows = [row for row, all_ in zip(tables[key], tables[MASSES], strict=True) if any(all_)]
-            near = [[*map(truediv, row, mass)] for row, mass in zip(rows, masses, strict=True)]
-            ranges = [max(row) / min(row) for row in near]
-            found[key] = 1
+            rows = zip(compress(tables[key], possible), masses, strict=True)
+            near = [[*map(truediv, row, mass)] for row, mass in rows]
+            ranges, found[key] = [max(row) / min(row) for row in near], 1
             for (v, w), a in zip(pairs, odds, strict=True):
                 quotients, b = [*map(truediv, near[v], near[w])], root(min(ranges[v], ranges[w]))
                 most = max(max(quotients), 1 / min(quotients)) * ((1 + a * b) / (a + b)) ** 2
