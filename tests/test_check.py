@@ -19,6 +19,7 @@ from pdp_calibrate import check as checker
 from pdp_calibrate.calibration import certificate, transport_plans
 from pdp_calibrate.check import BROKEN, PROVED, UNDECIDED, check
 from pdp_calibrate.cli.main import app
+from tests.oracles import brute_force
 from tests.support.check_cases import calibration, network, shrunk
 from tests.support.check_mutants import (
     changed_files,
@@ -270,6 +271,46 @@ def test_tables_are_decided_in_floats_as_in_decimals_and_in_any_order(monkeypatc
             monkeypatch.setattr(checker, "TINY", 1.0)  # so that nothing is left to floats
             assert check(one)[0] == code
             monkeypatch.undo()
+
+
+def against_brute_force(seed, cases):
+    """Let ε be what brute force finds, a little more and a little less."""
+    rng, described = np.random.default_rng(seed), stored(PAIR, pdp.Sum())
+    for _ in range(cases):
+        sizes = [(2,) * 5, (3, 2, 2, 2), (2, 4, 3), (5, 3), (2, 2, 3, 2)][rng.integers(5)]
+        model = random_table(rng, sizes, zeros=rng.choice([0, 0, 0.2]))
+        cells = list(itertools.product(*model.domains))
+        table = dict(zip(cells, rng.integers(0, 5, len(cells)).tolist(), strict=True))
+        fewest = int(rng.integers(len(sizes))) if rng.random() < 0.4 else 0
+        most = int(rng.integers(fewest, len(sizes)))
+        scale = float(rng.uniform(1, 8))
+        leakage, _ = brute_force.worst_leakage(
+            model.probabilities, model.domains, table.__getitem__, scale,
+            lambda _, known, least=fewest, most=most: least <= len(known) <= most,
+        )  # fmt: skip
+        described |= {
+            "model": json.loads(json.dumps(model.to_dict())),
+            "query": {
+                "type": "Custom",
+                "over": None,
+                "table": [[[*x], y] for x, y in table.items()],
+            },
+            "adversaries": {"at_least": fewest, "at_most": most},
+            "scale": scale,
+            "noise": "Laplace",
+            "leakage": None,
+        }
+        assert check(described | {"epsilon": leakage * (1 + 1e-9)})[0] == PROVED, described
+        assert check(described | {"epsilon": leakage * (1 - 1e-9)})[0] == BROKEN, described
+
+
+def test_any_function_of_a_table_is_decided_as_brute_force_does():
+    against_brute_force(30, 30)
+
+
+@pytest.mark.slow
+def test_any_function_of_more_tables_is_decided_as_brute_force_does():
+    against_brute_force(31, 600)
 
 
 def test_where_everybody_learns_the_same_decimals_decide():

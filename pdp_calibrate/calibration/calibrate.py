@@ -121,7 +121,8 @@ def calibrate(
         The calibration then says which ε holds at `delta`, 1e-6 by default.
     certificate
         Whether to write down what the stand-alone checker (``pdp-calibrate check``) needs to prove
-        it: empty for most models, trees of bounds for a `Gaussian` of more than 13 tuples.
+        it: empty for most models, trees of bounds for a `Gaussian` of more than 13 tuples, orders
+        for a `JointTable` of more than 4,096 cells (of more than 10,000 no cell is in the file).
 
     Returns
     -------

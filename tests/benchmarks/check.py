@@ -3,11 +3,13 @@
     python -m tests.benchmarks.check random 2000
     python -m tests.benchmarks.check cases
     python -m tests.benchmarks.check changed 1000
+    python -m tests.benchmarks.check tables
 
 The first calibrates that many random models, asks the checker about each file and about the same
 file with 1e-5 less noise; the second does so with the cases of the head-to-head (`cases.py`); the
-third changes that many files and that many certificates at random places. They write
-`results/check.txt`, `results/check_cases.txt` and `results/check_changed.txt`. A file that
+third changes that many files and that many certificates at random places; the fourth times tables of
+more than 4,096 cells, with their certificates. They write `results/check.txt`, `check_cases.txt`,
+`check_changed.txt` and `check_tables.txt`. A file that
 was calibrated must never be called broken; one with less noise must never be proved where the
 engine is exact and reaches ε; a changed one only if brute force says that it is sound.
 """
@@ -29,7 +31,7 @@ from pdp_calibrate.calibration import certificate
 from pdp_calibrate.check import BROKEN, PROVED, UNDECIDED, check
 from tests.benchmarks.cases import cases
 from tests.benchmarks.heading import heading, keep
-from tests.support.check_cases import calibration, shrunk
+from tests.support.check_cases import calibration, latent_table, shrunk
 from tests.support.check_mutants import (
     changed_files,
     changed_orders,
@@ -109,6 +111,33 @@ def changed(wanted: int) -> list[str]:
     ]
 
 
+def larger_tables() -> list[str]:
+    """Time tables of all kinds that are too large to be tried in full."""
+    rng, lines = np.random.default_rng(0), []
+    for columns, values in ((13, 2), (8, 3), (5, 6)):
+        cells = rng.dirichlet([1.0] * values**columns).reshape((values,) * columns)
+        domains = [list(range(values))] * columns
+        kinds = {
+            "positive": latent_table(rng, columns, values),
+            "mixed signs": latent_table(rng, columns, values, rng.choice([-1, 1], columns)),
+            "Dirichlet": pdp.JointTable(probabilities=cells, domains=domains),
+        }
+        for kind, model in kinds.items():
+            described = json.loads(
+                pdp.calibrate(model, pdp.Sum(), epsilon=1.0, certificate=True).to_json()
+            )
+            start = time.process_time()
+            code, _ = check(described)
+            spent = time.process_time() - start
+            less, _ = check(shrunk(described))
+            lines.append(
+                f"{columns} columns of {values} values, {kind:12} {WORDS[code]} in {spent:.1f} CPU s,"
+                f" with less noise {WORDS[less]}"
+            )
+            print(lines[-1], flush=True)
+    return lines
+
+
 def main() -> None:
     """Do the part that is asked for."""
     part, wanted = sys.argv[1], int((*sys.argv[2:], "200")[0])
@@ -116,6 +145,7 @@ def main() -> None:
         "random": ("check", lambda: compared(random_ones(wanted))),
         "cases": ("check_cases", lambda: compared(known_ones())),
         "changed": ("check_changed", lambda: changed(wanted)),
+        "tables": ("check_tables", larger_tables),
     }
     name, work = parts[part]
     keep(name, [*heading("check", "numpy"), *work()])
