@@ -7,11 +7,11 @@
 
 The first calibrates that many random models, asks the checker about each file and about the same
 file with 1e-5 less noise; the second does so with the cases of the head-to-head (`cases.py`); the
-third changes that many files and that many certificates at random places; the fourth times tables of
-more than 4,096 cells, with their certificates. They write `results/check.txt`, `check_cases.txt`,
-`check_changed.txt` and `check_tables.txt`. A file that
-was calibrated must never be called broken; one with less noise must never be proved where the
-engine is exact and reaches ε; a changed one only if brute force says that it is sound.
+third changes that many files and that many certificates at random places; the fourth times tables
+of more than 4,096 cells, with their certificates. They write `results/check.txt`,
+`check_cases.txt`, `check_changed.txt` and `check_tables.txt`. A file that was calibrated must never
+be called broken; one with less noise must never be proved where the engine is exact and reaches ε;
+a changed one only if brute force says that it is sound.
 """
 
 from __future__ import annotations
@@ -131,8 +131,8 @@ def larger_tables() -> list[str]:
             spent = time.process_time() - start
             less, _ = check(shrunk(described))
             lines.append(
-                f"{columns} columns of {values} values, {kind:12} {WORDS[code]} in {spent:.1f} CPU s,"
-                f" with less noise {WORDS[less]}"
+                f"{columns} columns of {values} values, {kind:12} {WORDS[code]} in {spent:.1f}"
+                f" CPU s, with less noise {WORDS[less]}"
             )
             print(lines[-1], flush=True)
     return lines
