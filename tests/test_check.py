@@ -208,6 +208,28 @@ def test_long_chains_are_decided_as_their_tables_are(monkeypatch):
     assert decided >= 15
 
 
+def asked_about(model, query, fewest, most):
+    """Return a stored question with ε = 1 about any model; its scale is still to be chosen."""
+    return stored(PAIR, pdp.Sum()) | {
+        "model": json.loads(json.dumps(model.to_dict())),
+        "query": query,
+        "adversaries": {"at_least": fewest, "at_most": most},
+        "noise": "Laplace",
+        "leakage": None,
+    }
+
+
+def weighted(weights):
+    """Return a weighted sum as it is stored."""
+    return {"type": "Linear", "by": "position", "weights": weights, "clamp": False}
+
+
+def any_orders(rng, size):
+    """Return a random order of all others for every target, as a certificate holds it."""
+    everyone = set(range(size))
+    return {str(i): rng.permutation(sorted(everyone - {i})).tolist() for i in everyone}
+
+
 def random_table(rng, sizes, *, zeros=0.0):
     """Return a table of these sizes, some cells of it impossible."""
     cells = rng.gamma(1.0, size=sizes) * (rng.random(sizes) >= zeros)
@@ -263,10 +285,7 @@ def test_tables_are_decided_in_floats_as_in_decimals_and_in_any_order(monkeypatc
         for one in (described, shrunk(described), shrunk(described, 1.1), shrunk(described, 0.9)):
             code = check(one)[0]
             assert code == (PROVED if one["scale"] >= described["scale"] else BROKEN)
-            orders = {}
-            for target in range(len(sizes)):
-                others = [k for k in range(len(sizes)) if k != target]
-                orders[str(target)] = rng.permutation(others).tolist()
+            orders = any_orders(rng, len(sizes))
             assert check(one | {"certificate": {"orders": orders}})[0] == code
             monkeypatch.setattr(checker, "TINY", 1.0)  # so that nothing is left to floats
             assert check(one)[0] == code
@@ -275,7 +294,7 @@ def test_tables_are_decided_in_floats_as_in_decimals_and_in_any_order(monkeypatc
 
 def against_brute_force(seed, cases):
     """Let ε be what brute force finds, a little more and a little less."""
-    rng, described = np.random.default_rng(seed), stored(PAIR, pdp.Sum())
+    rng = np.random.default_rng(seed)
     for _ in range(cases):
         sizes = [(2,) * 5, (3, 2, 2, 2), (2, 4, 3), (5, 3), (2, 2, 3, 2)][rng.integers(5)]
         model = random_table(rng, sizes, zeros=rng.choice([0, 0, 0.2]))
@@ -288,18 +307,8 @@ def against_brute_force(seed, cases):
             model.probabilities, model.domains, table.__getitem__, scale,
             lambda _, known, least=fewest, most=most: least <= len(known) <= most,
         )  # fmt: skip
-        described |= {
-            "model": json.loads(json.dumps(model.to_dict())),
-            "query": {
-                "type": "Custom",
-                "over": None,
-                "table": [[[*x], y] for x, y in table.items()],
-            },
-            "adversaries": {"at_least": fewest, "at_most": most},
-            "scale": scale,
-            "noise": "Laplace",
-            "leakage": None,
-        }
+        query = {"type": "Custom", "over": None, "table": [[[*x], y] for x, y in table.items()]}
+        described = asked_about(model, query, fewest, most) | {"scale": scale}
         assert check(described | {"epsilon": leakage * (1 + 1e-9)})[0] == PROVED, described
         assert check(described | {"epsilon": leakage * (1 - 1e-9)})[0] == BROKEN, described
 
@@ -390,18 +399,12 @@ def groups(rng):
 
 @pytest.mark.parametrize("family", [chains, groups])
 def test_windows_and_counts_decide_as_the_table_does(monkeypatch, family):
-    rng, described, decided = np.random.default_rng(11), stored(PAIR, pdp.Sum()), 0
+    rng, decided = np.random.default_rng(11), 0
     for _ in range(60):
         model, weights = family(rng)
         fewest = int(rng.integers(len(weights))) if rng.random() < 0.3 else 0
         most = [None, fewest, len(weights) - 1][rng.integers(3)]
-        described |= {
-            "model": json.loads(json.dumps(model.to_dict())),
-            "query": {"type": "Linear", "by": "position", "weights": weights, "clamp": False},
-            "adversaries": {"at_least": fewest, "at_most": most},
-            "noise": "Laplace",
-            "leakage": None,
-        }
+        described = asked_about(model, weighted(weights), fewest, most)
         scales = np.geomspace(0.2, 20, 8)
         broken = [s for s in scales if check(described | {"scale": float(s)})[0] == BROKEN]
         for scale in [*broken[-1:], *scales[len(broken) :][:1]]:  # about where it changes
@@ -417,18 +420,11 @@ def test_windows_and_counts_decide_as_the_table_does(monkeypatch, family):
 
 
 def test_a_radius_is_paid_for_and_never_believed(monkeypatch):
-    rng, described, proved = np.random.default_rng(12), stored(PAIR, pdp.Sum()), 0
+    rng, proved = np.random.default_rng(12), 0
     for _ in range(60):
         model, weights = chains(rng)
-        described |= {
-            "model": json.loads(json.dumps(model.to_dict())),
-            "query": {"type": "Linear", "by": "position", "weights": weights, "clamp": False},
-            "adversaries": {"at_least": 0, "at_most": [None, 0][rng.integers(2)]},
-            "noise": "Laplace",
-            "leakage": None,
-            "scale": float(rng.uniform(0.5, 12)),
-        }
-        described.pop("certificate", None)
+        described = asked_about(model, weighted(weights), 0, [None, 0][rng.integers(2)])
+        described["scale"] = float(rng.uniform(0.5, 12))
         truth = check(described)[0]
         monkeypatch.setattr(checker, "MOST_CELLS", 0)
         for radius in (1, 2, 3, 99, 0, -1, True, 1.5, "1", [1], {}, 10**400):
