@@ -4,7 +4,7 @@
 
 It answers 0: proved; 1: not so, an adversary breaks it, or what the file says of itself does not
 follow; 2: cannot decide. It shares no line with the engines. A certificate says where to look,
-never what to believe: only the theorems below prove anything.
+never what to believe: only the theorems below prove anything; the documentation has the proofs.
 
 The promise. A database is one draw x of correlated tuples from a law θ. For every tuple i, every
 set K of others that an adversary may know, every x_K of positive probability, every two values
@@ -13,7 +13,6 @@ x_K). With Gaussian noise the densities are no easier to tell apart than N(0,1) 
 δ = Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ). Who knows everyone else learns what changing x_i alone does to
 the answer, whatever θ says. Answers and noise are exact; rounding is charged by the library.
 
-The theorems; the documentation has the proofs.
 A  (outputs). With Laplace noise densities are mixtures of e^{-|r-s|/λ} over the answers s, and the
    largest quotient of two is at one of the s; of several answers, at a point of their grid.
 B  (blocks). An average over what says nothing about x_i has no larger quotient than the worst
@@ -39,6 +38,9 @@ K  (windows). In a chain only the nearest known on either side matter. To count 
 L  (plans). P and Q are the laws of the answers given (v, x_K) and (v', x_K), c_kl how far answers k
    and l are apart. Every plan π ≥ 0 with row sums P proves that no quotient of their densities
    exceeds max_l Σ_k π_kl e^{c_kl} / Q_l, for a density given k is at most e^{c_kl} times that of l.
+M  (cells). K known, R undecided: in the cells of R the odds of v against v' lie in [y, y e^a], the
+   densities of r are g and g', and one of these in [z, z e^b]. Whatever part of R is known too, no
+   quotient at r exceeds max g/g' · e^{a ⊗ b}.
 
 Numbers are the exact fractions that their floats are. Densities are sums, products and quotients of
 positive decimals of 50 digits: after fewer than 10^12 operations right to a part in 10^36.
@@ -53,17 +55,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Subnormal, localcontext
 from fractions import Fraction
-from functools import lru_cache, partial
-from itertools import chain, combinations, pairwise, permutations, product
-from operator import add, le, mul
+from functools import lru_cache, partial, reduce
+from itertools import chain, combinations, compress, pairwise, permutations, product
+from operator import add, le, lt, mul, or_, truediv
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 PROVED, BROKEN, UNDECIDED = 0, 1, 2
 DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 SLACK, ONE, INFINITE = Decimal("1e-30"), Decimal(1), Decimal("Infinity")
 NEGLIGIBLE = Decimal("1e-17")  # of ε: calibrated noise leaves more than that
-MOST_CELLS = 2**12  # of a table that is checked in full
+CLOSE, TINY = 1e-12, 1e-60  # of floats: see `Division`
+MASSES, ANSWERS = 0, -1  # tables that belong to no output
+MOST_CELLS = 2**12  # of a model that is written out as a table; of a table four times as many
 MOST_WORK = 6 * 10**7  # steps of the innermost loops: about a minute
 MOST_ATOMS = 2**11  # of what the tuples between two known ones add together
 MOST_GAUSSIAN = 13  # tuples of a covariance whose sets of known tuples are all checked
@@ -82,6 +86,8 @@ Vector = tuple[Fraction, ...]
 Factor = dict[tuple[int, ...], Fraction]
 Mixture = dict[int, Decimal]  # masses at whole multiples of a unit
 Stored = dict[str, Any]
+Tables = dict[int, list[Any]]
+Side = tuple[list[int], int, str, list[Mixture]]  # targets, unknown between, where it ends, laws
 
 
 class Undecided(Exception):  # noqa: N818 - an answer, not an error
@@ -98,7 +104,7 @@ def need(condition: object, otherwise: str) -> None:
         raise Undecided(otherwise)
 
 
-# --- Numbers, where what is none stops the check, and what is claimed -----------------------------
+# --- Numbers, and what is claimed -----------------------------------------------------------------
 
 
 def number(value: Any) -> Fraction:
@@ -131,7 +137,7 @@ def law(values: Sequence[Fraction]) -> list[Fraction]:
 
 def hashable(value: Any) -> Any:
     """Return a name or a value so that it can be looked up."""
-    return tuple(hashable(part) for part in value) if isinstance(value, list) else value
+    return tuple(map(hashable, value)) if isinstance(value, list) else value
 
 
 def listed(values: Any) -> list[Any]:
@@ -156,11 +162,6 @@ def decimal(value: Fraction | int) -> Decimal:
 def kernel(d: Fraction) -> Decimal:
     """Return e^{-d}."""
     return (-decimal(d)).exp()
-
-
-def dot(one: Sequence[Any], other: Sequence[Any]) -> Any:
-    """Return the sum of the products."""
-    return sum(map(mul, one, other))
 
 
 def normal(x: Decimal) -> Decimal:
@@ -203,12 +204,12 @@ class Claim:
         known = all(set(query) <= {"type", *FIELDS[query["type"]].split()} for query in queries)
         need(known and isinstance(hints, dict), "the file says what is not decided here.")
         delta, mu = (number(stored[field]) if gaussian else None for field in ("delta", "mu"))
-        epsilon, rows = number(stored["epsilon"]), whole_number(stored["rows"])
-        exact, leakage = numbers(scales, len(scales)), stored.get("leakage")
-        charged = number(stored.get("charged", 0))
+        epsilon, charged = number(stored["epsilon"]), number(stored.get("charged", 0))
+        exact, rows = numbers(scales, len(scales)), whole_number(stored["rows"])
         fine = 0 < epsilon < 10**4 and min(exact) > 0 < rows and not (mu and mu < 0)
         need(fine and charged >= 0, "epsilon, scales, μ and rows must be positive.")
-        said = number(leakage["value"]) if leakage and not gaussian else epsilon
+        leakage = None if gaussian else stored.get("leakage")
+        said = number(leakage["value"]) if leakage else epsilon
         if said > epsilon:
             raise Broken(f"it does not follow: the file itself states {float(said):.9g}.")
         asked = exact, noises, queries, rows
@@ -218,7 +219,7 @@ class Claim:
         """Compare a quotient of densities, right to a part in 10^36, with what is stated and ε."""
         exceeds = reached and quotient > kernel(-self.stated) * (1 + SLACK)
         if exceeds or quotient > kernel(-self.epsilon) * (1 - SLACK):
-            self.refuse(f"{float(quotient.ln()):.9g}", target, reached=exceeds)
+            self.refuse(quotient.ln(), target, reached=exceeds)
 
     def judge_moves(self, moves: Sequence[Fraction], target: Any, *, reached: bool = True) -> None:
         """Compare how far a secret moves the answers, in units of their noise, with the promise."""
@@ -226,19 +227,20 @@ class Claim:
         if self.mu is not None:
             self.judge_mu(sum((move * move for move in moves), Fraction(0)), target, reached)
         elif leakage > (self.stated if reached else self.epsilon):
-            self.refuse(f"{float(leakage):.9g}", target, reached=reached)
+            self.refuse(leakage, target, reached=reached)
 
     def judge_mu(self, square: Fraction, target: Any, reached: bool) -> None:  # noqa: FBT001
         """Compare μ² with the μ that is stated, and with its (ε, δ)."""
         root = decimal(square).sqrt() * (1 + SLACK)
         if square > (self.mu or 0) ** 2 or (square and self.excess(root) > self.delta):
-            self.refuse(f"μ = {float(root):.9g}", target, reached=reached)
+            self.refuse(root, target, reached=reached)
 
-    def refuse(self, leakage: str, target: Any, *, reached: bool) -> None:
+    def refuse(self, leakage: Fraction | Decimal, target: Any, *, reached: bool) -> None:
         """Say that somebody learns too much or, where a bound alone is exceeded, that they may."""
+        learned = f"{'' if self.mu is None else 'μ = '}{float(leakage):.9g} about {target}."
         if reached and not self.blurred:
-            raise Broken(f"somebody learns {leakage} about {target}.")
-        raise Undecided(f"somebody may learn {leakage} about {target}.")
+            raise Broken(f"somebody learns {learned}")
+        raise Undecided(f"somebody may learn {learned}")
 
     def excess(self, mu: Decimal) -> Decimal:
         """Return δ at the ε that is stated, a little too large, for noise that leaks μ."""
@@ -258,23 +260,23 @@ def shape(model: Stored) -> tuple[list[Any], list[Any], list[int]]:
     names, kind = listed(model["names"]), model["type"]
     fine = whole_number(model.get("version", 1)) <= FORMAT and len(set(names)) == len(names) > 0
     need(fine, "the model is of a later version, or its names do not differ.")
-    if kind == "ModelSet":
-        inner = [shape(member) for member in model["models"]]
-        need(all(found == inner[0] for found in inner) and inner[0][0] == names, "sets must fit.")
-        return inner[0]
-    if kind == "Blocks":
-        inner = [shape(block) for block in model["models"]]
+    if kind in ("ModelSet", "Blocks"):
+        inner = list(map(shape, model["models"]))
+        if kind == "ModelSet":
+            fits = all(found == inner[0] for found in inner) and inner[0][0] == names
+            need(fits, "the models of a set must be about the same tuples.")
+            return inner[0]
         counts = [whole_number(count) for count in model["counts"]]
         copies = [k for (own, _, _), k in zip(inner, counts, strict=True) for _ in own]
         plain = min(counts) > 0 and all(max(own) == 1 for _, _, own in inner)
         need(plain and len(copies) == len(names), "blocks of copied blocks are not decided here.")
         return names, [values for _, found, _ in inner for values in found], copies
     values = model | {"domain": [0, 1]} if kind == "BinaryGroup" else model
-    known = ("domains", "domain", "states", "categories", "bounds")
-    fields = [field for field in known if field in values]
+    fields = {"domains", "domain", "states", "categories", "bounds"} & set(values)
     need(kind in KINDS and len(fields) == 1, f"{kind} is not decided here.")
-    held, intervals = values[fields[0]], fields == ["bounds"]
-    several = fields == ["domains"] or (intervals and isinstance(held[0], list))
+    field = fields.pop()
+    held, intervals = values[field], field == "bounds"
+    several = field == "domains" or (intervals and isinstance(held[0], list))
     domains = list(held) if several else [held] * len(names)
     if intervals:
         domains = [tuple(numbers(ends, 2)) for ends in domains]
@@ -292,14 +294,12 @@ def additions(claim: Claim, copies: dict[Any, int], domains: Sequence[Any]) -> l
     for query, scale, noise in zip(claim.queries, claim.scales, claim.noises, strict=True):
         kind, over, counted = query["type"], query.get("over"), None
         chosen = names if over is None else listed(over)
-        weights = dict.fromkeys(chosen, Fraction(1))
+        share = claim.rows * sum(copies[name] for name in chosen) if kind == "Mean" else 1
+        weights = dict.fromkeys(chosen, Fraction(1, share))
         if kind == "Linear":
             by_name = query["by"] == "name"
             pairs = query["weights"] if by_name else zip(names, query["weights"], strict=True)
             weights = {hashable(name): number(weight) for name, weight in pairs}
-        elif kind == "Mean":
-            share = Fraction(1, claim.rows * sum(copies[name] for name in chosen))
-            weights = dict.fromkeys(chosen, share)
         elif kind == "Count":
             counted = [set(listed(query["values"]))]
         elif kind == "Histogram":
@@ -308,14 +308,14 @@ def additions(claim: Claim, copies: dict[Any, int], domains: Sequence[Any]) -> l
         each = weights and not set(weights) - set(names) and len(chosen) == len(set(chosen))
         need(each, "a query must name tuples that are there, each once.")
         need(not counted or not any(isinstance(one, tuple) for one in domains), "nothing to count.")
-        for place, (name, values) in enumerate(zip(names, domains, strict=True)):
+        for own, name, values in zip(found, names, domains, strict=True):
             weight = weights.get(name, Fraction(0))
             for k, value in enumerate(values):
                 if counted is None:  # yes and no are 1 and 0
-                    own = [weight * number(value * 1) if weight else weight]
+                    answer = [weight * number(value * 1) if weight else weight]
                 else:
-                    own = [weight * (hashable(value) in group) for group in counted]
-                found[place][k] += in_units(own, scale, noise)
+                    answer = [weight * (hashable(value) in group) for group in counted]
+                own[k] += in_units(answer, scale, noise)
     return found
 
 
@@ -349,6 +349,15 @@ class Part:
     fewest: int  # how many others an adversary knows at least,
     most: int  # and at most
 
+    def order(self, target: int, otherwise: list[int]) -> list[int]:
+        """Return the order of all other tuples that the certificate names, if it names one."""
+        orders = self.claim.certificate.get("orders", {})
+        order = orders.get(str(target), otherwise)
+        if str(target) in orders and sorted([*order, target]) != list(range(self.size)):
+            name = self.names[target]
+            raise Broken(f"it does not follow: the order about {name} must name all others once.")
+        return list(order)
+
 
 def row_additions(part: Part) -> list[list[Vector]]:
     """Return how far one record can move all numbers of a question about rows together, in L1."""
@@ -377,65 +386,25 @@ def row_additions(part: Part) -> list[list[Vector]]:
     return [[(low / scale,), (high / scale,)]] * part.size
 
 
-# --- Finite families: written out, along a chain, or by elimination ------------------------------
+# --- Finite families: cell by cell, by plans, by elimination, along a chain, by counts ------------
 
 
 def check_finite(part: Part) -> None:
     """Check who knows everyone else, then all others in the first way that decides."""
-    claim, sizes = part.claim, [len(values) for values in part.domains]
+    claim, ways = part.claim, [check_table, check_counts, check_chain, check_plans, check_couplings]
     need(claim.mu is None, "Gaussian noise on finite laws is not decided here.")
-    need(part.added or math.prod(sizes) <= MOST_CELLS, "a function of so many cells is too much.")
+    small = math.prod(map(len, part.domains)) <= 4 * MOST_CELLS
+    need(part.added or (small and not claim.charged), "a function of so many cells is too much.")
     for target, name in enumerate(part.names if part.most == part.size - 1 else ()):
-        every = [part.added[target]] if part.added else lines(answers_of(part), sizes, target)
-        for line in every:  # over all cells, possible or not
-            claim.judge_moves([spread(line) + claim.charged], name)
-    ways = (check_table, check_counts, check_chain, check_plans, check_couplings)
-    for way in ways[-1:] if claim.charged else ways:
+        cells = [] if part.added else by_value(part, target, answers_of(part))
+        for line in zip(*cells, strict=True) if cells else [part.added[target]]:
+            claim.judge_moves([spread(line) + claim.charged], name)  # whether possible or not
+    for way in ways[-1:] if claim.charged else ways if part.added else ways[:1]:
         try:
             return way(part)
         except Undecided as found:
             reason = found
     raise reason
-
-
-def check_table(part: Part) -> None:
-    """Check everyone who does not know everyone else, at every output."""
-    # An entry stands for (which tuples are known, their values), the last place on an axis meaning
-    # unknown. It counts if it is possible, and whoever knows all of it but the target is admitted.
-    sizes, larger = list(map(len, part.domains)), [len(values) + 1 for values in part.domains]
-    fits = math.prod(sizes) <= MOST_CELLS and math.prod(larger) <= MOST_WORK
-    need(fits and part.model["type"] != "MixingChain", "it is too large.")
-    weights, answers = weights_of(part), answers_of(part)
-    there = [answer for answer, weight in zip(answers, weights, strict=True) if weight]
-    masses, used = with_unknown(weights, sizes), []
-    for mass, places in zip(masses, product(*map(range, larger)), strict=True):
-        known = sum(map(int.__lt__, places, sizes)) - 1
-        used.append(bool(mass) and part.fewest <= known <= min(part.most, part.size - 2))
-    axes = [sorted({answer[axis] for answer in there}) for axis in range(len(there[0]))]
-    need(4 * len(masses) * math.prod(map(len, axes)) <= MOST_WORK, "there are too many outputs.")
-    for output in product(*axes):  # the worst one is among them (A)
-        blurred = [
-            weight * kernel(distance(output, answer)) if weight else weight
-            for weight, answer in zip(weights, answers, strict=True)
-        ]
-        rows = zip(with_unknown(blurred, sizes), masses, used, strict=True)
-        densities = [density / mass if use else None for density, mass, use in rows]
-        for target, name in enumerate(part.names):
-            worst = Decimal(1)
-            for line in lines(densities, larger, target):
-                found = [density for density in line[:-1] if density is not None]
-                if len(found) > 1 and max(found) > worst * min(found):
-                    worst = max(found) / min(found)
-            part.claim.judge(worst, name)
-
-
-def weights_of(part: Part) -> list[Decimal]:
-    """Return how likely every cell is, times a constant."""
-    factors = list(factors_of(part))
-    return [
-        decimal(math.prod(f[tuple(cell[p] for p in scope)] for scope, f in factors))
-        for cell in product(*(range(len(values)) for values in part.domains))
-    ]
 
 
 def answers_of(part: Part) -> list[Vector]:
@@ -452,23 +421,123 @@ def answers_of(part: Part) -> list[Vector]:
     return [in_units([stored[key]], scale, noise) for key in keys]
 
 
-def lines(values: Sequence[Any], sizes: Sequence[int], axis: int) -> Iterator[Sequence[Any]]:
-    """Yield the entries along one axis of a table, for every place on the others."""
-    inner = math.prod(sizes[axis + 1 :])
-    step = inner * sizes[axis]
-    for start in range(0, len(values), step):
-        for place in range(start, start + inner):
-            yield values[place : start + step : inner]
+def weights_of(part: Part) -> list[Decimal]:
+    """Return how likely every cell is, times a constant."""
+    sizes, kind = [len(values) for values in part.domains], part.model["type"]
+    largest = {"JointTable": 4 * MOST_CELLS, "MixingChain": 0}.get(kind, MOST_CELLS)
+    need(math.prod(sizes) <= largest, "it is too large.")
+    factors, cells = list(factors_of(part)), product(*map(range, sizes))
+    found = (math.prod(f[tuple(cell[p] for p in scope)] for scope, f in factors) for cell in cells)
+    return [decimal(weight) for weight in found]
 
 
-def with_unknown(values: list[Decimal], sizes: Sequence[int]) -> list[Decimal]:
-    """Add, on every axis, one more place that holds the sum over the axis."""
-    if not sizes:
-        return values
-    step = len(values) // sizes[0]
-    parts = [with_unknown(values[k : k + step], sizes[1:]) for k in range(0, len(values), step)]
-    sums = [sum(column, Decimal(0)) for column in zip(*parts, strict=True)]
-    return [*chain.from_iterable(parts), *sums]
+def by_value(part: Part, target: int, cells: Sequence[Any], order: Any = None) -> list[list[Any]]:
+    """Return what is listed for all cells in rows, one for each value of a target."""
+    sizes = [len(values) for values in part.domains]
+    steps = [math.prod(sizes[j + 1 :]) for j in range(part.size)]
+    others = order or [j for j in range(part.size) if j != target]
+    starts = [range(0, sizes[j] * steps[j], steps[j]) for j in (target, *others)]
+    return [[cells[k + sum(rest)] for rest in product(*starts[1:])] for k in starts[0]]
+
+
+def check_table(part: Part) -> None:
+    """Check everyone who does not know everyone else, at every output (A)."""
+    weights, answers = weights_of(part), answers_of(part)
+    cells = list(zip(answers, weights, strict=True))
+    there = {answer for answer, weight in cells if weight}
+    axes = [sorted(set(column)) for column in zip(*there, strict=True)]
+    many = math.prod(map(len, axes))
+    need(many * max(4 * len(cells), 16 * len(there)) <= MOST_WORK, "there are too many outputs.")
+    places = ((k, x) for k, values in enumerate(axes) for x in values)
+    bits = {place: 1 << n for n, place in enumerate(places)}
+    marks = {answer: sum(bits[place] for place in enumerate(answer)) for answer in product(*axes)}
+    allowed = [marks[answer] if weight else 0 for answer, weight in cells]
+    outputs, batch, work = list(product(*axes)), max(1, 2**18 // len(cells)), 0
+    for start in range(0, many, batch):  # so that all tables fit into memory
+        tables: Tables = {MASSES: weights, ANSWERS: allowed}
+        for output in outputs[start : start + batch]:
+            near = {answer: kernel(distance(output, answer)) for answer in there}
+            tables[marks[output]] = [weight and weight * near[answer] for answer, weight in cells]
+        for target in range(part.size):
+            work = Division(part, target, tables, work).work
+
+
+class Division:
+    """Divides what may be known beside a target until a bound covers each part (M)."""
+
+    # A table has a row for each value of the target, over the cells of those who are undecided: how
+    # likely each is, which answers it allows, as bits, and for each output its density times that.
+    # Quotients of floats from TINY to 1/TINY are off by less than CLOSE: fewer than 5,000 roundings
+    # stand behind each. What is as close as that to the limit is decided in decimals.
+
+    def __init__(self, part: Part, target: int, tables: Tables, work: int) -> None:
+        """Arrange the cells in the order in which the others are decided."""
+        order = part.order(target, [k for k in range(part.size) if k != target])
+        places = by_value(part, target, range(len(tables[MASSES])), order)
+        self.exact = {k: [[table[p] for p in row] for row in places] for k, table in tables.items()}
+        self.part, self.name, self.work = part, part.names[target], work
+        self.sizes, self.most = [len(part.domains[j]) for j in order], min(part.most, part.size - 2)
+        self.limit = kernel(-part.claim.stated)
+        every = [x for key, table in tables.items() if key != ANSWERS for x in table if x]
+        plain = TINY < min(every) <= max(every) < 1 / TINY and sum(self.sizes) < 400
+        kind = {ANSWERS: int} if plain else dict.fromkeys(tables, lambda x: x)
+        quick = {k: [[*map(kind.get(k, float), row)] for row in self.exact[k]] for k in tables}
+        self.check(quick, (), exact=not plain)
+
+    def check(self, tables: Tables, decided: tuple[int, ...], *, exact: bool) -> None:
+        """Check all who know the first of the others as decided, and any part of the rest."""
+        left, known = self.sizes[len(decided) :], sum(map(lt, decided, self.sizes))
+        if known > self.most or known + len(left) < self.part.fewest:
+            return
+        there = reduce(or_, chain(*tables[ANSWERS]))  # no other output is worse than these (A)
+        tables = {key: rows for key, rows in tables.items() if key <= 0 or not key & ~there}
+        limit = self.limit * (1 - SLACK) if exact else float(self.limit) * (1 - CLOSE)
+        bounds = {key: bound for key, bound in self.bounds(tables).items() if bound > limit}
+        tables = {key: tables[key] for key in (MASSES, ANSWERS, *bounds)}
+        if bounds and not exact and (not left or max(bounds.values()) * (1 - 2 * CLOSE) <= limit):
+            tables = {key: self.exact[key] for key in tables}
+            for size, choice in zip(self.sizes, decided, strict=False):
+                tables = divided(tables, size)[choice]
+            self.check(tables, decided, exact=True)
+        elif bounds and not left:
+            self.part.claim.judge(max(bounds.values()), self.name)
+        elif bounds:
+            for choice, inner in enumerate(divided(tables, left[0])):
+                self.check(inner, (*decided, choice), exact=exact)
+
+    def bounds(self, tables: Tables) -> dict[int, Any]:
+        """Bound what they learn, for each output (M): if nobody is left, it is what they learn."""
+        possible, outputs = [any(row) for row in tables[MASSES]], [k for k in tables if k > 0]
+        masses = list(compress(tables[MASSES], possible))
+        pairs = list(combinations(range(len(masses)), 2))
+        self.work += len(tables) * sum(map(len, masses))
+        need(self.work <= 10 * MOST_WORK, "the table is too large.")
+        if not pairs or any(0 in row for row in masses):
+            return dict.fromkeys(outputs, math.inf if pairs else 1)
+        root: Any = Decimal.sqrt if isinstance(masses[0][0], Decimal) else math.sqrt
+        ratios = [[*map(truediv, masses[v], masses[w])] for v, w in pairs]
+        odds, found = [root(max(ratio) / min(ratio)) for ratio in ratios], {}
+        for key in outputs:
+            rows = zip(compress(tables[key], possible), masses, strict=True)
+            near = [[*map(truediv, row, mass)] for row, mass in rows]
+            ranges, found[key] = [max(row) / min(row) for row in near], 1
+            for (v, w), a in zip(pairs, odds, strict=True):
+                quotients, b = [*map(truediv, near[v], near[w])], root(min(ranges[v], ranges[w]))
+                most = max(max(quotients), 1 / min(quotients)) * ((1 + a * b) / (a + b)) ** 2
+                found[key] = max(found[key], most)
+        return found
+
+
+def divided(tables: Tables, size: int) -> list[Tables]:
+    """Return the tables if the next tuple holds each of its values and, last, if it is unknown."""
+    step, found = len(tables[MASSES][0]) // size, [dict[int, list[Any]]() for _ in range(size + 1)]
+    for key, rows in tables.items():
+        cut = [[row[k : k + step] for row in rows] for k in range(0, size * step, step)]
+        join = partial(map, or_ if key == ANSWERS else add)
+        for choice, parts in enumerate(cut):
+            found[choice][key] = parts
+        found[size][key] = [list(reduce(join, parts)) for parts in zip(*cut, strict=True)]
+    return found
 
 
 def factors_of(part: Part) -> Iterator[tuple[list[int], Factor]]:
@@ -496,7 +565,7 @@ def factors_of(part: Part) -> Iterator[tuple[list[int], Factor]]:
                 cells = [cell for row in rows for cell in law(row)]
             yield scope, dict(zip(product(*map(range, own)), cells, strict=True))
     else:
-        need(math.prod(sizes) <= MOST_CELLS, f"more than {MOST_CELLS} cells are not written out.")
+        need(math.prod(sizes) <= 4 * MOST_CELLS, "so many cells are not written out.")
         every = list(product(*map(range, sizes)))
         if kind == "JointTable":
             cells = law(numbers(model["probabilities"], *sizes))
@@ -514,8 +583,8 @@ def as_factor(rows: Sequence[Sequence[Fraction | Decimal]]) -> Factor:
 def check_plans(part: Part) -> None:
     """Bound what all learn who do not know everyone else by the plans of the certificate (L)."""
     plans: Any = part.claim.certificate.get("plans")
-    cells = math.prod(map(len, part.domains))
-    need(isinstance(plans, list) and cells <= MOST_CELLS, "no plans are given, or too many.")
+    small = math.prod(map(len, part.domains)) <= MOST_CELLS
+    need(isinstance(plans, list) and small, "no plans are given, or too many.")
     price, work = prices_between(answers_of(part)), 0
     for place, (name, p, q) in enumerate(pairs_of_laws(part)):
         work += 8 * len(p) * len(q)
@@ -532,21 +601,20 @@ def prices_between(answers: Sequence[Vector]) -> Callable[[int, int], Decimal]:
 
 def pairs_of_laws(part: Part) -> Iterator[tuple[Any, Mixture, Mixture]]:
     """Yield a target and the laws of the answers given two of its values, for all that is known."""
-    sizes, fewest, most = [*map(len, part.domains)], part.fewest, min(part.most, part.size - 2)
-    fits = part.size * 2**part.size * math.prod(sizes) <= MOST_WORK // 8
-    need(fits and part.model["type"] != "MixingChain", "it is too large.")
-    places: dict[Vector, int] = {}
+    sizes, places = [len(values) for values in part.domains], dict[Vector, int]()
+    need(8 * part.size * math.prod(2 * size for size in sizes) <= MOST_WORK, "it is too large.")
     numbered = [places.setdefault(answer, len(places)) for answer in answers_of(part)]
-    cells = zip(product(*map(range, sizes)), numbered, weights_of(part), strict=True)
-    possible = [row for row in cells if row[-1]]
+    cells = list(zip(product(*map(range, sizes)), numbered, weights_of(part), strict=True))
     for target, name in enumerate(part.names):
         others = [k for k in range(part.size) if k != target]
-        for known in chain(*(combinations(others, n) for n in range(fewest, most + 1))):
+        counts = range(part.fewest, min(part.most, part.size - 2) + 1)
+        for known in chain(*(combinations(others, count) for count in counts)):
             given: dict[tuple[int, ...], dict[int, Mixture]] = {}
-            for cell, answer, weight in possible:
-                laws = given.setdefault(tuple(cell[k] for k in known), {})
-                own = laws.setdefault(cell[target], {})
-                own[answer] = own.get(answer, 0) + weight
+            for cell, answer, weight in cells:
+                if weight:
+                    laws = given.setdefault(tuple(cell[k] for k in known), {})
+                    own = laws.setdefault(cell[target], {})
+                    own[answer] = own.get(answer, 0) + weight
             for laws in given.values():
                 yield from ((name, p, q) for p, q in permutations(laws.values(), 2))
 
@@ -569,21 +637,19 @@ def most_paid(p: Mixture, q: Mixture, price: Callable[[int, int], Decimal], plan
 
 def check_couplings(part: Part) -> None:
     """Bound what anyone learns by summing out one tuple after the other (I)."""
-    need(part.added, "a function of so many cells is too much.")
-    claim, everyone, work = part.claim, range(part.size), 0
-    near: list[dict[int, Decimal]] = [{} for _ in everyone]  # e^{D/2} of those coupled with each
+    work, near = 0, [dict[int, Decimal]() for _ in part.names]  # e^{D/2} of those coupled with each
     for scope, cells in factors_of(part):
         for a, b in combinations(range(len(scope)), 2):
             j, k, ratio = scope[a], scope[b], cross_ratio(cells, a, b)
             near[j][k] = near[k][j] = near[j].get(k, ONE) * ratio.sqrt()
-    budgets = [kernel(-(spread(values) + claim.charged) / 2) for values in part.added]
-    orders = claim.certificate.get("orders", {})
+    budgets = [kernel(-(spread(values) + part.claim.charged) / 2) for values in part.added]
     for target, name in enumerate(part.names):
-        order = orders.get(str(target), farthest_first(near, target))
-        if str(target) in orders and sorted([*order, target]) != list(everyone):
-            raise Broken(f"it does not follow: the order about {name} must name all others once.")
+        nearest, seen = [target], {target}
+        for place in nearest:
+            nearest += near[place].keys() - seen
+            seen |= near[place].keys()
         left, told = [dict(row) for row in near], list(budgets)
-        for j in order:
+        for j in part.order(target, nearest[:0:-1]):  # those whom nothing couples tell nothing
             row, left[j] = left[j], {}
             work += 4 + 4 * len(row) ** 2
             need(work <= MOST_WORK, "too many tuples are coupled.")
@@ -592,10 +658,10 @@ def check_couplings(part: Part) -> None:
                 told[k] *= passed_on(own, told[j])
             for (k, one), (m, other) in combinations(row.items(), 2):
                 left[k][m] = left[m][k] = left[k].get(m, ONE) * passed_on(one, other)
-        claim.judge(told[target] ** 2, name, reached=False)
+        part.claim.judge(told[target] ** 2, name, reached=False)
 
 
-def passed_on(one: Decimal, other: Decimal) -> Decimal:
+def passed_on(one: Any, other: Any) -> Any:
     """Return e^{(a ⊗ b)/2} for e^{a/2} and e^{b/2}."""
     return min(one, other) if INFINITE in (one, other) else (1 + one * other) / (one + other)
 
@@ -610,15 +676,6 @@ def cross_ratio(cells: Factor, a: int, b: int) -> Decimal:
                 return INFINITE
             quotients.setdefault((w, *place[:b], *place[b + 1 :]), []).append(cell / other)
     return decimal(max([Fraction(1), *(max(found) / min(found) for found in quotients.values())]))
-
-
-def farthest_first(near: Sequence[dict[int, Decimal]], target: int) -> list[int]:
-    """Return all with whom a tuple is coupled, directly or not, the farthest first."""
-    order, seen = [target], {target}
-    for place in order:
-        order += near[place].keys() - seen
-        seen |= near[place].keys()
-    return order[:0:-1]
 
 
 def chain_laws(part: Part) -> tuple[list[Fraction], list[list[Fraction]]]:
@@ -637,13 +694,12 @@ def chain_laws(part: Part) -> tuple[list[Fraction], list[list[Fraction]]]:
             kept[i][n] /= out
             kept[i][:n] = [kept[i][j] + kept[i][n] * kept[n][j] for j in range(n)]
     for n in states[1:]:
-        found.append(dot(found, [row[n] for row in kept[:n]]))
+        found.append(sum(map(mul, found, (row[n] for row in kept[:n])), Fraction(0)))
     return [value / sum(found) for value in found], steps
 
 
 def check_chain(part: Part) -> None:
     """Check a chain: of one that favours order the limits of large outputs alone (F, G)."""
-    need(part.added, "a function of so many cells is too much.")
     (first, p), added = chain_laws(part), part.added
     totals = [[sum(v) for v in values] for values in added]
     order = sorted(range(len(p)), key=lambda v: sum(values[v] for values in totals))
@@ -654,78 +710,59 @@ def check_chain(part: Part) -> None:
         return
     rising = all(all(map(le, values[v], values[w])) for values in added for v, w in pairs)
     if rising and min(minors, default=0) >= 0 and min(map(min, [*p, first])) > 0:
-        for sign in (1, -1):  # a mixture is its mass, at 0, and its E[e^{±f/λ}], at 1
-            tilts = [[kernel(-sign * x) for x in values] for values in totals]
-            Walk(part, tilts, lambda m, x: m | {1: m[1] * x}, {0: ONE, 1: ONE}, tail).check()
-        return
-    adds, unit = on_lattice(part)
-    largest = partial(largest_quotient, unit=unit)
-    Walk(part, adds, lambda m, x: {a + x: p for a, p in m.items()}, {0: ONE}, largest).check()
+        for sign in (1, -1):
+            Walk(part, [[kernel(-sign * x) for x in values] for values in totals], None).check()
+    else:
+        Walk(part, *on_lattice(part)).check()
 
 
-class Side(NamedTuple):
-    """What lies on one side of some targets, who all see the same there."""
-
-    targets: Sequence[int]
-    unknown: int  # so many before the nearest known, or the end of the chain
-    end: str  # "known", "none", or "far" where it is cut off: known there, farther away, or none
-    given: list[Mixture]  # what the unknown add, by the value of the target
-
-
-@dataclass
 class Walk:
     """Goes from targets along a chain, to everyone who may be the nearest known."""
 
-    part: Part
-    adds: Sequence[Sequence[Any]]  # what each value of each tuple adds to a mixture,
-    adding: Callable[[Mixture, Any], Mixture]  # how,
-    nothing: Mixture  # and to what
-    quotient: Callable[[Sequence[Mixture]], Decimal]  # the largest of mixtures, one for each value
-    work: int = 0
+    # Without a unit a mixture is its mass, at 0, and its E[e^{±Σf/λ}], at 1 (F).
 
-    def __post_init__(self) -> None:
+    def __init__(self, part: Part, adds: Sequence[Sequence[Any]], unit: Fraction | None) -> None:
         """Prepare the steps in both directions, the law at every place, and how far to go."""
-        first, exact = chain_laws(self.part)
+        self.part, self.adds, self.unit, self.work = part, adds, unit, 0
+        first, exact = chain_laws(part)
         self.forth = power = [[decimal(p) for p in row] for row in exact]
         self.back = list(map(list, zip(*self.forth, strict=True)))
         self.laws = [[decimal(p) for p in first]]
-        for _ in self.part.names[1:]:
-            self.laws.append([dot(self.laws[-1], into) for into in self.back])
-        wanted = self.part.claim.certificate.get("radius")  # or the first that costs nothing
-        if not self.part.most and self.part.size**3 * len(exact) ** 2 <= MOST_WORK:
-            wanted = self.part.size  # who knows nobody has but one window: no need to cut it off
-        little = NEGLIGIBLE * decimal(self.part.claim.epsilon)
-        for radius in range(1, self.part.size + 1):
+        for _ in part.names[1:]:
+            self.laws.append([sum(map(mul, self.laws[-1], into)) for into in self.back])
+        wanted = part.claim.certificate.get("radius")  # or the first that costs nothing
+        if not part.most and part.size**3 * len(exact) ** 2 <= MOST_WORK:
+            wanted = part.size  # who knows nobody has but one window: no need to cut it off
+        little = NEGLIGIBLE * decimal(part.claim.epsilon)
+        for radius in range(1, part.size + 1):
             self.radius, self.penalty = radius, cross_ratio(as_factor(power), 0, 1)
             if radius == wanted or (not wanted and self.penalty <= 1 + little):
                 break
-            power = [[dot(row, into) for into in self.back] for row in power]
+            power = [[sum(map(mul, row, into)) for into in self.back] for row in power]
 
     def check(self) -> None:
         """Check everybody, whoever is the nearest known on either side (K)."""
         part, claim = self.part, self.part.claim
         for own in set(map(tuple, self.adds)):
             alike = [i for i in range(part.size) if tuple(self.adds[i]) == own]
-            begin = [self.adding(self.nothing, x) for x in own]
-            for left in self.sides(alike, begin, -1):
-                if left.end == "known" and not part.most:
+            begin = [self.moved({0: ONE} if self.unit else {0: ONE, 1: ONE}, x) for x in own]
+            for targets, before, left, given in self.sides(alike, begin, -1):
+                if left == "known" and not part.most:
                     continue
-                for right in self.sides(left.targets, left.given, 1):
-                    ends, unknown = [left.end, right.end], left.unknown + right.unknown
-                    target, known = right.targets[0], part.size - 1 - unknown  # at most
-                    name = part.names[target]
+                for (target, *_), after, right, mixtures in self.sides(targets, given, 1):
+                    ends, known = [left, right], part.size - 1 - before - after  # at most
                     if part.fewest > known or ends.count("known") > part.most:
                         continue  # nobody is admitted
-                    if not unknown and "far" not in ends:  # x_i alone moves the answer
+                    name, far = part.names[target], ends.count("far")
+                    if before == after == far == 0:  # x_i alone moves the answer
                         claim.judge_moves([spread(part.added[target])], name, reached=False)
                         continue
-                    self.work += sum(map(len, right.given))
-                    quotient = self.quotient(right.given) * self.penalty ** ends.count("far")
-                    reached = "far" not in ends and known <= part.most
-                    claim.judge(quotient, name, reached=reached)
+                    self.work += sum(map(len, mixtures))
+                    quotient = largest_quotient(mixtures, self.unit) * self.penalty**far
+                    claim.judge(quotient, name, reached=not far and known <= part.most)
 
     def sides(self, who: Sequence[int], begin: list[Mixture], direction: int) -> Iterator[Side]:
-        """Yield all sides in a direction, beginning with a mixture for each value of the target."""
+        """Yield what lies in a direction, beginning with a mixture for each value of the target."""
         ends = (self.back, [ONE] * len(begin)), (self.forth, self.laws[0])
         states, (into, last) = range(len(begin)), ends[direction < 0]
         waiting = [(who, 0, [[begin[v] if u == v else {} for u in states] for v in states])]
@@ -735,21 +772,25 @@ class Walk:
             inside = {i: place for i, place in inside.items() if 0 <= place < len(self.laws)}
             if len(inside) < len(who):
                 ended = [i for i in who if i not in inside]
-                yield Side(ended, unknown, "none", [self.mixed(last, row) for row in here])
+                yield ended, unknown, "none", [self.mixed(last, row) for row in here]
             far = unknown + 1 == self.radius
-            there = (
-                [[self.mixed(weights, row) for weights in into] for row in here] if inside else []
-            )
+            steps = into if inside else []
+            there = [[self.mixed(weights, row) for weights in steps] for row in here]
             for w in states:
                 possible = [i for i, place in inside.items() if self.laws[place][w]]
                 if possible:
-                    yield Side(
-                        possible, unknown, "far" if far else "known", [row[w] for row in there]
-                    )
+                    yield possible, unknown, "far" if far else "known", [row[w] for row in there]
             for adds in () if far else {tuple(self.adds[place]) for place in inside.values()}:
                 alike = [i for i, place in inside.items() if tuple(self.adds[place]) == adds]
-                added = [list(map(self.adding, row, adds)) for row in there]
-                waiting.append((alike, unknown + 1, added))
+                waiting.append(
+                    (alike, unknown + 1, [[*map(self.moved, row, adds)] for row in there])
+                )
+
+    def moved(self, mixture: Mixture, x: Any) -> Mixture:
+        """Return a mixture to which a tuple adds something."""
+        if self.unit:
+            return {atom + x: mass for atom, mass in mixture.items()}
+        return mixture | {1: mixture[1] * x}
 
     def mixed(self, weights: Sequence[Decimal], mixtures: Sequence[Mixture]) -> Mixture:
         """Return the sum of mixtures with weights."""
@@ -762,32 +803,21 @@ class Walk:
         return found
 
 
-# --- One answer: mixtures on a line --------------------------------------------------------------
-
-
 def on_lattice(part: Part) -> tuple[list[list[int]], Fraction]:
     """Return what each value of each tuple adds to one answer, in whole multiples of a unit."""
-    need(part.added and len(part.added[0][0]) == 1, "several answers, or a function.")
+    need(len(part.added[0][0]) == 1, "several answers, or a function.")
     values = [[x for (x,) in own] for own in part.added]
     below = math.lcm(*(x.denominator for own in values for x in own))
     unit = Fraction(math.gcd(*(int(x * below) for own in values for x in own)) or 1, below)
     return [[int(x / unit) for x in own] for own in values], unit
 
 
-def tail(mixtures: Sequence[Mixture]) -> Decimal:
-    """Return the largest quotient of densities in the limit of large outputs."""
-    limits = [mixture[1] / mixture[0] for mixture in mixtures]
-    return max(limits) / min(limits)
-
-
-def largest_quotient(mixtures: Sequence[Mixture], unit: Fraction) -> Decimal:
+def largest_quotient(mixtures: Sequence[Mixture], unit: Fraction | None) -> Decimal:
     """Return the largest quotient of the densities of mixtures that are possible (A)."""
     atoms = sorted(set(chain(*mixtures)))
-    gaps = [b - a for a, b in pairwise(atoms)]
-    passed = {gap: kernel(gap * unit) for gap in set(gaps)}
-    steps, densities = [passed[gap] for gap in gaps], []
+    steps, densities = [kernel((b - a) * (unit or 0)) for a, b in pairwise(atoms)], []
     for mixture in mixtures:
-        total = sum(mixture.values())
+        total = sum(mixture.values()) if unit else mixture[0]
         if total:
             masses = [mixture.get(atom, 0) / total for atom in atoms]
             below, above = masses[:1], [Decimal(0)]  # from there or below; from above
@@ -795,23 +825,25 @@ def largest_quotient(mixtures: Sequence[Mixture], unit: Fraction) -> Decimal:
                 below.append(below[-1] * step + mass)
             for step, mass in zip(steps[::-1], masses[:0:-1], strict=True):
                 above.append((above[-1] + mass) * step)
-            densities.append(list(map(add, below, above[::-1])))
+            densities.append(list(map(add, below, above[::-1])) if unit else masses[1:])
     return max((max(found) / min(found) for found in zip(*densities, strict=True)), default=ONE)
 
 
 def check_counts(part: Part) -> None:
     """Check one answer to which all members of a group add alike, by counts (J)."""
-    adds, unit = on_lattice(part)
     need(part.model["type"] in ("BinaryGroup", "CategoryGroup"), "it is no group.")
-    need(len(set(map(tuple, adds))) == 1, "the members add differently.")
-    values, own, work = range(len(adds[0])), adds[0], 0
+    (own, *others), unit = on_lattice(part)
+    need(all(adds == own for adds in others), "the members add differently.")
+    values, work = len(own), 0
     weights = {held: decimal(p) for held, p in one_arrangement(part).items()}
     for known in range(part.fewest, min(part.most, part.size - 2) + 1):
-        unknown = [(n, arrangements(n), dot(n, own)) for n in counts(part.size - 1 - known, values)]
-        for told in counts(known, values):
-            work += 8 * len(unknown) * len(values)
+        unknown = [
+            (n, ways, sum(map(mul, n, own))) for n, ways in counts(part.size - 1 - known, values)
+        ]
+        for told, _ in counts(known, values):
+            work += 8 * len(unknown) * values
             need(work <= MOST_WORK, "the group is too large.")
-            given: list[Mixture] = [{} for _ in values]
+            given: list[Mixture] = [{} for _ in own]
             for v, mixture in enumerate(given):
                 base = [n + (u == v) for u, n in enumerate(told)]
                 for n, ways, x in unknown:
@@ -822,27 +854,23 @@ def check_counts(part: Part) -> None:
 
 def one_arrangement(part: Part) -> dict[tuple[int, ...], Fraction]:
     """Return how likely one arrangement of the members is, by how many hold each value."""
-    values, binary = range(len(part.domains[0])), part.model["type"] == "BinaryGroup"
-    need(math.comb(part.size + len(values) - 1, part.size) <= MOST_WORK, "the group is too large.")
+    values, binary = len(part.domains[0]), part.model["type"] == "BinaryGroup"
+    need(math.comb(part.size + values - 1, part.size) <= MOST_WORK, "the group is too large.")
     held = sorted(counts(part.size, values), reverse=binary)  # there by the number of ones
     stored = law(numbers(part.model["count_probabilities"], len(held)))
-    return {n: p / arrangements(n) for n, p in zip(held, stored, strict=True)}
+    return {n: p / ways for (n, ways), p in zip(held, stored, strict=True)}
 
 
-def counts(members: int, values: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Yield in all ways how many members hold each value."""
-    if len(values) == 1:
-        yield (members,)
-    for n in range(members + 1) if len(values) > 1 else ():
-        yield from ((n, *rest) for rest in counts(members - n, values[1:]))
+def counts(members: int, values: int) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Yield in all ways how many members hold each value, and how many arrangements of them do."""
+    if values == 1:
+        yield (members,), 1
+    for n in range(members + 1) if values > 1 else ():
+        for rest, ways in counts(members - n, values - 1):
+            yield (n, *rest), math.comb(members, n) * ways
 
 
-def arrangements(held: Sequence[int]) -> int:
-    """Return in how many ways members can hold values so often."""
-    return math.factorial(sum(held)) // math.prod(map(math.factorial, held))
-
-
-# --- Gaussian values (C, D, H) --------------------------------------------------------------------
+# --- Gaussian values ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -870,7 +898,7 @@ class Known:
 
 
 def check_gaussian(part: Part, covariance: list[list[Fraction]]) -> None:
-    """Check jointly Gaussian values, over all sets of known tuples, exactly."""
+    """Check jointly Gaussian values, over all sets of known tuples, exactly (C)."""
     size, claim = part.size, part.claim
     fits = len(covariance) == size and covariance == list(map(list, zip(*covariance, strict=True)))
     need(fits, "the covariance must be symmetric.")
@@ -878,8 +906,10 @@ def check_gaussian(part: Part, covariance: list[list[Fraction]]) -> None:
     both = zip(part.added, widths, strict=True)
     weights = [[(b - a) / width for a, b in zip(*ends, strict=True)] for ends, width in both]
     answers = list(zip(*weights, strict=True))
-    rows = [row + [dot(answer, row) for answer in answers] for row in covariance]
-    rows += [[dot(answer, column) for column in zip(*rows, strict=True)] for answer in answers]
+    rows = [row + [sum(map(mul, answer, row)) for answer in answers] for row in covariance]
+    rows += [
+        [sum(map(mul, answer, column)) for column in zip(*rows, strict=True)] for answer in answers
+    ]
     unit = math.lcm(*(value.denominator for row in rows for value in row))
     start = Known([[int(value * unit) for value in row] for row in rows], unit)
     simple = len(answers) == 1 and claim.mu is None and not is_clamped(claim)
@@ -916,9 +946,8 @@ def is_bounded(part: Part, state: Known, target: int, open_: list[int]) -> bool:
     order = [*open_, target, -1]
     state = Known([[state.rows[j][k] for k in order] for j in order], state.unit, state.det)
     v0, c0, f0 = (state.value(j, k) for j, k in ((-2, -2), (-2, -1), (-1, -1)))
-    for _ in open_:
-        state = state.given(0)
-        state = replace(state, rows=[row[1:] for row in state.rows[1:]])
+    for place in range(len(open_)):
+        state = state.given(place)
     v, c, f = (state.value(j, k) for j, k in ((-2, -2), (-2, -1), (-1, -1)))
     need(v > 0, "the covariance must be positive definite.")
     d, s, q = v0 - v, c0 - c, f0 - f  # what is explained by all that is open
@@ -936,7 +965,7 @@ def check_moves(part: Part, state: Known, target: int) -> None:
         own = widths[target] / row[target]
         shares = [min(Fraction(1), abs(row[u]) * own / widths[u]) for u in range(size)]
         reach = [[abs(b - a) for a, b in zip(*ends, strict=True)] for ends in part.added]
-        bounds = [dot(shares, answer) for answer in zip(*reach, strict=True)]
+        bounds = [sum(map(mul, shares, answer)) for answer in zip(*reach, strict=True)]
         claim.judge_moves(bounds, name, reached=False)
     elif claim.mu is None:
         moves = [Fraction(value, row[target]) * widths[target] for value in row[size:]]

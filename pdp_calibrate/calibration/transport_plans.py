@@ -52,9 +52,10 @@ def _part(stored: dict[str, Any]) -> check.Part:
 
 def _is_checked_without(part: check.Part) -> bool:
     """Whether the checker visits all outputs, or decides in another way."""
-    outputs = math.prod(len(set(column)) for column in zip(*check.answers_of(part), strict=True))
+    answers = set(check.answers_of(part))
+    outputs = math.prod(len(set(column)) for column in zip(*answers, strict=True))
     known = math.prod(len(values) + 1 for values in part.domains)
-    if 4 * outputs * known <= check.MOST_WORK:
+    if outputs * max(4 * known, 16 * len(answers)) <= check.MOST_WORK:
         return True
     for way in (check.check_chain, check.check_couplings):
         try:

@@ -3,13 +3,15 @@
     python -m tests.benchmarks.check random 2000
     python -m tests.benchmarks.check cases
     python -m tests.benchmarks.check changed 1000
+    python -m tests.benchmarks.check tables
 
 The first calibrates that many random models, asks the checker about each file and about the same
 file with 1e-5 less noise; the second does so with the cases of the head-to-head (`cases.py`); the
-third changes that many files and that many certificates at random places. They write
-`results/check.txt`, `results/check_cases.txt` and `results/check_changed.txt`. A file that
-was calibrated must never be called broken; one with less noise must never be proved where the
-engine is exact and reaches ε; a changed one only if brute force says that it is sound.
+third changes that many files and that many certificates at random places; the fourth times tables
+of more than 4,096 cells, with their certificates. They write `results/check.txt`,
+`check_cases.txt`, `check_changed.txt` and `check_tables.txt`. A file that was calibrated must never
+be called broken; one with less noise must never be proved where the engine is exact and reaches ε;
+a changed one only if brute force says that it is sound.
 """
 
 from __future__ import annotations
@@ -29,9 +31,10 @@ from pdp_calibrate.calibration import certificate
 from pdp_calibrate.check import BROKEN, PROVED, UNDECIDED, check
 from tests.benchmarks.cases import cases
 from tests.benchmarks.heading import heading, keep
-from tests.support.check_cases import calibration, shrunk
+from tests.support.check_cases import calibration, latent_table, shrunk
 from tests.support.check_mutants import (
     changed_files,
+    changed_orders,
     changed_radii,
     changed_trees,
     confirmed,
@@ -94,6 +97,7 @@ def compared(found_ones: Iterator[tuple[str, Any]]) -> list[str]:
 def changed(wanted: int) -> list[str]:
     """Change files and certificates; what is proved and unsound raises."""
     files = confirmed(changed_files(1, wanted))
+    orders = confirmed(changed_orders(4, wanted))
     checker.MOST_GAUSSIAN = certificate.TRIED = 1  # so that four tuples need a certificate
     certificate._LEFT_TO_TRY = 0
     trees = confirmed(changed_trees(2, wanted))
@@ -101,9 +105,37 @@ def changed(wanted: int) -> list[str]:
     radii = confirmed(changed_radii(3, wanted))
     return [
         f"{wanted} changed files: {files} proved, all of them sound",
+        f"{wanted} changed tables and orders: {orders} proved, all of them sound",
         f"{wanted} changed certificates: {trees} proved, all of them sound",
         f"{wanted} changed chains and radii: {radii} proved, all of them sound",
     ]
+
+
+def larger_tables() -> list[str]:
+    """Time tables of all kinds that are too large to be tried in full."""
+    rng, lines = np.random.default_rng(0), []
+    for columns, values in ((13, 2), (8, 3), (5, 6)):
+        cells = rng.dirichlet([1.0] * values**columns).reshape((values,) * columns)
+        domains = [list(range(values))] * columns
+        kinds = {
+            "positive": latent_table(rng, columns, values),
+            "mixed signs": latent_table(rng, columns, values, rng.choice([-1, 1], columns)),
+            "Dirichlet": pdp.JointTable(probabilities=cells, domains=domains),
+        }
+        for kind, model in kinds.items():
+            described = json.loads(
+                pdp.calibrate(model, pdp.Sum(), epsilon=1.0, certificate=True).to_json()
+            )
+            start = time.process_time()
+            code, _ = check(described)
+            spent = time.process_time() - start
+            less, _ = check(shrunk(described))
+            lines.append(
+                f"{columns} columns of {values} values, {kind:12} {WORDS[code]} in {spent:.1f}"
+                f" CPU s, with less noise {WORDS[less]}"
+            )
+            print(lines[-1], flush=True)
+    return lines
 
 
 def main() -> None:
@@ -113,6 +145,7 @@ def main() -> None:
         "random": ("check", lambda: compared(random_ones(wanted))),
         "cases": ("check_cases", lambda: compared(known_ones())),
         "changed": ("check_changed", lambda: changed(wanted)),
+        "tables": ("check_tables", larger_tables),
     }
     name, work = parts[part]
     keep(name, [*heading("check", "numpy"), *work()])

@@ -26,6 +26,20 @@ def table(rng: Rng) -> Model:
     )
 
 
+def latent_table(rng: Rng, columns: int, values: int, signs: Any = 1) -> Model:
+    """Draw columns that depend on one hidden trait: the more of it, the larger (or smaller)."""
+    traits = np.linspace(-3, 3, 41)
+    cells = np.exp(-(traits**2) / 2)
+    slopes = np.broadcast_to(signs, columns) * 2 / values
+    for column in range(columns):
+        levels = np.arange(values) * (rng.normal(-1, 0.4) + slopes[column] * traits[:, np.newaxis])
+        law = np.exp(levels) / np.exp(levels).sum(axis=1, keepdims=True)
+        cells = cells[..., np.newaxis] * law.reshape(len(traits), *[1] * column, values)
+    cells = cells.sum(axis=0)
+    domains = [list(range(values))] * columns
+    return pdp.JointTable(probabilities=cells / cells.sum(), domains=domains)
+
+
 def gaussian(rng: Rng) -> Model:
     """Draw a covariance of two to four tuples."""
     size = int(rng.integers(2, 5))

@@ -152,6 +152,30 @@ def changed_plans(seed: int, cases: int):
         yield twin
 
 
+def changed_orders(seed: int, cases: int):
+    """Yield tables with any order of deciding about the others, changed, and with less noise."""
+    rng, chance = np.random.default_rng(seed), random.Random(seed)  # noqa: S311
+    for case in range(cases):
+        if case % 20 == 0:
+            shape = [(2, 2, 2, 2), (2, 3, 2), (3, 2, 2, 2)][case // 20 % 3]
+            cells = rng.gamma(1.0, size=shape) * (rng.random(shape) > 0.1 * (case // 20 % 2))
+            cells.flat[0] += 0.1
+            domains = [list(range(size)) for size in shape]
+            model = pdp.JointTable(probabilities=cells / cells.sum(), domains=domains)
+            found = pdp.calibrate(model, pdp.Linear(weights=rng.choice([-1, 1, 2], len(shape))),
+                                  epsilon=1.0)  # fmt: skip
+            described = json.loads(found.to_json()) | {"leakage": None}
+        orders = {}
+        for target in range(len(shape)):
+            others = [k for k in range(len(shape)) if k != target]
+            orders[str(target)] = chance.sample(others, len(others))
+        described["certificate"] = {"orders": orders}
+        twin = shrunk(described, chance.choice([1, 1, chance.uniform(0.7, 1.2)]))
+        for _ in range(chance.randrange(3)):
+            twin = mutated(twin, chance)
+        yield twin
+
+
 def _spoiled(plans, chance: random.Random):
     """Change all plans of a certificate in the same way."""
     ways = [
