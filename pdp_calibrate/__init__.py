@@ -12,7 +12,7 @@ from typing import Any
 
 import pdp_calibrate.accessor  # noqa: F401 - registers df.pdp
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 _HOMES = {
     alias.name: node.module or __name__
     for node in ast.parse(Path(__file__).with_suffix(".pyi").read_text("utf-8")).body
