@@ -125,7 +125,7 @@ def test_a_model_of_the_groups_is_checked_against_their_sizes():
         (lambda f: f.pdp.sum(["income", "ill"], bounds=(0, 1), groups="household"), "one column"),
         (
             lambda f: f.pdp.count("ill", values={1}, groups="household", correlation=0.2),
-            "says nothing",
+            "does not cover counts",
         ),
         (lambda f: f.pdp.sum("income", max_group_size=2, **INCOME), "at most 2"),
         (lambda f: f.pdp.sum("income", bounds=(0, 1)), "column of the groups"),

@@ -90,7 +90,8 @@ class ThresholdBound:
     @functools.cached_property
     def _counts(self) -> CountLaws[Singles]:
         setting = self._setting
-        table = (setting.probabilities * _SCALED).astype(np.float32)
+        table = np.empty(setting.sizes, dtype=np.float32)
+        np.multiply(setting.probabilities, _SCALED, out=table, casting="same_kind")  # in doubles
         return CountLaws(table, self._bins, setting.coordinates)
 
     def assume(self, case: Case, log_bound: float) -> None:
