@@ -147,7 +147,7 @@ HOME = {"groups": "household", "missing": "zero"}
 
 @pytest.mark.parametrize(
     "ask",
-    slow_after(2, [
+    slow_after(1, [
         lambda to: to.count({"sick": True}, groups="household"),
         lambda to: to.histogram("city", domains=CITIES, **HOME),
         lambda to: to.mean("income", bounds=(-30, -10), where={"sick": True}, **HOME),

@@ -19,7 +19,7 @@ from pdp_calibrate.core.lipschitz import (
 from pdp_calibrate.core.mixtures import log_densities
 from tests.oracles import brute_force as oracle
 from tests.oracles.transport import told_apart
-from tests.support.marks import bounds_checked
+from tests.support.marks import bounds_checked, slow_after
 
 
 def random_case(seed: int) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -125,7 +125,7 @@ def _laws_and_distances(seed: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     return laws[0], laws[1], rng.uniform(0.05, 1.5) * apart
 
 
-@pytest.mark.parametrize("chunk", range(4))
+@pytest.mark.parametrize("chunk", slow_after(1, range(4)))
 def test_the_bound_is_the_optimum_to_the_last_digits(chunk: int) -> None:
     """Above it, by what is charged for rounding alone: plans of the solver are 1e-12 off."""
     for seed in range(12 * chunk, 12 * chunk + 12):

@@ -18,6 +18,7 @@ from pdp_calibrate.core.query import lower
 from pdp_calibrate.families import MODELS
 from tests.families.test_engines import CASES, chain
 from tests.support.families import FAMILIES
+from tests.support.marks import slow_after
 
 SCALES = np.geomspace(0.02, 3e3, 24)
 NOISY_SCALES = np.geomspace(0.3, 300, 8)
@@ -99,8 +100,11 @@ def test_of_every_family(family, deadline):
             assert_falling(upper_ends(problems_of(model, pdp.Sum(), adversaries=who), deadline))
 
 
+QUICK = [case for case in (*CASES, *FURTHER, "long chain") if case != "rounded windows"]
+
+
 @pytest.mark.parametrize("deadline", [math.inf, 0.0])
-@pytest.mark.parametrize("case", [*CASES, *FURTHER, "long chain"])
+@pytest.mark.parametrize("case", slow_after(len(QUICK), [*QUICK, "rounded windows"]))
 def test_of_every_way_to_search(case, deadline):
     known = CASES | FURTHER
     model, query = known[case] if case in known else (chain(260), pdp.Sum())

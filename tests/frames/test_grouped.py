@@ -12,13 +12,14 @@ import pytest
 import pdp_calibrate as pdp
 from pdp_calibrate.frames import grouped
 from pdp_calibrate.frames.grouped import read_groups
+from tests.support.marks import slow_after
 
 ENGINES = {
     "polars lazy": lambda frame: pl.from_pandas(frame).lazy(),
     "duckdb": duckdb.from_df,
     "dask": lambda frame: dd.from_pandas(frame, npartitions=2),
 }
-engines = pytest.mark.parametrize("make", ENGINES.values(), ids=ENGINES)
+engines = pytest.mark.parametrize("make", slow_after(2, ENGINES.values()), ids=ENGINES)
 
 
 @pytest.fixture
