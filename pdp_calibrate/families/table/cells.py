@@ -437,7 +437,8 @@ def _drawn(probabilities: FloatArray, shares: FloatArray) -> npt.NDArray[np.intp
     rows = np.minimum(np.searchsorted(totals, wanted), len(totals) - 1)
     rest = wanted - np.concatenate([[0.0], totals])[rows]
     within = np.sum(np.cumsum(table[rows], axis=1) < rest[:, np.newaxis], axis=1)
-    return rows * table.shape[1] + np.minimum(within, table.shape[1] - 1)
+    found: npt.NDArray[np.intp] = rows * table.shape[1] + np.minimum(within, table.shape[1] - 1)
+    return found
 
 
 def _interaction(blocks: FloatArray) -> FloatArray:
