@@ -33,12 +33,12 @@ import numpy.typing as npt
 from pdp_calibrate.core.workers import Clock, load_kernels, run
 from pdp_calibrate.families.table.count_grid import Bins, CountLaws, Singles
 from pdp_calibrate.families.table.events import Case, Events, Some, are_two, every_secret
+from pdp_calibrate.families.table.setting import Setting, group_bound
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from pdp_calibrate.arrays import FloatArray
-    from pdp_calibrate.families.table.setting import Setting
 
 _SCALED = 2.0**60  # what all masses together are multiplied by
 _LEAST_MASS = np.float32(1e-12)  # of those, for all that a secret has
@@ -82,7 +82,8 @@ class ThresholdBound:
 
     def __init__(self, setting: Setting, bins: Bins, clock: Clock) -> None:
         self._setting, self._clock = setting, clock
-        self._own = setting.diameters
+        # Rounded up by more than sums of them are rounded by.
+        self._own = [group_bound(setting, (place,)) for place in range(len(setting.sizes))]
         self._left: dict[Case, Some] = {}  # who was not screened out
         self._rest: dict[Case, float] = {}  # a bound for all others of the case
         self._bins = bins
