@@ -78,9 +78,10 @@ ROWS = "kind value bounds where by independent missing public sizes most keep_by
 FIELDS = {"Sum": "over clamp", "Mean": "over clamp", "Linear": "by clamp weights"}  # of queries
 FIELDS |= {"Count": "over values", "Histogram": "over categories", "Custom": "over table"}
 FIELDS |= {"RowQuery": ROWS}  # another field could change what is asked
-FIELDS |= {"ledger": "schema version type epsilon adversaries model draws entries checksum"}
+LEDGER = "schema version type epsilon adversaries model draws entries checksum anchor total"
 FIELDS |= {"release": "queries scales rows epsilon layout sizes", "charge": "dp_epsilon"}
 FIELDS |= {"estimation": "dp_epsilon", "entry": "kind note draw at spent method"}
+FIELDS |= {"ledger": f"{LEDGER} certificate"}
 
 Vector = tuple[Fraction, ...]
 Factor = dict[tuple[int, ...], Fraction]
@@ -1083,7 +1084,7 @@ def check_ledger(stored: Stored) -> Claim:
     plain = set(stored) <= set(FIELDS["ledger"].split()) and stored["entries"]
     need(plain, "this is no ledger with Laplace noise, or nothing was released.")
     kept = ("schema", "version", "epsilon", "adversaries", "model")
-    joint = {field: stored[field] for field in kept}
+    joint = {field: stored[field] for field in kept} | {"certificate": stored.get("certificate")}
     draws: dict[str, list[Stored]] = {}
     for entry in stored["entries"]:
         known = f"{FIELDS['entry']} {FIELDS[entry['kind']]}".split()

@@ -789,6 +789,41 @@ def test_a_ledger_is_proved_as_one_list_of_queries(tmp_path, model, queries, cha
     assert check(described | {"epsilon": spent * (1 - 1e-5)})[0] == refused
 
 
+def test_a_ledger_with_an_anchor_and_one_of_very_many_answers_are_proved(tmp_path, monkeypatch):
+    described, _ = ledger_of(tmp_path, PAIR, [pdp.Sum()], anchor=tmp_path / "anchor")
+    assert "anchor" in described
+    assert check(described)[0] == PROVED
+    monkeypatch.setattr("pdp_calibrate.composition.joint.KEPT_SPENDING", 1)
+    (tmp_path / "many").mkdir()
+    described, _ = ledger_of(tmp_path / "many", CHAIN, [pdp.Sum(), pdp.Mean()])
+    assert "total" in described
+    assert check(described)[0] == PROVED
+    described["total"]["budgets"] = [0.0] * 30  # the entries count, whatever the sum says
+    assert check(described | {"epsilon": 0.1})[0] == BROKEN
+
+
+def test_a_ledger_follows_the_orders_of_its_certificate(tmp_path, monkeypatch):
+    monkeypatch.setattr(certificate, "_TRIED_CELLS", 4)
+    square = grid(5, np.random.default_rng(0))
+    for number, model in enumerate([square, wheeze(4)]):
+        path, nobody = tmp_path / f"{number}.json", dict.fromkeys(model.names, 0)
+        ledger = pdp.Ledger(model, epsilon=1.0, path=path)
+        ledger.release(pdp.Sum(), nobody, epsilon=None)  # all of the budget
+        ledger.new_draw("second")
+        ledger.release(pdp.Sum(), nobody, epsilon=0.3)
+        proof = ledger.certified()
+        orders = proof["certificate"]["orders"]
+        assert check(proof)[0] == PROVED
+        assert check(proof | {"epsilon": 0.99})[0] != PROVED
+        code, text = check(proof | {"certificate": {"orders": {key: [0] for key in orders}}})
+        assert code == BROKEN
+        assert "must name all others once" in text
+        copy = tmp_path / "copy.json"
+        copy.write_text(json.dumps(proof))
+        with pytest.raises(pdp.LedgerError, match="checksum"):
+            pdp.Ledger.open(copy)
+
+
 def test_what_a_ledger_released_about_other_draws_says_nothing_about_this_one(tmp_path):
     described, spent = ledger_of(tmp_path, PAIR, [pdp.Sum()] * 2)
     described["epsilon"] = spent * 0.6

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from pdp_calibrate.arrays import FloatArray
     from pdp_calibrate.calibration.result import Calibration
     from pdp_calibrate.core.contributions import Contributions
+    from pdp_calibrate.core.model import Model
     from pdp_calibrate.families.network.couplings import Couplings
 
 IntArray = npt.NDArray[np.int64]
@@ -86,13 +87,9 @@ def _certificate(calibration: Calibration[Any, Any]) -> dict[str, Any]:
         plans = plans_for(calibration)
         if plans:
             return {"plans": plans}
-    if type(model) is JointTable and calibration.noise == "laplace":
-        large = _TRIED_CELLS < model.probabilities.size <= STORED_CELLS  # or it is not in the file
-        return {"orders": _most_telling_first(model.probabilities)} if large else {}
-    if type(model) is Network and calibration.noise == "laplace":
+    if type(model) in (JointTable, Network) and calibration.noise == "laplace":
         ranges = [part.tuple_ranges() / scale for part, scale in _parts(calibration)]
-        orders = _orders(model.couplings, np.sum(ranges, axis=0), calibration.epsilon)
-        return {"orders": orders} if orders else {}
+        return orders_for(model, np.sum(ranges, axis=0), calibration.epsilon)
     if type(model) is MarkovChain and calibration.noise == "laplace" and len(queries) == 1:
         return _radius(model, calibration)
     weights = calibration.contributions[0].weights
@@ -102,6 +99,20 @@ def _certificate(calibration: Calibration[Any, Any]) -> dict[str, Any]:
         return {}
     slopes = np.concatenate(weights or ()) / calibration.scales[0]
     return {"branches": _branches(model, slopes, calibration.epsilon)}
+
+
+def orders_for(model: Model, budgets: FloatArray, epsilon: float) -> dict[str, Any]:
+    """Return the orders that the checker needs for a large table or a network, if any.
+
+    `budgets` say how far each tuple alone can move the likelihood of all that was released.
+    """
+    orders: dict[str, list[int]] = {}
+    if type(model) is JointTable:
+        if _TRIED_CELLS < model.probabilities.size <= STORED_CELLS:  # or it is not in the file
+            orders = _most_telling_first(model.probabilities)
+    elif type(model) is Network:
+        orders = _orders(model.couplings, budgets, epsilon)
+    return {"orders": orders} if orders else {}
 
 
 def _most_telling_first(cells: FloatArray) -> dict[str, list[int]]:
@@ -134,7 +145,7 @@ def _parts(calibration: Calibration[Any, Any]) -> zip[tuple[Contributions, float
 
 
 def _orders(couplings: Couplings, budgets: FloatArray, epsilon: float) -> dict[str, list[int]]:
-    """Return the best order found for each target where farthest-first leaks too much."""
+    """Return an order for each target where farthest-first leaks too much and another does not."""
     orders, everyone = {}, range(couplings.size)
     fills = least_fill(couplings, everyone)
     for target in everyone:
@@ -143,7 +154,7 @@ def _orders(couplings: Couplings, budgets: FloatArray, epsilon: float) -> dict[s
         inner = [k for k in least_fill(couplings, everyone, last=target) if k != target]
         ways = [first, inner, [k for k in fills if k != target], first[::-1]]
         found = [_left(couplings, budgets, order)[target] for order in ways]
-        if found[0] > epsilon * _BELOW:
+        if found[0] > epsilon * _BELOW and min(found) <= epsilon:
             orders[str(target)] = ways[int(np.argmin(found))]
     return orders
 

@@ -9,14 +9,29 @@ import typer
 
 import pdp_calibrate as pdp
 from pdp_calibrate.cli.command import command
-from pdp_calibrate.cli.options import Adversaries, AnchorFile, AsJson, BudgetDelta, BudgetNoise
-from pdp_calibrate.cli.output import print_json, print_status, print_table
+from pdp_calibrate.cli.options import (
+    Adversaries,
+    AnchorFile,
+    AsJson,
+    BudgetDelta,
+    BudgetNoise,
+    Force,
+    Out,
+)
+from pdp_calibrate.cli.output import (
+    check_outputs,
+    print_json,
+    print_status,
+    print_table,
+    say,
+    write_json,
+)
 from pdp_calibrate.core.model import header
 from pdp_calibrate.core.noise import checked_noise
 
 ledger_app = typer.Typer(
     help="Keep one budget for all releases about the same people: create, show, history, charge,"
-    " draw. Use it with `release --ledger`.",
+    " draw, certify. Use it with `release --ledger`.",
     no_args_is_help=True,
 )
 
@@ -206,6 +221,32 @@ def draw(
     book = pdp.Ledger.open(ledger, anchor=anchor)
     book.new_draw(name)
     _print_status(book, json=json)
+
+
+@ledger_app.command()
+@command(
+    "pdp-calibrate ledger certify budget.json -o proof.json",
+    "pdp-calibrate check proof.json",
+)
+def certify(
+    *,
+    ledger: Book,
+    output: Out = None,
+    anchor: AnchorFile = None,
+    force: Force = False,
+    json: AsJson = False,
+) -> None:
+    """Write a copy of the ledger with what `check` needs to prove a large one.
+
+    Most ledgers are checked as they are. The copy cannot be opened as a ledger.
+    """
+    check_outputs(output, force=force, ledgers=[ledger], kept=[anchor])
+    proof = pdp.Ledger.open(ledger, anchor=anchor).certified()
+    if output is not None:
+        write_json(output, proof, force=force)
+        say(f"Written to {output}.", quiet=json)
+    if json or output is None:
+        print_json(proof)
 
 
 def _alone(entry: pdp.Entry) -> str:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack, overload
 
+import numpy as np
 import pandas as pd
 
 from pdp_calibrate.arrays import checked_share, damage_refused
@@ -392,6 +393,37 @@ class Ledger(Budget):
             ("entries, all draws", f"{len(self.history)}"),
         ]
         return card("Ledger", rows)
+
+    def certified(self) -> dict[str, Any]:
+        """Return what the ledger's file holds, with a certificate for the stand-alone checker.
+
+        Most ledgers need none: ``pdp-calibrate check`` reads their file as it is. For a large table
+        or a network the certificate holds the orders in which tuples are decided or summed out. It
+        belongs to what was released so far. Stored as JSON, the result can be checked, but not
+        opened as a ledger: there is only one.
+
+        Examples
+        --------
+        >>> import pdp_calibrate as pdp
+        >>> from pdp_calibrate.check import check
+        >>> pair = pdp.JointTable(probabilities=[[0.4, 0.1], [0.1, 0.4]], domains=[[0, 1]] * 2)
+        >>> ledger = pdp.Ledger(pair, epsilon=1.0)
+        >>> release = ledger.release(pdp.Sum(), {"x1": 1, "x2": 0}, epsilon=0.5)
+        >>> check(ledger.certified())
+        (0, 'Proved: nobody learns more than ε = 1.')
+        """
+        from pdp_calibrate.calibration.certificate import orders_for
+
+        state, model = self._pages.read(), self._model
+        state = {key: value for key, value in state.items() if key != "checksum"}
+        certificate: dict[str, Any] = {}
+        if not self._allowance.takes_gaussian and not model.is_endless:
+            spendings = [self._accounts.total(state, draw) for draw in state["draws"]]
+            budgets = [
+                one.tuple_budgets(model) + one.dp_epsilon + one.draw_epsilon for one in spendings
+            ]
+            certificate = orders_for(model, np.max(budgets, axis=0), self._epsilon)
+        return state | {"certificate": certificate}
 
     def new_draw(self, name: str) -> None:
         """Switch to a new, independent draw of the data, with its own budget.

@@ -277,6 +277,10 @@ def json_schema() -> dict[str, Any]:
                 {
                     "properties": {
                         "anchor": described("A second file that must agree with it.", TEXT),
+                        "certificate": described(
+                            "In a copy for the stand-alone checker: `orders`, where it needs them.",
+                            {},
+                        ),
                         "stream": described(
                             "About a model without an end: how long a step is, and what is"
                             " promised to future steps.",

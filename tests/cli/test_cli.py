@@ -76,6 +76,8 @@ JSON_LINES = [
     "ledger charge budget.json 0.1",
     "ledger draw budget.json next",
     "ledger history budget.json",
+    "ledger certify budget.json -o proof.json",
+    "check proof.json",
     "people create people.json people.csv --groups household --bounds income=0:100 -e 3",
     'people price people.json people.csv -q "sum(income)" -e 0.5',
     'people release people.json people.csv -q "sum(income)" -e 0.5',
