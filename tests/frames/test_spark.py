@@ -89,23 +89,26 @@ def assert_aggregates_only(seen, *, most=LARGEST):
         assert rows <= most
 
 
-def test_times_written_as_text(spark):
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ("%Y-%m-%d", None),
+        pytest.param("%d/%m/%Y", "%d/%m/%Y", marks=pytest.mark.slow),
+        pytest.param("%Y-%m-%dT%H:%M+01:00", None, marks=pytest.mark.slow),
+    ],
+)
+def test_times_written_as_text(spark, form, said):
     frame = SERIES.drop(columns="state")
     given = {"value": "load", "by": "who", "order_by": "date", "bounds": (-50, 50)}
     wanted = pdp.GaussianSeriesEstimator(**given, source="public").fit(frame).correlation_
-    for form, said in (
-        ("%d/%m/%Y", "%d/%m/%Y"),
-        ("%Y-%m-%d", None),
-        ("%Y-%m-%dT%H:%M+01:00", None),
-    ):
-        rows = in_spark(spark, frame.assign(date=frame["date"].dt.strftime(form)))
-        estimator = pdp.GaussianSeriesEstimator(**given, time_format=said, source="public")
-        assert estimator.fit(rows).correlation_ == pytest.approx(wanted)
-        if said is not None:
-            with pytest.raises(pdp.ModelError, match="ISO 8601"):
-                estimator.set_params(time_format=None).fit(rows)
-            with pytest.raises(pdp.ModelError, match="cannot be read with time_format"):
-                estimator.set_params(time_format="%d.%m.%Y").fit(rows)
+    rows = in_spark(spark, frame.assign(date=frame["date"].dt.strftime(form)))
+    estimator = pdp.GaussianSeriesEstimator(**given, time_format=said, source="public")
+    assert estimator.fit(rows).correlation_ == pytest.approx(wanted)
+    if said is not None:
+        with pytest.raises(pdp.ModelError, match="ISO 8601"):
+            estimator.set_params(time_format=None).fit(rows)
+        with pytest.raises(pdp.ModelError, match="cannot be read with time_format"):
+            estimator.set_params(time_format="%d.%m.%Y").fit(rows)
 
 
 @pytest.mark.parametrize(
