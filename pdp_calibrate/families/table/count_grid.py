@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 import math
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -106,6 +106,43 @@ class CountGrid:
         return np.log(best.astype(np.float64))
 
 
+class Neighbours(NamedTuple):
+    """Vectors of counts in groups, each of which one tuple more leads to from one vector."""
+
+    rows: npt.NDArray[np.intp]
+    """All of them, group by group."""
+    begins: npt.NDArray[np.intp]
+    """Where each group begins, and where the last one ends."""
+
+    @classmethod
+    @functools.cache
+    def of(cls, coordinates: int, tuples: int, *, exactly: bool) -> Neighbours:
+        """Put what tuples can count to into groups, each as large as is left for a vector."""
+        vectors = reached(coordinates, tuples, exactly=exactly)
+        left = {tuple(map(int, vector)): row for row, vector in enumerate(vectors)}
+        groups: list[list[int]] = []
+        for vector in tuple(left):
+            if vector in left:
+                largest = max(
+                    _neighbourhoods(vector), key=lambda some: sum(v in left for v in some)
+                )
+                groups.append([left.pop(other) for other in largest if other in left])
+        return cls(
+            np.array([row for group in groups for row in group], dtype=np.intp),
+            np.cumsum([0, *map(len, groups)], dtype=np.intp),
+        )
+
+
+def _neighbourhoods(vector: tuple[int, ...]) -> Iterator[list[tuple[int, ...]]]:
+    """Yield what one tuple more leads to from each vector that leads to this one."""
+    for before in ([*vector[:at], n - 1, *vector[at + 1 :]] for at, n in enumerate(vector) if n):
+        yield [
+            tuple(before),
+            *((*before[:at], n + 1, *before[at + 1 :]) for at, n in enumerate(before)),
+        ]
+    yield [vector]
+
+
 class CountLaws(Generic[_Masses]):
     """The table with tuples replaced by their counts, from one set of tuples to the next.
 
@@ -117,7 +154,7 @@ class CountLaws(Generic[_Masses]):
         self._sizes = probabilities.shape
         self._bins = bins
         self._coordinates = coordinates
-        self._all_count = all(np.all(places >= 0) for places in bins)
+        self._all_count = all_count(bins)
         self._table: _Masses = np.ascontiguousarray(probabilities).reshape(1, -1).view()
         self._table.setflags(write=False)
         self._moves = functools.cache(self._moves_of)
@@ -174,15 +211,20 @@ class CountLaws(Generic[_Masses]):
         return vectors @ steps_of(np.arange(self._coordinates), levels, self._coordinates)
 
     def _vectors(self, tuples: int) -> npt.NDArray[np.intp]:
-        return _reached(self._coordinates, tuples, exactly=self._all_count)
+        return reached(self._coordinates, tuples, exactly=self._all_count)
 
 
 @functools.cache
-def _reached(coordinates: int, tuples: int, *, exactly: bool) -> npt.NDArray[np.intp]:
+def reached(coordinates: int, tuples: int, *, exactly: bool) -> npt.NDArray[np.intp]:
     """Return what a number of tuples can count to; exactly: every one of them counts somewhere."""
     vectors = count_vectors(coordinates, tuples)
     found = np.array(vectors, dtype=np.intp).reshape(len(vectors), coordinates)
     return found[found.sum(axis=1) == tuples] if exactly else found
+
+
+def all_count(bins: Bins) -> bool:
+    """Return whether every value counts somewhere."""
+    return all(bool(np.all(places >= 0)) for places in bins)
 
 
 def count_vectors(coordinates: int, tuples: int) -> list[tuple[int, ...]]:

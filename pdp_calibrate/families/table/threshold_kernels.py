@@ -8,9 +8,6 @@ import numpy as np
 LANES = 256
 """Laws or events that are compared together."""
 
-FIVE = 5
-"""Counts that are compared in one turn: rows without mass fill up the last."""
-
 _MOST = np.float32(3e38)  # finite, for fastmath knows no infinity
 
 
@@ -26,39 +23,54 @@ _fast = numba.njit(
 
 
 @_fast
-def _centred(masses, start, law, t, work):
-    """Compare the laws of some columns with one law."""
+def _centred(masses, start, law, rows, begins, shares, t, near, far, work):
+    """Compare the laws of some columns with one law, group by group."""
     number = min(LANES, masses.shape[1] - start)
     total, up, down = work[0, :number], work[1, :number], work[2, :number]
+    high, low, mass = work[3, :number], work[4, :number], work[5, :number]
     for lane in range(number):
         total[lane] = up[lane] = down[lane] = np.float32(0)
     for c in range(masses.shape[0]):
         row = masses[c, start : start + number]
         for lane in range(number):
             total[lane] += row[lane]
-    for c in range(masses.shape[0]):
-        row, centre = masses[c, start : start + number], law[c]
+    for group in range(shares.size):
         for lane in range(number):
-            middle = centre * total[lane]
-            up[lane] += max(row[lane], middle)
-            down[lane] += max(middle, t * row[lane])
+            high[lane] = low[lane] = mass[lane] = np.float32(0)
+        for c in rows[begins[group] : begins[group + 1]]:
+            row, centre = masses[c, start : start + number], law[c]
+            for lane in range(number):
+                middle = centre * total[lane]
+                high[lane] += max(row[lane], middle)
+                low[lane] += max(middle, t * row[lane])
+                mass[lane] += row[lane]
+        for lane in range(number):
+            middle = shares[group] * total[lane]
+            above = high[lane] - middle - near * (high[lane] - mass[lane])
+            below = low[lane] - t * mass[lane] - near * (low[lane] - middle)
+            up[lane] += max(above, far * above)
+            down[lane] += max(below, far * below)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-def compare_with(masses, law, s, t, least, above, below):
+def compare_with(masses, law, rows, begins, shares, t, near, far, least, above, below):
     """Write how far each law lies above the given one, and below it.
 
-    masses[c, x]: of count c in the column x, whose law is P. `law` is s·R. Written are
-    Σ(P − s·R)⁺ and Σ(s·R − t·P)⁺; much for a column whose mass is below `least`.
+    masses[c, x]: of count c in the column x, whose law is P. `law` is s·R. Written are the excess
+    of P over s·R and that of s·R over t·P; much for a column whose mass is below `least`.
+
+    The counts of group g are rows[begins[g] : begins[g + 1]], and s·R has shares[g] there. The
+    excess of A over B is the sum of max(y, far·y) over the groups, where y is Σ(A − B)⁺ less
+    near·Σ(B − A)⁺ of the group.
     """
-    work = np.empty((3, LANES), dtype=np.float32)
+    work = np.empty((6, LANES), dtype=np.float32)
     for start in range(0, above.size, LANES):
-        _centred(masses, start, law, t, work)
+        _centred(masses, start, law, rows, begins, shares, t, near, far, work)
         for lane in range(min(LANES, above.size - start)):
             total = work[0, lane]
             counts = total >= least
-            above[start + lane] = work[1, lane] / total - s if counts else _MOST
-            below[start + lane] = work[2, lane] / total - t if counts else np.float32(0)
+            above[start + lane] = work[1, lane] / total if counts else _MOST
+            below[start + lane] = work[2, lane] / total if counts else np.float32(0)
 
 
 @_fast
@@ -116,34 +128,40 @@ def _taken(masses, places, start, number, block, total):
 
 
 @_fast
-def _compared(one, other, factors, sums):
-    """Add up the larger of two laws' masses, the other one's raised."""
+def _compared(one, other, rows, begins, near, far, work):
+    """Add up the excess of one law's masses over the other's, raised, group by group."""
+    factors, sums, high, mass, raised = work[2], work[3], work[4], work[5], work[6]
     for lane in range(LANES):
         sums[lane] = 0
-    for c in range(0, one.shape[0], FIVE):
+    for group in range(begins.size - 1):
         for lane in range(LANES):
-            f = factors[lane]
-            two = max(one[c, lane], f * other[c, lane]) + max(
-                one[c + 1, lane], f * other[c + 1, lane]
-            )
-            two += max(one[c + 2, lane], f * other[c + 2, lane])
-            two += max(one[c + 3, lane], f * other[c + 3, lane])
-            sums[lane] += two + max(one[c + 4, lane], f * other[c + 4, lane])
+            high[lane] = mass[lane] = raised[lane] = np.float32(0)
+        for c in rows[begins[group] : begins[group + 1]]:
+            for lane in range(LANES):
+                here, there = one[c, lane], factors[lane] * other[c, lane]
+                high[lane] += max(here, there)
+                mass[lane] += here
+                raised[lane] += there
+        for lane in range(LANES):
+            above = high[lane] - raised[lane] - near * (high[lane] - mass[lane])
+            sums[lane] += max(above, far * above)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
-def compare_laws(masses, ones, others, t, least, found):
-    """Write Σ(P − t·Q)⁺ of the laws P in some columns and Q in others; much if one has no mass."""
-    rows = -(-masses.shape[0] // FIVE) * FIVE
-    blocks = np.zeros((2, rows, LANES), dtype=np.float32)
-    totals = np.empty((4, LANES), dtype=np.float32)
+def compare_laws(masses, ones, others, rows, begins, t, near, far, least, found):
+    """Write the excess of the laws P in some columns over t·Q, Q in others.
+
+    The excess and the groups are those of `compare_with`; much if one has no mass.
+    """
+    blocks = np.zeros((2, masses.shape[0], LANES), dtype=np.float32)
+    work = np.empty((7, LANES), dtype=np.float32)
     for start in range(0, found.size, LANES):
         number = min(LANES, found.size - start)
-        _taken(masses, ones, start, number, blocks[0], totals[0])
-        _taken(masses, others, start, number, blocks[1], totals[1])
+        _taken(masses, ones, start, number, blocks[0], work[0])
+        _taken(masses, others, start, number, blocks[1], work[1])
         for lane in range(LANES):
-            totals[2, lane] = t * totals[0, lane] / max(totals[1, lane], least)
-        _compared(blocks[0], blocks[1], totals[2], totals[3])
+            work[2, lane] = t * work[0, lane] / max(work[1, lane], least)
+        _compared(blocks[0], blocks[1], rows, begins, near, far, work)
         for lane in range(number):
-            counts = min(totals[0, lane], totals[1, lane]) >= least
-            found[start + lane] = totals[3, lane] / totals[0, lane] - t if counts else _MOST
+            counts = min(work[0, lane], work[1, lane]) >= least
+            found[start + lane] = work[3, lane] / work[0, lane] if counts else _MOST
