@@ -11,6 +11,7 @@ import math
 import threading
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -31,6 +32,7 @@ WIDEST = 100.0
 """A grid, in scales, for that."""
 
 _SINGLE = 2.0**-24  # unit roundoff
+_LANES = 4  # events are evaluated in multiples of so many
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,6 +85,41 @@ class CountGrid:
             error=2 * roundings * _SINGLE,
         )
 
+    def laws(
+        self,
+        cells: FloatArray,
+        offsets: npt.NDArray[np.int64],
+        places: npt.NDArray[np.intp],
+        bases: npt.NDArray[np.int64],
+        own: npt.NDArray[np.intp],
+    ) -> Singles:
+        """Return the law of the counts given each secret of some events, as [place, v, e].
+
+        The masses of secret v of event e are cells[bases[v, e] + offsets], and count at places[·],
+        moved by own[v]. A secret without mass repeats one that has some, and events that fill up
+        the lanes the first event: neither adds a quotient.
+        """
+        secrets, events = bases.shape
+        laws = np.empty((self.masses, secrets, -(-events // _LANES) * _LANES), dtype=np.float32)
+        sums, totals = np.empty((self.masses, events)), np.empty(bases.shape)
+        _kernels().gather_laws(
+            cells,
+            np.ascontiguousarray(bases),
+            offsets,
+            places,
+            own,
+            self.masses_at,
+            SCALED,
+            sums,
+            totals,
+            laws,
+        )
+        for v, event in zip(*np.nonzero(totals == 0), strict=True):
+            possible = totals[:, event].argmax()
+            laws[:, v, event] = laws[:, possible, event] if totals[possible, event] > 0 else SCALED
+        laws[:, :, events:] = laws[:, :, :1]
+        return laws
+
     def worst_log_ratios(self, laws: Singles, unit: FloatArray) -> FloatArray:
         """Return the largest log-ratio of two secrets' densities at any output, for each event.
 
@@ -93,17 +130,18 @@ class CountGrid:
         width = secrets * lanes
         work = np.empty(laws.size + int(self.starts[-1]) * width, dtype=np.float32)
         work[: laws.size] = laws.reshape(-1)
-        best = np.empty(lanes, dtype=np.float32)
-        load_kernels("pdp_calibrate.families.table.chained_kernels").worst_ratios(
+        best = np.empty((3, lanes), dtype=np.float32)
+        _kernels().worst_ratios(
             work,
             width,
             np.exp(-unit).astype(np.float32),
             self.lengths,
             self.begins,
             laws.size + self.starts * width,
+            np.zeros(len(unit), dtype=np.int64),
             best,
         )
-        return np.log(best.astype(np.float64))
+        return np.asarray(np.log(best[0].astype(np.float64)))
 
 
 class Neighbours(NamedTuple):
@@ -192,9 +230,7 @@ class CountLaws(Generic[_Masses]):
         moves = self._moves(len(unknown), last)
         joined = self._vectors(len(unknown))
         found = np.zeros((len(joined), before * after), dtype=masses.dtype)
-        load_kernels("pdp_calibrate.families.table.chained_kernels").count_out(
-            masses, (before, self._sizes[last], after), moves, found
-        )
+        _kernels().count_out(masses, (before, self._sizes[last], after), moves, found)
         found.setflags(write=False)  # as the table is: kernels are compiled for one of the two
         return found
 
@@ -242,3 +278,7 @@ def steps_of(bins: npt.NDArray[np.intp], levels: int, coordinates: int) -> npt.N
     """Return how far each value moves along the flat grid."""
     strides = levels ** np.arange(coordinates - 1, -1, -1)
     return np.asarray(np.where(bins >= 0, strides[bins], 0), dtype=np.intp)
+
+
+def _kernels() -> ModuleType:
+    return load_kernels("pdp_calibrate.families.table.chained_kernels")
