@@ -114,9 +114,11 @@ class CountGrid:
             totals,
             laws,
         )
-        for v, event in zip(*np.nonzero(totals == 0), strict=True):
-            possible = totals[:, event].argmax()
-            laws[:, v, event] = laws[:, possible, event] if totals[possible, event] > 0 else SCALED
+        v, event = np.nonzero(totals == 0)
+        if len(v):
+            possible = totals.argmax(axis=0)[event]
+            repeated = np.where(totals[possible, event] > 0, laws[:, possible, event], SCALED)
+            laws[:, v, event] = repeated
         laws[:, :, events:] = laws[:, :, :1]
         return laws
 
