@@ -248,6 +248,7 @@ class ThresholdBound:
             screen.near,
             screen.far,
             _LEAST_MASS,
+            _room(),
             *found,
         )
         return _Apart(found, tail)
@@ -269,12 +270,14 @@ class ThresholdBound:
         if len(found):
             _kernels().compare_laws(
                 masses,
-                *columns,
+                columns,
                 *screen.groups,
                 screen.t,
                 screen.near,
                 screen.far,
                 _LEAST_MASS,
+                _room(),
+                np.empty((2, len(masses), _kernels().LANES), dtype=np.float32),
                 found,
             )
         ones, others = columns[:, found > screen.most].astype(np.int64)
@@ -318,7 +321,7 @@ class _Apart:
         room = _ROOM
         while True:
             columns = np.empty((2, room), dtype=np.uint32)
-            number = _kernels().far_apart(*found, size, after, np.float32(most), *columns)
+            number = _kernels().far_apart(found, size, after, np.float32(most), _room(), *columns)
             if number <= room:
                 break
             room = number
@@ -333,3 +336,9 @@ def _rounded_down(number: float) -> np.float32:
 
 def _kernels() -> ModuleType:
     return load_kernels("pdp_calibrate.families.table.threshold_kernels")
+
+
+def _room() -> Singles:
+    """Return what a kernel works in."""
+    kernels = _kernels()
+    return np.empty((kernels.ROOM, kernels.LANES), dtype=np.float32)

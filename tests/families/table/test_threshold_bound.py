@@ -9,7 +9,7 @@ import pytest
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.workers import Clock
 from pdp_calibrate.families.table import chained_search, threshold_kernels
-from pdp_calibrate.families.table.count_grid import Neighbours, reached
+from pdp_calibrate.families.table.count_grid import Neighbours, Singles, reached
 from pdp_calibrate.families.table.events import Case, are_two, two_secrets
 from pdp_calibrate.families.table.threshold_bound import ThresholdBound
 from tests.support.marks import bounds_checked
@@ -185,11 +185,15 @@ def test_who_is_screened_out_leaks_no_more_than_the_cutoff(kind: str, seed: int)
     assert left > 0 or cells.size < 20  # too few cells for any to be left
 
 
+def kernel_room() -> Singles:
+    return np.full((threshold_kernels.ROOM, threshold_kernels.LANES), np.nan, dtype=np.float32)
+
+
 @pytest.mark.compiled
 def test_a_law_is_compared_in_the_same_way_by_kernels_and_arrays() -> None:
     rng = np.random.default_rng(1)
-    for counts, columns in ((1, 10), (5, 700), (15, 300), (37, 20)):
-        masses = rng.random((counts, columns)).astype(np.float32)
+    for counts, number in ((1, 10), (5, 700), (15, 300), (37, 20)):
+        masses = rng.random((counts, number)).astype(np.float32)
         masses[:, 3] = 0.0
         masses.setflags(write=False)
         with np.errstate(invalid="ignore"):
@@ -199,20 +203,24 @@ def test_a_law_is_compared_in_the_same_way_by_kernels_and_arrays() -> None:
         groups = Neighbours(rng.permutation(counts), begins)
         shares = np.add.reduceat(middle[groups.rows], begins[:-1])
         t, near, far = np.float32(1.7), np.float32(math.exp(-0.5)), np.float32(math.exp(-0.7))
-        least = np.float32(1e-12)
-        above, below = np.empty((2, columns), dtype=np.float32)
+        least, room = np.float32(1e-12), kernel_room()
+        above, below = np.empty((2, number), dtype=np.float32)
         threshold_kernels.compare_with(
-            masses, middle, *groups, shares, t, near, far, least, above, below
+            masses, middle, *groups, shares, t, near, far, least, room, above, below
         )
-        counted = np.arange(columns) != 3
+        counted = np.arange(number) != 3
         up = excess(laws, middle[:, np.newaxis], groups, 0.5, 1.2)
         down = excess(middle[:, np.newaxis], 1.7 * laws, groups, 0.5, 1.2)
         np.testing.assert_allclose(above[counted], up[counted], atol=1e-5)
         np.testing.assert_allclose(below[counted], down[counted], atol=1e-5)
         assert above[3] > 1e38
-        ones, others = rng.integers(columns, size=(2, 400)).astype(np.uint32)
+        columns = rng.integers(number, size=(2, 400)).astype(np.uint32)
+        ones, others = columns
+        blocks = np.empty((2, counts, threshold_kernels.LANES), dtype=np.float32)
         found = np.empty(400, dtype=np.float32)
-        threshold_kernels.compare_laws(masses, ones, others, *groups, t, near, far, least, found)
+        threshold_kernels.compare_laws(
+            masses, columns, *groups, t, near, far, least, room, blocks, found
+        )
         counted = (ones != 3) & (others != 3)
         expected = excess(laws[:, ones], 1.7 * laws[:, others], groups, 0.5, 1.2)
         np.testing.assert_allclose(found[counted], expected[counted], atol=1e-5)
@@ -225,7 +233,8 @@ def test_all_pairs_far_from_the_middle_are_found(case: tuple[int, int]) -> None:
     """Nobody is compared to himself; without room for all, the number tells."""
     size, after = case
     rng = np.random.default_rng(size)
-    above, below = rng.random((2, 4 * size * after)).astype(np.float32)
+    parts = rng.random((2, 4 * size * after)).astype(np.float32)
+    above, below = parts
     expected = []
     for outer, inner in itertools.product(range(4), range(after)):
         for v, w in itertools.permutations(range(size), 2):
@@ -235,7 +244,7 @@ def test_all_pairs_far_from_the_middle_are_found(case: tuple[int, int]) -> None:
     for room in (len(expected), len(expected) // 2):
         ones, others = np.zeros((2, room), dtype=np.uint32)
         number = threshold_kernels.far_apart(
-            above, below, size, after, np.float32(1.2), ones, others
+            parts, size, after, np.float32(1.2), kernel_room(), ones, others
         )
         assert number == len(expected)
         assert list(zip(ones, others, strict=True)) == expected[:room]
