@@ -293,8 +293,8 @@ def gather_laws(cells, bases, offsets, places, steps, masses_at, scaled, sums, t
 
     Secret v of event e has its masses at cells[bases[v, e] + offsets]; the c-th of them
     counts at masses_at[places[c] + steps[v]]. Written to laws[place, v, e]; each law sums to
-    `scaled`. Written too are totals[v, e], of all masses of a secret: where these are zero, there
-    is no law. sums[place, e] is room to work in.
+    `scaled`. Written too are totals[v, e], of all masses of a secret: where these are zero, what is
+    written is no law. sums[place, e] is room to work in.
     """
     # In double precision, for thousands of masses may meet at one place. Events side by side:
     # their masses are often neighbours.
@@ -315,7 +315,8 @@ def gather_laws(cells, bases, offsets, places, steps, masses_at, scaled, sums, t
                 total[event] += sums[place, event]
         for place in range(sums.shape[0]):  # a quotient first: 1/total may be infinite
             for event in range(events):
-                laws[place, v, event] = sums[place, event] / total[event] * scaled
+                mass, whole = sums[place, event], total[event]
+                laws[place, v, event] = mass / whole * scaled if whole > 0.0 else scaled
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)

@@ -116,9 +116,7 @@ class CountGrid:
         )
         v, event = np.nonzero(totals == 0)
         if len(v):
-            possible = totals.argmax(axis=0)[event]
-            repeated = np.where(totals[possible, event] > 0, laws[:, possible, event], SCALED)
-            laws[:, v, event] = repeated
+            laws[:, v, event] = laws[:, totals.argmax(axis=0)[event], event]
         laws[:, :, events:] = laws[:, :, :1]
         return laws
 
