@@ -6,6 +6,7 @@ grid; between these outputs no quotient of two densities is larger (Theorem 1, d
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import threading
@@ -181,6 +182,16 @@ def _neighbourhoods(vector: tuple[int, ...]) -> Iterator[list[tuple[int, ...]]]:
     yield [vector]
 
 
+@dataclass(eq=False)
+class _Counted(Generic[_Masses]):
+    """A set of tuples that was counted."""
+
+    unknown: tuple[int, ...]
+    masses: _Masses
+    users: int = 1
+    """Who was given the masses and has not given them back; at first who counted them."""
+
+
 class CountLaws(Generic[_Masses]):
     """The table with tuples replaced by their counts, from one set of tuples to the next.
 
@@ -197,18 +208,42 @@ class CountLaws(Generic[_Masses]):
         self._table.setflags(write=False)
         self._moves = functools.cache(self._moves_of)
         self._lock = threading.Lock()  # two threads at once would do the same twice
-        self._kept: list[tuple[tuple[int, ...], _Masses]] = []
+        self._kept: list[_Counted[_Masses]] = []
+        self._spare: dict[tuple[int, ...], list[_Masses]] = {}  # arrays that nobody uses, by shape
+        self._spared = threading.Lock()
 
     def of(self, unknown: tuple[int, ...]) -> tuple[npt.NDArray[np.intp], _Masses]:
         """Return the vectors of counts, and for each the masses, the others' values in a row."""
-        with self._lock:
-            while self._kept and self._kept[-1][0] != unknown[: len(self._kept)]:
-                self._kept.pop()
-            masses = self._kept[-1][1] if self._kept else self._table
-            for number in range(len(self._kept), len(unknown)):
-                masses = self._counted(masses, unknown[: number + 1])
-                self._kept.append((unknown[: number + 1], masses))
+        masses = self._taken(unknown).masses if unknown else self._table
         return self._vectors(len(unknown)), masses
+
+    @contextlib.contextmanager
+    def lent(self, unknown: tuple[int, ...]) -> Iterator[_Masses]:
+        """Lend the masses: the array serves other sets later, for new memory takes long."""
+        counted = self._taken(unknown)
+        try:
+            yield counted.masses
+        finally:
+            self._give_back(counted)
+
+    def _taken(self, unknown: tuple[int, ...]) -> _Counted[_Masses]:
+        with self._lock:
+            while self._kept and self._kept[-1].unknown != unknown[: len(self._kept)]:
+                self._give_back(self._kept.pop())
+            for number in range(len(self._kept), len(unknown)):
+                before = self._kept[-1].masses if self._kept else self._table
+                begun = unknown[: number + 1]
+                self._kept.append(_Counted(begun, self._counted(before, begun)))
+            with self._spared:
+                self._kept[-1].users += 1
+            return self._kept[-1]
+
+    def _give_back(self, counted: _Counted[_Masses]) -> None:
+        """Let the array be used again if that was its last user; the list of kept sets is one."""
+        with self._spared:
+            counted.users -= 1
+            if not counted.users:
+                self._spare.setdefault(counted.masses.shape, []).append(counted.masses)
 
     def work(self, sets: Collection[tuple[int, ...]]) -> float:
         """Return how many masses are added for all of some sets."""
@@ -229,9 +264,20 @@ class CountLaws(Generic[_Masses]):
         after = math.prod(self._sizes[place] for place in left[at + 1 :])
         moves = self._moves(len(unknown), last)
         joined = self._vectors(len(unknown))
-        found = np.zeros((len(joined), before * after), dtype=masses.dtype)
+        found = self._zeros((len(joined), before * after))
         _kernels().count_out(masses, (before, self._sizes[last], after), moves, found)
         found.setflags(write=False)  # as the table is: kernels are compiled for one of the two
+        return found
+
+    def _zeros(self, shape: tuple[int, ...]) -> _Masses:
+        """Return zeros, in an array that served before if there is one."""
+        with self._spared:
+            spare = self._spare.get(shape)
+            found = spare.pop() if spare else None
+        if found is None:
+            return np.zeros(shape, dtype=self._table.dtype)
+        found.setflags(write=True)
+        found.fill(0)
         return found
 
     def _moves_of(self, number: int, last: int) -> npt.NDArray[np.intp]:

@@ -205,22 +205,22 @@ class ThresholdBound:
         self, targets: dict[tuple[int, ...], list[int]], cutoff: float, unknown: tuple[int, ...]
     ) -> int:
         """Screen everybody who ignores these tuples."""
-        _, masses = self._counts.of(unknown[::-1])
         others = sum(self._own[place] for place in unknown)
+        if others == 0:  # then nothing is learned but from the target itself
+            for target in targets[unknown]:
+                self.settle(Case(target, unknown), self._own[target])
+            return 0
         sizes = self._setting.sizes
         left = [size for place, size in enumerate(sizes) if place not in unknown]
         tail, compared = math.prod(left[-2:]), 0
-        for own in {self._own[target] for target in targets[unknown]}:
-            some = [target for target in targets[unknown] if self._own[target] == own]
-            if others == 0:  # then nothing is learned but from the target itself
-                for target in some:
-                    self.settle(Case(target, unknown), own)
-                continue
-            screen = self._screen_of(unknown, own, cutoff)
-            apart = self._from_middle(masses, screen, tail)
-            for target in some:
-                case = Case(target, unknown)
-                compared += self._screen_case(case, masses, screen, apart, own + others)
+        with self._counts.lent(unknown[::-1]) as masses:
+            for own in {self._own[target] for target in targets[unknown]}:
+                screen = self._screen_of(unknown, own, cutoff)
+                apart = self._from_middle(masses, screen, tail)
+                for target in targets[unknown]:
+                    if self._own[target] == own:
+                        case = Case(target, unknown)
+                        compared += self._screen_case(case, masses, screen, apart, own + others)
         return compared
 
     def _screen_of(self, unknown: tuple[int, ...], own: float, cutoff: float) -> _Screen:

@@ -9,7 +9,7 @@ import pytest
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.workers import Clock
 from pdp_calibrate.families.table import chained_search, threshold_kernels
-from pdp_calibrate.families.table.count_grid import Neighbours, Singles, reached
+from pdp_calibrate.families.table.count_grid import CountLaws, Neighbours, Singles, reached
 from pdp_calibrate.families.table.events import Case, are_two, two_secrets
 from pdp_calibrate.families.table.threshold_bound import ThresholdBound
 from tests.support.marks import bounds_checked
@@ -183,6 +183,33 @@ def test_who_is_screened_out_leaks_no_more_than_the_cutoff(kind: str, seed: int)
                 others[pair[0], pair[1]] = others[pair[1], pair[0]] = 0.0
                 assert others.max() <= rest
     assert left > 0 or cells.size < 20  # too few cells for any to be left
+
+
+@pytest.mark.compiled
+def test_counts_that_are_lent_stay_until_they_are_given_back() -> None:
+    """Then their memory holds the counts of other sets, which are right again."""
+    cells = np.random.default_rng(3).random((3, 2, 3, 2, 3))
+    bins = tuple(np.arange(size) for size in cells.shape)
+    laws = CountLaws(cells, bins, 3)
+    sets = [*itertools.permutations(range(5), 2), *itertools.permutations(range(5), 3)]
+    expected = {unknown: CountLaws(cells, bins, 3).of(unknown)[1] for unknown in sets}
+    for first, second in itertools.pairwise(sets):
+        with laws.lent(first) as one, laws.lent(second) as other, laws.lent(first) as again:
+            for unknown in sets[::7]:
+                with laws.lent(unknown) as found:
+                    np.testing.assert_array_equal(found, expected[unknown])
+            np.testing.assert_array_equal(one, expected[first])
+            np.testing.assert_array_equal(other, expected[second])
+            np.testing.assert_array_equal(again, expected[first])
+    kept = laws.of(sets[0])[1]
+    for unknown in sets:
+        with laws.lent(unknown) as found:
+            np.testing.assert_array_equal(found, expected[unknown])
+    np.testing.assert_array_equal(kept, expected[sets[0]])  # who does not give back keeps it
+    with laws.lent((0, 1)) as one:
+        pass
+    with laws.lent((0, 3)) as other:  # of the same shape
+        assert other is one
 
 
 def kernel_room() -> Singles:
