@@ -33,7 +33,7 @@ WIDEST = 100.0
 """A grid, in scales, for that."""
 
 _SINGLE = 2.0**-24  # unit roundoff
-_LANES = 4  # events are evaluated in multiples of so many
+_FEWEST_LANES = 4  # events are evaluated in multiples of so many
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -101,7 +101,8 @@ class CountGrid:
         the lanes the first event: neither adds a quotient.
         """
         secrets, events = bases.shape
-        laws = np.empty((self.masses, secrets, -(-events // _LANES) * _LANES), dtype=np.float32)
+        lanes = -(-events // _FEWEST_LANES) * _FEWEST_LANES
+        laws = np.empty((self.masses, secrets, lanes), dtype=np.float32)
         sums, totals = np.empty((self.masses, events)), np.empty(bases.shape)
         _kernels().gather_laws(
             cells,

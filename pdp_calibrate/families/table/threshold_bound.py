@@ -86,8 +86,8 @@ class _Screen(NamedTuple):
         near = _rounded_down(math.exp(-min(d, c)) * (1 - 1e-15))
         far = _rounded_down(math.exp(-c) / float(near) * (1 - 1e-15))
         # A mass is the sum of up to five in each step that counts a tuple, and a law divides it by
-        # one of `counts` masses; sums of a group and of all groups hold fewer. Of what is added and
-        # subtracted, all numbers are positive, and both about the middle are 9t + 3 together.
+        # the sum of all; sums of a group, and of all groups, hold no more. What is added or
+        # subtracted is positive, and at most 9t + 3 for both about the middle together.
         roundings = 2 * (5 * unknown + 2 * len(groups.rows)) + 64
         return cls(t, near, far, groups, c, (9 * float(t) + 3) * roundings * _SINGLE)
 
