@@ -113,6 +113,7 @@ CASES: dict[str, Work] = {
     "8 columns of 3": calibrated(lambda: table(8, 3)),
     "10 columns of 5, histogram": ten_items("ordered, correlation 0.1"),
     "10 columns of 5 in classes, histogram": ten_items("classes"),
+    "10 columns of 5 without structure, histogram": ten_items("perturbed by 50 %"),
     "6 binary columns, Gaussian noise": calibrated(lambda: table(6), **NOISE),
     "10 binary columns, Gaussian noise": calibrated(lambda: table(10), **NOISE),
     "Gaussian of 30": calibrated(lambda: gaussian(30)),

@@ -171,6 +171,7 @@ class ChainedBound:
         marginals = self._setting.prepared.cells.marginals
         found = {target: self._group(target, _without(moving, target)) for target in moving}
         charge, least = np.float32(_CHARGE), np.float32(_LEAST_MASS)
+        block = np.ones(self._kernels.ROWS * self._kernels.BLOCK, dtype=np.float32)
         for i, j in _pairs(moving):
             gone = _without(moving, i, j)
             masses, shape = marginals.of_two(i, j, gone)
@@ -182,6 +183,7 @@ class ChainedBound:
                 least,
                 found[i],
                 found[j],
+                block,
             )
         for target, bounds in found.items():
             self._proved[Case(target, _without(moving, target))] = bounds

@@ -39,10 +39,9 @@ import numpy.typing as npt
 
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.mixtures import DENSITIES, rounding_error
-from pdp_calibrate.core.workers import Clock, load_kernels, run
+from pdp_calibrate.core.workers import Clock, run
 from pdp_calibrate.families.table.chained_bound import ChainedBound, is_chained
 from pdp_calibrate.families.table.count_grid import (
-    SCALED,
     WIDEST,
     CountGrid,
     CountLaws,
@@ -70,7 +69,7 @@ _FIRST_POINTS = 1e5  # of the grids of those who are evaluated first
 _FIRST = 32  # … and the most of them
 _HALVINGS = 2  # of the tuples, while somebody who leaks much is sought
 _ROUNDS = 3  # of changing what is known of each tuple
-_LANES, _FEWEST_LANES = 128, 4  # events evaluated together
+_LANES = 128  # events evaluated together
 _EACH = 3e3  # work for an event, however small
 _TWO = 0.4  # of the work for an event, if two secrets only are left
 _COMPARED = 120.0  # work for two secrets of an event that are compared
@@ -156,7 +155,6 @@ class _Search:
         self._cells.setflags(write=False)  # as the counts of `CountLaws` are
         self._strides = _strides(setting.sizes, ())
         self._count_laws = CountLaws(setting.probabilities, bins, setting.coordinates)
-        self._kernels = load_kernels("pdp_calibrate.families.table.chained_kernels")
         self._kept_corners: dict[tuple[int, frozenset[tuple[int, int]]], float] = {}
         self._places_of = functools.lru_cache(maxsize=_KEPT)(self._grid_places)
 
@@ -226,7 +224,7 @@ class _Search:
             secrets = np.arange(self.setting.sizes[case.target])[:, np.newaxis]
             bases = self._bases(case, events, secrets, shared=False)
             own = np.zeros(len(bases), dtype=np.intp)
-            laws = self._laws(*self._masses(case.unknown, grid, None), bases, own, grid)
+            laws = grid.laws(*self._masses(case.unknown, grid, None), bases, own)
             found.append(bound.shares_above(case, laws, self._cutoff))
         two, more = np.mean(found, axis=0)
         return float(two), float(more)
@@ -512,7 +510,7 @@ class _Search:
         for start in range(0, events, lanes):
             if self.clock.is_over:
                 break
-            laws = self._laws(*masses, bases[:, start : start + lanes], own[:secrets], grid)
+            laws = grid.laws(*masses, bases[:, start : start + lanes], own[:secrets])
             ratios = grid.worst_log_ratios(laws, self._unit)
             found[start : start + lanes] = ratios[: events - start]
         return found
@@ -531,23 +529,6 @@ class _Search:
             steps = self._strides[place] * np.arange(sizes[place])
             offsets = np.add.outer(offsets, steps).ravel()
         return self._cells, offsets, self._places_of(unknown, grid.levels)
-
-    def _laws(
-        self,
-        cells: FloatArray,
-        offsets: npt.NDArray[np.int64],
-        places: npt.NDArray[np.intp],
-        bases: npt.NDArray[np.int64],
-        own: npt.NDArray[np.intp],
-        grid: CountGrid,
-    ) -> npt.NDArray[np.float32]:
-        """Return the laws of the counts, for a number of events that suits the kernels."""
-        secrets, events = bases.shape
-        lanes = -(-events // _FEWEST_LANES) * _FEWEST_LANES
-        laws = np.empty((grid.masses, secrets, lanes), dtype=np.float32)
-        bases = np.ascontiguousarray(bases)
-        self._kernels.gather_laws(cells, bases, offsets, places, own, grid.masses_at, SCALED, laws)
-        return laws
 
     def try_corners(self, admitted: Collection[Case]) -> None:
         """Compare adversaries at outputs beyond all counts, and evaluate the worst of them.

@@ -1,16 +1,18 @@
 """How much anybody learns about a tuple, from how far two laws of counts lie apart.
 
 Theorem 26 (docs/theory): let h be the density of an output as the unknown tuples alone decide it.
-It changes by a factor of e^c at most, c the sum of their LS/λ. If P and Q are the laws of the
-counts of the unknown tuples given two secrets, then for every t ≥ 1
+It changes by a factor of e^c at most, c the sum of their LS/λ, and by e^d within a group of counts
+that differ by one tuple. If P and Q are the laws of the counts of the unknown tuples given two
+secrets, then for every t ≥ 1
 
-    Σ(P − t·Q)⁺ ≤ (t − 1)/(e^c − 1)   implies   E_P[h] ≤ t·E_Q[h],
+    X(P, t·Q) ≤ 0   implies   E_P[h] ≤ t·E_Q[h],   where   X(A, B) = Σ_g max(y_g, e^(d−c)·y_g),
+    y_g = Σ_g(A − B)⁺ − e^−d·Σ_g(B − A)⁺   of group g,
 
 and whoever knows the rest learns at most LS/λ of the target and log t. So one number t, from what
 is known to leak, screens everybody: those who pass need no further look. For the others
-t = 1 + (e^c − 1)·Σ(P − s·Q)⁺ serves, with the s that they were screened by.
+t + e^c·X(P, t·Q) takes the place of t. X is called the excess of A over B.
 
-Two screens, the cheaper first. Σ(P − t·Q)⁺ ≤ Σ(P − s·R)⁺ + Σ(s·R − t·Q)⁺ for any law R, so that
+Two screens, the cheaper first. X(P, s·R) + X(s·R, t·Q) ≤ 0 suffices too, for any law R, so that
 each law is compared with one law in the middle, once for all targets and secrets; only where that
 does not suffice are the laws of two secrets compared.
 
@@ -31,7 +33,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pdp_calibrate.core.workers import Clock, load_kernels, run
-from pdp_calibrate.families.table.count_grid import Bins, CountLaws, Singles
+from pdp_calibrate.families.table.count_grid import (
+    Bins,
+    CountLaws,
+    Neighbours,
+    Singles,
+    all_count,
+    reached,
+)
 from pdp_calibrate.families.table.events import Case, Events, Some, are_two, every_secret
 from pdp_calibrate.families.table.setting import Setting, group_bound
 
@@ -43,7 +52,7 @@ if TYPE_CHECKING:
 _SCALED = 2.0**60  # what all masses together are multiplied by
 _LEAST_MASS = np.float32(1e-12)  # of those, for all that a secret has
 _LARGEST = 1e6  # t: times _SCALED / _LEAST_MASS it is a number of single precision
-_MIDDLE = 0.25  # s = t^0.25: that leaves fewest pairs, where nearly independent tuples were tried
+_MIDDLE = 0.35  # s = t^0.35: that leaves fewest pairs, where nearly independent tuples were tried
 _SAMPLE = 200  # laws that the middle is the mean of
 _ROOM = 2**17  # pairs of laws that are expected to be compared for a case
 _SINGLE = 2.0**-24  # unit roundoff
@@ -56,25 +65,44 @@ class _Screen(NamedTuple):
     """How laws of so many tuples are screened."""
 
     t: np.float32
-    gain: float
-    """e^c − 1."""
+    near: np.float32
+    """e^−d."""
+    far: np.float32
+    """e^(d−c)."""
+    groups: Neighbours
+    c: float
     error: float
-    """Of a sum Σ(P − t·Q)⁺, or of both sums about the middle."""
+    """Of an excess, or of both about the middle."""
 
     @property
     def most(self) -> float:
-        """Return the largest sum that passes."""
-        return (float(self.t) - 1) / self.gain - self.error
+        """Return the largest excess that passes."""
+        return -self.error
 
     @classmethod
-    def of(cls, log_t: float, others: float, unknown: int, counts: int) -> _Screen:
-        """Prepare it, for others who change the output by so many scales."""
+    def of(cls, log_t: float, c: float, d: float, unknown: int, groups: Neighbours) -> _Screen:
+        """Prepare it, for so many unknown tuples."""
         t = _rounded_down(math.exp(min(log_t, math.log(_LARGEST))))
-        # A mass is the sum of up to five in each step that counts a tuple, a law one of `counts`
-        # masses, and so are the sums; they and what they are divided by are positive. Both sums
-        # about the middle are up to 2t + 1.
-        roundings = 2 * (5 * unknown + 2 * counts) + 64
-        return cls(t, math.expm1(others), (2 * float(t) + 2) * roundings * _SINGLE)
+        near = _rounded_down(math.exp(-min(d, c)) * (1 - 1e-15))
+        far = _rounded_down(math.exp(-c) / float(near) * (1 - 1e-15))
+        # A mass is the sum of up to five in each step that counts a tuple, and a law divides it by
+        # the sum of all; sums of a group, and of all groups, hold no more. What is added or
+        # subtracted is positive, and at most 9t + 3 for both about the middle together.
+        roundings = 2 * (5 * unknown + 2 * len(groups.rows)) + 64
+        return cls(t, near, far, groups, c, (9 * float(t) + 3) * roundings * _SINGLE)
+
+    def excess(self, one: Singles, other: Singles) -> Singles:
+        """Return that of laws over others, raised, whose masses stand in the order of groups."""
+        begins = self.groups.begins[:-1]
+        above = np.add.reduceat(np.maximum(one - other, 0), begins)
+        below = np.add.reduceat(np.maximum(other - one, 0), begins)
+        left = above - self.near * below
+        return np.asarray(np.maximum(left, self.far * left).sum(axis=0))
+
+    def log_bounds(self, excess: Singles) -> FloatArray:
+        """Return what t is at most for laws with an excess."""
+        beyond = np.maximum(excess.astype(np.float64) + self.error, 0.0)
+        return np.asarray(np.log(float(self.t) + math.exp(self.c) * (1 + 1e-15) * beyond))
 
 
 class ThresholdBound:
@@ -86,7 +114,10 @@ class ThresholdBound:
         self._own = [group_bound(setting, (place,)) for place in range(len(setting.sizes))]
         self._left: dict[Case, Some] = {}  # who was not screened out
         self._rest: dict[Case, float] = {}  # a bound for all others of the case
-        self._bins = bins
+        self._bins, self._all_count = bins, all_count(bins)
+        unit = float(max(part.max() for part in setting.parts))
+        # Two counts of a group differ by one in two bins at most.
+        self._near = min(2, setting.coordinates) * unit * (1 + 1e-15)
 
     @functools.cached_property
     def _counts(self) -> CountLaws[Singles]:
@@ -136,15 +167,17 @@ class ThresholdBound:
         laws[count, v, e], of secret v of event e. First those for whom two secrets only are far
         apart, then all others.
         """
-        own, others = self._own[case.target], sum(self._own[place] for place in case.unknown)
-        counts, size, lanes = laws.shape
-        screen = _Screen.of(max(cutoff - own, 0.0), others, len(case.unknown), counts)
-        shares = laws / np.maximum(laws.sum(axis=0), _LEAST_MASS)
+        size, lanes = laws.shape[1:]
+        screen = self._screen_of(case.unknown, self._own[case.target], cutoff)
+        if self._all_count:  # all vectors of counts are there; those reached alone have a group
+            vectors = reached(self._setting.coordinates, len(case.unknown), exactly=False)
+            laws = laws[vectors.sum(axis=1) == len(case.unknown)]
+        shares = laws[screen.groups.rows]
+        shares = shares / np.maximum(shares.sum(axis=0), _LEAST_MASS)
         pairs = np.array(list(itertools.permutations(range(size), 2))).reshape(-1, 2)
         far = np.zeros((len(pairs), lanes), dtype=np.bool_)
         for at, (one, other) in enumerate(pairs):
-            apart = np.maximum(shares[:, one] - screen.t * shares[:, other], 0).sum(axis=0)
-            far[at] = apart > screen.most
+            far[at] = screen.excess(shares[:, one], screen.t * shares[:, other]) > screen.most
         bits = (1 << pairs).sum(axis=1)
         secrets = np.bitwise_or.reduce(np.where(far, bits[:, np.newaxis], 0), axis=0)
         two = are_two(np.asarray(secrets, dtype=np.int32))
@@ -172,23 +205,30 @@ class ThresholdBound:
         self, targets: dict[tuple[int, ...], list[int]], cutoff: float, unknown: tuple[int, ...]
     ) -> int:
         """Screen everybody who ignores these tuples."""
-        _, masses = self._counts.of(unknown[::-1])
         others = sum(self._own[place] for place in unknown)
+        if others == 0:  # then nothing is learned but from the target itself
+            for target in targets[unknown]:
+                self.settle(Case(target, unknown), self._own[target])
+            return 0
         sizes = self._setting.sizes
         left = [size for place, size in enumerate(sizes) if place not in unknown]
         tail, compared = math.prod(left[-2:]), 0
-        for own in {self._own[target] for target in targets[unknown]}:
-            some = [target for target in targets[unknown] if self._own[target] == own]
-            if others == 0:  # then nothing is learned but from the target itself
-                for target in some:
-                    self.settle(Case(target, unknown), own)
-                continue
-            screen = _Screen.of(max(cutoff - own, 0.0), others, len(unknown), len(masses))
-            apart = self._from_middle(masses, screen, tail)
-            for target in some:
-                case = Case(target, unknown)
-                compared += self._screen_case(case, masses, screen, apart, own + others)
+        with self._counts.lent(unknown[::-1]) as masses:
+            for own in {self._own[target] for target in targets[unknown]}:
+                screen = self._screen_of(unknown, own, cutoff)
+                apart = self._from_middle(masses, screen, tail)
+                for target in targets[unknown]:
+                    if self._own[target] == own:
+                        case = Case(target, unknown)
+                        compared += self._screen_case(case, masses, screen, apart, own + others)
         return compared
+
+    def _screen_of(self, unknown: tuple[int, ...], own: float, cutoff: float) -> _Screen:
+        """Return how laws of the counts of some tuples are screened, for targets alike."""
+        coordinates, number = self._setting.coordinates, len(unknown)
+        groups = Neighbours.of(coordinates, number, exactly=self._all_count)
+        others = sum(self._own[place] for place in unknown)
+        return _Screen.of(max(cutoff - own, 0.0), others, self._near, number, groups)
 
     def _from_middle(self, masses: Singles, screen: _Screen, tail: int) -> _Apart:
         """Compare every law with one in the middle."""
@@ -198,8 +238,19 @@ class ThresholdBound:
         law = np.full(len(masses), 1 / len(masses)) if mean.sum() == 0 else mean / mean.sum()
         law = (law * float(screen.t) ** _MIDDLE).astype(np.float32)
         found = np.empty((2, masses.shape[1]), dtype=np.float32)
-        total = np.float32(law.sum(dtype=np.float64))
-        _kernels().compare_with(masses, law, total, screen.t, _LEAST_MASS, *found)
+        shares = np.add.reduceat(law[screen.groups.rows], screen.groups.begins[:-1])
+        _kernels().compare_with(
+            masses,
+            law,
+            *screen.groups,
+            shares,
+            screen.t,
+            screen.near,
+            screen.far,
+            _LEAST_MASS,
+            _room(),
+            *found,
+        )
         return _Apart(found, tail)
 
     def _screen_case(
@@ -217,7 +268,18 @@ class ThresholdBound:
             return 0
         found = np.empty(columns.shape[1], dtype=np.float32)
         if len(found):
-            _kernels().compare_laws(masses, *columns, screen.t, _LEAST_MASS, found)
+            _kernels().compare_laws(
+                masses,
+                columns,
+                *screen.groups,
+                screen.t,
+                screen.near,
+                screen.far,
+                _LEAST_MASS,
+                _room(),
+                np.empty((2, len(masses), _kernels().LANES), dtype=np.float32),
+                found,
+            )
         ones, others = columns[:, found > screen.most].astype(np.int64)
         found = found[found > screen.most]
         # Of all pairs of secrets of an event, the largest sum, and a bit for every secret.
@@ -226,8 +288,7 @@ class ThresholdBound:
         begins = np.flatnonzero(np.diff(events, prepend=-1))
         if len(begins):
             found, bits = np.maximum.reduceat(found, begins), np.bitwise_or.reduceat(bits, begins)
-        rest = np.log1p(screen.gain * (found.astype(np.float64) + screen.error))
-        log_bounds = np.minimum(own + np.maximum(rest, log_t), group)
+        log_bounds = np.minimum(own + screen.log_bounds(found), group)
         order = np.argsort(events[begins])
         self._left[case] = Some(
             events[begins][order], log_bounds[order], bits[order].astype(np.int32)
@@ -260,7 +321,7 @@ class _Apart:
         room = _ROOM
         while True:
             columns = np.empty((2, room), dtype=np.uint32)
-            number = _kernels().far_apart(*found, size, after, np.float32(most), *columns)
+            number = _kernels().far_apart(found, size, after, np.float32(most), _room(), *columns)
             if number <= room:
                 break
             room = number
@@ -275,3 +336,9 @@ def _rounded_down(number: float) -> np.float32:
 
 def _kernels() -> ModuleType:
     return load_kernels("pdp_calibrate.families.table.threshold_kernels")
+
+
+def _room() -> Singles:
+    """Return what a kernel works in."""
+    kernels = _kernels()
+    return np.empty((kernels.ROOM, kernels.LANES), dtype=np.float32)

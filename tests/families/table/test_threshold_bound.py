@@ -9,6 +9,7 @@ import pytest
 from pdp_calibrate.arrays import FloatArray
 from pdp_calibrate.core.workers import Clock
 from pdp_calibrate.families.table import chained_search, threshold_kernels
+from pdp_calibrate.families.table.count_grid import CountLaws, Neighbours, Singles, reached
 from pdp_calibrate.families.table.events import Case, are_two, two_secrets
 from pdp_calibrate.families.table.threshold_bound import ThresholdBound
 from tests.support.marks import bounds_checked
@@ -36,6 +37,63 @@ def test_a_sum_of_differences_bounds_every_likelihood() -> None:
         assert worst @ one - s * (worst @ other) == pytest.approx(
             1 - s + gain * float(apart(one, other, s))
         )
+
+
+def excess(
+    one: FloatArray, other: FloatArray, groups: Neighbours, d: float, c: float
+) -> FloatArray:
+    """Return e^−c·(e^c·A − B): what is left above and below once each group settles its own."""
+    total = np.zeros(1)
+    for begin, end in itertools.pairwise(groups.begins):
+        rows = groups.rows[begin:end]
+        above, below = apart(one[rows], other[rows], 1.0), apart(other[rows], one[rows], 1.0)
+        total = total + np.maximum(above - math.exp(-d) * below, 0)
+        total = total - math.exp(-c) * np.maximum(below - math.exp(d) * above, 0)
+    return total
+
+
+@pytest.mark.parametrize("exactly", [True, False])
+def test_neighbours_differ_by_one_tuple_and_are_all_there(exactly: bool) -> None:
+    for coordinates, tuples in itertools.product(range(1, 6), range(1, 6)):
+        vectors = reached(coordinates, tuples, exactly=exactly)
+        groups = Neighbours.of(coordinates, tuples, exactly=exactly)
+        assert sorted(groups.rows) == list(range(len(vectors)))
+        assert groups.begins[0] == 0
+        assert groups.begins[-1] == len(vectors)
+        for begin, end in itertools.pairwise(groups.begins):
+            assert begin < end
+            some = vectors[groups.rows[begin:end]]
+            differences = np.abs(some[:, np.newaxis] - some).sum(axis=-1)
+            assert differences.max() <= min(2, coordinates)
+
+
+def test_an_excess_bounds_every_likelihood_of_counts() -> None:
+    """Outputs anywhere, half of them beyond all counts, where densities differ most."""
+    rng, close = np.random.default_rng(2), 0
+    for _ in range(300):
+        coordinates, tuples = (int(n) for n in rng.integers(1, 5, size=2))
+        unit = float(rng.uniform(0.05, 1.0))
+        vectors = reached(coordinates, tuples, exactly=False)
+        groups = Neighbours.of(coordinates, tuples, exactly=False)
+        one, other = rng.dirichlet(np.full(len(vectors), rng.choice([0.3, 3.0, 30.0])), size=2)
+        t = float(np.exp(rng.uniform(0, 0.5)))
+        d, c = min(2, coordinates) * unit, min(2, coordinates) * unit * tuples
+        found = float(excess(one, t * other, groups, d, c)[0])
+        outputs = rng.uniform(-1, tuples + 1, size=(200, coordinates))
+        outputs[:100] = rng.integers(0, 2, size=(100, coordinates)) * tuples
+        densities = np.exp(-unit * np.abs(outputs[:, np.newaxis] - vectors).sum(axis=-1))
+        bound = t + math.exp(c) * max(found, 0.0)
+        ratios = (densities @ one) / (densities @ other)
+        assert np.all(ratios <= bound * (1 + 1e-12))
+        close += found > 0 and ratios.max() > t  # neither was screened out
+        # Less than the excess without groups, which is that of Theorem 26 without them.
+        alone = Neighbours(np.arange(len(vectors)), np.arange(len(vectors) + 1))
+        plain = float(excess(one, t * other, alone, 0.0, c)[0])
+        assert plain == pytest.approx(
+            math.exp(-c) * (1 - t + math.expm1(c) * float(apart(one, other, t)))
+        )
+        assert found <= plain + 1e-12
+    assert close > 20
 
 
 def leaks_by_pair(
@@ -128,29 +186,70 @@ def test_who_is_screened_out_leaks_no_more_than_the_cutoff(kind: str, seed: int)
 
 
 @pytest.mark.compiled
+def test_counts_that_are_lent_stay_until_they_are_given_back() -> None:
+    """Then their memory holds the counts of other sets, which are right again."""
+    cells = np.random.default_rng(3).random((3, 2, 3, 2, 3))
+    bins = tuple(np.arange(size) for size in cells.shape)
+    laws = CountLaws(cells, bins, 3)
+    sets = [*itertools.permutations(range(5), 2), *itertools.permutations(range(5), 3)]
+    expected = {unknown: CountLaws(cells, bins, 3).of(unknown)[1] for unknown in sets}
+    for first, second in itertools.pairwise(sets):
+        with laws.lent(first) as one, laws.lent(second) as other, laws.lent(first) as again:
+            for unknown in sets[::7]:
+                with laws.lent(unknown) as found:
+                    np.testing.assert_array_equal(found, expected[unknown])
+            np.testing.assert_array_equal(one, expected[first])
+            np.testing.assert_array_equal(other, expected[second])
+            np.testing.assert_array_equal(again, expected[first])
+    kept = laws.of(sets[0])[1]
+    for unknown in sets:
+        with laws.lent(unknown) as found:
+            np.testing.assert_array_equal(found, expected[unknown])
+    np.testing.assert_array_equal(kept, expected[sets[0]])  # who does not give back keeps it
+    with laws.lent((0, 1)) as one:
+        pass
+    with laws.lent((0, 3)) as other:  # of the same shape
+        assert other is one
+
+
+def kernel_room() -> Singles:
+    return np.full((threshold_kernels.ROOM, threshold_kernels.LANES), np.nan, dtype=np.float32)
+
+
+@pytest.mark.compiled
 def test_a_law_is_compared_in_the_same_way_by_kernels_and_arrays() -> None:
     rng = np.random.default_rng(1)
-    for counts, columns in ((1, 10), (5, 700), (15, 300), (37, 20)):
-        masses = rng.random((counts, columns)).astype(np.float32)
+    for counts, number in ((1, 10), (5, 700), (15, 300), (37, 20)):
+        masses = rng.random((counts, number)).astype(np.float32)
         masses[:, 3] = 0.0
         masses.setflags(write=False)
         with np.errstate(invalid="ignore"):
             laws = masses / masses.sum(axis=0)
         middle = rng.dirichlet(np.ones(counts)).astype(np.float32) * np.float32(1.2)
-        above, below = np.empty((2, columns), dtype=np.float32)
-        s, t, least = np.float32(middle.sum()), np.float32(1.7), np.float32(1e-12)
-        threshold_kernels.compare_with(masses, middle, s, t, least, above, below)
-        counted = np.arange(columns) != 3
-        up = np.maximum(laws - middle[:, np.newaxis], 0).sum(axis=0)
-        down = np.maximum(middle[:, np.newaxis] - t * laws, 0).sum(axis=0)
+        begins = np.unique([0, *rng.integers(counts, size=4), counts])
+        groups = Neighbours(rng.permutation(counts), begins)
+        shares = np.add.reduceat(middle[groups.rows], begins[:-1])
+        t, near, far = np.float32(1.7), np.float32(math.exp(-0.5)), np.float32(math.exp(-0.7))
+        least, room = np.float32(1e-12), kernel_room()
+        above, below = np.empty((2, number), dtype=np.float32)
+        threshold_kernels.compare_with(
+            masses, middle, *groups, shares, t, near, far, least, room, above, below
+        )
+        counted = np.arange(number) != 3
+        up = excess(laws, middle[:, np.newaxis], groups, 0.5, 1.2)
+        down = excess(middle[:, np.newaxis], 1.7 * laws, groups, 0.5, 1.2)
         np.testing.assert_allclose(above[counted], up[counted], atol=1e-5)
         np.testing.assert_allclose(below[counted], down[counted], atol=1e-5)
         assert above[3] > 1e38
-        ones, others = rng.integers(columns, size=(2, 400)).astype(np.uint32)
+        columns = rng.integers(number, size=(2, 400)).astype(np.uint32)
+        ones, others = columns
+        blocks = np.empty((2, counts, threshold_kernels.LANES), dtype=np.float32)
         found = np.empty(400, dtype=np.float32)
-        threshold_kernels.compare_laws(masses, ones, others, t, least, found)
+        threshold_kernels.compare_laws(
+            masses, columns, *groups, t, near, far, least, room, blocks, found
+        )
         counted = (ones != 3) & (others != 3)
-        expected = apart(laws[:, ones], laws[:, others], 1.7)
+        expected = excess(laws[:, ones], 1.7 * laws[:, others], groups, 0.5, 1.2)
         np.testing.assert_allclose(found[counted], expected[counted], atol=1e-5)
         assert np.all(found[~counted] > 1e38)
 
@@ -161,7 +260,8 @@ def test_all_pairs_far_from_the_middle_are_found(case: tuple[int, int]) -> None:
     """Nobody is compared to himself; without room for all, the number tells."""
     size, after = case
     rng = np.random.default_rng(size)
-    above, below = rng.random((2, 4 * size * after)).astype(np.float32)
+    parts = rng.random((2, 4 * size * after)).astype(np.float32)
+    above, below = parts
     expected = []
     for outer, inner in itertools.product(range(4), range(after)):
         for v, w in itertools.permutations(range(size), 2):
@@ -171,7 +271,7 @@ def test_all_pairs_far_from_the_middle_are_found(case: tuple[int, int]) -> None:
     for room in (len(expected), len(expected) // 2):
         ones, others = np.zeros((2, room), dtype=np.uint32)
         number = threshold_kernels.far_apart(
-            above, below, size, after, np.float32(1.2), ones, others
+            parts, size, after, np.float32(1.2), kernel_room(), ones, others
         )
         assert number == len(expected)
         assert list(zip(ones, others, strict=True)) == expected[:room]
